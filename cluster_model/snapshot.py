@@ -1,0 +1,203 @@
+"""The frozen picture of a cluster that everything downstream works on.
+
+A `Snapshot` is columnar: one array per fact, indexed by broker row or partition row. Rows are
+canonical (brokers by id, partitions by topic name then number), so two snapshots of the same state
+are equal array by array whatever order they were given in. Nothing here reads files or clocks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster_model.resources import DERIVED_FROM, FOLLOWER_COPIES_LEADER, MEASURED, RESOURCES
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+Storage = Literal["local", "shared"]
+
+
+class BrokerState(IntEnum):
+    """What a broker may be used for; the names in lower case stand in snapshot files."""
+
+    ACTIVE = 0
+    DRAINING = 1
+    DEAD = 2
+    EXCLUDED = 3
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+STATES_BY_LABEL: dict[str, BrokerState] = {state.label: state for state in BrokerState}
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A cluster at one moment, frozen.
+
+    Attributes
+    ----------
+    broker_ids
+        int32 [B], strictly ascending wire ids.
+    broker_states
+        int8 [B], values of `BrokerState`.
+    racks
+        B rack names; None where a broker has no rack.
+    capacity
+        resource -> float64 [B] in the resource's unit, NaN where a broker has none.
+    topics
+        T names, ascending.
+    partition_topic, partition_number
+        int32 [P]: row in `topics`, number within the topic; ascending as a pair.
+    replicas
+        int32 [P, R]: broker *rows*, preferred leader first, -1 beyond the replication factor.
+    leader
+        int32 [P]: broker row of the leader, -1 where there is none.
+    leader_load, follower_load
+        measured resource -> float64 [P]; NaN where the source did not give it. A resource that is
+        missing everywhere has no entry.
+    has_follower_load
+        bool [P]: False where the follower vector follows from the leader's (`network_in` and `disk`).
+    notes
+        Remarks of whoever took the snapshot, such as which rates are lower bounds.
+    """
+
+    cluster_id: str
+    taken_at: str
+    storage: Storage
+    broker_ids: IntArray
+    broker_states: npt.NDArray[np.int8]
+    racks: tuple[str | None, ...]
+    capacity: Mapping[str, FloatArray]
+    topics: tuple[str, ...]
+    partition_topic: IntArray
+    partition_number: IntArray
+    replicas: IntArray
+    leader: IntArray
+    leader_load: Mapping[str, FloatArray]
+    follower_load: Mapping[str, FloatArray]
+    has_follower_load: BoolArray
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for array in self._arrays():
+            array.flags.writeable = False
+
+    def _arrays(self) -> list[npt.NDArray[np.generic]]:
+        arrays: list[npt.NDArray[np.generic]] = [
+            self.broker_ids, self.broker_states, self.partition_topic, self.partition_number,
+            self.replicas, self.leader, self.has_follower_load,
+        ]  # fmt: skip
+        for table in (self.capacity, self.leader_load, self.follower_load):
+            arrays.extend(table.values())
+        return arrays
+
+    @property
+    def broker_count(self) -> int:
+        return len(self.broker_ids)
+
+    @property
+    def partition_count(self) -> int:
+        return len(self.partition_topic)
+
+    @cached_property
+    def replication_factor(self) -> IntArray:
+        """int32 [P], replicas of each partition."""
+        return np.asarray((self.replicas >= 0).sum(axis=1), dtype=np.int32)
+
+    @cached_property
+    def replica_count(self) -> int:
+        return int(self.replication_factor.sum())
+
+    @cached_property
+    def row_of_broker(self) -> dict[int, int]:
+        """Wire id -> row."""
+        return {int(b): row for row, b in enumerate(self.broker_ids)}
+
+    @cached_property
+    def row_of_topic(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.topics)}
+
+    def row_of_partition(self, topic: str, partition: int) -> int:
+        """Row of a topic-partition, -1 where there is none. Binary search, O(log P)."""
+        topic_row = self.row_of_topic.get(topic)
+        if topic_row is None:
+            return -1
+        lo, hi = np.searchsorted(self.partition_topic, [topic_row, topic_row + 1])
+        row = int(lo) + int(np.searchsorted(self.partition_number[lo:hi], partition))
+        return row if row < hi and self.partition_number[row] == partition else -1
+
+    def partition_name(self, row: int) -> str:
+        """``topic-number`` of a partition row."""
+        return f"{self.topics[self.partition_topic[row]]}-{self.partition_number[row]}"
+
+    def is_reported(self, resource: str) -> bool:
+        """Whether anything in the snapshot gives this resource (counts always are)."""
+        if resource in MEASURED:
+            return resource in self.leader_load or resource in self.follower_load
+        source = DERIVED_FROM.get(resource)
+        return source is None or self.is_reported(source)
+
+    def vectors(self, resource: str) -> tuple[FloatArray, FloatArray]:
+        """What a leader and what a follower of each partition cost: two float64 [P], absent is 0.
+
+        Covers derived resources: `replicas` (1, 1), `leaders` (1, 0), `leader_network_in`
+        (network_in, 0) and `potential_network_out` (network_out of the leader, the same).
+        """
+        count = self.partition_count
+        if resource == "replicas":
+            return np.ones(count), np.ones(count)
+        if resource == "leaders":
+            return np.ones(count), np.zeros(count)
+        if resource in DERIVED_FROM:
+            leading = self.vectors(DERIVED_FROM[resource])[0]
+            if resource == "leader_network_in":
+                return leading, np.zeros(count)
+            return leading, leading.copy()
+        if resource not in RESOURCES:
+            raise KeyError(resource)
+        zeros = np.zeros(count)
+        leading = np.nan_to_num(self.leader_load.get(resource, zeros), nan=0.0)
+        given = np.nan_to_num(self.follower_load.get(resource, zeros), nan=0.0)
+        implied = leading if resource in FOLLOWER_COPIES_LEADER else zeros
+        return leading, np.where(self.has_follower_load, given, implied)
+
+    def broker_load(self, resource: str) -> FloatArray:
+        """Load of every broker: float64 [B], in the resource's unit, whatever the broker's state."""
+        leading, following = self.vectors(resource)
+        hosts = self.replicas
+        leads = hosts == self.leader[:, None]
+        amount = np.where(leads, leading[:, None], following[:, None])
+        present = hosts >= 0
+        return np.bincount(hosts[present], weights=amount[present], minlength=self.broker_count)
+
+    def with_placement(self, replicas: IntArray, leader: IntArray) -> Snapshot:
+        """The same cluster with other replica lists and leaders (broker rows); arrays are taken over."""
+        return replace(self, replicas=replicas, leader=leader)
+
+    @cached_property
+    def digest(self) -> str:
+        """``sha256:…`` over everything but `notes` and `taken_at`'s formatting; equal for equal content
+        whichever file form it came from."""
+        h = hashlib.sha256()
+        head = (self.cluster_id, self.taken_at, self.storage, self.racks, self.topics)
+        h.update(repr(head).encode())
+        for array in (self.broker_ids, self.broker_states, self.partition_topic,
+                      self.partition_number, self.replicas, self.leader, self.has_follower_load):  # fmt: skip
+            h.update(np.ascontiguousarray(array).tobytes())
+        for label, table in (("capacity", self.capacity), ("leader", self.leader_load),
+                             ("follower", self.follower_load)):  # fmt: skip
+            for name in sorted(table):
+                h.update(f"{label}.{name}".encode())
+                h.update(np.ascontiguousarray(table[name]).tobytes())
+        return "sha256:" + h.hexdigest()

@@ -1,0 +1,1 @@
+"""What the operator wants: goal kinds, broker scores, goal files and presets."""

@@ -1,0 +1,110 @@
+"""Goals as records: kind, parameters, and the constraints that go with them.
+
+Produced by `goals.document` from YAML (every default is applied there, in one place), consumed by the optimizer. Frozen;
+knows nothing of files, clusters or clocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Tail = Literal["bound", "absolute"]
+KINDS = ("rack_aware", "capacity", "count_limit", "usage_distribution", "topic_distribution")
+
+
+@dataclass(frozen=True, slots=True)
+class RackAware:
+    """At most ceil(RF / racks with eligible brokers) replicas of a partition in one rack."""
+
+    name: str
+    hard: bool
+    weight: float
+    group: str | None
+    kind: Literal["rack_aware"] = "rack_aware"
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Load of `resource` at most `limit` (share of the broker's capacity)."""
+
+    name: str
+    hard: bool
+    weight: float
+    group: str | None
+    resource: str
+    limit: float
+    kind: Literal["capacity"] = "capacity"
+
+
+@dataclass(frozen=True, slots=True)
+class CountLimit:
+    """At most `max` of `resource` (`replicas`, `leaders`, or any other in its unit) on a broker."""
+
+    name: str
+    hard: bool
+    weight: float
+    group: str | None
+    resource: str
+    max: float
+    kind: Literal["count_limit"] = "count_limit"
+
+
+@dataclass(frozen=True, slots=True)
+class UsageDistribution:
+    """Load of `resource` within `bound` (share) of the mean; scored beyond it up to `var` and in a logarithmic tail.
+
+    `var` is a share of the mean when `var_is_share`, else an amount above the bound, in the resource's unit.
+    """
+
+    name: str
+    hard: bool
+    weight: float
+    group: str | None
+    resource: str
+    bound: float
+    var: float
+    var_is_share: bool
+    tail: Tail
+    min_load: float
+    trivial_change: float
+    kind: Literal["usage_distribution"] = "usage_distribution"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDistribution:
+    """Replicas or leaders of each topic spread evenly over the brokers, within `bound`."""
+
+    name: str
+    hard: bool
+    weight: float
+    group: str | None
+    resource: str  # "replicas" or "leaders"
+    bound: float
+    kind: Literal["topic_distribution"] = "topic_distribution"
+
+
+Goal = RackAware | Capacity | CountLimit | UsageDistribution | TopicDistribution
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What must not be touched. Topics are glob patterns, brokers wire ids."""
+
+    exclude_topics: tuple[str, ...] = ()
+    exclude_brokers: tuple[int, ...] = ()
+    include_topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GoalSet:
+    """Everything a goals file says, defaults applied, in the order of the file.
+
+    `digest` is ``sha256:…`` over the canonical form of all that decides a plan.
+    """
+
+    goals: tuple[Goal, ...]
+    constraints: Constraints = field(default_factory=Constraints)
+    policy: dict[str, object] = field(default_factory=dict)
+    source: str = ""
+    digest: str = ""

@@ -1,0 +1,37 @@
+"""What a caller asks of one planning run: seed, acceptance, budgets, what-ifs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Acceptance = Literal["score", "potential"]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedBroker:
+    """A broker that is to be imagined. `rack` None takes none."""
+
+    id: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """Options of `optimizer.planner.plan`; sizes in bytes, topics as glob patterns, brokers as wire ids."""
+
+    seed: int = 0
+    acceptance: Acceptance = "score"
+    threads: int = 1
+    max_moves: int | None = None
+    max_bytes: int | None = None
+    max_partitions: int | None = None
+    add_brokers: tuple[AddedBroker, ...] = ()
+    remove_brokers: tuple[int, ...] = ()
+    exclude_brokers: tuple[int, ...] = ()
+    exclude_topics: tuple[str, ...] = ()
+    scale_load: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def budgeted(self) -> bool:
+        return any(x is not None for x in (self.max_moves, self.max_bytes, self.max_partitions))

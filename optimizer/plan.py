@@ -1,0 +1,160 @@
+"""The result of planning: actions with reasons, their net proposals, goals and brokers before and after.
+
+A `Plan` is a value. It is produced by `optimizer.planner.plan`, shown by `optimizer.report`, explained by
+`optimizer.explain`, and carried out elsewhere. `actions` may be long (100,000 and more): it is a sequence that builds each
+`Action` when it is asked for, so reports take what they show and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+ActionType = Literal["move", "leadership", "swap", "exchange"]
+Status = Literal["satisfied", "improved", "unchanged", "violated", "infeasible", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One partition before and after; broker ids on the wire, preferred leader first."""
+
+    topic: str
+    partition: int
+    replicas_before: tuple[int, ...]
+    replicas_after: tuple[int, ...]
+    leader_before: int | None
+    leader_after: int | None
+
+    @property
+    def added(self) -> tuple[int, ...]:
+        return tuple(b for b in self.replicas_after if b not in self.replicas_before)
+
+
+@dataclass(frozen=True, slots=True)
+class GoalScore:
+    """How an action does in one goal: action score 0..1 (0.5 neutral), and each touched broker's score."""
+
+    score: float
+    before: Mapping[int, float]
+    after: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step of the plan. `score` is the combined score; `repairs` names the hard violations it mends."""
+
+    seq: int
+    type: ActionType
+    score: float
+    repairs: tuple[str, ...]
+    reason: str
+    bytes_to_move: int
+    changes: tuple[Change, ...]
+    goal_scores: Mapping[str, GoalScore]
+
+
+@dataclass(frozen=True, slots=True)
+class GoalState:
+    """One goal at one moment. `mean` in the resource's unit (None where it has none); deviations are shares of it."""
+
+    violations: int
+    mean: float | None
+    max_deviation: float | None
+    cv: float | None
+    in_band: float
+
+
+@dataclass(frozen=True, slots=True)
+class GoalOutcome:
+    name: str
+    kind: str
+    hard: bool
+    weight: float
+    resource: str | None
+    status: Status
+    before: GoalState | None  # None when skipped
+    after: GoalState | None
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOutcome:
+    """One broker: its load per resource before and after, the goals it still violates, and why."""
+
+    id: int
+    rack: str | None
+    state: str
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    scores_before: Mapping[str, float]  # goal name -> broker score, eligible brokers only
+    scores_after: Mapping[str, float]
+    violates: tuple[str, ...]
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Where a distribution goal wants a broker: all in the resource's unit. `low`..`high` scores 1, `var_*` ends the linear part."""
+
+    mean: float
+    low: float
+    high: float
+    var_low: float
+    var_high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The net result (not the length of the way there, except `actions`)."""
+
+    actions: int
+    replica_moves: int
+    leadership_changes: int
+    partitions: int
+    bytes_to_move: int
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBounds:
+    """What no plan can avoid to bring every reducible broker into band."""
+
+    replica_moves: int
+    bytes_to_move: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """See the module; field for field what CONTRACT section 4 writes, and what reports need beside it."""
+
+    plan_id: str
+    cluster_id: str
+    taken_at: str
+    snapshot_digest: str
+    storage: str
+    goals_digest: str
+    options: Mapping[str, object]
+    actions: Sequence[Action]
+    proposals: Sequence[Change]
+    goals: tuple[GoalOutcome, ...]
+    summary: Summary
+    lower_bounds: LowerBounds
+    brokers: tuple[BrokerOutcome, ...]
+    skipped: tuple[Skipped, ...]
+    notes: tuple[str, ...] = ()
+    bands: Mapping[str, Mapping[int, Band]] = field(default_factory=dict)  # goal name -> broker id -> band
+
+    @property
+    def hard_violations_left(self) -> int:
+        return sum(g.after.violations for g in self.goals if g.hard and g.after is not None)
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether a hard goal cannot be met (exit code 4 with ``--exit-code``)."""
+        return any(g.hard and g.status in ("infeasible", "violated") for g in self.goals)
