@@ -1,0 +1,50 @@
+"""Broker scores, exactly as CONTRACT section 7 states them.
+
+Scalar kernels, shared by the compiled search and by everything that reports; 1 is best, 0 never reached. Loads and means are
+in the resource's unit. Source: AutoMQ's usage distribution goals, with the tail measured in units of the bound (ours, since
+the literal logarithm has a unit and can rise again).
+"""
+
+from __future__ import annotations
+
+import math
+
+from cluster_model.compiled import kernel
+
+
+@kernel
+def distribution_score(
+    load: float, mean: float, bound: float, var: float, absolute: bool, min_load: float
+) -> float:
+    """Score of a broker whose load should be within `bound` of `mean`.
+
+    Parameters are amounts in the resource's unit: `bound` is B, `var` is V (above B). `absolute` asks for the tail in
+    absolute units, which is used only where `var` is above 1. Mean 0 scores 1.
+    """
+    if mean <= 0.0 or (load < min_load and mean < min_load):
+        return 1.0
+    deviation = abs(mean - load)
+    if deviation <= bound:
+        return 1.0
+    if deviation <= var:
+        return 1.0 - 0.9 * (deviation - bound) / (var - bound)
+    if absolute and var > 1.0:
+        return 0.1 * math.log(var) / math.log(deviation)
+    return 0.1 * math.log(var / bound) / math.log(deviation / bound)
+
+
+@kernel
+def limit_score(load: float, ceiling: float) -> float:
+    """Score of a broker whose load should be at most `ceiling` (the same unit)."""
+    if load <= ceiling:
+        return 1.0
+    excess = load - ceiling
+    if ceiling > 0.0:
+        return 1.0 / (1.0 + excess / ceiling)
+    return 1.0 / (1.0 + excess)
+
+
+@kernel
+def units_score(units: float) -> float:
+    """Score of a broker that holds `units` misplaced replicas."""
+    return 1.0 / (1.0 + units)
