@@ -133,8 +133,11 @@ class Snapshot:
         topic_row = self.row_of_topic.get(topic)
         if topic_row is None:
             return -1
-        lo, hi = np.searchsorted(self.partition_topic, [topic_row, topic_row + 1])
-        row = int(lo) + int(np.searchsorted(self.partition_number[lo:hi], partition))
+        if not 0 <= partition < 2**31:
+            return -1
+        # Keys of the arrays' own type: with any other, searchsorted copies the whole array first.
+        lo, hi = np.searchsorted(self.partition_topic, np.array([topic_row, topic_row + 1], dtype=np.int32))
+        row = int(lo) + int(np.searchsorted(self.partition_number[lo:hi], np.int32(partition)))
         return row if row < hi and self.partition_number[row] == partition else -1
 
     def partition_name(self, row: int) -> str:
@@ -179,7 +182,8 @@ class Snapshot:
         leads = hosts == self.leader[:, None]
         amount = np.where(leads, leading[:, None], following[:, None])
         present = hosts >= 0
-        return np.bincount(hosts[present], weights=amount[present], minlength=self.broker_count)
+        load = np.bincount(hosts[present], weights=amount[present], minlength=self.broker_count)
+        return np.asarray(load, dtype=np.float64)
 
     def with_placement(self, replicas: IntArray, leader: IntArray) -> Snapshot:
         """The same cluster with other replica lists and leaders (broker rows); arrays are taken over."""
@@ -187,17 +191,25 @@ class Snapshot:
 
     @cached_property
     def digest(self) -> str:
-        """``sha256:…`` over everything but `notes` and `taken_at`'s formatting; equal for equal content
-        whichever file form it came from."""
+        """``sha256:…`` over everything but `notes`; equal for equal content, whatever file it came from.
+
+        Content is what a file can say: the width of the padding in `replicas`, the sign of a zero, the
+        bits of a NaN, resources without any value and follower loads that are not given do not count.
+        """
         h = hashlib.sha256()
         head = (self.cluster_id, self.taken_at, self.storage, self.racks, self.topics)
         h.update(repr(head).encode())
-        for array in (self.broker_ids, self.broker_states, self.partition_topic,
-                      self.partition_number, self.replicas, self.leader, self.has_follower_load):  # fmt: skip
-            h.update(np.ascontiguousarray(array).tobytes())
-        for label, table in (("capacity", self.capacity), ("leader", self.leader_load),
-                             ("follower", self.follower_load)):  # fmt: skip
+        width = int(self.replication_factor.max()) if self.partition_count else 0
+        for array in (self.broker_ids, self.broker_states, self.partition_topic, self.partition_number,
+                      self.replicas[:, :width], self.leader, self.has_follower_load):  # fmt: skip
+            h.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        everywhere = np.True_
+        for label, table, given in (("capacity", self.capacity, everywhere),
+                                    ("leader", self.leader_load, everywhere),
+                                    ("follower", self.follower_load, self.has_follower_load)):  # fmt: skip
             for name in sorted(table):
-                h.update(f"{label}.{name}".encode())
-                h.update(np.ascontiguousarray(table[name]).tobytes())
+                absent = np.isnan(table[name]) | ~given
+                if not absent.all():
+                    h.update(f"{label}.{name}".encode())
+                    h.update(np.where(absent, np.nan, table[name] + 0.0).tobytes())
         return "sha256:" + h.hexdigest()

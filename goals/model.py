@@ -1,7 +1,7 @@
 """Goals as records: kind, parameters, and the constraints that go with them.
 
-Produced by `goals.document` from YAML (every default is applied there, in one place), consumed by the optimizer. Frozen;
-knows nothing of files, clusters or clocks.
+Produced by `goals.document` from YAML (every default is applied there, in one place), consumed by the
+optimizer. Frozen; knows nothing of files, clusters or clocks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CountLimit:
 
 @dataclass(frozen=True, slots=True)
 class UsageDistribution:
-    """Load of `resource` within `bound` (share) of the mean; scored beyond it up to `var` and in a logarithmic tail.
+    """Load of `resource` within `bound` (share) of the mean; scored beyond it, past `var` by a logarithm.
 
     `var` is a share of the mean when `var_is_share`, else an amount above the bound, in the resource's unit.
     """
@@ -100,7 +100,8 @@ class Constraints:
 class GoalSet:
     """Everything a goals file says, defaults applied, in the order of the file.
 
-    `digest` is ``sha256:…`` over the canonical form of all that decides a plan.
+    `digest` is ``sha256:…`` over the canonical form of all that decides a plan. `calibration` is the path as
+    the file gives it. `notes` are remarks for the reader: legal, but without effect or probably not meant.
     """
 
     goals: tuple[Goal, ...]
@@ -108,3 +109,5 @@ class GoalSet:
     policy: dict[str, object] = field(default_factory=dict)
     source: str = ""
     digest: str = ""
+    calibration: str | None = None
+    notes: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Broker scores, exactly as CONTRACT section 7 states them.
 
-Scalar kernels, shared by the compiled search and by everything that reports; 1 is best, 0 never reached. Loads and means are
-in the resource's unit. Source: AutoMQ's usage distribution goals, with the tail measured in units of the bound (ours, since
-the literal logarithm has a unit and can rise again).
+Scalar kernels, shared by the compiled search and by everything that reports; 1 is best, 0 never reached.
+Loads and means are in the resource's unit. Source: AutoMQ's usage distribution goals, with the tail measured
+in units of the bound (ours, since the literal logarithm has a unit and can rise again).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def distribution_score(
 ) -> float:
     """Score of a broker whose load should be within `bound` of `mean`.
 
-    Parameters are amounts in the resource's unit: `bound` is B, `var` is V (above B). `absolute` asks for the tail in
-    absolute units, which is used only where `var` is above 1. Mean 0 scores 1.
+    Parameters are amounts in the resource's unit: `bound` is B, `var` is V (above B). `absolute` asks for the
+    tail in absolute units, which is used only where `var` is above 1. Mean 0 scores 1.
     """
     if mean <= 0.0 or (load < min_load and mean < min_load):
         return 1.0
@@ -30,6 +30,8 @@ def distribution_score(
         return 1.0 - 0.9 * (deviation - bound) / (var - bound)
     if absolute and var > 1.0:
         return 0.1 * math.log(var) / math.log(deviation)
+    if bound <= 0.0:
+        return 0.1  # a mean so small that its share is 0; what follows tends to this
     return 0.1 * math.log(var / bound) / math.log(deviation / bound)
 
 

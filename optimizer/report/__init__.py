@@ -1,1 +1,24 @@
+"""Dry-run reports: a `Plan` as JSON, Markdown, HTML, terminal text, and in the forms of Kafka's own tools.
 
+Called by the command line and the service. Pure functions of the plan; conditional mood, since a plan
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from optimizer.report.html import to_html
+from optimizer.report.json_form import iter_json, to_json
+from optimizer.report.kafka_files import to_election, to_reassignment, topic_files
+from optimizer.report.markdown import to_markdown
+from optimizer.report.text import render_text
+
+__all__ = [
+    "iter_json",
+    "render_text",
+    "to_election",
+    "to_html",
+    "to_json",
+    "to_markdown",
+    "to_reassignment",
+    "topic_files",
+]

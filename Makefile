@@ -1,0 +1,112 @@
+# make demo    see a cluster being balanced (needs Python 3.11+ only)
+# make test    everything CI runs, real Kafka included (needs Java 17+ and Maven too)
+# make help    the rest
+#
+# Nothing is installed outside .venv, and nothing that is not locked in requirements/.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+VENV := .venv
+BIN := $(VENV)/bin
+ROOMS := cluster_model goals optimizer metrics_reporter spark trimtab
+# May be set: make demo PYTHON=/opt/python3.12/bin/python3. Looked for only while there is no .venv.
+ifndef PYTHON
+ifeq ($(wildcard $(BIN)/python),)
+PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+endif
+endif
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+ITSELF := $(PIP) install --no-deps --no-build-isolation --no-index --editable .
+COMPILE := uv pip compile pyproject.toml requirements/build.in --universal --python-version 3.11 --generate-hashes \
+  --no-header --no-emit-index-url --no-emit-find-links --quiet
+
+.PHONY: help demo test check lint types kafka bench coverage mutants lock clean need-python need-java
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: $(VENV)/.demo-ready ## plan and balance a simulated cluster, write the HTML report (ARGS=… for trimtab demo)
+	@$(BIN)/trimtab demo --out out/demo.html $(ARGS)
+
+test: need-python need-java $(VENV)/.test-ready lint types ## lint, contracts, types and all tests, real Kafka included
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.test-ready lint types ## the same without real Kafka: no Java needed
+	$(BIN)/python -m pytest --ignore=tests/kafka $(ARGS)
+
+lint: $(VENV)/.test-ready ## style, and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.test-ready ## mypy, strict
+	$(BIN)/mypy
+
+kafka: need-python need-java $(VENV)/.test-ready ## a real Kafka cluster on this machine to try things on, until Ctrl-C
+	@$(BIN)/python -m tests.kafka.cluster $(ARGS)
+
+bench: $(VENV)/.test-ready ## measure the planner
+	$(BIN)/python -m benchmarks.planner $(ARGS)
+
+coverage: $(VENV)/.test-ready ## lines of the pure rooms that tests reach; kernels run interpreted, so it takes a while
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit tests/property --cov --cov-report=term-missing $(ARGS)
+
+# Kernels are mutated too: uncompiled, `@kernel` returns its function, and without it the tool looks into them.
+mutants: $(VENV)/.test-ready ## does a test notice when the scoring is changed? (ARGS='goals.score*')
+	rm -rf out/mutants && mkdir -p out/mutants
+	cp -r $(ROOMS) tests examples pyproject.toml out/mutants
+	sed -i '/^@kernel$$/d' out/mutants/goals/*.py
+	cd out/mutants && NUMBA_DISABLE_JIT=1 $(CURDIR)/$(BIN)/mutmut run $(ARGS)
+	cd out/mutants && $(CURDIR)/$(BIN)/mutmut results | grep -v 'not checked' || true
+
+lock: $(VENV)/.test-ready ## renew requirements/*.txt (needs uv)
+	$(COMPILE) --upgrade --extra dev --output-file requirements/test.txt
+	$(COMPILE) --upgrade --extra plan --constraints requirements/test.txt --output-file requirements/demo.txt
+
+clean: ## remove .venv and everything built
+	rm -rf $(VENV) build dist out htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
+	  .hypothesis
+	find $(ROOMS) tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- what must be there before anything is downloaded ----------------------------------------------------------------
+
+need-python:
+	@test -x $(BIN)/python || test -n "$(PYTHON)" || { \
+	  echo "Python 3.11 or newer is needed and none was found: install it (Debian: apt install python3 python3-venv)," \
+	       "or name one with make PYTHON=/path/to/python3." >&2; exit 2; }
+	@test -x $(BIN)/python || "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed, $(PYTHON) is older: name another with make PYTHON=/path/to/python3." >&2; exit 2; }
+	@test -x $(BIN)/python || "$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments: install its venv module (Debian: apt install python3-venv)." >&2; exit 2; }
+
+need-java:
+	@java=java; test -z "$$JAVA_HOME" || java="$$JAVA_HOME/bin/java"; \
+	version=$$("$$java" -version 2>&1 | sed -n 's/.*version "\([^"]*\)".*/\1/p' | head -n 1); \
+	major=$${version%%[^0-9]*}; test "$${major:-0}" -ge 17 || { \
+	  echo "Java 17 or newer is needed to run a real Kafka, found $${version:-none}: install it (Debian: apt install" \
+	       "openjdk-17-jre-headless) or set JAVA_HOME. Without it, make check runs everything else." >&2; exit 2; }
+	@test -n "$$KAFKA_HOME" || command -v mvn >/dev/null || { \
+	  echo "Maven is needed to fetch Kafka's jars: install it (Debian: apt install maven) or set KAFKA_HOME to a Kafka that" \
+	       "is there already. Without it, make check runs everything else." >&2; exit 2; }
+
+# --- the environment; a stamp is renewed only when its lock or pyproject.toml changed --------------------------------
+
+$(BIN)/python: | need-python
+	@echo "Making $(VENV) with $(PYTHON)" >&2
+	@"$(PYTHON)" -m venv $(VENV)
+
+$(VENV)/.demo-ready: requirements/demo.txt pyproject.toml | $(BIN)/python
+	@echo "Installing what is locked in $<" >&2
+	@$(PIP) install --require-hashes --requirement $<
+	@$(ITSELF)
+	@touch $@
+
+$(VENV)/.test-ready: requirements/test.txt pyproject.toml | $(BIN)/python
+	@echo "Installing what is locked in $<" >&2
+	@$(PIP) install --require-hashes --requirement $<
+	@$(ITSELF)
+	@touch $@ $(VENV)/.demo-ready

@@ -1,0 +1,273 @@
+"""Goal files: from YAML text to a `GoalSet`, every default applied, every problem reported at once.
+
+Called by the command line and by the service. The one place in this room that reads files: the goals file
+itself, shipped presets, and whether a named calibration file is there. Knows nothing of clusters.
+
+A file that builds on a preset takes the preset's goals in their order; a goal of the file with the same name
+stands in place of the preset's as a whole, the others follow in the order of the file. Lists of constraints
+are joined, keys of `policy` in the file win.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path as FilePath
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from cluster_model.errors import ConfigurationError, Problem
+from goals.model import Capacity, Constraints, Goal, GoalSet, TopicDistribution, UsageDistribution
+from goals.problems import to_problems
+from goals.registry import PRESETS, preset_text
+from goals.schema import GoalsDocument, default_name
+from goals.wording import meant_or_known
+from goals.yaml_source import Found, Path, YamlSource, in_order, read_yaml
+
+MAX_BYTES = 4_000_000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One document: a preset or a file, before they are put together."""
+
+    goals: tuple[Goal, ...]
+    constraints: Constraints
+    policy: dict[str, object]
+    preset: str | None
+    calibration: str | None
+
+
+def load_goals(path: FilePath | None, preset: str | None = None) -> GoalSet:
+    """The goals of a YAML file, of a shipped preset, or of a file on top of a preset.
+
+    Parameters
+    ----------
+    path
+        Goals file, UTF-8; None for the preset alone.
+    preset
+        Name of a shipped goal set that the file builds on, as ``preset:`` at the top of the file does.
+
+    Raises
+    ------
+    ConfigurationError
+        Neither file nor preset, a file that cannot be read, or anything wrong in it: all problems at once.
+    """
+    if path is None:
+        if preset is None:
+            raise ConfigurationError("goals", [Problem("", _nothing_given())])
+        _require_preset(preset, "--preset", "goals")
+        return _goal_set(_preset_layer(preset), f"preset {preset}")
+    return _read(_file_text(FilePath(path)), str(path), preset, FilePath(path).parent)
+
+
+def parse_goals(text: str, name: str, preset: str | None = None) -> GoalSet:
+    """The goals of a YAML text; `name` stands for it in messages.
+
+    As `load_goals`, but nothing outside the text is looked for, such as a calibration file.
+    """
+    return _read(text, name, preset, None)
+
+
+def _read(text: str, name: str, preset: str | None, folder: FilePath | None) -> GoalSet:
+    if preset is not None:
+        _require_preset(preset, "--preset", name)
+    source = read_yaml(text, name)
+    document, found = _validate(source)
+    found += _name_problems(source)
+    found += _preset_problems(source, preset)
+    found += _calibration_problems(source, folder)
+    if document is None or found:
+        raise ConfigurationError(name, in_order(found))
+    layer = _layer(document)
+    base = layer.preset or preset
+    if base is not None:
+        layer = _stacked(_preset_layer(base), layer)
+    elif not layer.goals:
+        nothing = source.problem(("goals",), "no goals; list at least one, or name a preset")
+        raise ConfigurationError(name, in_order([nothing]))
+    return _goal_set(layer, name)
+
+
+def _file_text(path: FilePath) -> str:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(path, f"cannot read it: {error.strerror or error}") from error
+    if len(raw) > MAX_BYTES:
+        raise _unreadable(path, f"found more than {MAX_BYTES} bytes")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = f"found byte {raw[error.start]:#04x} at offset {error.start}, which is not UTF-8"
+        raise _unreadable(path, byte) from error
+
+
+def _unreadable(path: FilePath, what: str) -> ConfigurationError:
+    return ConfigurationError(str(path), [Problem("", f"expected a goals file in YAML, {what}")])
+
+
+def _validate(source: YamlSource) -> tuple[GoalsDocument | None, list[Found]]:
+    found = list(source.problems)
+    if not isinstance(source.value, dict):
+        what = "nothing" if source.value is None else type(source.value).__name__
+        message = f"expected a mapping with version: 1 and goals, found {what}"
+        return None, [*found, source.problem((), message)]
+    try:
+        return GoalsDocument.model_validate(source.value), found
+    except ValidationError as error:
+        # A place that the reader already complained about is empty for that reason only.
+        known = {problem.place for _, problem in found}
+        more = to_problems(source, error.errors(include_url=False))
+        return None, found + [entry for entry in more if entry.problem.place not in known]
+
+
+def _raw_goals(source: YamlSource) -> Iterable[tuple[int, Mapping[str, object]]]:
+    listed = source.value.get("goals") if isinstance(source.value, dict) else None
+    for index, goal in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(goal, dict):
+            yield index, goal
+
+
+def _name_problems(source: YamlSource) -> list[Found]:
+    """Names that two goals of the file share, also where something else is wrong with them."""
+    found: list[Found] = []
+    first: dict[str, int] = {}
+    for index, goal in _raw_goals(source):
+        kind, resource, name = goal.get("kind"), goal.get("resource"), goal.get("name")
+        path: Path = ("goals", index)
+        if isinstance(name, str) and name:
+            label, what, path = name, "name", (*path, "name")
+        elif isinstance(kind, str):
+            label, what = default_name(kind, resource if isinstance(resource, str) else None), "default name"
+        else:
+            continue
+        if label in first:
+            taken = f"{what} {label!r} is taken by goals[{first[label]}]"
+            found.append(source.problem(path, f"{taken}; give this goal a name of its own"))
+        else:
+            first[label] = index
+    return found
+
+
+def _preset_problems(source: YamlSource, asked: str | None) -> list[Found]:
+    named = source.value.get("preset") if isinstance(source.value, dict) else None
+    if not isinstance(named, str):
+        return []
+    if named not in PRESETS:
+        return [source.problem(("preset",), _unknown_preset(named))]
+    if asked is not None and asked != named:
+        message = f"the file builds on {named!r}, --preset says {asked!r}; drop one of them"
+        return [source.problem(("preset",), message)]
+    return []
+
+
+def _calibration_problems(source: YamlSource, folder: FilePath | None) -> list[Found]:
+    named = source.value.get("calibration") if isinstance(source.value, dict) else None
+    if folder is None or not isinstance(named, str) or not named or (folder / named).is_file():
+        return []
+    message = f"expected a calibration file, found none at {folder / named}; correct the path or drop the key"
+    return [source.problem(("calibration",), message)]
+
+
+def _require_preset(preset: str, place: str, name: str) -> None:
+    if preset not in PRESETS:
+        raise ConfigurationError(name, [Problem(place, _unknown_preset(preset))])
+
+
+def _unknown_preset(name: str) -> str:
+    return f"unknown preset {name!r}; {meant_or_known(name, PRESETS)}"
+
+
+def _nothing_given() -> str:
+    return f"expected a goals file or a preset, found neither; name one of {', '.join(PRESETS)} with --preset"
+
+
+def _preset_layer(name: str) -> _Layer:
+    document, found = _validate(read_yaml(preset_text(name), f"preset {name}"))
+    if document is None:
+        raise ConfigurationError(f"preset {name}", in_order(found))
+    return _layer(document)
+
+
+def _layer(document: GoalsDocument) -> _Layer:
+    return _Layer(
+        goals=tuple(goal.build() for goal in document.goals),
+        constraints=Constraints(
+            exclude_topics=_unique(document.constraints.exclude_topics),
+            exclude_brokers=_unique(document.constraints.exclude_brokers),
+            include_topics=_unique(document.constraints.include_topics),
+        ),
+        policy=document.policy.model_dump(exclude_unset=True),
+        preset=document.preset or None,
+        calibration=document.calibration or None,
+    )
+
+
+def _unique(items: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+def _stacked(base: _Layer, top: _Layer) -> _Layer:
+    """`top` over `base`; see the module."""
+    goals = {goal.name: goal for goal in base.goals} | {goal.name: goal for goal in top.goals}
+    return _Layer(
+        goals=tuple(goals.values()),
+        constraints=Constraints(
+            exclude_topics=_unique(base.constraints.exclude_topics + top.constraints.exclude_topics),
+            exclude_brokers=_unique(base.constraints.exclude_brokers + top.constraints.exclude_brokers),
+            include_topics=_unique(base.constraints.include_topics + top.constraints.include_topics),
+        ),
+        policy=base.policy | top.policy,
+        preset=top.preset,
+        calibration=top.calibration,
+    )
+
+
+def _goal_set(layer: _Layer, source: str) -> GoalSet:
+    return GoalSet(
+        goals=layer.goals,
+        constraints=layer.constraints,
+        policy=layer.policy,
+        source=source,
+        digest=digest(layer.goals, layer.constraints),
+        calibration=layer.calibration,
+        notes=tuple(_notes(layer)),
+    )
+
+
+def digest(goals: Iterable[Goal], constraints: Constraints) -> str:
+    """``sha256:…`` over all that decides a plan: every goal in full, in order, and the constraints."""
+    canonical = {
+        "version": 1,
+        "goals": [{key: _canonical(value) for key, value in asdict(goal).items()} for goal in goals],
+        "constraints": {key: sorted(set(value)) for key, value in asdict(constraints).items()},
+    }
+    text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _canonical(value: object) -> object:
+    """Equal numbers as equal text: 1 and 1.0, 0.0 and -0.0."""
+    return float(value) + 0.0 if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _notes(layer: _Layer) -> Iterable[str]:
+    """What is legal and yet probably not what was meant, and what has no effect."""
+    if layer.calibration is not None:
+        yield (
+            f"calibration {layer.calibration} is not read by this release: "
+            "what the goals leave out takes the shipped defaults"
+        )
+    for goal in layer.goals:
+        if isinstance(goal, Capacity) and goal.limit > 1.0:
+            yield f"goal {goal.name}: limit {goal.limit:g} is above the whole capacity; 80 % is written 0.8"
+        if isinstance(goal, UsageDistribution | TopicDistribution) and goal.bound >= 1.0:
+            yield f"goal {goal.name}: bound {goal.bound:g} lets a broker stand empty; 10 % is written 0.10"
+        if goal.hard and goal.group is not None:
+            yield f"goal {goal.name}: group {goal.group!r} has no effect on a hard goal"

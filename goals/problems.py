@@ -1,0 +1,151 @@
+"""What pydantic found wrong with a goals file, in the words of its reader: expected, found, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from goals import policy, registry, schema
+from goals.wording import meant_or_known, nearest, shown
+from goals.yaml_source import Found, Path, YamlSource
+
+_DETECTORS: dict[str, type[policy.PolicyPart]] = {
+    "goal_band": policy.GoalBand, "cv": policy.Cv, "absolute": policy.Absolute,
+    "above_mean": policy.AboveMean, "minmax": policy.MinMax, "std": policy.Std, "pairs": policy.Pairs,
+    "count_spread": policy.CountSpread, "any_of": policy.AnyOf, "all_of": policy.AllOf,
+}  # fmt: skip
+_AMOUNTS: dict[str, type[policy.PolicyPart]] = {
+    "one": policy.Amount, "half_gap": policy.Amount, "to_target_counts": policy.Amount,
+    "fraction": policy.Fraction, "until_below": policy.UntilBelow,
+}  # fmt: skip
+_EXPECTED = {
+    "bool_type": "true or false", "string_type": "text", "int_type": "a whole number",
+    "float_type": "a number", "finite_number": "a finite number", "list_type": "a list",
+    "model_type": "a mapping", "model_attributes_type": "a mapping", "dict_type": "a mapping",
+    "string_too_short": "some text", "too_short": "at least one",
+}  # fmt: skip
+
+
+def to_problems(source: YamlSource, errors: Iterable[ErrorDetails]) -> list[Found]:
+    """Each pydantic error with its place, line and suggestion."""
+    found: list[Found] = []
+    for error in errors:
+        path, tags = _untagged(error["loc"])
+        if error["type"].startswith("union_tag"):
+            path = (*path, "kind")
+        found.append(source.problem(path, _message(error, path, tags)))
+    return found
+
+
+def _untagged(loc: tuple[str | int, ...]) -> tuple[Path, dict[Path, str]]:
+    """`loc` without the tags of unions, and those tags by the path they stand at."""
+    path: Path = ()
+    tags: dict[Path, str] = {}
+    for step in loc:
+        if _is_union(path) and path not in tags and isinstance(step, str):
+            tags[path] = step
+        else:
+            path = (*path, step)
+    return path, tags
+
+
+def _is_union(path: Path) -> bool:
+    match path:
+        case ("goals", int()) | ("policy", "detector") | ("policy", "amount"):
+            return True
+        case ("policy", "detector", "any_of" | "all_of", int()):
+            return True
+    return False
+
+
+def _model_at(path: Path, tags: Mapping[Path, str]) -> type[BaseModel]:
+    """The model of the mapping at `path`."""
+    match path:
+        case ():
+            return schema.GoalsDocument
+        case ("goals", int()):
+            return registry.KINDS[tags[path]].document
+        case ("constraints",):
+            return schema.ConstraintsDocument
+        case ("policy",):
+            return policy.PolicyDocument
+        case ("policy", "amount"):
+            return _AMOUNTS[tags[path]]
+        case ("policy", "detector", *_, "persist"):
+            return policy.Persist
+        case ("policy", "detector", *_, "hysteresis"):
+            return policy.Hysteresis
+    return _DETECTORS[tags[path]]
+
+
+def _message(error: ErrorDetails, path: Path, tags: Mapping[Path, str]) -> str:
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
+    match kind:
+        case "extra_forbidden":
+            return f"unknown key; {_unknown_key(path, tags)}"
+        case "missing":
+            info = _model_at(path[:-1], tags).model_fields[str(path[-1])]
+            return f"missing; expected {info.description}"
+        case "value_error":
+            return str(context["error"])
+        case "union_tag_not_found" | "union_tag_invalid":
+            return _unknown_kind(value, path)
+        case "literal_error":
+            choices = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+            match_ = nearest(value, choices) if isinstance(value, str) else None
+            hint = f"; did you mean {match_!r}?" if match_ else ""
+            return f"expected {' or '.join(choices)}, found {shown(value)}{hint}"
+        case "greater_than":
+            return f"expected a number above {context['gt']:g}, found {shown(value)}"
+        case "greater_than_equal":
+            return f"expected a number of at least {context['ge']:g}, found {shown(value)}"
+        case "less_than_equal":
+            return f"expected a number of at most {context['le']:g}, found {shown(value)}"
+        case "string_too_long":
+            return f"expected at most {context['max_length']} characters, found {len(str(value))}"
+    if kind not in _EXPECTED:
+        return f"{error['msg']}, found {shown(value)}"
+    return f"expected {_EXPECTED[kind]}, found {shown(value)}{_hint(kind, value)}"
+
+
+def _hint(kind: str, value: object) -> str:
+    if kind == "float_type" and isinstance(value, str):
+        return "; 10 % is written 0.10" if "%" in value else "; write it without quotes or unit"
+    if kind == "bool_type" and str(value).lower() in ("yes", "on", "1", "true"):
+        return "; write true"
+    if kind == "bool_type" and str(value).lower() in ("no", "off", "0", "false"):
+        return "; write false"
+    if kind == "list_type" and isinstance(value, str | int):
+        return f"; write [{value!r}]" if isinstance(value, int) else f'; write ["{value}"]'
+    if kind == "string_type" and isinstance(value, int | float):
+        return "; put it in quotes"
+    return ""
+
+
+def _unknown_key(path: Path, tags: Mapping[Path, str]) -> str:
+    """What to do about a key that nothing knows at its place."""
+    key, around = str(path[-1]), path[:-1]
+    known = list(_model_at(around, tags).model_fields)
+    if nearest(key, known) is None:
+        if around[:1] == ("goals",):
+            others = [name for name, entry in registry.KINDS.items() if key in entry.document.model_fields]
+            if others:
+                return f"{key!r} is for {', '.join(others)}, not for {tags[around]}"
+        for part in ("constraints", "policy"):
+            if not around and key in _model_at((part,), tags).model_fields:
+                return f"{key!r} belongs under {part}"
+    return meant_or_known(key, known)
+
+
+def _unknown_kind(value: object, path: Path) -> str:
+    known: Iterable[str] = [name for name in _DETECTORS if not name.endswith("_of")]
+    if path[0] == "goals":
+        known = registry.KINDS
+    elif path[1] == "amount":
+        known = _AMOUNTS
+    found = value.get("kind") if isinstance(value, Mapping) else None
+    if found is None:
+        return f"missing; expected one of {', '.join(known)}"
+    return f"unknown kind {shown(found)}; {meant_or_known(found, known)}"

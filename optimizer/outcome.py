@@ -1,0 +1,220 @@
+"""What a plan leads to: every goal and every broker before and after, and why a broker would stay out of band.
+
+Called by `assemble`. Reads states, changes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.resources import MEASURED
+from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
+from goals.model import Goal, GoalSet, UsageDistribution
+from optimizer.options import PlanOptions
+from optimizer.plan import Band, BrokerOutcome, GoalOutcome, GoalState, Skipped, Status
+from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, STATE, VAR, Compiled
+from optimizer.search.state import State
+from optimizer.why import Left, why_left
+
+MOST_NAMED = 20
+
+
+def bands_of(snapshot: Snapshot, compiled: Compiled) -> dict[str, dict[int, Band]]:
+    """Band of every eligible broker in every usage distribution goal."""
+    bands: dict[str, dict[int, Band]] = {}
+    for g, goal in enumerate(compiled.goals):
+        if not isinstance(goal, UsageDistribution):
+            continue
+        bands[goal.name] = {}
+        for row in _eligible(compiled):
+            mean, bound, var = (float(x) for x in compiled.problem.table[row, g, [MEAN, BOUND, VAR]])
+            bands[goal.name][int(snapshot.broker_ids[row])] = Band(
+                mean=mean, low=mean - bound, high=mean + bound, var_low=mean - var, var_high=mean + var
+            )
+    return bands
+
+
+def _eligible(compiled: Compiled) -> np.ndarray:
+    return np.flatnonzero(compiled.problem.broker[:, STATE] == BrokerState.ACTIVE)
+
+
+def _judged(compiled: Compiled, g: int) -> np.ndarray:
+    """Rows of the brokers a goal judges: eligible, and with a limit where the goal is one."""
+    rows = _eligible(compiled)
+    if compiled.problem.goal[g, KIND] == LIMIT:
+        rows = rows[np.isfinite(compiled.problem.table[rows, g, CEILING])]
+    return rows
+
+
+def goal_state(compiled: Compiled, state: State, g: int) -> GoalState:
+    """Violations (brokers that score below 1), mean over eligible brokers, spread of load over mean, share in band."""
+    rows = _judged(compiled, g)
+    below = int((state.score[rows, g] < 1.0).sum())
+    in_band = 1.0 - below / len(rows) if len(rows) else 1.0
+    goal = compiled.goals[g]
+    if not isinstance(goal, UsageDistribution):
+        return GoalState(violations=below, mean=None, max_deviation=None, cv=None, in_band=in_band)
+    means = compiled.problem.table[rows, g, MEAN]
+    load = state.load[rows, compiled.problem.goal[g, COLUMN]]
+    relative = load[means > 0] / means[means > 0]
+    average = float(relative.mean()) if len(relative) else 0.0
+    return GoalState(
+        violations=below,
+        mean=float(means.mean()) if len(means) else None,
+        max_deviation=float(np.abs(relative - 1.0).max()) if len(relative) else 0.0,
+        cv=float(relative.std()) / average if average > 0 else 0.0,
+        in_band=in_band,
+    )
+
+
+def goal_outcomes(
+    snapshot: Snapshot, compiled: Compiled, goals: GoalSet, start: State, end: State,
+    brokers: tuple[BrokerOutcome, ...], options: PlanOptions,
+) -> tuple[GoalOutcome, ...]:  # fmt: skip
+    """Every goal of the file in its order, skipped ones included."""
+    rows = {goal.name: g for g, goal in enumerate(compiled.goals)}
+    reasons = {s.what: s.reason for s in compiled.skipped}
+    why = {b.id: b for b in brokers}
+    result = []
+    for goal in goals.goals:
+        g = rows.get(goal.name)
+        if g is None:
+            reason = reasons.get(f"goal {goal.name}", "not counted")
+            result.append(_outcome(goal, "skipped", None, None, f"skipped: {reason}"))
+            continue
+        before, after = goal_state(compiled, start, g), goal_state(compiled, end, g)
+        left = [b for b in why.values() if goal.name in b.violates]
+        status = _status(
+            goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()), left, options
+        )
+        result.append(_outcome(goal, status, before, after, _explanation(goal, status, before, after, left)))
+    return tuple(result)
+
+
+def _outcome(
+    goal: Goal, status: Status, before: GoalState | None, after: GoalState | None, text: str
+) -> GoalOutcome:
+    return GoalOutcome(
+        name=goal.name,
+        kind=goal.kind,
+        hard=goal.hard,
+        weight=goal.weight,
+        resource=getattr(goal, "resource", None),
+        status=status,
+        before=before,
+        after=after,
+        explanation=text,
+    )
+
+
+def _status(
+    goal: Goal, before: GoalState, after: GoalState, score_before: float, score_after: float,
+    left: list[BrokerOutcome], options: PlanOptions,
+) -> Status:  # fmt: skip
+    if after.violations == 0:
+        return "satisfied"
+    if goal.hard:
+        return "violated" if options.budgeted else "infeasible"
+    if after.violations < before.violations:
+        return "improved"
+    if after.violations > before.violations:
+        return "violated"
+    return "improved" if score_after > score_before + 1e-9 else "unchanged"
+
+
+def _explanation(
+    goal: Goal, status: Status, before: GoalState, after: GoalState, left: list[BrokerOutcome]
+) -> str:
+    count = before.violations
+    if status == "satisfied":
+        if count == 0:
+            return "every broker is within it already"
+        return f"would bring {count} broker{'s' if count != 1 else ''} within it"
+    ids = ", ".join(str(b.id) for b in left[:8]) + (" …" if len(left) > 8 else "")
+    text = f"{after.violations} of {count} before would be left out (broker{'s' if len(left) != 1 else ''} {ids})"
+    first = next((b.why for b in left if b.why), None)
+    return f"{text}: {first}" if first else text
+
+
+def broker_outcomes(
+    snapshot: Snapshot, compiled: Compiled, start: State, end: State, options: PlanOptions
+) -> tuple[BrokerOutcome, ...]:
+    """Every broker: loads of all known resources before and after, scores, what it still violates and why."""
+    before, after = _loads(snapshot, compiled, start), _loads(snapshot, compiled, end)
+    left = why_left(snapshot, compiled, end, options)
+    judges = [set(_judged(compiled, g).tolist()) for g in range(len(compiled.goals))]
+    result = []
+    for row, broker in enumerate(snapshot.broker_ids):
+        judged = [g for g, rows in enumerate(judges) if row in rows]
+        violates = tuple(compiled.goals[g].name for g in judged if end.score[row, g] < 1.0)
+        result.append(
+            BrokerOutcome(
+                id=int(broker),
+                rack=snapshot.racks[row],
+                state=BrokerState(int(compiled.problem.broker[row, STATE])).label,
+                before={name: float(values[row]) for name, values in before.items()},
+                after={name: float(values[row]) for name, values in after.items()},
+                scores_before={compiled.goals[g].name: float(start.score[row, g]) for g in judged},
+                scores_after={compiled.goals[g].name: float(end.score[row, g]) for g in judged},
+                violates=violates,
+                why=_why(left, row, violates),
+            )
+        )
+    return tuple(result)
+
+
+def _why(left: dict[int, Left], row: int, violates: tuple[str, ...]) -> str | None:
+    found = left.get(row)
+    return found.text if found is not None and (violates or found.always) else None
+
+
+def _loads(snapshot: Snapshot, compiled: Compiled, state: State) -> dict[str, FloatArray]:
+    """resource -> float64 [B] for every measured resource that is known, and every derived one a goal uses, and counts."""
+    lead = state.lead
+    index = np.arange(len(lead))
+    leaders = np.where(lead >= 0, state.replicas[index, np.maximum(lead, 0)], -1).astype(np.int32)
+    placed = snapshot.with_placement(state.replicas.astype(np.int32), leaders)
+    names = [r for r in MEASURED if snapshot.is_reported(r)]
+    names += [r for r in ("replicas", "leaders", *compiled.columns) if r not in names]
+    return {name: placed.broker_load(name) for name in dict.fromkeys(names)}
+
+
+def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[Skipped, ...]:
+    """What could not be helped: partitions without a live replica, excluded topics on dead or draining brokers."""
+    if not snapshot.partition_count:
+        return ()
+    states = compiled.problem.broker[:, STATE]
+    present = end.replicas >= 0
+    on = np.where(present, states[np.maximum(end.replicas, 0)], -1)
+    offline = (present & (on != BrokerState.DEAD)).sum(axis=1) == 0
+    result = [
+        Skipped(
+            f"partition {snapshot.partition_name(int(p))}",
+            "offline: every replica is on a dead broker; it stays there",
+        )
+        for p in np.flatnonzero(offline)[:MOST_NAMED]
+    ]
+    if offline.sum() > MOST_NAMED:
+        result.append(
+            Skipped(f"{int(offline.sum())} partitions", "offline: every replica is on a dead broker")
+        )
+    fixed = compiled.problem.partition[:, 0] == 0
+    for kind, word in ((BrokerState.DEAD, "dead"), (BrokerState.DRAINING, "draining")):
+        stuck = ((on == kind).any(axis=1)) & fixed & ~offline
+        if stuck.any():
+            topics = sorted({snapshot.topics[t] for t in snapshot.partition_topic[stuck]})
+            result.append(
+                Skipped(
+                    f"{int(stuck.sum())} partitions of excluded topics on {word} brokers",
+                    f"excluded topics never change ({', '.join(topics[:5])}{' …' if len(topics) > 5 else ''}); include them to move them",
+                )
+            )
+    leaderless = (end.lead < 0) & ~offline
+    for p in np.flatnonzero(leaderless)[:MOST_NAMED]:
+        result.append(
+            Skipped(
+                f"partition {snapshot.partition_name(int(p))}",
+                "no leader, and no active replica that may lead",
+            )
+        )
+    return tuple(result)

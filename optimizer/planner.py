@@ -1,0 +1,36 @@
+"""`plan(snapshot, goals, options) -> Plan`: the pure function at the centre of Trimtab.
+
+It wires the parts: what-ifs, the compiled problem, rounds of search, the assembled plan. It does no I/O, reads no clock, and keeps
+nothing between calls.
+"""
+
+from __future__ import annotations
+
+from cluster_model.snapshot import Snapshot
+from goals.model import GoalSet
+from optimizer.assemble import assemble
+from optimizer.options import PlanOptions
+from optimizer.plan import Plan
+from optimizer.problem import compile_problem
+from optimizer.search.rounds import search
+from optimizer.whatif import apply_whatifs
+
+
+def plan(snapshot: Snapshot, goals: GoalSet, options: PlanOptions | None = None) -> Plan:
+    """The best plan found for `snapshot` under `goals`; deterministic in all its arguments.
+
+    Raises
+    ------
+    ConfigurationError
+        The options do not fit the snapshot (see `apply_whatifs`).
+
+    Notes
+    -----
+    Every action, replayed in order, is acceptable as CONTRACT section 7 says, and lowers a potential; planning again on the
+    result without budgets gives an empty plan.
+    """
+    options = options or PlanOptions()
+    imagined = apply_whatifs(snapshot, goals, options)
+    compiled = compile_problem(imagined, goals, options)
+    rounds = search(compiled, options)
+    return assemble(snapshot, imagined, goals, options, compiled, rounds)

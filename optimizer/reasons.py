@@ -1,0 +1,64 @@
+"""Why an action would be made, in one sentence an operator can check.
+
+Pure text from an action's own scores; conditional mood, since nothing has been done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from optimizer.plan import Change, GoalScore
+
+STATE_WORDS = {1: "draining", 2: "dead"}
+
+
+def reason_of(
+    kind: str, changes: Sequence[Change], repairs: Sequence[str], scores: Mapping[str, GoalScore],
+    names: Sequence[str], weights: Sequence[float], states: Mapping[int, int],
+) -> str:  # fmt: skip
+    """One sentence: what the action repairs, or which goal it helps most and at which brokers.
+
+    `names` and `weights` are the goals in order (weight 0 for hard ones); `states` are broker states by id.
+    """
+    parts = []
+    if "dead_broker" in repairs or "draining_broker" in repairs:
+        parts.append(_leaving(changes, states))
+    if "leaderless" in repairs:
+        parts.append("would give a leader to " + _partitions(c for c in changes if c.leader_before is None))
+    parts.extend(f"would lower the violation of {name}" for name in repairs if name in scores)
+    gained = [
+        (weight * (scores[name].score - 0.5), -i, name)
+        for i, (name, weight) in enumerate(zip(names, weights, strict=True))
+        if name in scores and weight > 0
+    ]
+    if gained:
+        best = max(gained)
+        if best[0] > 1e-9:
+            parts.append(_helped(best[2], scores[best[2]]))
+    if not parts:
+        parts.append("would bring the touched brokers nearer to the middle of their bands")
+    return "; ".join(part for part in parts if part)
+
+
+def _leaving(changes: Sequence[Change], states: Mapping[int, int]) -> str:
+    left: dict[int, str] = {}
+    for change in changes:
+        for broker in change.replicas_before:
+            word = STATE_WORDS.get(states.get(broker, 0))
+            gone = broker not in change.replicas_after
+            if word and (gone or (change.leader_before == broker != change.leader_after)):
+                left[broker] = word
+    return "would take load off " + ", ".join(
+        f"broker {b}, which is {word}" for b, word in sorted(left.items())
+    )
+
+
+def _partitions(changes: Iterable[Change]) -> str:
+    return ", ".join(f"{c.topic}-{c.partition}" for c in changes)
+
+
+def _helped(name: str, goal: GoalScore) -> str:
+    """The lowest touched broker's score before and after, in the goal that gains most."""
+    worst = min(sorted(goal.before), key=lambda b: goal.before[b])
+    lowest = min(goal.after.values())
+    return f"{name}: broker {worst} would rise from {goal.before[worst]:.3g}, lowest of those touched, to {lowest:.3g} or better"

@@ -1,0 +1,259 @@
+"""Broker charts of the HTML report: load of each broker before and after, one drawing a resource.
+
+Bars with the band shaded for up to `MOST_BARS` brokers, a histogram of deviations beyond. Inline SVG,
+styled by the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from optimizer.plan import Band, BrokerOutcome
+from optimizer.report.markup import Child, Markup, el
+from optimizer.report.scales import Scale, ticks
+from optimizer.report.units import amount, count, percent, resource_label
+
+MOST_BARS = 120
+WIDE_BARS = 36  # beyond, a chart takes the whole width
+WIDTH, WIDE, HEIGHT = 560, 1160, 216
+LEFT, RIGHT, TOP, BOTTOM = 66, 10, 16, 30
+MOST_STEP = 72.0
+OUT_OF_RANGE = 1.0  # deviation at which the histogram ends
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One broker in one resource; `band` None where no goal gives one."""
+
+    broker: BrokerOutcome
+    before: float
+    after: float
+    band: Band | None
+
+    @property
+    def is_out(self) -> bool:
+        return self.band is not None and not _within(self.after, self.band)
+
+
+def readings(brokers: Sequence[BrokerOutcome], resource: str, bands: Mapping[int, Band]) -> list[Reading]:
+    """Brokers that report `resource`, ascending by id; a band only where the broker is judged."""
+    return [
+        Reading(
+            b,
+            b.before.get(resource, 0.0),
+            b.after.get(resource, 0.0),
+            bands.get(b.id) if b.scores_before or b.scores_after else None,
+        )
+        for b in sorted(brokers, key=lambda b: b.id)
+        if resource in b.before or resource in b.after
+    ]
+
+
+def broker_chart(resource: str, read: Sequence[Reading]) -> Markup:
+    """The drawing, as wide as the number of brokers asks for."""
+    return _histogram(resource, read) if len(read) > MOST_BARS else _bars(resource, read)
+
+
+def is_wide(brokers: int) -> bool:
+    return WIDE_BARS < brokers <= MOST_BARS
+
+
+def _bars(resource: str, read: Sequence[Reading]) -> Markup:
+    width = WIDE if is_wide(len(read)) else WIDTH
+    top = (
+        max([x for r in read for x in (r.before, r.after, r.band.high if r.band else 0.0)], default=0.0)
+        or 1.0
+    )
+    y = Scale(0.0, top * 1.06, HEIGHT - BOTTOM, TOP)
+    room = width - LEFT - RIGHT
+    step = min(room / max(len(read), 1), MOST_STEP)
+    start = LEFT + (room - step * len(read)) / 2
+    parts: list[Child] = [_grid(y, resource, width)]
+    parts += [_band(r.band, start + i * step, step, y) for i, r in enumerate(read) if r.band]
+    every = max(1, round(0.5 + _label_width(read) / step))
+    for i, r in enumerate(read):
+        x = start + i * step
+        parts.append(_pair(resource, r, x, step, y))
+        if i % every == 0:
+            parts.append(
+                el("text", str(r.broker.id), x=x + step / 2, y=HEIGHT - BOTTOM + 13, class_="tick mid")
+            )
+    parts.append(el("text", "broker", x=LEFT + room / 2, y=HEIGHT - 3, class_="tick mid"))
+    out = sum(r.is_out for r in read)
+    who = f"{resource_label(resource)} of {count(len(read), 'broker')}"
+    label = f"{who} before and after; {out} would be out of band"
+    return _svg(width, label, parts)
+
+
+def _pair(resource: str, r: Reading, x: float, step: float, y: Scale) -> Markup:
+    base = HEIGHT - BOTTOM
+    broad, narrow = step * 0.78, max(step * 0.42, 1.0)
+    before, after = y(r.before), y(r.after)
+    bars: list[Child] = [
+        el("title", _describe(resource, r)),
+        el("rect", x=x, y=TOP, width=step, height=base - TOP, class_="hit"),
+        el("rect", x=x + (step - broad) / 2, y=before, width=broad, height=base - before, class_="before"),
+        el(
+            "rect",
+            x=x + (step - narrow) / 2,
+            y=after,
+            width=narrow,
+            height=base - after,
+            class_="out" if r.is_out else "after",
+        ),
+    ]
+    if r.is_out:
+        bars.append(_flag(x + step / 2, after, step))
+    return el("g", *bars, class_="broker")
+
+
+def _flag(x: float, top: float, step: float) -> Markup:
+    """A small triangle above a bar that ends out of band: told by shape as well as by colour."""
+    size = min(step / 2, 4.5)
+    tip = max(top - 4, 2 + size * 1.5)
+    return el(
+        "path", d=f"M{x - size:.1f} {tip - size * 1.5:.1f}h{2 * size:.1f}L{x:.1f} {tip:.1f}z", class_="flag"
+    )
+
+
+def _band(band: Band, x: float, step: float, y: Scale) -> Markup:
+    return el(
+        "g",
+        el(
+            "rect",
+            x=x,
+            y=y(band.high),
+            width=step + 0.05,
+            height=max(y(band.low) - y(band.high), 1.0),
+            class_="band",
+        ),
+        el("line", x1=x, x2=x + step, y1=y(band.mean), y2=y(band.mean), class_="mean"),
+    )
+
+
+def _histogram(resource: str, read: Sequence[Reading]) -> Markup:
+    """Brokers by deviation from their own mean."""
+    shares = [(_share(r, r.before, read), _share(r, r.after, read)) for r in read]
+    reach = _reach(read, shares)
+    bins = 41
+    size = 2 * reach / bins
+    before, after, out = [0] * bins, [0] * bins, [0] * bins
+    for r, pair in zip(read, shares, strict=True):
+        first, then = (min(max(int((share + reach) / size), 0), bins - 1) for share in pair)
+        before[first] += 1
+        after[then] += 1
+        out[then] += r.is_out
+    x = Scale(-reach, reach, LEFT, WIDTH - RIGHT)
+    y = Scale(0.0, max(*before, *after) * 1.06, HEIGHT - BOTTOM, TOP)
+    parts: list[Child] = [_grid(y, "replicas", WIDTH)]
+    widest = _shared_band(read)
+    if widest is not None:
+        low, high = x(-widest[0]), x(widest[1])
+        parts.append(el("rect", x=low, y=TOP, width=high - low, height=HEIGHT - BOTTOM - TOP, class_="band"))
+    step = (WIDTH - LEFT - RIGHT) / bins
+    for i in range(bins):
+        if before[i] or after[i]:
+            brokers = f"{count(before[i], 'broker')} before, {after[i]:,} after"
+            title = f"{_span(i, bins, reach)} of the mean: {brokers}"
+            parts.append(_bin(title, LEFT + i * step, step, y, before[i], after[i], out[i]))
+    for tick in ticks(-reach, reach, 8):
+        parts.append(
+            el("text", percent(tick, signed=True), x=x(tick), y=HEIGHT - BOTTOM + 13, class_="tick mid")
+        )
+    parts.append(
+        el(
+            "text",
+            "deviation from the mean (height: number of brokers)",
+            x=(LEFT + WIDTH - RIGHT) / 2,
+            y=HEIGHT - 3,
+            class_="tick mid",
+        )
+    )
+    label = (
+        f"{resource_label(resource)}: {count(len(read), 'broker')} by deviation before and after; "
+        f"{sum(out)} would be out of band"
+    )
+    return _svg(WIDTH, label, parts)
+
+
+def _bin(title: str, x: float, step: float, y: Scale, before: int, after: int, out: int) -> Markup:
+    base = HEIGHT - BOTTOM
+    level = y(after - out)
+    top = min(y(after), level - 2.0) if out else level
+    return el(
+        "g",
+        el("title", title),
+        el("rect", x=x, y=TOP, width=step, height=base - TOP, class_="hit"),
+        el("rect", x=x + 0.5, y=y(before), width=step - 1, height=base - y(before), class_="before"),
+        el("rect", x=x + step * 0.25, y=level, width=step * 0.5, height=base - level, class_="after"),
+        el("rect", x=x + step * 0.25, y=top, width=step * 0.5, height=level - top, class_="out")
+        if out
+        else None,
+        _flag(x + step / 2, top, step) if out else None,
+        class_="broker",
+    )
+
+
+def _span(i: int, bins: int, reach: float) -> str:
+    low, high = (percent(-reach + k * 2 * reach / bins, signed=True) for k in (i, i + 1))
+    return f"up to {high}" if i == 0 else f"{low} and more" if i == bins - 1 else f"{low} to {high}"
+
+
+def _reach(read: Sequence[Reading], shares: Sequence[tuple[float, float]]) -> float:
+    """Half the width of the histogram: three bands, or what nearly all brokers need, at most
+    `OUT_OF_RANGE`.
+    """
+    spread = sorted(max(abs(a), abs(b)) for a, b in shares)
+    band = _shared_band(read)
+    return min(max(3 * max(band) if band else 0.05, spread[int(len(spread) * 0.98)], 0.02), OUT_OF_RANGE)
+
+
+def _shared_band(read: Sequence[Reading]) -> tuple[float, float] | None:
+    """Share below and above the mean that is in band (the same for all brokers of a goal)."""
+    band = next((r.band for r in read if r.band and r.band.mean > 0), None)
+    return None if band is None else (1 - band.low / band.mean, band.high / band.mean - 1)
+
+
+def _share(r: Reading, load: float, read: Sequence[Reading]) -> float:
+    mean = r.band.mean if r.band else sum(x.after for x in read) / len(read)
+    return load / mean - 1 if mean > 0 else 0.0
+
+
+def _within(load: float, band: Band) -> bool:
+    slack = 1e-9 * max(abs(band.mean), abs(band.high))
+    return band.mean <= 0 or band.low - slack <= load <= band.high + slack
+
+
+def _describe(resource: str, r: Reading) -> str:
+    where = f"broker {r.broker.id}" + (f", rack {r.broker.rack}" if r.broker.rack is not None else "")
+    if r.broker.state != "active":
+        where += f", {r.broker.state}"
+    before, after = amount(r.before, resource), amount(r.after, resource)
+    text = f"{where}: {before}, would stay" if before == after else f"{where}: {before}, would be {after}"
+    if r.band is None or r.band.mean <= 0:
+        return text
+    low, high = amount(r.band.low, resource), amount(r.band.high, resource)
+    share = percent(r.after / r.band.mean - 1, signed=True)
+    return f"{text} ({share} of the mean {amount(r.band.mean, resource)}; band {low} to {high})"
+
+
+def _grid(y: Scale, resource: str, width: int) -> Markup:
+    return el(
+        "g",
+        *(
+            (
+                el("line", x1=LEFT, x2=width - RIGHT, y1=y(t), y2=y(t), class_="grid"),
+                el("text", amount(t, resource) if t else "0", x=LEFT - 6, y=y(t) + 3.5, class_="tick end"),
+            )
+            for t in ticks(0.0, y.high, 5)
+        ),
+    )
+
+
+def _label_width(read: Sequence[Reading]) -> float:
+    return 8.0 + 6.5 * max((len(str(r.broker.id)) for r in read), default=1)
+
+
+def _svg(width: int, label: str, parts: Sequence[Child]) -> Markup:
+    return el("svg", *parts, viewBox=f"0 0 {width} {HEIGHT}", role="img", aria_label=label)

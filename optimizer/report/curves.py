@@ -1,0 +1,137 @@
+"""Score curves of the HTML report: what a broker scores at each deviation, with the brokers on it before
+and after.
+
+Inline SVG, styled by the page. The curve is that of the broker with the median mean; every broker stands at
+its own score.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from optimizer.plan import Band, BrokerOutcome, GoalOutcome
+from optimizer.report.markup import Child, Markup, el
+from optimizer.report.scales import Scale, ticks
+from optimizer.report.units import count, percent
+
+WIDTH, HEIGHT = 560, 190
+LEFT, RIGHT, TOP, BOTTOM = 40, 14, 16, 32
+MOST_DOTS = 120
+FARTHEST = 3.0  # deviation at which the drawing ends
+SAMPLES = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One broker on the curve: signed deviation from its own mean, and score."""
+
+    broker: int
+    deviation: float
+    score: float
+
+
+def score_curve(
+    goal: GoalOutcome, brokers: Sequence[BrokerOutcome], bands: Mapping[int, Band]
+) -> Markup | None:
+    """The drawing; None where no broker has a positive mean."""
+    judged = [b for b in brokers if b.id in bands and bands[b.id].mean > 0 and goal.name in b.scores_after]
+    if not judged or goal.resource is None:
+        return None
+    before = [_place(b.id, b.before, b.scores_before, goal, bands[b.id]) for b in judged]
+    after = [_place(b.id, b.after, b.scores_after, goal, bands[b.id]) for b in judged]
+    band = sorted((bands[b.id] for b in judged), key=lambda x: x.mean)[len(judged) // 2]
+    bound, var = band.high / band.mean - 1, band.var_high / band.mean - 1
+    farthest = max([abs(p.deviation) for p in (*before, *after)] + [var * 1.1])
+    reach = min(farthest * 1.04, FARTHEST)
+    x = Scale(max(-reach, -1.0), reach, LEFT, WIDTH - RIGHT)
+    y = Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
+    parts: list[Child] = [_axes(x, y)]
+    low, high = x(-bound), x(bound)
+    parts.append(el("rect", x=low, y=TOP, width=high - low, height=HEIGHT - BOTTOM - TOP, class_="band"))
+    points = " ".join(
+        f"{x(d):.1f},{y(s):.1f}" for d, s in _samples(band, x, _is_absolute(after + before, bands))
+    )
+    parts.append(el("polyline", points=points, class_="curve"))
+    parts += _dots(before, x, y, "before") + _dots(after, x, y, "after")
+    out = sum(p.score < 1 - 1e-9 for p in after)
+    label = f"score curve of {goal.name}: {count(len(judged), 'broker')}, {out} would be out of band"
+    return el("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
+
+
+def _place(
+    broker: int, loads: Mapping[str, float], scores: Mapping[str, float], goal: GoalOutcome, band: Band
+) -> Place:
+    load = loads.get(goal.resource or "", 0.0)
+    return Place(broker, load / band.mean - 1, scores.get(goal.name, 1.0))
+
+
+def _samples(band: Band, x: Scale, absolute: bool) -> list[tuple[float, float]]:
+    """Points of the curve, its corners among them."""
+    from goals.score import distribution_score
+
+    bound, var = band.high - band.mean, band.var_high - band.mean
+    shares = {x.low + (x.high - x.low) * i / SAMPLES for i in range(SAMPLES + 1)}
+    shares |= {s for c in (bound, var) for s in (c / band.mean, -c / band.mean) if x.low <= s <= x.high}
+    return [
+        (s, float(distribution_score(band.mean * (1 + s), band.mean, bound, var, absolute, 0.0)))
+        for s in sorted(shares)
+    ]
+
+
+def _is_absolute(places: Sequence[Place], bands: Mapping[int, Band]) -> bool:
+    """Whether the scores beyond `var` follow the absolute tail (the plan does not say which)."""
+    from goals.score import distribution_score
+
+    def error(absolute: bool) -> float:
+        total = 0.0
+        for p in far:
+            b = bands[p.broker]
+            load, bound, var = b.mean * (1 + p.deviation), b.high - b.mean, b.var_high - b.mean
+            total += abs(p.score - float(distribution_score(load, b.mean, bound, var, absolute, 0.0)))
+        return total
+
+    far = [p for p in places if p.score < 0.1][:200]
+    return bool(far) and error(True) < error(False)
+
+
+def _dots(places: Sequence[Place], x: Scale, y: Scale, kind: str) -> list[Child]:
+    """A dot a broker; beyond `MOST_DOTS` a dot for those at nearly the same place, its area their number."""
+    tally: Counter[tuple[float, float, str]] = Counter()
+    many = len(places) > MOST_DOTS
+    for p in places:
+        title = f"{percent(p.deviation, signed=True)}, score {p.score:.3f} {kind}"
+        if many:
+            tally[(round(p.deviation, 2), round(p.score, 2), "")] += 1
+        else:
+            tally[(p.deviation, p.score, f"broker {p.broker}: {title}")] += 1
+    dots: list[Child] = []
+    for (deviation, score, title), number in sorted(tally.items()):
+        text = (
+            title
+            or f"{count(number, 'broker')} near {percent(deviation, signed=True)}, score {score:.2f} {kind}"
+        )
+        style = "dot out" if kind == "after" and score < 1 - 1e-9 else f"dot {kind}"
+        radius = min(2.2 + number**0.5 * 0.7, 9.0) if many else 4.0
+        dots.append(el("circle", el("title", text), cx=x(deviation), cy=y(score), r=radius, class_=style))
+    return dots
+
+
+def _axes(x: Scale, y: Scale) -> Markup:
+    parts: list[Child] = []
+    for t in (0.0, 0.5, 1.0):
+        parts.append(el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(t), y2=y(t), class_="grid"))
+        parts.append(el("text", f"{t:g}", x=LEFT - 6, y=y(t) + 3.5, class_="tick end"))
+    for t in ticks(x.low, x.high, 8):
+        parts.append(el("text", percent(t, signed=True), x=x(t), y=HEIGHT - BOTTOM + 14, class_="tick mid"))
+    parts.append(
+        el(
+            "text",
+            "deviation from the broker's own mean",
+            x=(LEFT + WIDTH - RIGHT) / 2,
+            y=HEIGHT - 3,
+            class_="tick mid",
+        )
+    )
+    return el("g", *parts)

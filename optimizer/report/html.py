@@ -1,0 +1,267 @@
+"""The plan as one HTML page: self-contained, no network, light and dark, fit for print.
+
+Called by the command line and the service. This module lays out the page; tables, figures and the drawings
+in them have modules of their own, and style and script lie in `assets`. All text of the plan is escaped on
+its way in (see `markup`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optimizer.plan import Plan
+from optimizer.report.html_figures import broker_figures, curve_figures
+from optimizer.report.html_tables import actions_section, brokers_table, goals_table
+from optimizer.report.json_form import value_text
+from optimizer.report.markup import Child, Markup, el, join, trusted
+from optimizer.report.standing import standing, stay_out
+from optimizer.report.survey import survey
+from optimizer.report.units import count, size
+from optimizer.report.verdict import Verdict, bounds_sentence, verdict
+
+MOST_ACTIONS = 2000
+MOST_REASONS = 30  # beyond, folded away
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'"
+)
+TONES = {
+    "balanced": "Balanced",
+    "good": "Would level the cluster",
+    "partial": "Would improve the cluster",
+    "stuck": "Nothing acceptable to do",
+    "infeasible": "A hard goal cannot be met",
+    "unjudged": "Nothing to judge",
+}
+
+
+def to_html(plan: Plan) -> str:
+    """The dry run as one HTML document.
+
+    Notes ----- At most `MOST_ACTIONS` actions are listed, the most important ones (see `survey`), and
+    beyond 120 brokers the charts are histograms, so that 150,000 actions on 1,000 brokers stay below 10 MB.
+    """
+    said = verdict(plan)
+    found = survey(plan, MOST_ACTIONS)
+    sections = [
+        _section("goals", "Goals", goals_table(plan)),
+        _section("load", "Load of the brokers", *broker_figures(plan)),
+        _section("scores", "Scores", *curve_figures(plan)),
+        _section("left", "What would stay out", *_left(plan)),
+        _section("actions", "Actions", *actions_section(plan, found)),
+        _section("brokers", "Brokers", brokers_table(plan)),
+        _section("skipped", "Skipped, and remarks", *_skipped(plan)),
+        _section("identity", "Options and identity", _identity(plan)),
+    ]
+    shown = [(name, title, body) for name, title, body in sections if body]
+    links = el("ul", *(el("li", el("a", title, href=f"#{name}")) for name, title, _ in shown))
+    body = el(
+        "body",
+        el("a", "Skip to the verdict", href="#verdict", class_="skip"),
+        _head(plan),
+        el(
+            "main",
+            _verdict(said),
+            _tiles(plan),
+            el("nav", links, aria_label="Sections"),
+            *(
+                el(
+                    "section",
+                    el("h2", title, id=f"{name}-title"),
+                    *parts,
+                    id=name,
+                    aria_labelledby=f"{name}-title",
+                )
+                for name, title, parts in shown
+            ),
+        ),
+        el(
+            "footer",
+            el("p", "A dry run by Trimtab: nothing has changed. Plan ", el("code", plan.plan_id), "."),
+        ),
+        el("script", trusted(asset("report.js"))),
+    )
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", f"Dry run of {plan.cluster_id or 'a cluster'} – Trimtab"),
+        el("style", trusted(asset("report.css"))),
+    )
+    return "<!DOCTYPE html>\n" + el("html", head, body, lang="en") + "\n"
+
+
+def asset(name: str) -> str:
+    """A file of the `assets` folder of this package."""
+    from importlib.resources import files
+
+    return files("optimizer.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _section(name: str, title: str, *parts: Child) -> tuple[str, str, Sequence[Child]]:
+    return name, title, [p for p in parts if p]
+
+
+def _head(plan: Plan) -> Markup:
+    where = [
+        el("span", "cluster ", el("b", plan.cluster_id or "unnamed")),
+        el("span", "as of ", el("b", plan.taken_at or "unknown")),
+    ]
+    return el(
+        "header",
+        el("p", el("span", "Trimtab", class_="brand"), el("span", "dry run", class_="kind"), *where),
+        el("button", "Theme: auto", type="button", id="theme", hidden=True),
+    )
+
+
+def _verdict(said: Verdict) -> Markup:
+    first = "; ".join(p for p in (said.situation, said.remedy) if p)
+    return el(
+        "div",
+        el("p", TONES[said.tone], class_="tone"),
+        el("h1", first + "."),
+        el("p", said.remainder[:1].upper() + said.remainder[1:] + ".", class_="remainder")
+        if said.remainder
+        else None,
+        *(el("p", remark, class_="remark") for remark in said.remarks),
+        id="verdict",
+        class_=f"verdict {said.tone}",
+    )
+
+
+def _tiles(plan: Plan) -> Markup:
+    s, least = plan.summary, plan.lower_bounds
+    stands = standing(plan)
+    judged = len(stands.judged)
+    hard = sum(g.before.violations for g in plan.goals if g.hard and g.before)
+    shared = plan.storage == "shared"
+    return el(
+        "dl",
+        _tile(
+            "Replica moves",
+            f"{s.replica_moves:,}",
+            *_bound(s.replica_moves, least.replica_moves, f"{least.replica_moves:,}", plan),
+        ),
+        _tile(
+            "Data to copy",
+            "none" if shared else size(s.bytes_to_move),
+            *(
+                ["shared storage: moves no data"]
+                if shared
+                else _bound(s.bytes_to_move, least.bytes_to_move, size(least.bytes_to_move), plan)
+            ),
+            title=f"{s.bytes_to_move:,} bytes; lower bound {least.bytes_to_move:,} bytes",
+        ),
+        _tile("Leadership changes", f"{s.leadership_changes:,}", "no data"),
+        _tile("Partitions touched", f"{s.partitions:,}", f"in {count(s.actions, 'action')}"),
+        _tile(
+            "Brokers in band",
+            _shift(judged - len(stands.out_before), judged - len(stands.out_after)),
+            f"of {judged:,}",
+        ),
+        _tile(
+            "Hard violations",
+            _shift(hard, plan.hard_violations_left),
+            "none would be left"
+            if not plan.hard_violations_left
+            else "would be left as far as no placement meets them"
+            if plan.infeasible
+            else None,
+        ),
+        class_="tiles",
+    )
+
+
+def _tile(name: str, value: Child, *notes: Child, title: str | None = None) -> Markup:
+    return el(
+        "div",
+        el("dt", name),
+        el("dd", value, class_="value", title=title),
+        *(el("dd", n, class_="note") for n in notes if n),
+    )
+
+
+def _shift(before: int, after: int) -> Child:
+    if before == after:
+        return f"{after:,}"
+    return [el("span", f"{before:,}", class_="was"), el("span", " → ", class_="was"), f"{after:,}"]
+
+
+def _bound(used: float, least: float, text: str, plan: Plan) -> list[Child]:
+    """The lower bound beside what is used, with a meter whose mark is the bound."""
+    if not plan.summary.actions and not least:
+        return []
+    note = f"lower bound {text}"
+    mark = 100.0 * least / used if used > 0 and used >= least else None
+    if mark is None:
+        return [note]
+    meter = el(
+        "svg",
+        el("rect", x=0, y=2, width=100, height=4, class_="meter-used"),
+        el("rect", x=0, y=2, width=mark, height=4, class_="meter-least"),
+        el("rect", x=max(mark - 0.6, 0.0), y=0, width=1.2, height=8, class_="meter-mark"),
+        viewBox="0 0 100 8",
+        preserveAspectRatio="none",
+        role="img",
+        class_="meter",
+        aria_label=f"the lower bound is {mark:.0f} percent of what the plan would use",
+    )
+    return [meter, note]
+
+
+def _left(plan: Plan) -> list[Child]:
+    """Goals that would not be met and brokers that would stay out, with the reasons."""
+    goals = [g for g in plan.goals if g.hard and g.status in ("infeasible", "violated")]
+    items: list[Child] = [
+        el(
+            "li",
+            el("b", f"Hard goal {g.name}"),
+            " ",
+            el("span", g.status, class_="badge bad"),
+            el("p", g.explanation),
+        )
+        for g in goals
+    ]
+    for violates, why, members in stay_out(plan):
+        ids = ", ".join(str(b.id) for b in members)
+        badges = [el("span", name, class_="badge") for name in violates]
+        items.append(
+            el(
+                "li",
+                el("b", f"Broker{'' if len(members) == 1 else 's'} {ids}"),
+                " ",
+                join(badges, " "),
+                el("p", why),
+            )
+        )
+    if not items:
+        return []
+    parts: list[Child] = [el("ul", *items[:MOST_REASONS], class_="left")]
+    if len(items) > MOST_REASONS:
+        rest = items[MOST_REASONS:]
+        parts.append(el("details", el("summary", f"{len(rest):,} more"), el("ul", *rest, class_="left")))
+    return parts
+
+
+def _skipped(plan: Plan) -> list[Child]:
+    items = [el("li", el("b", s.what), ": ", s.reason) for s in plan.skipped] + [
+        el("li", n) for n in plan.notes
+    ]
+    return [el("ul", *items)] if items else []
+
+
+def _identity(plan: Plan) -> Markup:
+    rows: list[tuple[str, Child]] = [
+        ("Plan", el("code", plan.plan_id)),
+        ("Snapshot", el("code", plan.snapshot_digest)),
+        ("Goals", el("code", plan.goals_digest)),
+        ("Cluster", plan.cluster_id),
+        ("Taken at", plan.taken_at),
+        ("Storage", plan.storage),
+    ]
+    rows += [(name.replace("_", " "), el("code", value_text(value))) for name, value in plan.options.items()]
+    if plan.summary.actions:
+        rows.append(("Lower bounds", bounds_sentence(plan)))
+    return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in rows), class_="identity")

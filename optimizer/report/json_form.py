@@ -1,0 +1,266 @@
+"""The plan file (CONTRACT section 4) as text.
+
+Called by the command line and the service. One action, proposal, goal or broker a line; keys in a fixed
+order, brokers ascending, numbers with 9 significant digits, ASCII only: equal plans give equal bytes.
+Nothing here looks at what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring_ascii as text_of
+from math import isfinite
+
+from optimizer.plan import Action, Band, BrokerOutcome, Change, GoalOutcome, GoalScore, GoalState, Plan
+
+OPTION_ORDER = (
+    "seed",
+    "acceptance",
+    "max_moves",
+    "max_bytes",
+    "max_partitions",
+    "add_brokers",
+    "remove_brokers",
+    "exclude_brokers",
+    "exclude_topics",
+    "scale_load",
+)
+CHUNK = 512  # lines a piece
+SLOT = "\0"  # where the brokers go in the template of an action; ASCII JSON never holds it
+
+
+def to_json(plan: Plan) -> str:
+    """The plan file; ends with a line feed.
+
+    Raises
+    ------
+    ValueError
+        A number of the plan is NaN or infinite (a bug of whoever made it).
+
+    Notes
+    -----
+    Linear in actions times goals; `iter_json` gives the same text in pieces.
+    """
+    return "".join(iter_json(plan))
+
+
+def iter_json(plan: Plan) -> Iterator[str]:
+    """The text of `to_json` in pieces of some hundred lines, for writing long plans without holding them
+    twice.
+    """
+    snapshot = {
+        "cluster_id": plan.cluster_id,
+        "taken_at": plan.taken_at,
+        "digest": plan.snapshot_digest,
+        "storage": plan.storage,
+    }
+    yield f'{{"version":1,\n"plan_id":{text_of(plan.plan_id)},\n"snapshot":{value_text(snapshot)},\n'
+    yield f'"goals_digest":{text_of(plan.goals_digest)},\n"options":{_options(plan.options)},\n'
+    yield from _lines("actions", ActionWriter([g.name for g in plan.goals]).lines(plan.actions))
+    topics: dict[str, str] = {}
+    yield from _lines("proposals", (_change(c, topics) for c in plan.proposals))
+    yield from _lines("goals", map(_goal, plan.goals))
+    s, b = plan.summary, plan.lower_bounds
+    yield (
+        f'"summary":{{"actions":{s.actions:d},"replica_moves":{s.replica_moves:d},'
+        f'"leadership_changes":{s.leadership_changes:d},"partitions":{s.partitions:d},"bytes_to_move":{s.bytes_to_move:d}}},\n'
+        f'"lower_bounds":{{"replica_moves":{b.replica_moves:d},"bytes_to_move":{b.bytes_to_move:d}}},\n'
+    )
+    yield from _lines("brokers", map(_broker, sorted(plan.brokers, key=lambda x: x.id)))
+    yield from _lines("skipped", (value_text({"what": x.what, "reason": x.reason}) for x in plan.skipped))
+    yield from _lines("notes", map(text_of, plan.notes))
+    yield from _lines("bands", (f"{text_of(name)}:{_bands(of)}" for name, of in plan.bands.items()), "{}")
+    yield f'"hard_violations_left":{plan.hard_violations_left:d}}}\n'
+
+
+class ActionWriter:
+    """Lines of actions; keeps the formatted names and shapes that recur.
+
+    Parameters
+    ----------
+    goals
+        Names in the order of the report.
+    """
+
+    def __init__(self, goals: Sequence[str]) -> None:
+        self._rank = {name: i for i, name in enumerate(goals)}
+        self._ordered: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._templates: dict[tuple[str, ...], str] = {}
+        self._topics: dict[str, str] = {}
+
+    def lines(self, actions: Iterable[Action]) -> Iterator[str]:
+        return map(self.line, actions)
+
+    def line(self, a: Action) -> str:
+        """One action as one line of JSON."""
+        changes = ",".join([_change(c, self._topics) for c in a.changes])
+        repairs = ",".join(map(text_of, a.repairs))
+        return (
+            f'{{"seq":{a.seq:d},"type":"{a.type}","score":{_number(a.score)},"repairs":[{repairs}],'
+            f'"reason":{text_of(a.reason)},"bytes_to_move":{a.bytes_to_move:d},"changes":[{changes}],'
+            f'"goal_scores":{{{self._goal_scores(a.goal_scores)}}}}}'
+        )
+
+    def _goal_scores(self, scores: Mapping[str, GoalScore]) -> str:
+        names = tuple(scores)
+        ordered = self._ordered.get(names)
+        if ordered is None:
+            last = len(self._rank)
+            ordered = tuple(sorted(names, key=lambda n: (self._rank.get(n, last), n)))
+            self._ordered[names] = ordered
+        numbers: list[float] = []
+        shared: list[int] | None = None  # the brokers that every score of the action names
+        ascending: list[int] = []
+        for name in ordered:
+            one = scores[name]
+            numbers.append(one.score)
+            for of_broker in (one.before, one.after):
+                ids = list(of_broker)
+                if ids != shared:
+                    if shared is not None:
+                        return self._irregular(ordered, scores)
+                    shared, ascending = ids, sorted(ids)
+                numbers += of_broker.values() if ids == ascending else [of_broker[b] for b in ascending]
+        if not isfinite(sum(numbers)):
+            raise ValueError(f"a goal score that is not a finite number: {scores}")
+        template = self._templates.get(ordered)
+        if template is None:
+            template = self._templates[ordered] = ",".join(map(_score_template, ordered))
+        brokers = ",".join([f'"{b:d}":%.9g' for b in ascending])
+        return template.replace(SLOT, brokers) % tuple(numbers)
+
+    def _irregular(self, ordered: tuple[str, ...], scores: Mapping[str, GoalScore]) -> str:
+        """Goals that name different brokers (one that has no capacity is left out of a limit)."""
+        parts = []
+        for name in ordered:
+            one = scores[name]
+            before, after = ({str(b): of[b] for b in sorted(of)} for of in (one.before, one.after))
+            parts.append(
+                f"{text_of(name)}:{value_text({'score': one.score, 'before': before, 'after': after})}"
+            )
+        return ",".join(parts)
+
+
+def _score_template(name: str) -> str:
+    quoted = text_of(name).replace("%", "%%")
+    return f'{quoted}:{{"score":%.9g,"before":{{{SLOT}}},"after":{{{SLOT}}}}}'
+
+
+def _lines(key: str, items: Iterable[str], brackets: str = "[]") -> Iterator[str]:
+    """`key` with its items, one a line."""
+    yield f'"{key}":{brackets[0]}'
+    pending: list[str] = []
+    lead = "\n"
+    for item in items:
+        pending.append(item)
+        if len(pending) == CHUNK:
+            yield lead + ",\n".join(pending)
+            pending.clear()
+            lead = ",\n"
+    if pending:
+        yield lead + ",\n".join(pending)
+    yield f"{brackets[1]},\n"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, int):
+        return str(int(value)) if not isinstance(value, bool) else ("true" if value else "false")
+    if not isfinite(value):
+        raise ValueError(f"expected a finite number, found {value}")
+    return "%.9g" % value  # noqa: UP031 - the same form as the templates
+
+
+def value_text(value: object) -> str:
+    """Any JSON-shaped value; mappings keep their order."""
+    match value:
+        case None | bool() | int() | float():
+            return _number(value)
+        case str():
+            return text_of(value)
+        case Mapping():
+            return "{" + ",".join(f"{text_of(str(k))}:{value_text(v)}" for k, v in value.items()) + "}"
+        case Sequence():
+            return "[" + ",".join(map(value_text, value)) + "]"
+        case _:
+            raise TypeError(f"expected a JSON-shaped value, found {type(value).__name__}")
+
+
+def _options(options: Mapping[str, object]) -> str:
+    known = [k for k in OPTION_ORDER if k in options]
+    rest = sorted(k for k in options if k not in OPTION_ORDER)
+    return value_text({k: options[k] for k in (*known, *rest)})
+
+
+def _change(c: Change, topics: dict[str, str]) -> str:
+    topic = topics.get(c.topic)
+    if topic is None:
+        topic = topics[c.topic] = text_of(c.topic)
+    before, after = c.leader_before, c.leader_after
+    return (
+        f'{{"topic":{topic},"partition":{c.partition:d},'
+        f'"replicas_before":[{",".join(map(str, c.replicas_before))}],'
+        f'"replicas_after":[{",".join(map(str, c.replicas_after))}],'
+        f'"leader_before":{"null" if before is None else before},'
+        f'"leader_after":{"null" if after is None else after}}}'
+    )
+
+
+def _state(state: GoalState | None) -> dict[str, object] | None:
+    if state is None:
+        return None
+    return {
+        "violations": state.violations,
+        "mean": state.mean,
+        "max_deviation": state.max_deviation,
+        "cv": state.cv,
+        "in_band": state.in_band,
+    }
+
+
+def _goal(g: GoalOutcome) -> str:
+    return value_text(
+        {
+            "name": g.name,
+            "kind": g.kind,
+            "resource": g.resource,
+            "hard": g.hard,
+            "weight": g.weight,
+            "status": g.status,
+            "before": _state(g.before),
+            "after": _state(g.after),
+            "explanation": g.explanation,
+        }
+    )
+
+
+def _broker(b: BrokerOutcome) -> str:
+    return value_text(
+        {
+            "id": b.id,
+            "rack": b.rack,
+            "state": b.state,
+            "before": b.before,
+            "after": b.after,
+            "scores_before": b.scores_before,
+            "scores_after": b.scores_after,
+            "violates": list(b.violates),
+            "why": b.why,
+        }
+    )
+
+
+def _bands(of_broker: Mapping[int, Band]) -> str:
+    return value_text(
+        {
+            str(b): {
+                "mean": x.mean,
+                "low": x.low,
+                "high": x.high,
+                "var_low": x.var_low,
+                "var_high": x.var_high,
+            }
+            for b, x in sorted(of_broker.items())
+        }
+    )

@@ -1,0 +1,168 @@
+"""The plan for a terminal: verdict, goals, brokers with strips, actions with reasons, what was skipped.
+
+Called by the command line with a rich console. Legible at 80 columns and without colour; wider terminals
+get more columns, not longer lines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optimizer.plan import Action, BrokerOutcome, Plan
+from optimizer.report.paper import Paper, one_line
+from optimizer.report.standing import standing, stay_out, worst_first
+from optimizer.report.strips import legend, scale, strip, worst_deviation
+from optimizer.report.survey import Survey, partition_name, route, survey, type_words
+from optimizer.report.units import count, percent, share_in_band, size
+from optimizer.report.verdict import Tone, verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MOST_BROKERS = 20
+MOST_ACTIONS = 10
+STYLES: dict[Tone, str] = {
+    "balanced": "bold green",
+    "good": "bold green",
+    "partial": "bold cyan",
+    "stuck": "bold yellow",
+    "infeasible": "bold red",
+    "unjudged": "bold yellow",
+}
+STATUS_STYLES = {
+    "satisfied": "green",
+    "improved": "cyan",
+    "violated": "red",
+    "infeasible": "red",
+    "skipped": "dim",
+}
+
+
+def render_text(plan: Plan, console: Console) -> None:
+    """Print the dry run on `console`."""
+    paper = Paper(console)
+    said = verdict(plan)
+    paper.paragraph(one_line(said.sentence), STYLES[said.tone])
+    for remark in said.remarks:
+        paper.paragraph(one_line(remark), "dim")
+    _goals(plan, paper)
+    _brokers(plan, paper)
+    _left(plan, paper)
+    _actions(plan, survey(plan, MOST_ACTIONS), paper)
+    if plan.skipped or plan.notes:
+        paper.heading("Skipped, and remarks")
+        for line in (*(f"{s.what}: {s.reason}" for s in plan.skipped), *plan.notes):
+            paper.item(line)
+    console.print()
+    where = f"cluster {plan.cluster_id or 'unnamed'} as of {plan.taken_at or 'an unknown time'}"
+    paper.paragraph(one_line(f"A dry run of {where}: nothing has changed."), "dim")
+    paper.paragraph(one_line(f"Plan {plan.plan_id}"), "dim")
+
+
+def _goals(plan: Plan, paper: Paper) -> None:
+    paper.heading("Goals")
+    heads = [
+        ("goal", False),
+        ("", False),
+        ("status", False),
+        ("violations", True),
+        ("in band", True),
+        ("worst deviation", True),
+    ]
+    table = paper.table(*heads, *([("cv", True)] if paper.wide else []))
+    for g in plan.goals:
+        b, a = g.before, g.after
+        cells = ["-"] * 4
+        if b is not None and a is not None:
+            cells = [
+                paper.turn(f"{b.violations:,}", f"{a.violations:,}"),
+                paper.turn(share_in_band(b.in_band), share_in_band(a.in_band)),
+                "-"
+                if b.max_deviation is None
+                else paper.turn(percent(b.max_deviation), percent(a.max_deviation)),
+                "-" if b.cv is None or a.cv is None else paper.turn(f"{b.cv:.3f}", f"{a.cv:.3f}"),
+            ]
+        row = [paper.clip(g.name, 40 if paper.wide else 19), "hard" if g.hard else f"x{g.weight:g}"]
+        table.add_row(
+            *map(paper.text, row),
+            paper.text(g.status, STATUS_STYLES.get(g.status, "")),
+            *map(paper.text, cells if paper.wide else cells[:3]),
+        )
+    paper.show(table)
+    for g in plan.goals:  # the words of those that are not simply satisfied
+        if g.explanation and g.status not in ("satisfied", "improved"):
+            paper.item(f"{g.name}: {g.explanation}")
+
+
+def _brokers(plan: Plan, paper: Paper) -> None:
+    """A strip per broker in the goal that it deviates most in."""
+    rows = [(b, d) for b in worst_first(plan) if (d := worst_deviation(plan, b)) is not None]
+    if not rows:
+        return
+    shown, rest = rows[:MOST_BROKERS], rows[MOST_BROKERS:]
+    paper.heading("Brokers" + (f" (the {len(shown)} worst of {len(rows):,})" if rest else ""))
+    width = 53 if paper.wide else 29
+    heads = [
+        ("broker", True),
+        ("rack", False),
+        ("worst in", False),
+        ("before", True),
+        ("after", True),
+        (scale(width), False),
+    ]
+    table = paper.table(*heads, *([("would stay out in", False)] if paper.wide else []))
+    for b, d in shown:
+        row = [
+            str(b.id),
+            paper.clip(b.rack or "-", 10),
+            paper.clip(d.goal, 24 if paper.wide else 14),
+            percent(d.before, signed=True),
+            percent(d.after, signed=True),
+        ]
+        last = [paper.text(paper.clip(", ".join(b.violates) or "-", 30))] if paper.wide else []
+        table.add_row(*map(paper.text, row), strip(d, width, paper), *last)
+    paper.show(table)
+    paper.show(paper.text(legend(paper), "dim"))
+    if rest:
+        out = {b.id for b in standing(plan).out_after}
+        inside = sum(b.id not in out for b, _ in rest)
+        paper.paragraph(
+            f"{count(len(rest), 'more broker')}: {inside:,} would be in band, {len(rest) - inside:,} out."
+        )
+
+
+def _left(plan: Plan, paper: Paper) -> None:
+    groups = stay_out(plan)
+    if not groups:
+        return
+    paper.heading("What would stay out")
+    for violates, why, members in groups[:MOST_BROKERS]:
+        where = f" in {', '.join(violates)}" if violates else ""
+        paper.item(f"{_named(members)}{where}: {why}")
+    if len(groups) > MOST_BROKERS:
+        paper.item(f"{count(len(groups) - MOST_BROKERS, 'more reason')}; the JSON form has them all")
+
+
+def _named(members: list[BrokerOutcome]) -> str:
+    ids = ", ".join(str(b.id) for b in members[:8])
+    more = f" and {len(members) - 8:,} more" if len(members) > 8 else ""
+    return f"broker{'' if len(members) == 1 else 's'} {ids}{more}"
+
+
+def _actions(plan: Plan, found: Survey, paper: Paper) -> None:
+    if not found.total:
+        return
+    which = "" if found.complete else f" (the {len(found.top)} that matter most)"
+    paper.heading(f"Actions: {type_words(found.types)}{which}")
+    for a in found.top:
+        for line in _action_lines(a, plan):
+            paper.paragraph(line, indent=9)
+        repairs = f"repairs {', '.join(a.repairs)}: " if a.repairs else ""
+        paper.paragraph(" " * 7 + one_line(repairs + a.reason), "dim", indent=7)
+
+
+def _action_lines(a: Action, plan: Plan) -> list[str]:
+    cost = "" if not a.bytes_to_move or plan.storage == "shared" else f", {size(a.bytes_to_move)}"
+    head = f"{'#' + str(a.seq):>6} {a.type}, score {a.score:.3f}{cost}: "
+    routes = [one_line(f"{partition_name(c)}  {route(c)}") for c in a.changes]
+    return [head + routes[0], *(" " * 9 + text for text in routes[1:])]

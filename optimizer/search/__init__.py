@@ -1,0 +1,1 @@
+"""The search: compiled kernels on a `Problem` and one mutable `State`; `optimizer.planner` wires them."""

@@ -1,0 +1,594 @@
+"""Bringing brokers into band: leadership, moves to and from the best partners, swaps.
+
+Works on the potential alone (which always falls); whether each step is acceptable by score is decided when the plan is put in
+order. Nothing is done for brokers that are in band in every goal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, kernel
+from optimizer.problem import (
+    CEILING,
+    COLUMN,
+    DISTRIBUTION,
+    FOLLOWING,
+    HARD,
+    HIGH,
+    KIND,
+    LEADING,
+    LIMIT,
+    LOW,
+    MEAN,
+    MOVABLE,
+    RACK_GOAL,
+    RACK_LIMIT,
+    RACK_OF,
+    SAME_RACK,
+    SCALE,
+    SPREAD,
+    STATE,
+    STRENGTH,
+    THRIFT,
+    Problem,
+)
+from optimizer.search.order import ascending, nth_largest
+from optimizer.search.repair import scramble
+from optimizer.search.state import State, commit, linear_cost, may_host
+
+KEPT = 256  # candidates kept of a scan
+SWAP_KEPT = 32
+LEADERSHIPS = 16  # transfers a broker makes in a round
+LEAST_GAIN = 1e-8
+
+
+@inner
+def is_low(problem: Problem, state: State, b: int) -> bool:
+    """Whether an eligible broker scores below 1 in a goal on loads."""
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT and state.score[b, g] < 1.0:
+            return True
+    return False
+
+
+@inner
+def badness(problem: Problem, state: State, b: int) -> float:
+    """Hinge part of the potential of a broker: 0 in band."""
+    cost = 0.0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT:
+            load = state.load[b, problem.goal[g, COLUMN]]
+            over, under = load - problem.table[b, g, HIGH], problem.table[b, g, LOW] - load
+            beyond = over if over > 0.0 else (under if under > 0.0 else 0.0)
+            beyond *= problem.table[b, g, SCALE]
+            cost += problem.force[g, STRENGTH] * beyond * beyond
+    return cost
+
+
+@inner
+def gather(problem: Problem, state: State, b: int, block: np.ndarray) -> int:
+    """Vectors of the replicas on broker `b` into `block` float64 [C, n]; returns how many."""
+    slots = state.replicas.shape[1]
+    n = state.hosts[b]
+    for i in range(n):
+        entry = state.hosted[b, i]
+        p = entry // slots
+        if state.lead[p] == entry % slots:
+            for c in range(block.shape[0]):
+                block[c, i] = problem.vector[p, LEADING, c]
+        else:
+            for c in range(block.shape[0]):
+                block[c, i] = problem.vector[p, FOLLOWING, c]
+    return n
+
+
+@inner
+def scan(
+    problem: Problem, state: State, source: int, target: int, n: int, block: np.ndarray, gains: np.ndarray
+) -> None:
+    """Gain in potential of moving each of the `n` vectors of `block` from `source` to `target`."""
+    for i in range(n):
+        gains[i] = 0.0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] > LIMIT:
+            continue
+        c = problem.goal[g, COLUMN]
+        w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
+        ls, hs, os, ms, ss = (
+            state.load[source, c], problem.table[source, g, HIGH], problem.table[source, g, LOW], problem.table[source, g, MEAN],
+            problem.table[source, g, SCALE],
+        )  # fmt: skip
+        lt, ht, ot, mt, st = (
+            state.load[target, c], problem.table[target, g, HIGH], problem.table[target, g, LOW], problem.table[target, g, MEAN],
+            problem.table[target, g, SCALE],
+        )  # fmt: skip
+        if ss == 0.0 and st == 0.0:
+            continue
+        now = linear_cost(problem, source, g, ls) + linear_cost(problem, target, g, lt)
+        column = block[c]
+        for i in range(n):
+            x = column[i]
+            a, b = ls - x, lt + x
+            over, under = a - hs, os - a
+            over = over if over > 0.0 else 0.0
+            under = under if under > 0.0 else 0.0
+            beyond, off = (over + under) * ss, (a - ms) * ss
+            over, under = b - ht, ot - b
+            over = over if over > 0.0 else 0.0
+            under = under if under > 0.0 else 0.0
+            beyond2, off2 = (over + under) * st, (b - mt) * st
+            gains[i] += now - w * (beyond * beyond + beyond2 * beyond2) - e * (off * off + off2 * off2)
+
+
+@inner
+def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarray) -> int:
+    """Indices of the (at most) `most` largest keys above `floor` into `kept`, in index order; returns how many."""
+    count = 0
+    for i in range(n):
+        if keys[i] > floor:
+            count += 1
+    cut = floor
+    if count > most:
+        above = np.empty(count)
+        j = 0
+        for i in range(n):
+            if keys[i] > floor:
+                above[j] = keys[i]
+                j += 1
+        cut = nth_largest(above, most)
+    found = 0
+    if count > most:
+        for i in range(n):
+            if keys[i] > cut and found < most:
+                kept[found] = i
+                found += 1
+        for i in range(n):
+            if keys[i] == cut and found < most:
+                kept[found] = i
+                found += 1
+    else:
+        for i in range(n):
+            if keys[i] > cut:
+                kept[found] = i
+                found += 1
+    return found
+
+
+@inner
+def pour(
+    problem: Problem, state: State, source: int, target: int, most: int,
+    block: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray,
+) -> int:  # fmt: skip
+    """Move up to `most` replicas from `source` to `target`, best gain for its bytes first. Returns how many.
+
+    `block` holds the vectors of all replicas of `source` as its list stands now.
+    """
+    slots = state.replicas.shape[1]
+    n = state.hosts[source]
+    scan(problem, state, source, target, n, block, gains)
+    for i in range(n):
+        p = state.hosted[source, i] // slots
+        gains[i] = (
+            gains[i] * problem.haul[p, THRIFT]
+            if problem.partition[p, MOVABLE] == 1 and gains[i] > LEAST_GAIN
+            else 0.0
+        )
+    found = keep_best(gains, n, 0.0, np.int64(KEPT), kept)
+    if found == 0:
+        return 0
+    entries = np.empty(found, np.int64)
+    for i in range(found):
+        entries[i] = state.hosted[source, kept[i]]
+        for c in range(block.shape[0]):
+            small[c, i] = block[c, kept[i]]
+    row = np.zeros(slots, np.int64)
+    moved = 0
+    fresh = False
+    keys = gains
+    while moved < most and found > 0:
+        scan(problem, state, source, target, found, small, keys)
+        fresh = True
+        while fresh and found > 0:
+            best, best_key = -1, 0.0
+            for i in range(found):
+                if keys[i] > LEAST_GAIN:
+                    key = keys[i] * problem.haul[entries[i] // slots, THRIFT]
+                    if key > best_key or (key == best_key and best >= 0 and entries[i] < entries[best]):
+                        best, best_key = i, key
+            if best < 0:
+                return moved
+            p, s = entries[best] // slots, entries[best] % slots
+            legal = may_host(problem, state, p, s, target)
+            if legal:
+                for o in range(slots):
+                    row[o] = state.replicas[p, o]
+                row[s] = target
+                commit(problem, state, p, row, state.lead[p])
+                moved += 1
+                fresh = False
+            found -= 1
+            entries[best] = entries[found]
+            keys[best] = keys[found]
+            for c in range(small.shape[0]):
+                small[c, best] = small[c, found]
+    return moved
+
+
+@inner
+def rank_partners(
+    problem: Problem, state: State, v: int, most: int, noise: int, partners: np.ndarray, worth: np.ndarray
+) -> int:
+    """The brokers with which `v` could best meet half-way, best first, into `partners`; returns how many.
+
+    `noise` seeds a disturbance of up to 30 % that keeps equal brokers from all choosing the same partner; 0 for none.
+    """
+    brokers = len(problem.broker)
+    for u in range(brokers):
+        worth[u] = -1.0
+        if u == v or problem.broker[u, STATE] != 0:
+            continue
+        if problem.setting[SAME_RACK] == 1 and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]:
+            continue
+        gain = 0.0
+        for g in range(len(problem.goal)):
+            if problem.goal[g, KIND] > LIMIT:
+                continue
+            c = problem.goal[g, COLUMN]
+            lv, lu = state.load[v, c], state.load[u, c]
+            share = 0.5
+            if (
+                problem.goal[g, KIND] == DISTRIBUTION
+                and problem.table[v, g, MEAN] + problem.table[u, g, MEAN] > 0.0
+            ):
+                share = problem.table[v, g, MEAN] / (problem.table[v, g, MEAN] + problem.table[u, g, MEAN])
+            mid = (lv + lu) * share
+            gain += (
+                linear_cost(problem, v, g, lv) + linear_cost(problem, u, g, lu)
+                - linear_cost(problem, v, g, mid) - linear_cost(problem, u, g, lv + lu - mid)
+            )  # fmt: skip
+        if gain > 0.0:
+            if noise != 0:
+                gain *= 1.0 - 0.3 * ((scramble(noise + v * 1000003 + u) & 0xFFFF) / 65536.0)
+            worth[u] = gain
+    found = 0
+    while found < most:
+        best, best_worth = -1, 0.0
+        for u in range(brokers):
+            if worth[u] > best_worth:
+                best, best_worth = u, worth[u]
+        if best < 0:
+            break
+        partners[found] = best
+        worth[best] = -1.0
+        found += 1
+    return found
+
+
+@inner
+def leans(problem: Problem, state: State, b: int) -> tuple[bool, bool]:
+    """Whether the broker is over, and whether it is under, its hinge in some goal on loads."""
+    over, under = False, False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT and problem.table[b, g, SCALE] > 0.0:
+            load = state.load[b, problem.goal[g, COLUMN]]
+            if load > problem.table[b, g, HIGH]:
+                over = True
+            if load < problem.table[b, g, LOW]:
+                under = True
+    return over, under
+
+
+@inner
+def transfer_gain(problem: Problem, state: State, p: int, giver: int, taker: int) -> float:
+    """Gain in potential when leadership of `p` goes from broker `giver` to broker `taker`."""
+    gain = 0.0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT:
+            c = problem.goal[g, COLUMN]
+            x = problem.vector[p, LEADING, c] - problem.vector[p, FOLLOWING, c]
+            if x != 0.0:
+                a, b = state.load[giver, c], state.load[taker, c]
+                gain += (
+                    linear_cost(problem, giver, g, a) + linear_cost(problem, taker, g, b)
+                    - linear_cost(problem, giver, g, a - x) - linear_cost(problem, taker, g, b + x)
+                )  # fmt: skip
+    return gain
+
+
+@inner
+def fits_as_leader(problem: Problem, state: State, p: int, b: int) -> bool:
+    """Whether leading `p` keeps broker `b`, which holds a follower, under its hard limits."""
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
+            c = problem.goal[g, COLUMN]
+            x = problem.vector[p, LEADING, c] - problem.vector[p, FOLLOWING, c]
+            if x > 0.0 and state.load[b, c] + x > problem.table[b, g, CEILING]:
+                return False
+    return True
+
+
+@inner
+def transfer_leaders(
+    problem: Problem, state: State, v: int, best_gain: np.ndarray, best_entry: np.ndarray
+) -> int:
+    """Up to `LEADERSHIPS` transfers from or to broker `v` that lower the potential. Costs no bytes."""
+    slots = state.replicas.shape[1]
+    over, under = leans(problem, state, v)
+    found = np.int64(0)
+    for i in range(state.hosts[v]):
+        entry = state.hosted[v, i]
+        p, s = entry // slots, entry % slots
+        if problem.partition[p, MOVABLE] == 0 or state.lead[p] < 0:
+            continue
+        if state.lead[p] == s:
+            if not over:
+                continue
+            for o in range(slots):
+                u = state.replicas[p, o]
+                if u < 0 or o == s or problem.broker[u, STATE] != 0:
+                    continue
+                gain = transfer_gain(problem, state, p, v, u)
+                if gain > LEAST_GAIN:
+                    found = insert(best_gain, best_entry, found, gain, p * slots + o)
+        elif under:
+            giver = state.replicas[p, state.lead[p]]
+            if problem.broker[giver, STATE] == 3:
+                continue
+            gain = transfer_gain(problem, state, p, giver, v)
+            if gain > LEAST_GAIN:
+                found = insert(best_gain, best_entry, found, gain, entry)
+    done = 0
+    row = np.zeros(slots, np.int64)
+    for i in range(found):
+        p, o = best_entry[i] // slots, best_entry[i] % slots
+        s = state.lead[p]
+        if s == o:
+            continue
+        giver, taker = state.replicas[p, s], state.replicas[p, o]
+        if giver != v and taker != v:
+            continue
+        gain = transfer_gain(problem, state, p, giver, taker)
+        if gain > LEAST_GAIN and fits_as_leader(problem, state, p, taker):
+            for q in range(slots):
+                row[q] = state.replicas[p, q]
+            commit(problem, state, p, row, o)
+            done += 1
+    return done
+
+
+@inner
+def insert(best_gain: np.ndarray, best_entry: np.ndarray, found: int, gain: float, entry: int) -> int:
+    """Keep the best few in descending order of gain (lower entry first among equals); returns how many there are."""
+    most = len(best_gain)
+    if found == most:
+        last = most - 1
+        if gain < best_gain[last] or (gain == best_gain[last] and entry > best_entry[last]):
+            return found
+        at = last
+    else:
+        at = found
+        found += 1
+    while at > 0 and (best_gain[at - 1] < gain or (best_gain[at - 1] == gain and best_entry[at - 1] > entry)):
+        best_gain[at] = best_gain[at - 1]
+        best_entry[at] = best_entry[at - 1]
+        at -= 1
+    best_gain[at] = gain
+    best_entry[at] = entry
+    return found
+
+
+@inner
+def pair_gain(
+    problem: Problem, state: State, v: int, u: int, x: np.ndarray, i: int, y: np.ndarray, j: int
+) -> float:
+    """Gain when vector `i` of `x` goes from `v` to `u` and vector `j` of `y` from `u` to `v`; below 0 if a hard limit breaks."""
+    gain = 0.0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] > LIMIT:
+            continue
+        c = problem.goal[g, COLUMN]
+        d = x[c, i] - y[c, j]
+        if d == 0.0:
+            continue
+        a, b = state.load[v, c], state.load[u, c]
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
+            if d > 0.0 and b + d > problem.table[u, g, CEILING]:
+                return -1.0
+            if d < 0.0 and a - d > problem.table[v, g, CEILING]:
+                return -1.0
+        gain += (
+            linear_cost(problem, v, g, a) + linear_cost(problem, u, g, b)
+            - linear_cost(problem, v, g, a - d) - linear_cost(problem, u, g, b + d)
+        )  # fmt: skip
+    return gain
+
+
+@inner
+def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """`may_host` without the hard limits, which a swap meets by its difference."""
+    slots = state.replicas.shape[1]
+    same = 1
+    for o in range(slots):
+        other = state.replicas[p, o]
+        if other < 0:
+            continue
+        if other == target:
+            return False
+        if o != s and problem.broker[other, RACK_OF] == problem.broker[target, RACK_OF]:
+            same += 1
+    if problem.setting[RACK_GOAL] == 2 and same > problem.partition[p, RACK_LIMIT]:
+        return problem.broker[state.replicas[p, s], RACK_OF] == problem.broker[target, RACK_OF]
+    return True
+
+
+@inner
+def swap_with(
+    problem: Problem, state: State, v: int, u: int, block: np.ndarray, other: np.ndarray, gains: np.ndarray,
+    small: np.ndarray, small2: np.ndarray, kept: np.ndarray,
+) -> int:  # fmt: skip
+    """The best swap between `v` and `u` among their most promising replicas; returns 1 if one was made."""
+    slots = state.replicas.shape[1]
+    n = gather(problem, state, v, block)
+    scan(problem, state, v, u, n, block, gains)
+    for i in range(n):
+        if problem.partition[state.hosted[v, i] // slots, MOVABLE] == 0:
+            gains[i] = -np.inf
+    found = keep_best(gains, n, -np.inf, np.int64(SWAP_KEPT), kept)
+    mine = np.empty(found, np.int64)
+    for i in range(found):
+        mine[i] = state.hosted[v, kept[i]]
+        for c in range(block.shape[0]):
+            small[c, i] = block[c, kept[i]]
+    n = gather(problem, state, u, other)
+    scan(problem, state, u, v, n, other, gains)
+    for i in range(n):
+        if problem.partition[state.hosted[u, i] // slots, MOVABLE] == 0:
+            gains[i] = -np.inf
+    found2 = keep_best(gains, n, -np.inf, np.int64(SWAP_KEPT), kept)
+    theirs = np.empty(found2, np.int64)
+    for i in range(found2):
+        theirs[i] = state.hosted[u, kept[i]]
+        for c in range(block.shape[0]):
+            small2[c, i] = other[c, kept[i]]
+    best_i, best_j, best_key = -1, -1, 0.0
+    for i in range(found):
+        p, s = mine[i] // slots, mine[i] % slots
+        if not may_swap(problem, state, p, s, u):
+            continue
+        for j in range(found2):
+            gain = pair_gain(problem, state, v, u, small, i, small2, j)
+            if gain <= LEAST_GAIN:
+                continue
+            q = theirs[j] // slots
+            key = gain * min(problem.haul[p, THRIFT], problem.haul[q, THRIFT])
+            if key > best_key and q != p and may_swap(problem, state, q, theirs[j] % slots, v):
+                best_i, best_j, best_key = i, j, key
+    if best_i < 0:
+        return 0
+    row = np.zeros(slots, np.int64)
+    p, s = mine[best_i] // slots, mine[best_i] % slots
+    for o in range(slots):
+        row[o] = state.replicas[p, o]
+    row[s] = u
+    commit(problem, state, p, row, state.lead[p])
+    q, t = theirs[best_j] // slots, theirs[best_j] % slots
+    for o in range(slots):
+        row[o] = state.replicas[q, o]
+    row[t] = v
+    commit(problem, state, q, row, state.lead[q])
+    return 1
+
+
+@kernel
+def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.ndarray) -> int:
+    """Rounds over the brokers out of band until none is left or nothing helps. Returns rounds used.
+
+    `roles` uint8 [G] marks goals that a leadership transfer can help.
+    """
+    brokers = len(problem.broker)
+    columns = problem.vector.shape[2]
+    room = state.hosted.shape[1] + 1
+    block, other = np.zeros((columns, room)), np.zeros((columns, room))
+    small, small2 = np.zeros((columns, KEPT)), np.zeros((columns, KEPT))
+    gains = np.zeros(max(room, KEPT))
+    kept = np.zeros(KEPT, np.int64)
+    partners = np.zeros(16, np.int64)
+    worth = np.zeros(brokers)
+    best_gain, best_entry = np.zeros(LEADERSHIPS), np.zeros(LEADERSHIPS, np.int64)
+    eligible, total = 0, 0
+    for b in range(brokers):
+        if problem.broker[b, STATE] == 0:
+            eligible += 1
+            total += state.hosts[b]
+    if eligible < 2:
+        return 0
+    typical = total / eligible
+    rest = np.zeros(brokers, np.int64)  # rounds to leave a broker alone after it found nothing
+    failed = np.zeros(brokers, np.int64)
+    with_swaps = False
+    for turn in range(rounds):
+        low = np.zeros(brokers, np.int64)
+        keys = np.zeros(brokers)
+        count = 0
+        for b in range(brokers):
+            if is_low(problem, state, b):
+                if rest[b] > 0:
+                    rest[b] -= 1
+                    continue
+                low[count] = b
+                keys[count] = -badness(problem, state, b)
+                count += 1
+        if count == 0:
+            waiting = False
+            for b in range(brokers):
+                if rest[b] > 0 and is_low(problem, state, b):
+                    waiting = True
+            if not waiting:
+                return turn
+            continue
+        order = ascending(keys[:count])
+        accepted = 0
+        for i in range(count):
+            v = low[order[i]]
+            helps = False
+            for g in range(len(problem.goal)):
+                if roles[g] == 1 and state.score[v, g] < 1.0:
+                    helps = True
+            if helps:
+                done = transfer_leaders(problem, state, v, best_gain, best_entry)
+                accepted += done
+                if done > 0:
+                    failed[v] = 0
+        for i in range(count):
+            v = low[order[i]]
+            if not is_low(problem, state, v):
+                continue
+            worst = np.sqrt(badness(problem, state, v))
+            most = min(max(int(0.064 * typical), 2), 64)
+            if worst < 0.1:
+                most = max(1, most // 4)
+            stars = 2 if worst < 0.2 else (4 if worst < 0.5 else 8)
+            done = 0
+            found = rank_partners(problem, state, v, stars, seed * 7919 + turn + 1, partners, worth)
+            for k in range(found):
+                u = partners[k]
+                over, under = leans(problem, state, v)
+                over2, under2 = leans(problem, state, u)
+                if over or under2:
+                    gather(problem, state, v, block)
+                    done += pour(problem, state, v, u, most, block, gains, small, kept)
+                if under or over2:
+                    gather(problem, state, u, other)
+                    done += pour(problem, state, u, v, most, other, gains, small, kept)
+                if not is_low(problem, state, v):
+                    break
+            if done == 0 and (with_swaps or failed[v] > 0):
+                found = rank_partners(
+                    problem, state, v, 12 if failed[v] > 1 else 4, seed * 7919 + turn + 1, partners, worth
+                )
+                for k in range(found):
+                    done += swap_with(
+                        problem, state, v, partners[k], block, other, gains, small, small2, kept
+                    )
+                    if not is_low(problem, state, v):
+                        break
+            if done == 0:
+                failed[v] += 1
+                rest[v] = min(failed[v], 4)
+            else:
+                failed[v] = 0
+            accepted += done
+        stuck = 0
+        for i in range(count):
+            if failed[low[order[i]]] >= 4:
+                stuck += 1
+        if accepted == 0 and stuck == count and with_swaps:
+            return turn + 1
+        if accepted * 20 < count:
+            with_swaps = True
+    return rounds

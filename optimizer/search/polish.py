@@ -1,0 +1,517 @@
+"""The last brokers: single acceptable steps, and exchanges of up to eight changes found by a small annealing.
+
+Unlike `balance`, everything here is checked by `evaluate` before it is committed, so it goes straight into the log.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cluster_model.compiled import inner, kernel
+from optimizer.problem import (
+    COUNTS_LEADERS,
+    MOVABLE,
+    SIZE,
+    STATE,
+    THRIFT,
+    TOPIC_BOUND,
+    TOPIC_ROW,
+    UNIT_WEIGHT,
+    Problem,
+)
+from optimizer.search.balance import fits_as_leader, gather, keep_best, may_swap, rank_partners, scan
+from optimizer.search.evaluate import acceptable, evaluate
+from optimizer.search.order import ascending
+from optimizer.search.repair import scramble
+from optimizer.search.sequence import LEAST_STEP, Budget, Log, has_room, publish, within_budget
+from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, shift
+
+LOOKS = 24  # candidates of one partner that are evaluated in full
+MOST_PARTNERS = 12
+BYTES_PRICE = 2e-6  # of the potential, for one more replica of typical size in an exchange
+
+
+@inner
+def scores_low(problem: Problem, state: State, b: int) -> bool:
+    """Whether an eligible broker scores below 1 in any goal."""
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if state.score[b, g] < 1.0:
+            return True
+    return False
+
+
+@inner
+def set_move(state: State, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
+             p: int, s: int, target: int, lead: int) -> None:  # fmt: skip
+    """The first change of an action: slot `s` of `p` to `target` (unless -1), led by slot `lead`."""
+    partitions[0] = p
+    for o in range(replicas.shape[1]):
+        replicas[0, o] = state.replicas[p, o]
+    if target >= 0:
+        replicas[0, s] = target
+    leads[0] = lead
+
+
+@inner
+def best_single(
+    problem: Problem, state: State, budget: Budget, v: int, partners: np.ndarray, found: int, by_potential: bool,
+    block: np.ndarray, gains: np.ndarray, kept: np.ndarray,
+    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
+) -> bool:  # fmt: skip
+    """Leave in change 0 the acceptable single move or transfer at broker `v` with the best gain for its bytes."""
+    slots = state.replicas.shape[1]
+    zero, one, none = np.int64(0), np.int64(1), np.int64(-1)
+    best_p, best_s, best_target, best_lead, best_key = none, none, none, none, 0.0
+    for i in range(state.hosts[v]):
+        entry = state.hosted[v, i]
+        p, s = entry // slots, entry % slots
+        if problem.partition[p, MOVABLE] == 0 or state.lead[p] < 0:
+            continue
+        giver = state.replicas[p, state.lead[p]]
+        for o in range(slots):
+            u = state.replicas[p, o]
+            if (
+                u < 0
+                or o == state.lead[p]
+                or (s != state.lead[p] and o != s)
+                or problem.broker[giver, STATE] == 3
+            ):
+                continue
+            if not fits_as_leader(problem, state, p, u):
+                continue
+            set_move(state, partitions, replicas, leads, p, zero, none, o)
+            verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+            key = verdict.gain * 10.0 + (1.0 if verdict.repairs != 0 else 0.0)
+            if key > best_key and acceptable(verdict, by_potential, LEAST_STEP):
+                if within_budget(problem, state, budget, one, partitions, replicas, leads):
+                    best_p, best_s, best_target, best_lead, best_key = p, zero, none, o, key
+    for k in range(found):
+        for way in range(2):
+            source, target = (v, partners[k]) if way == 0 else (partners[k], v)
+            n = gather(problem, state, source, block)
+            scan(problem, state, source, target, n, block, gains)
+            for i in range(n):
+                p = state.hosted[source, i] // slots
+                gains[i] = (
+                    gains[i] * problem.haul[p, THRIFT] if problem.partition[p, MOVABLE] == 1 else -np.inf
+                )
+            count = keep_best(gains, n, -np.inf if len(problem.topic_goal) else 0.0, np.int64(LOOKS), kept)
+            for i in range(count):
+                entry = state.hosted[source, kept[i]]
+                p, s = entry // slots, entry % slots
+                if not may_host(problem, state, p, s, target):
+                    continue
+                set_move(state, partitions, replicas, leads, p, s, target, state.lead[p])
+                verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+                key = verdict.gain * problem.haul[p, THRIFT] + (1.0 if verdict.repairs != 0 else 0.0)
+                if key > best_key and acceptable(verdict, by_potential, LEAST_STEP):
+                    if within_budget(problem, state, budget, one, partitions, replicas, leads):
+                        best_p, best_s, best_target, best_lead, best_key = p, s, target, state.lead[p], key
+    if best_p < 0:
+        return False
+    set_move(state, partitions, replicas, leads, best_p, best_s, best_target, best_lead)
+    return True
+
+
+@inner
+def topic_single(
+    problem: Problem, state: State, budget: Budget, v: int, by_potential: bool,
+    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
+) -> bool:  # fmt: skip
+    """As `best_single`, for the topics that broker `v` has too many or too few of."""
+    slots = state.replicas.shape[1]
+    brokers = len(problem.broker)
+    zero, one, none = np.int64(0), np.int64(1), np.int64(-1)
+    best_p, best_s, best_target, best_lead, best_key = none, none, none, none, 0.0
+    for k in range(len(problem.topic_goal)):
+        if state.units[k, v] == 0.0:
+            continue
+        for t in range(problem.topic_mean.shape[1]):
+            mean = problem.topic_mean[k, t] * problem.topic_share[k, v]
+            count = state.topic_count[k, t, v]
+            over = count > math.ceil(
+                mean * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND])
+            )
+            under = count < math.floor(
+                mean * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND])
+            )
+            if not over and not under:
+                continue
+            for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+                if problem.partition[p, MOVABLE] == 0:
+                    continue
+                for s in range(slots):
+                    b = state.replicas[p, s]
+                    if b < 0 or problem.broker[b, STATE] == 3:
+                        continue
+                    if problem.topic_goal[k, COUNTS_LEADERS] == 1 and state.lead[p] >= 0:
+                        giver = state.replicas[p, state.lead[p]]
+                        if s != state.lead[p] and ((over and giver == v) or (under and b == v)):
+                            if problem.broker[giver, STATE] != 3 and fits_as_leader(problem, state, p, b):
+                                set_move(state, partitions, replicas, leads, p, zero, none, s)
+                                verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+                                key = verdict.gain * 10.0
+                                if key > best_key and acceptable(verdict, by_potential, LEAST_STEP):
+                                    if within_budget(
+                                        problem, state, budget, one, partitions, replicas, leads
+                                    ):
+                                        best_p, best_s, best_target, best_lead, best_key = (
+                                            p,
+                                            zero,
+                                            none,
+                                            s,
+                                            key,
+                                        )
+                    if (over and b != v) or (under and b == v):
+                        continue
+                    if problem.topic_goal[k, COUNTS_LEADERS] == 1 and state.lead[p] != s:
+                        continue
+                    for target in range(brokers):
+                        if under and target != v:
+                            continue
+                        have = state.topic_count[k, t, target]
+                        if over and have >= math.ceil(
+                            problem.topic_mean[k, t]
+                            * problem.topic_share[k, target]
+                            * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND])
+                        ):
+                            continue
+                        if not may_host(problem, state, p, s, target):
+                            continue
+                        set_move(state, partitions, replicas, leads, p, s, target, state.lead[p])
+                        verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+                        key = verdict.gain * problem.haul[p, THRIFT]
+                        if key > best_key and acceptable(verdict, by_potential, LEAST_STEP):
+                            if within_budget(problem, state, budget, one, partitions, replicas, leads):
+                                best_p, best_s, best_target, best_lead, best_key = (
+                                    p,
+                                    s,
+                                    target,
+                                    state.lead[p],
+                                    key,
+                                )
+    if best_p < 0:
+        return False
+    set_move(state, partitions, replicas, leads, best_p, best_s, best_target, best_lead)
+    return True
+
+
+@inner
+def draw(random: np.ndarray, below: int) -> int:
+    """The next integer in [0, below)."""
+    random[0] += 1
+    return scramble(random[0]) % below
+
+
+@inner
+def exchange(
+    problem: Problem, state: State, budget: Budget, v: int, around: np.ndarray, members: int, steps: int,
+    random: np.ndarray, by_potential: bool, typical: float,
+    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
+) -> int:  # fmt: skip
+    """Look for several changes among brokers `around` (first is `v`) that are acceptable together.
+
+    Anneals on the potential with at most eight partitions away from where they stand, then judges the best found. Leaves them
+    in the change arrays and returns how many, 0 if none. The state is as before.
+    """
+    slots = state.replicas.shape[1]
+    base = np.zeros((MAX_CHANGES, slots), np.int64)
+    base_lead = np.zeros(MAX_CHANGES, np.int64)
+    moved = np.zeros(MAX_CHANGES, np.int64)
+    size = 0
+    keep = 6
+    found_n = np.zeros(keep, np.int64)
+    found_p = np.zeros((keep, MAX_CHANGES), np.int64)
+    found_r = np.zeros((keep, MAX_CHANGES, slots), np.int64)
+    found_l = np.zeros((keep, MAX_CHANGES), np.int64)
+    stored = 0
+    row, was = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+    affected = np.zeros(2 * slots + 2, np.int64)
+    total, best = 0.0, -LEAST_STEP
+    start = 0.0
+    for i in range(members):
+        start += state.score[around[i], COST]
+    hot = max(0.02 * start / members, 1e-7)
+    for step in range(steps):
+        heat = hot * (1.0 - step / steps) ** 2 + 1e-12
+        b = around[0] if draw(random, np.int64(3)) == 0 else around[draw(random, members)]
+        if state.hosts[b] == 0:
+            continue
+        if size > 0 and draw(random, np.int64(3)) == 0:
+            p = moved[draw(random, size)]
+            s = draw(random, slots)
+            if state.replicas[p, s] < 0:
+                continue
+        else:
+            entry = state.hosted[b, draw(random, state.hosts[b])]
+            p, s = entry // slots, entry % slots
+        if problem.partition[p, MOVABLE] == 0 or problem.broker[state.replicas[p, s], STATE] == 3:
+            continue
+        at = -1
+        for i in range(size):
+            if moved[i] == p:
+                at = i
+        if at < 0 and size == MAX_CHANGES:
+            continue
+        old_lead = state.lead[p]
+        lead = old_lead
+        for o in range(slots):
+            was[o] = state.replicas[p, o]
+            row[o] = was[o]
+        kind = draw(random, np.int64(4))
+        if kind == 0 and slots > 1:
+            o = draw(random, slots)
+            if (
+                row[o] < 0
+                or o == lead
+                or lead < 0
+                or problem.broker[row[o], STATE] != 0
+                or problem.broker[row[lead], STATE] == 3
+            ):
+                continue
+            lead = o
+        else:
+            target = around[draw(random, members)]
+            if not may_swap(problem, state, p, s, target) or problem.broker[target, STATE] != 0:
+                continue
+            row[s] = target
+            if kind == 1 and lead >= 0 and problem.broker[row[lead], STATE] != 3 and lead != s and slots > 1:
+                if problem.broker[was[lead], STATE] != 3:
+                    lead = s
+        n = 0
+        for o in range(slots):
+            if was[o] >= 0 and (was[o] != row[o] or (o == old_lead) != (o == lead)):
+                affected[n] = was[o]
+                n += 1
+                if was[o] != row[o]:
+                    affected[n] = row[o]
+                    n += 1
+        if n == 0:
+            continue
+        before = 0.0
+        for i in range(n):
+            before += state.score[affected[i], COST]
+        rise = shift(problem, state, p, row, lead)
+        delta = UNIT_WEIGHT * rise - before
+        for i in range(n):
+            state.score[affected[i], COST] = assess(problem, state, affected[i], state.fresh[0])
+            delta += state.score[affected[i], COST]
+        for o in range(slots):
+            home = base[at, o] if at >= 0 else was[o]
+            if row[o] != home:
+                delta += BYTES_PRICE * (problem.haul[p, SIZE] / typical + 0.2)
+            if was[o] != home:
+                delta -= BYTES_PRICE * (problem.haul[p, SIZE] / typical + 0.2)
+        if delta > 0.0 and (draw(random, np.int64(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
+            shift(problem, state, p, was, old_lead)
+            for i in range(n):
+                state.score[affected[i], COST] = assess(problem, state, affected[i], state.fresh[0])
+            continue
+        total += delta
+        if at < 0:
+            at = size
+            moved[at] = p
+            base_lead[at] = old_lead
+            for o in range(slots):
+                base[at, o] = was[o]
+            size += 1
+        same = state.lead[p] == base_lead[at]
+        for o in range(slots):
+            if row[o] != base[at, o]:
+                same = False
+        if same:
+            size -= 1
+            moved[at] = moved[size]
+            base_lead[at] = base_lead[size]
+            for o in range(slots):
+                base[at, o] = base[size, o]
+        if total < best and size > 0:
+            best = total
+            slot = stored % keep
+            stored += 1
+            found_n[slot] = size
+            for i in range(size):
+                found_p[slot, i] = moved[i]
+                found_l[slot, i] = state.lead[moved[i]]
+                for o in range(slots):
+                    found_r[slot, i, o] = state.replicas[moved[i], o]
+    for i in range(size):
+        shift(problem, state, moved[i], base[i], base_lead[i])
+    for b in range(len(problem.broker)):
+        state.score[b, COST] = assess(problem, state, b, state.score[b])
+    for back in range(min(stored, keep)):
+        slot = (stored - 1 - back) % keep
+        n = found_n[slot]
+        for i in range(n):
+            partitions[i] = found_p[slot, i]
+            leads[i] = found_l[slot, i]
+            for o in range(slots):
+                replicas[i, o] = found_r[slot, i, o]
+        verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
+        if not acceptable(verdict, by_potential, LEAST_STEP):
+            continue
+        n = drop_idle(problem, state, n, verdict.gain, by_potential, partitions, replicas, leads, scores)
+        if has_room(state, n, partitions, replicas) and within_budget(
+            problem, state, budget, n, partitions, replicas, leads
+        ):
+            return n
+    return 0
+
+
+@inner
+def drop_idle(
+    problem: Problem, state: State, n: int, gain: float, by_potential: bool,
+    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
+) -> int:  # fmt: skip
+    """Leave out changes without which the action is as good; returns how many stay."""
+    slots = replicas.shape[1]
+    held = np.zeros(slots, np.int64)
+    i = 0
+    while i < n and n > 1:
+        p, lead = partitions[i], leads[i]
+        for o in range(slots):
+            held[o] = replicas[i, o]
+        last = n - 1
+        partitions[i], leads[i] = partitions[last], leads[last]
+        for o in range(slots):
+            replicas[i, o] = replicas[last, o]
+        verdict = evaluate(problem, state, last, partitions, replicas, leads, scores)
+        if acceptable(verdict, by_potential, LEAST_STEP) and verdict.gain >= gain - 1e-9:
+            n = last
+            continue
+        partitions[last], leads[last] = partitions[i], leads[i]
+        for o in range(slots):
+            replicas[last, o] = replicas[i, o]
+        partitions[i], leads[i] = p, lead
+        for o in range(slots):
+            replicas[i, o] = held[o]
+        i += 1
+    return n
+
+
+@kernel
+def polish(
+    problem: Problem,
+    state: State,
+    budget: Budget,
+    log: Log,
+    seed: int,
+    by_potential: bool,
+    steps: int,
+    most: int,
+) -> int:
+    """Acceptable steps and exchanges for the brokers that score low, worst first. Returns actions published.
+
+    `steps` annealing steps per attempt; at most `most` brokers get exchanges in one call.
+    """
+    brokers, slots = len(problem.broker), state.replicas.shape[1]
+    columns = problem.vector.shape[2]
+    room = state.hosted.shape[1] + 1
+    block, gains = np.zeros((columns, room)), np.zeros(max(room, 256))
+    kept = np.zeros(256, np.int64)
+    partners, worth = np.zeros(MOST_PARTNERS, np.int64), np.zeros(brokers)
+    partitions = np.zeros(MAX_CHANGES, np.int64)
+    replicas = np.zeros((MAX_CHANGES, slots), np.int64)
+    leads = np.zeros(MAX_CHANGES, np.int64)
+    scores = np.zeros(len(problem.goal))
+    around = np.zeros(brokers, np.int64)
+    random = np.zeros(1, np.int64)
+    random[0] = scramble(seed + 1) >> 8
+    eligible = np.zeros(brokers, np.int64)
+    count = 0
+    size_sum, replica_sum = 0.0, 0
+    for b in range(brokers):
+        if problem.broker[b, STATE] == 0:
+            eligible[count] = b
+            count += 1
+    if count < 2:
+        return 0
+    zero, one = np.int64(0), np.int64(1)
+    for p in range(len(problem.haul)):
+        size_sum += problem.haul[p, SIZE]
+        replica_sum += 1
+    typical = size_sum / replica_sum if size_sum > 0.0 else 1.0
+    published = 0
+    for sweep in range(64):
+        order = ascending(-state.score[:, COST])
+        done = 0
+        tried = 0
+        for i in range(brokers):
+            v = order[i]
+            if not scores_low(problem, state, v):
+                continue
+            for _ in range(256):
+                if log.used[1] + MAX_CHANGES >= len(log.partition):
+                    return published
+                found = rank_partners(problem, state, v, np.int64(MOST_PARTNERS), zero, partners, worth)
+                for j in range(count):
+                    if found >= MOST_PARTNERS or count > 2 * MOST_PARTNERS:
+                        break
+                    known = eligible[j] == v
+                    for k in range(found):
+                        if partners[k] == eligible[j]:
+                            known = True
+                    if not known:
+                        partners[found] = eligible[j]
+                        found += 1
+                good = best_single(
+                    problem, state, budget, v, partners, found, by_potential, block, gains, kept,
+                    partitions, replicas, leads, scores,
+                )  # fmt: skip
+                if not good and len(problem.topic_goal) > 0:
+                    good = topic_single(
+                        problem, state, budget, v, by_potential, partitions, replicas, leads, scores
+                    )
+                if not good or not has_room(state, one, partitions, replicas):
+                    break
+                publish(problem, state, budget, log, one, partitions, replicas, leads)
+                done += 1
+                if not scores_low(problem, state, v):
+                    break
+            if tried >= most or not scores_low(problem, state, v):
+                continue
+            tried += 1
+            for attempt in range(4):
+                if log.used[1] + MAX_CHANGES >= len(log.partition):
+                    return published
+                around[0] = v
+                members = 1
+                found = rank_partners(problem, state, v, np.int64(3), zero, partners, worth)
+                for k in range(found):
+                    around[members] = partners[k]
+                    members += 1
+                wanted = count if count <= 6 else 4 + attempt
+                while members < wanted and members < count:
+                    u = eligible[draw(random, count)]
+                    known = False
+                    for k in range(members):
+                        if around[k] == u:
+                            known = True
+                    if known:
+                        for j in range(count):
+                            known = False
+                            for k in range(members):
+                                if around[k] == eligible[j]:
+                                    known = True
+                            if not known:
+                                u = eligible[j]
+                                break
+                    around[members] = u
+                    members += 1
+                n = exchange(
+                    problem, state, budget, v, around, members, steps, random, by_potential, typical,
+                    partitions, replicas, leads, scores,
+                )  # fmt: skip
+                if n > 0:
+                    publish(problem, state, budget, log, n, partitions, replicas, leads)
+                    done += 1
+                    if not scores_low(problem, state, v):
+                        break
+        published += done
+        if done == 0:
+            break
+    return published

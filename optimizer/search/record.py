@@ -1,0 +1,101 @@
+"""Replaying a log: every score a report shows, taken at each action's turn.
+
+The planner calls it once a round; it is also the planner's own check that each published action is acceptable.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster_model.compiled import kernel
+from optimizer.problem import Problem
+from optimizer.search.evaluate import acceptable, evaluate
+from optimizer.search.sequence import Log
+from optimizer.search.state import MAX_CHANGES, State, commit
+
+
+class Record(NamedTuple):
+    """A actions, G goals, N touched brokers in all (`first` int64 [A + 1] indexes them)."""
+
+    score: np.ndarray  # float64 [A]
+    repairs: np.ndarray  # int64 [A], bits
+    goal_score: np.ndarray  # float64 [A, G]
+    first: np.ndarray  # int64 [A + 1]
+    broker: np.ndarray  # int64 [N]
+    before: np.ndarray  # float64 [N, G]
+    after: np.ndarray  # float64 [N, G]
+
+
+def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Record:
+    """Scores of all actions of `log`, replayed from `state` (which ends at the placement after them).
+
+    Raises
+    ------
+    AssertionError
+        An action is not acceptable at its turn: a bug of the search.
+    """
+    actions, changes = int(log.used[0]), int(log.used[1])
+    goals, slots = len(problem.goal), state.replicas.shape[1]
+    most = 2 * slots * changes + 1
+    out = Record(
+        score=np.zeros(actions),
+        repairs=np.zeros(actions, np.int64),
+        goal_score=np.zeros((actions, goals)),
+        first=np.zeros(actions + 1, np.int64),
+        broker=np.zeros(most, np.int64),
+        before=np.ones((most, goals)),
+        after=np.ones((most, goals)),
+    )
+    refused = replay(problem, state, log, by_potential, out)
+    if refused >= 0:
+        raise AssertionError(f"action {refused} of the plan is not acceptable at its turn")
+    used = int(out.first[actions])
+    return out._replace(broker=out.broker[:used], before=out.before[:used], after=out.after[:used])
+
+
+@kernel
+def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Record) -> int:
+    """Fill `out`; returns the first action that is not acceptable, -1 if all are."""
+    slots = state.replicas.shape[1]
+    goals = len(problem.goal)
+    partitions = np.zeros(MAX_CHANGES, np.int64)
+    replicas = np.zeros((MAX_CHANGES, slots), np.int64)
+    leads = np.zeros(MAX_CHANGES, np.int64)
+    scores = np.zeros(goals)
+    at = 0
+    for a in range(log.used[0]):
+        n = np.int64(0)
+        for i in range(log.first[a], log.first[a + 1]):
+            partitions[n] = log.partition[i]
+            leads[n] = log.lead[i]
+            for s in range(slots):
+                replicas[n, s] = log.replicas[i, s]
+            n += 1
+        verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
+        if not acceptable(verdict, by_potential, 0.0):
+            return a
+        out.score[a] = verdict.score
+        out.repairs[a] = verdict.repairs
+        for g in range(goals):
+            out.goal_score[a, g] = scores[g]
+        start = at
+        for t in range(verdict.touched):
+            out.broker[at] = state.touched[t]
+            for g in range(goals):
+                out.before[at, g] = state.score[state.touched[t], g]
+                out.after[at, g] = state.fresh[t, g]
+            at += 1
+        for i in range(start + 1, at):  # ascending broker rows
+            j = i
+            while j > start and out.broker[j - 1] > out.broker[j]:
+                out.broker[j - 1], out.broker[j] = out.broker[j], out.broker[j - 1]
+                for g in range(goals):
+                    out.before[j - 1, g], out.before[j, g] = out.before[j, g], out.before[j - 1, g]
+                    out.after[j - 1, g], out.after[j, g] = out.after[j, g], out.after[j - 1, g]
+                j -= 1
+        out.first[a + 1] = at
+        for i in range(n):
+            commit(problem, state, partitions[i], replicas[i], leads[i])
+    return -1

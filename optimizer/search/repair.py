@@ -1,0 +1,230 @@
+"""Repairs that come before balance: leaders for leaderless partitions, emptying dead and draining brokers, racks.
+
+Each takes one replica at a time and puts it where the potential rises least.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, kernel
+from optimizer.problem import (
+    COLUMN,
+    COUNTS_LEADERS,
+    DISTRIBUTION,
+    FOLLOWING,
+    KIND,
+    LEADING,
+    LIMIT,
+    MOVABLE,
+    RACK_LIMIT,
+    RACK_OF,
+    STATE,
+    STRENGTH,
+    TOPIC_OF,
+    TOPIC_ROW,
+    UNIT_WEIGHT,
+    Problem,
+)
+from optimizer.search.state import State, commit, linear_cost, may_host, outside
+
+SAMPLED_TARGETS = 160
+NOTHING = -1  # role of a broker that holds no replica
+
+
+@inner
+def scramble(x: int) -> int:
+    """A well-mixed non-negative 62-bit number from any integer (splitmix64 finaliser)."""
+    z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.int64(z >> np.uint64(2))
+
+
+@inner
+def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
+    """By how much the potential of broker `b` rises when its replica of `p` goes from role `held` to `role`.
+
+    Roles are `NOTHING` (no replica), `FOLLOWING` and `LEADING`.
+    """
+    cost = 0.0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == DISTRIBUTION or problem.goal[g, KIND] == LIMIT:
+            c = problem.goal[g, COLUMN]
+            load = state.load[b, c]
+            after = load
+            if role != NOTHING:
+                after += problem.vector[p, role, c]
+            if held != NOTHING:
+                after -= problem.vector[p, held, c]
+            if after != load:
+                cost += linear_cost(problem, b, g, after) - linear_cost(problem, b, g, load)
+    for k in range(len(problem.topic_goal)):
+        if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+            by = (1 if role == LEADING else 0) - (1 if held == LEADING else 0)
+        else:
+            by = (1 if role != NOTHING else 0) - (1 if held != NOTHING else 0)
+        if by != 0 and problem.broker[b, STATE] == 0:
+            t = problem.partition[p, TOPIC_OF]
+            count = state.topic_count[k, t, b]
+            change = outside(problem, k, t, b, count + by) - outside(problem, k, t, b, count)
+            cost += problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * UNIT_WEIGHT * change
+    return cost
+
+
+@inner
+def best_heir(problem: Problem, state: State, p: int, leaving: int) -> tuple[int, float]:
+    """Slot of the active replica that takes over leadership at least cost, -1 if none; `leaving` is not asked."""
+    best, best_cost = -1, np.inf
+    for s in range(state.replicas.shape[1]):
+        b = state.replicas[p, s]
+        if b < 0 or s == leaving or s == state.lead[p] or problem.broker[b, STATE] != 0:
+            continue
+        cost = cost_of_gaining(problem, state, b, p, np.int64(FOLLOWING), np.int64(LEADING))
+        if cost < best_cost:
+            best, best_cost = s, cost
+    return best, best_cost
+
+
+@kernel
+def lead_leaderless(problem: Problem, state: State) -> int:
+    """Give every leaderless partition that has an active replica a leader."""
+    done = 0
+    row = np.zeros(state.replicas.shape[1], np.int64)
+    for p in range(len(state.lead)):
+        if state.lead[p] >= 0 or problem.partition[p, MOVABLE] == 0:
+            continue
+        heir, _ = best_heir(problem, state, p, np.int64(-1))
+        if heir >= 0:
+            for s in range(len(row)):
+                row[s] = state.replicas[p, s]
+            commit(problem, state, p, row, heir)
+            done += 1
+    return done
+
+
+@inner
+def is_offline(problem: Problem, state: State, p: int) -> bool:
+    """Whether no replica of the partition is on a broker that lives."""
+    for s in range(state.replicas.shape[1]):
+        b = state.replicas[p, s]
+        if b >= 0 and problem.broker[b, STATE] != 2:
+            return False
+    return True
+
+
+@kernel
+def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int:
+    """Move the replicas `entries` (int64, ``partition * R + slot``) off brokers that must host nothing, in that order.
+
+    One that finds no legal broker stays, but gives its leadership away where it can. Returns how many moved.
+    """
+    brokers, slots = len(problem.broker), state.replicas.shape[1]
+    row = np.zeros(slots, np.int64)
+    eligible = np.zeros(brokers, np.int64)
+    count = 0
+    for b in range(brokers):
+        if problem.broker[b, STATE] == 0:
+            eligible[count] = b
+            count += 1
+    done = 0
+    for entry in entries:
+        p, s = entry // slots, entry % slots
+        if problem.partition[p, MOVABLE] == 0 or is_offline(problem, state, p):
+            continue
+        source = state.replicas[p, s]
+        if problem.broker[source, STATE] != 1 and problem.broker[source, STATE] != 2:
+            continue
+        leads = state.lead[p] == s
+        heir, heir_cost = -1, np.inf
+        if leads:
+            heir, heir_cost = best_heir(problem, state, p, s)
+        best, best_cost, best_leads = -1, np.inf, False
+        for attempt in range(2):
+            sampled = attempt == 0 and count > 2 * SAMPLED_TARGETS
+            tries = SAMPLED_TARGETS if sampled else count
+            for i in range(tries):
+                at = scramble(seed * 1000003 + entry * SAMPLED_TARGETS + i) % count if sampled else i
+                target = eligible[at]
+                if not may_host(problem, state, p, s, target):
+                    continue
+                if not leads:
+                    cost = cost_of_gaining(problem, state, target, p, np.int64(NOTHING), np.int64(FOLLOWING))
+                    if cost < best_cost or (cost == best_cost and target < best):
+                        best, best_cost, best_leads = target, cost, False
+                    continue
+                cost = cost_of_gaining(problem, state, target, p, np.int64(NOTHING), np.int64(LEADING))
+                if cost < best_cost or (cost == best_cost and target < best):
+                    best, best_cost, best_leads = target, cost, True
+                if heir >= 0:
+                    cost = (
+                        cost_of_gaining(problem, state, target, p, np.int64(NOTHING), np.int64(FOLLOWING))
+                        + heir_cost
+                    )
+                    if cost < best_cost or (cost == best_cost and target < best):
+                        best, best_cost, best_leads = target, cost, False
+            if best >= 0 or not sampled:
+                break
+        for o in range(slots):
+            row[o] = state.replicas[p, o]
+        if best >= 0:
+            row[s] = best
+            lead = state.lead[p]
+            if leads and not best_leads:
+                lead = heir
+            commit(problem, state, p, row, lead)
+            done += 1
+        elif leads and heir >= 0:
+            commit(problem, state, p, row, heir)
+    return done
+
+
+@kernel
+def mend_racks(problem: Problem, state: State) -> int:
+    """Move replicas out of over-full racks, each to the broker where the potential rises least. Returns how many."""
+    brokers, slots = len(problem.broker), state.replicas.shape[1]
+    row = np.zeros(slots, np.int64)
+    done = 0
+    for p in range(len(state.lead)):
+        if problem.partition[p, MOVABLE] == 0:
+            continue
+        while True:
+            best_slot, best, best_cost = -1, -1, np.inf
+            for s in range(slots):
+                b = state.replicas[p, s]
+                if (
+                    b < 0
+                    or problem.broker[b, STATE] == 3
+                    or rack_mates(problem, state, p, b) <= problem.partition[p, RACK_LIMIT]
+                ):
+                    continue
+                role = np.int64(LEADING if state.lead[p] == s else FOLLOWING)
+                relief = cost_of_gaining(problem, state, b, p, role, np.int64(NOTHING))
+                for target in range(brokers):
+                    if rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
+                        continue
+                    if not may_host(problem, state, p, s, target):
+                        continue
+                    cost = relief + cost_of_gaining(problem, state, target, p, np.int64(NOTHING), role)
+                    if cost < best_cost:
+                        best_slot, best, best_cost = s, target, cost
+            if best < 0:
+                break
+            for o in range(slots):
+                row[o] = state.replicas[p, o]
+            row[best_slot] = best
+            commit(problem, state, p, row, state.lead[p])
+            done += 1
+    return done
+
+
+@inner
+def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
+    """Replicas of the partition in the rack of broker `b`."""
+    count = 0
+    for s in range(state.replicas.shape[1]):
+        other = state.replicas[p, s]
+        if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
+            count += 1
+    return count

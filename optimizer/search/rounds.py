@@ -1,0 +1,204 @@
+"""Rounds of search: from a compiled problem to logs of acceptable actions.
+
+A round looks for a target placement by potential, takes back what is not needed, puts the net changes into an order of acceptable
+actions, and polishes. Rounds repeat until one finds nothing, and each is a function of the published placement alone, so planning
+again on the result finds nothing either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster_model.snapshot import BrokerState
+from goals.model import UsageDistribution
+from optimizer.options import PlanOptions
+from optimizer.problem import (
+    COLUMN,
+    FOLLOWING,
+    KIND,
+    LEADING,
+    LIMIT,
+    MEAN,
+    NO_RACK_GOAL,
+    RACK_GOAL,
+    SAME_RACK,
+    SIZE,
+    STATE,
+    Compiled,
+    Problem,
+    same_rack_only,
+)  # fmt: skip
+from optimizer.search.balance import balance
+from optimizer.search.polish import polish
+from optimizer.search.record import Record, record
+from optimizer.search.repair import drain, lead_leaderless, mend_racks
+from optimizer.search.sequence import Budget, Log, align_slots, empty_log, send_home, sequence
+from optimizer.search.state import build_state
+
+Rows = npt.NDArray[np.int64]
+
+ROUNDS_OF_BALANCE = 400
+MOST_ROUNDS = 200
+POLISH_ROOM = 20_000  # changes
+POLISH_STEPS = 1500  # of annealing, for one attempt
+MOST_EXCHANGED = 24  # brokers
+
+
+@dataclass(frozen=True)
+class Round:
+    """Actions of one round of search, on the lists of its start (broker rows, slots in published order)."""
+
+    replicas: Rows
+    lead: Rows
+    log: Log
+    record: Record
+    after: Rows
+    lead_after: Rows
+
+
+def search(compiled: Compiled, options: PlanOptions) -> list[Round]:
+    """Rounds of actions until one is empty (or the budget is spent)."""
+    problem = compiled.problem
+    if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
+        return []
+    budget = _budget(compiled, options)
+    replicas, lead = compiled.replicas, compiled.lead
+    rounds: list[Round] = []
+    for _ in range(MOST_ROUNDS):
+        log = _round(compiled, problem, replicas, lead, options, budget)
+        if log.used[0] == 0:
+            break
+        state = build_state(problem, replicas, lead)
+        scores = record(problem, state, log, options.acceptance == "potential")
+        after, lead_after = published_lists(replicas, lead, state.replicas, state.lead)
+        rounds.append(Round(replicas, lead, log, scores, after, lead_after))
+        replicas, lead = after, lead_after
+        problem.setting[SAME_RACK] = same_rack_only(problem, replicas)
+    return rounds
+
+
+def published_lists(before: Rows, lead_before: Rows, after: Rows, lead_after: Rows) -> tuple[Rows, Rows]:
+    """Lists in the order they are published: brokers in their slots, a new leader moved to the front.
+
+    Returns int64 [P, R] lists and int64 [P] leader slots.
+    """
+    lists, leads = after.copy(), lead_after.copy()
+    index = np.arange(len(after))
+    old = np.where(lead_before >= 0, before[index, np.maximum(lead_before, 0)], -1)
+    new = np.where(lead_after >= 0, after[index, np.maximum(lead_after, 0)], -1)
+    for p in np.flatnonzero((old != new) & (new >= 0) & (lead_after > 0)):
+        slot = lead_after[p]
+        lists[p, 1 : slot + 1] = after[p, :slot]
+        lists[p, 0] = new[p]
+        leads[p] = 0
+    return lists, leads
+
+
+def _round(
+    compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget
+) -> Log:
+    """One search from the given lists: a target by potential, sent home where possible, put in acceptable order, polished."""
+    by_potential = options.acceptance == "potential"
+    state = build_state(problem, replicas, lead)
+    lead_leaderless(problem, state)
+    drain(problem, state, _to_drain(problem, replicas), options.seed)
+    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        mend_racks(problem, state)
+    balance(problem, state, options.seed, ROUNDS_OF_BALANCE, _roles(problem))
+    target, target_lead = align_slots(replicas, state.replicas, state.lead)
+    state = build_state(problem, target, target_lead)
+    moved = np.flatnonzero((target != replicas).any(axis=1) | (target_lead != lead)).astype(np.int64)
+    order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
+    send_home(problem, state, replicas, lead, order)
+    target, target_lead = align_slots(replicas, state.replicas, state.lead)
+    target, target_lead = _without_trivial(compiled, problem, replicas, lead, target, target_lead)
+    pending = np.flatnonzero((target != replicas).any(axis=1) | (target_lead != lead)).astype(np.int64)
+    state = build_state(problem, replicas, lead)
+    log = empty_log(replicas.shape[1], len(pending) + POLISH_ROOM)
+    if len(pending):
+        sequence(problem, state, budget, log, pending, target, target_lead, by_potential)
+    if not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
+        polish(problem, state, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
+    return log
+
+
+def _to_drain(problem: Problem, replicas: Rows) -> np.ndarray:
+    """int64 entries of replicas on dead, then draining brokers, largest single component first."""
+    states = np.where(replicas >= 0, problem.broker[np.maximum(replicas, 0), STATE], -1)
+    total = problem.vector.max(axis=1).sum(axis=0)
+    share = (problem.vector[:, LEADING] / np.where(total > 0, total, 1.0)).max(axis=1)
+    entries = []
+    for kind in (BrokerState.DEAD, BrokerState.DRAINING):
+        p, s = np.nonzero(states == kind)
+        order = np.argsort(-share[p], kind="stable")
+        entries.append((p * replicas.shape[1] + s)[order])
+    return np.concatenate(entries).astype(np.int64)
+
+
+def _roles(problem: Problem) -> np.ndarray:
+    """int64 [G]: goals on loads in which a leader costs another amount than a follower."""
+    differs = (problem.vector[:, LEADING] != problem.vector[:, FOLLOWING]).any(axis=0)
+    return np.array(
+        [kind <= LIMIT and bool(differs[column]) for kind, column in problem.goal[:, [KIND, COLUMN]]],
+        dtype=np.int64,
+    )
+
+
+def _without_trivial(
+    compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, target: Rows, target_lead: Rows
+) -> tuple[Rows, Rows]:
+    """The target without the changes of brokers whose net change is below `trivial_change` in every goal that has one."""
+    limits = [
+        (g, goal.trivial_change)
+        for g, goal in enumerate(compiled.goals)
+        if isinstance(goal, UsageDistribution) and goal.trivial_change > 0
+    ]
+    if not limits:
+        return target, target_lead
+    target, target_lead = target.copy(), target_lead.copy()
+    for _ in range(replicas.shape[0] + 1):
+        changed = np.flatnonzero((target != replicas).any(axis=1) | (target_lead != lead))
+        before = build_state(problem, replicas, lead).load
+        after = build_state(problem, target, target_lead).load
+        net = np.abs(after - before)
+        trivial = problem.broker[:, STATE] == BrokerState.ACTIVE
+        for g, share in limits:
+            trivial &= net[:, problem.goal[g, COLUMN]] < share * problem.table[:, g, MEAN]
+        dropped = [
+            p
+            for p in changed
+            if _is_trivial(problem, trivial, replicas[p], lead[p], target[p], target_lead[p])
+        ]
+        if not dropped:
+            break
+        target[dropped], target_lead[dropped] = replicas[dropped], lead[dropped]
+    return target, target_lead
+
+
+def _is_trivial(
+    problem: Problem, trivial: np.ndarray, before: Rows, lead: int, after: Rows, lead_after: int
+) -> bool:
+    """Whether a change touches a trivially changed broker and takes nothing off a dead or draining one."""
+    touched = {int(b) for b in np.concatenate([before[before != after], after[before != after]])}
+    if lead != lead_after:
+        touched |= {int(before[lead]) if lead >= 0 else -1, int(after[lead_after])}
+    touched.discard(-1)
+    if lead < 0 or any(problem.broker[b, STATE] in (BrokerState.DEAD, BrokerState.DRAINING) for b in touched):
+        return False
+    return any(trivial[b] for b in touched)
+
+
+def _budget(compiled: Compiled, options: PlanOptions) -> Budget:
+    limits = [
+        -1.0 if x is None else float(x)
+        for x in (options.max_moves, options.max_bytes, options.max_partitions)
+    ]
+    return Budget(
+        limits=np.array(limits),
+        spent=np.zeros(3),
+        home=compiled.replicas.copy(),
+        home_lead=compiled.lead.copy(),
+    )

@@ -1,0 +1,434 @@
+"""From a target placement to an order of acceptable actions.
+
+`send_home` takes back moves that turned out not to be needed. `sequence` then carries the net changes out one partition at a
+time, most balance for its bytes first, each only when it is acceptable at its turn; changes that are acceptable only together
+are bundled into one action. What cannot be made acceptable is left undone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster_model.compiled import inner, kernel
+from optimizer.problem import SIZE, STATE, THRIFT, Problem
+from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
+from optimizer.search.order import ascending
+from optimizer.search.state import MAX_CHANGES, State, commit, may_host
+
+LEAST_STEP = 1e-10  # the potential falls by at least this with every published action
+BUNDLE_LOOKS = 16
+
+
+class Log(NamedTuple):
+    """Actions as they were committed; `used` holds [actions, changes]. `first` int64 [A + 1] indexes the changes."""
+
+    used: np.ndarray  # int64 [2]
+    first: np.ndarray  # int64 [A + 1]
+    partition: np.ndarray  # int64 [changes]
+    replicas: np.ndarray  # int64 [changes, R]
+    lead: np.ndarray  # int64 [changes]
+
+
+class Budget(NamedTuple):
+    """What may still be spent; negative entries of `limits` have no limit. Order: moves, bytes, partitions."""
+
+    limits: np.ndarray  # float64 [3]
+    spent: np.ndarray  # float64 [3]
+    home: np.ndarray  # int64 [P, R], start of the plan
+    home_lead: np.ndarray  # int64 [P]
+
+
+def empty_log(slots: int, room: int) -> Log:
+    """A log with room for `room` changes."""
+    return Log(
+        used=np.zeros(2, np.int64),
+        first=np.zeros(room + 2, np.int64),
+        partition=np.zeros(room + 1, np.int64),
+        replicas=np.zeros((room + 1, slots), np.int64),
+        lead=np.zeros(room + 1, np.int64),
+    )
+
+
+def align_slots(start: np.ndarray, replicas: np.ndarray, lead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same placement with every broker that stays in a list back in its slot of `start`.
+
+    Returns int64 [P, R] replicas and int64 [P] leader slots. Needed because two slots may have traded places on the way.
+    """
+    replicas, lead = replicas.copy(), lead.copy()
+    for p in np.flatnonzero((replicas != start).any(axis=1)):
+        was, now = start[p], replicas[p]
+        kept = {int(b) for b in was if b >= 0} & {int(b) for b in now if b >= 0}
+        fresh = [int(b) for b in now if b >= 0 and int(b) not in kept]
+        leader = int(now[lead[p]]) if lead[p] >= 0 else -1
+        row = [int(b) if int(b) in kept or b < 0 else fresh.pop(0) for b in was]
+        replicas[p] = row
+        lead[p] = row.index(leader) if leader >= 0 else -1
+    return replicas, lead
+
+
+@inner
+def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -> bool:
+    """Whether none of the `n` brokers scores lower in any goal than `before` float64 [n, G] says."""
+    for i in range(n):
+        for g in range(before.shape[1]):
+            if state.score[brokers[i], g] < before[i, g] - 1e-12:
+                return False
+    return True
+
+
+@kernel
+def send_home(
+    problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray
+) -> int:
+    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it."""
+    slots = state.replicas.shape[1]
+    goals = state.score.shape[1] - 1
+    row, was = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+    brokers = np.zeros(2 * slots, np.int64)
+    before = np.zeros((2 * slots, goals))
+    done = 0
+    for _ in range(3):
+        taken = 0
+        for p in order:
+            for s in range(slots + 1):
+                lead = state.lead[p]
+                for o in range(slots):
+                    was[o] = state.replicas[p, o]
+                    row[o] = was[o]
+                n = 0
+                if s < slots:
+                    back = home[p, s]
+                    if back < 0 or back == was[s] or not may_host(problem, state, p, s, back):
+                        continue
+                    row[s] = back
+                    brokers[0], brokers[1] = was[s], back
+                    n = 2
+                    if home_lead[p] == s and problem.broker[back, STATE] == 0:
+                        lead = s
+                    if lead != state.lead[p]:
+                        brokers[2] = was[state.lead[p]]
+                        n = 3
+                else:
+                    want = home_lead[p]
+                    if want < 0 or want == lead or lead < 0 or home[p, want] != was[want]:
+                        continue
+                    if problem.broker[was[want], STATE] != 0:
+                        continue
+                    brokers[0], brokers[1] = was[want], was[lead]
+                    lead = want
+                    n = 2
+                for i in range(n):
+                    for g in range(goals):
+                        before[i, g] = state.score[brokers[i], g]
+                old_lead = state.lead[p]
+                commit(problem, state, p, row, lead)
+                if scores_hold(state, brokers, n, before):
+                    taken += 1
+                else:
+                    commit(problem, state, p, was, old_lead)
+        done += taken
+        if taken == 0:
+            break
+    return done
+
+
+@inner
+def price(problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: int, out: np.ndarray) -> None:
+    """What partition `p` at `replicas` costs against its start: moves, bytes, partitions, into `out` float64 [3]."""
+    slots = len(replicas)
+    moves = 0
+    for s in range(slots):
+        b = replicas[s]
+        if b < 0:
+            continue
+        there = False
+        for o in range(slots):
+            if budget.home[p, o] == b:
+                there = True
+        if not there:
+            moves += 1
+    out[0] = moves
+    out[1] = moves * problem.haul[p, SIZE]
+    home_lead = budget.home_lead[p]
+    same_leader = (home_lead < 0 and lead < 0) or (
+        home_lead >= 0 and lead >= 0 and budget.home[p, home_lead] == replicas[lead]
+    )
+    out[2] = 0.0 if moves == 0 and same_leader else 1.0
+
+
+@inner
+def within_budget(
+    problem: Problem,
+    state: State,
+    budget: Budget,
+    n: int,
+    partitions: np.ndarray,
+    replicas: np.ndarray,
+    leads: np.ndarray,
+) -> bool:
+    """Whether the action fits what is left."""
+    if budget.limits[0] < 0 and budget.limits[1] < 0 and budget.limits[2] < 0:
+        return True
+    extra, before, after = np.zeros(3), np.zeros(3), np.zeros(3)
+    for i in range(n):
+        p = partitions[i]
+        price(problem, budget, p, state.replicas[p], state.lead[p], before)
+        price(problem, budget, p, replicas[i], leads[i], after)
+        for d in range(3):
+            extra[d] += after[d] - before[d]
+    for d in range(3):
+        if (
+            budget.limits[d] >= 0
+            and extra[d] > 0
+            and budget.spent[d] + extra[d] > budget.limits[d] * (1 + 1e-12)
+        ):
+            return False
+    return True
+
+
+@inner
+def publish(
+    problem: Problem, state: State, budget: Budget, log: Log,
+    n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
+) -> None:  # fmt: skip
+    """Commit an action and write it down."""
+    before, after = np.zeros(3), np.zeros(3)
+    at = log.used[1]
+    for i in range(n):
+        p = partitions[i]
+        price(problem, budget, p, state.replicas[p], state.lead[p], before)
+        price(problem, budget, p, replicas[i], leads[i], after)
+        for d in range(3):
+            budget.spent[d] += after[d] - before[d]
+        commit(problem, state, p, replicas[i], leads[i])
+        log.partition[at] = p
+        for s in range(replicas.shape[1]):
+            log.replicas[at, s] = replicas[i, s]
+        log.lead[at] = leads[i]
+        at += 1
+    log.used[0] += 1
+    log.used[1] = at
+    log.first[log.used[0]] = at
+
+
+@inner
+def has_room(state: State, n: int, partitions: np.ndarray, replicas: np.ndarray) -> bool:
+    """Whether every target has room in its replica list (a storage bound of the search, far above any load)."""
+    for i in range(n):
+        for s in range(replicas.shape[1]):
+            b = replicas[i, s]
+            if b >= 0 and b != state.replicas[partitions[i], s]:
+                if (
+                    state.hosts[b] + n > state.hosted.shape[1]
+                    and state.hosted.shape[1] < state.replicas.shape[0]
+                ):
+                    return False
+    return True
+
+
+@inner
+def key_of(problem: Problem, gain: float, repairs: int, moved: int, p: int) -> float:
+    """Order of actions: dead brokers first, then other repairs, then gain in potential for the bytes."""
+    thrift = problem.haul[p, THRIFT] * problem.haul[p, THRIFT]
+    worth = gain * thrift / moved if moved > 0 else gain * 10.0
+    if repairs != 0:
+        urgent = 1e12 if (repairs >> REPAIRS_DEAD) & 1 else 1e9
+        return urgent + max(worth, 0.0)
+    return worth
+
+
+@kernel
+def sequence(
+    problem: Problem, state: State, budget: Budget, log: Log, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
+    by_potential: bool,
+) -> int:  # fmt: skip
+    """Carry out the net changes of partitions `pending` (int64) towards `to` int64 [P, R], `to_lead`; returns changes left.
+
+    The budget, where there is one, is spent on the most gain per byte first.
+    """
+    slots = state.replicas.shape[1]
+    goals = len(problem.goal)
+    partitions = np.zeros(MAX_CHANGES, np.int64)
+    replicas = np.zeros((MAX_CHANGES, slots), np.int64)
+    leads = np.zeros(MAX_CHANGES, np.int64)
+    scores = np.zeros(goals)
+    left = pending.copy()
+    count = len(left)
+    zero, one = np.int64(0), np.int64(1)
+    limited = budget.limits[0] >= 0 or budget.limits[1] >= 0 or budget.limits[2] >= 0
+    while count > 0:
+        keys = np.zeros(count)
+        for i in range(count):
+            load_change(state, partitions, replicas, leads, zero, left[i], to, to_lead)
+            verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+            moved = moved_slots(state, left[i], to)
+            keys[i] = -key_of(problem, verdict.gain, verdict.repairs, moved, left[i])
+        order = ascending(keys)
+        kept = np.int64(0)
+        done = 0
+        waiting = left.copy()
+        for i in range(count):
+            p = waiting[order[i]]
+            load_change(state, partitions, replicas, leads, zero, p, to, to_lead)
+            verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+            late = False
+            if limited and done > 0:
+                moved = moved_slots(state, p, to)
+                late = key_of(problem, verdict.gain, verdict.repairs, moved, p) < -0.8 * keys[order[i]]
+            if (
+                not late
+                and acceptable(verdict, by_potential, LEAST_STEP)
+                and has_room(state, one, partitions, replicas)
+                and within_budget(problem, state, budget, one, partitions, replicas, leads)
+            ):
+                publish(problem, state, budget, log, one, partitions, replicas, leads)
+                done += 1
+            else:
+                left[kept] = p
+                kept += 1
+        count = kept
+        if done == 0:
+            bundled = bundle(
+                problem,
+                state,
+                budget,
+                log,
+                left,
+                count,
+                to,
+                to_lead,
+                by_potential,
+                partitions,
+                replicas,
+                leads,
+                scores,
+            )
+            if bundled == 0:
+                break
+            kept = np.int64(0)
+            for i in range(count):
+                if left[i] >= 0:
+                    left[kept] = left[i]
+                    kept += 1
+            count = kept
+    return count
+
+
+@inner
+def load_change(
+    state: State, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, at: int,
+    p: int, to: np.ndarray, to_lead: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the change of `p` to its target as change `at` of an action."""
+    partitions[at] = p
+    for s in range(to.shape[1]):
+        replicas[at, s] = to[p, s]
+    leads[at] = to_lead[p]
+
+
+@inner
+def moved_slots(state: State, p: int, to: np.ndarray) -> int:
+    """How many replicas of `p` are not yet where `to` wants them."""
+    moved = 0
+    for s in range(to.shape[1]):
+        if state.replicas[p, s] != to[p, s]:
+            moved += 1
+    return moved
+
+
+@inner
+def bundle(
+    problem: Problem, state: State, budget: Budget, log: Log, left: np.ndarray, count: int,
+    to: np.ndarray, to_lead: np.ndarray, by_potential: bool,
+    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
+) -> int:  # fmt: skip
+    """Make exchanges of changes that are acceptable only together; used ones become -1 in `left`. Returns how many actions."""
+    slots = state.replicas.shape[1]
+    brokers = len(problem.broker)
+    # CSR: for every broker, the waiting changes that touch it.
+    starts = np.zeros(brokers + 1, np.int64)
+    for i in range(count):
+        p = left[i]
+        for s in range(slots):
+            if state.replicas[p, s] >= 0 and differs(state, p, s, to, to_lead):
+                starts[state.replicas[p, s] + 1] += 1
+                starts[to[p, s] + 1] += 1
+    for b in range(brokers):
+        starts[b + 1] += starts[b]
+    fill = starts.copy()
+    touching = np.zeros(starts[brokers], np.int64)
+    for i in range(count):
+        p = left[i]
+        for s in range(slots):
+            if state.replicas[p, s] >= 0 and differs(state, p, s, to, to_lead):
+                for b in (state.replicas[p, s], to[p, s]):
+                    touching[fill[b]] = i
+                    fill[b] += 1
+    done = 0
+    zero, one = np.int64(0), np.int64(1)
+    members = np.zeros(MAX_CHANGES, np.int64)
+    for first in range(count):
+        if left[first] < 0:
+            continue
+        members[0] = first
+        load_change(state, partitions, replicas, leads, zero, left[first], to, to_lead)
+        size = one
+        accepted = False
+        while size < MAX_CHANGES:
+            best, best_key = -1, -np.inf
+            best_accepted = False
+            looks = 0
+            for m in range(size):
+                p = left[members[m]]
+                for s in range(slots):
+                    if state.replicas[p, s] < 0 or not differs(state, p, s, to, to_lead):
+                        continue
+                    for b in (state.replicas[p, s], to[p, s]):
+                        for j in range(starts[b], starts[b + 1]):
+                            if looks >= BUNDLE_LOOKS:
+                                break
+                            other = touching[j]
+                            if left[other] < 0 or (other <= first and size == 1):
+                                continue
+                            known = False
+                            for q in range(size):
+                                if members[q] == other:
+                                    known = True
+                            if known:
+                                continue
+                            looks += 1
+                            load_change(state, partitions, replicas, leads, size, left[other], to, to_lead)
+                            verdict = evaluate(problem, state, size + 1, partitions, replicas, leads, scores)
+                            good = acceptable(verdict, by_potential, LEAST_STEP)
+                            key = verdict.gain + (verdict.score - 0.5 if not by_potential else 0.0)
+                            if not verdict.allowed:
+                                key -= 1e6
+                            if (good and not best_accepted) or (good == best_accepted and key > best_key):
+                                best, best_key, best_accepted = other, key, good
+            if best < 0:
+                break
+            members[size] = best
+            load_change(state, partitions, replicas, leads, size, left[best], to, to_lead)
+            size += 1
+            if best_accepted:
+                accepted = True
+                break
+        if not accepted:
+            continue
+        if not has_room(state, size, partitions, replicas):
+            continue
+        if not within_budget(problem, state, budget, size, partitions, replicas, leads):
+            continue
+        publish(problem, state, budget, log, size, partitions, replicas, leads)
+        for m in range(size):
+            left[members[m]] = -1
+        done += 1
+    return done
+
+
+@inner
+def differs(state: State, p: int, s: int, to: np.ndarray, to_lead: np.ndarray) -> bool:
+    """Whether slot `s` changes broker or role on the way to the target."""
+    return state.replicas[p, s] != to[p, s] or (state.lead[p] == s) != (to_lead[p] == s)

@@ -1,0 +1,345 @@
+"""The one mutable state of a search: placement, broker loads, replica lists, cached scores.
+
+`shift` changes placement and sums only and is its own inverse with the old values, bit for bit, because loads lie on a grid on
+which addition is exact. `commit` also keeps the replica lists and caches. Every kernel that changes anything goes through these.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster_model.compiled import inner, kernel
+from goals.score import distribution_score, limit_score, units_score
+from optimizer.problem import (
+    ABSOLUTE,
+    BOUND,
+    CEILING,
+    COLUMN,
+    COUNTS_LEADERS,
+    DISTRIBUTION,
+    FOLLOWING,
+    HARD,
+    HIGH,
+    KIND,
+    LEADING,
+    LIMIT,
+    LOW,
+    MEAN,
+    MIN_LOAD,
+    NO_RACK_GOAL,
+    RACK,
+    RACK_GOAL,
+    RACK_LIMIT,
+    RACK_OF,
+    SCALE,
+    SPREAD,
+    STATE,
+    STRENGTH,
+    TOPIC_BOUND,
+    TOPIC_OF,
+    TOPIC_ROW,
+    UNIT_WEIGHT,
+    VAR,
+    Problem,
+    loads_by_broker,
+)
+
+
+class State(NamedTuple):
+    """B brokers, P partitions, R replica slots, C columns, G goals, K topic goals.
+
+    A slot keeps its place in the list while brokers change; the published order of a list is made from slots at the end. An
+    entry of `hosted` is ``partition * R + slot``.
+    """
+
+    replicas: np.ndarray  # int64 [P, R], broker row or -1
+    lead: np.ndarray  # int64 [P], slot, -1 none
+    place: np.ndarray  # int64 [P, R], index in `hosted`
+    hosted: np.ndarray  # int64 [B, n], first `hosts[b]` of each row
+    hosts: np.ndarray  # int64 [B]
+    load: np.ndarray  # float64 [B, C]
+    units: (
+        np.ndarray
+    )  # float64 [K + 1, B], misplaced replicas by topic goal; last row: replicas in over-full racks
+    topic_count: np.ndarray  # int64 [K, T, B]
+    score: np.ndarray  # float64 [B, G + 1], broker scores; last: the broker's part of the potential
+    stamp: np.ndarray  # int64 [B + 1], marks; the last counts
+    touched: np.ndarray  # int64 [n], scratch
+    old: np.ndarray  # int64 [8, R + 1], scratch: replicas and leader slot
+    fresh: np.ndarray  # float64 [n, G + 1], scratch: as `score`
+
+
+MAX_CHANGES = 8
+COST, RACKS, LEAD = (
+    -1,
+    -1,
+    -1,
+)  # last column of `score` and `fresh`, last row of `units`, last column of `old`
+
+
+def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> State:
+    """A state at the given placement. Lists are in partition order, so equal placements give equal states.
+
+    O(B + P R). `replicas` int64 [P, R] and `lead` int64 [P] are copied.
+    """
+    brokers, partitions = len(problem.broker), len(replicas)
+    slots = replicas.shape[1] if replicas.ndim == 2 else 1
+    counts = (
+        np.bincount(replicas[replicas >= 0], minlength=brokers) if partitions else np.zeros(brokers, np.int64)
+    )
+    eligible = max(int((problem.broker[:, STATE] == 0).sum()), 1)
+    roomy = max(2 * int(counts.max(initial=0)), 3 * int(counts.sum()) // eligible) + 64
+    room = min(partitions, roomy) if brokers * partitions > 4_000_000 else partitions
+    goals, topic_goals = len(problem.goal), len(problem.topic_goal)
+    scratch = 2 * slots * MAX_CHANGES + 2
+    topics = problem.topic_mean.shape[1]
+    vectors = problem.vector
+    state = State(
+        replicas=np.array(replicas, dtype=np.int64, order="C"),
+        lead=np.array(lead, dtype=np.int64),
+        place=np.zeros((partitions, slots), np.int64),
+        hosted=np.zeros((brokers, max(room, 1)), np.int64),
+        hosts=np.zeros(brokers, np.int64),
+        load=loads_by_broker(replicas, lead, vectors[:, LEADING], vectors[:, FOLLOWING], brokers),
+        units=np.zeros((topic_goals + 1, brokers)),
+        topic_count=np.zeros(
+            (topic_goals, topics if topic_goals else 1, brokers if topic_goals else 1), np.int64
+        ),
+        score=np.ones((brokers, goals + 1)),
+        stamp=np.zeros(brokers + 1, np.int64),
+        touched=np.zeros(scratch, np.int64),
+        old=np.zeros((MAX_CHANGES, slots + 1), np.int64),
+        fresh=np.ones((scratch, goals + 1)),
+    )
+    fill(problem, state)
+    return state
+
+
+@kernel
+def fill(problem: Problem, state: State) -> None:
+    """Replica lists, counts and caches of a state whose placement and loads are set."""
+    partitions, slots = state.replicas.shape
+    for p in range(partitions):
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b >= 0:
+                state.place[p, s] = state.hosts[b]
+                state.hosted[b, state.hosts[b]] = p * slots + s
+                state.hosts[b] += 1
+        if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+            rack_units(problem, state, p, 1.0)
+        for k in range(len(problem.topic_goal)):
+            for s in range(slots):
+                b = state.replicas[p, s]
+                if b >= 0 and (problem.topic_goal[k, COUNTS_LEADERS] == 0 or state.lead[p] == s):
+                    state.topic_count[k, problem.partition[p, TOPIC_OF], b] += 1
+    for k in range(len(problem.topic_goal)):
+        for b in range(len(state.hosts)):
+            if problem.broker[b, STATE] == 0:
+                for t in range(problem.topic_mean.shape[1]):
+                    state.units[k, b] += outside(problem, k, t, b, state.topic_count[k, t, b])
+    for b in range(len(state.hosts)):
+        state.score[b, COST] = assess(problem, state, b, state.score[b])
+
+
+@inner
+def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
+    """Excess of the partition over its racks; adds `sign` to each broker that holds it in an over-full rack."""
+    slots = state.replicas.shape[1]
+    excess = 0
+    for s in range(slots):
+        b = state.replicas[p, s]
+        if b < 0:
+            continue
+        same, first = 0, True
+        for o in range(slots):
+            other = state.replicas[p, o]
+            if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
+                same += 1
+                if o < s:
+                    first = False
+        if same > problem.partition[p, RACK_LIMIT]:
+            state.units[RACKS, b] += sign
+            if first:
+                excess += same - problem.partition[p, RACK_LIMIT]
+    return excess
+
+
+@inner
+def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
+    """Replicas (or leaders) of topic `t` on broker `b` beyond its band."""
+    mean = problem.topic_mean[k, t] * problem.topic_share[k, b]
+    low = math.floor(mean * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
+    high = math.ceil(mean * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
+    if count < low:
+        return float(low - count)
+    if count > high:
+        return float(count - high)
+    return 0.0
+
+
+@inner
+def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
+    """Scores of broker `b` in every goal into `score`; returns its part of the potential."""
+    cost = 0.0
+    eligible = problem.broker[b, STATE] == 0
+    for g in range(len(problem.goal)):
+        kind = problem.goal[g, KIND]
+        if kind == DISTRIBUTION:
+            if not eligible:
+                score[g] = 1.0
+                continue
+            load = state.load[b, problem.goal[g, COLUMN]]
+            score[g] = distribution_score(
+                load, problem.table[b, g, MEAN], problem.table[b, g, BOUND], problem.table[b, g, VAR],
+                problem.goal[g, ABSOLUTE] == 1, problem.force[g, MIN_LOAD],
+            )  # fmt: skip
+            cost += linear_cost(problem, b, g, load)
+        elif kind == LIMIT:
+            load = state.load[b, problem.goal[g, COLUMN]]
+            score[g] = limit_score(load, problem.table[b, g, CEILING])
+            cost += linear_cost(problem, b, g, load)
+        elif kind == RACK:
+            score[g] = units_score(state.units[RACKS, b])
+        else:
+            units = state.units[problem.goal[g, COLUMN], b]
+            score[g] = units_score(units)
+            if eligible:
+                cost += problem.force[g, STRENGTH] * UNIT_WEIGHT * units
+    return cost
+
+
+@inner
+def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
+    """Part of the potential that broker `b` has in the linear goal `g` at `load`."""
+    over = load - problem.table[b, g, HIGH]
+    under = problem.table[b, g, LOW] - load
+    beyond = over if over > 0.0 else (under if under > 0.0 else 0.0)
+    scale = problem.table[b, g, SCALE]
+    beyond *= scale
+    off = (load - problem.table[b, g, MEAN]) * scale
+    return problem.force[g, STRENGTH] * beyond * beyond + problem.force[g, SPREAD] * off * off
+
+
+@inner
+def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
+    """Put partition `p` on `replicas` (int64 [R]) led by slot `lead`: placement and sums only.
+
+    Returns by how much the partition's rack excess changes. Calling it again with the old values undoes it exactly.
+    """
+    slots = state.replicas.shape[1]
+    old_lead = state.lead[p]
+    columns = state.load.shape[1]
+    excess = 0
+    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        excess -= rack_units(problem, state, p, -1.0)
+    for s in range(slots):
+        old, new = state.replicas[p, s], replicas[s]
+        if old < 0 or (old == new and (s == old_lead) == (s == lead)):
+            continue
+        for c in range(columns):
+            state.load[old, c] -= (
+                problem.vector[p, LEADING, c] if s == old_lead else problem.vector[p, FOLLOWING, c]
+            )
+            state.load[new, c] += (
+                problem.vector[p, LEADING, c] if s == lead else problem.vector[p, FOLLOWING, c]
+            )
+        for k in range(len(problem.topic_goal)):
+            if problem.topic_goal[k, COUNTS_LEADERS] == 0:
+                if old != new:
+                    recount(problem, state, k, p, old, np.int64(-1))
+                    recount(problem, state, k, p, new, np.int64(1))
+            else:
+                if s == old_lead:
+                    recount(problem, state, k, p, old, np.int64(-1))
+                if s == lead:
+                    recount(problem, state, k, p, new, np.int64(1))
+    for s in range(slots):
+        state.replicas[p, s] = replicas[s]
+    state.lead[p] = lead
+    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        excess += rack_units(problem, state, p, 1.0)
+    return excess
+
+
+@inner
+def recount(problem: Problem, state: State, k: int, p: int, b: int, by: int) -> None:
+    """One replica (or leader) of the partition's topic more or less on broker `b`."""
+    t = problem.partition[p, TOPIC_OF]
+    count = state.topic_count[k, t, b]
+    if problem.broker[b, STATE] == 0:
+        state.units[k, b] += outside(problem, k, t, b, count + by) - outside(problem, k, t, b, count)
+    state.topic_count[k, t, b] = count + by
+
+
+@inner
+def relist(state: State, p: int, s: int, old: int, new: int) -> None:
+    """Move the list entry of a replica from broker `old` to `new`: swap-remove and append, O(1)."""
+    slots = state.replicas.shape[1]
+    at, last = state.place[p, s], state.hosts[old] - 1
+    moved = state.hosted[old, last]
+    state.hosted[old, at] = moved
+    state.place[moved // slots, moved % slots] = at
+    state.hosts[old] = last
+    state.hosted[new, state.hosts[new]] = p * slots + s
+    state.place[p, s] = state.hosts[new]
+    state.hosts[new] += 1
+
+
+@inner
+def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
+    """Put partition `p` on `replicas` led by slot `lead`, lists and caches included."""
+    slots = state.replicas.shape[1]
+    old_lead = state.lead[p]
+    for s in range(slots):
+        state.old[0, s] = state.replicas[p, s]
+    shift(problem, state, p, replicas, lead)
+    for s in range(slots):
+        old, new = state.old[0, s], replicas[s]
+        if old >= 0 and old != new:
+            relist(state, p, s, old, new)
+    for s in range(slots):
+        old, new = state.old[0, s], replicas[s]
+        if old < 0:
+            continue
+        if old != new or s == old_lead or s == lead or problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+            state.score[old, COST] = assess(problem, state, old, state.score[old])
+            if new != old:
+                state.score[new, COST] = assess(problem, state, new, state.score[new])
+
+
+@inner
+def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """Whether broker `target` may take the place of slot `s`: active, not in the list, room in the rack and under hard limits."""
+    if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:
+        return False
+    slots = state.replicas.shape[1]
+    same = 1
+    for o in range(slots):
+        other = state.replicas[p, o]
+        if other < 0:
+            continue
+        if other == target:
+            return False
+        if o != s and problem.broker[other, RACK_OF] == problem.broker[target, RACK_OF]:
+            same += 1
+    if problem.setting[RACK_GOAL] == 2 and same > problem.partition[p, RACK_LIMIT]:
+        if problem.broker[state.replicas[p, s], RACK_OF] != problem.broker[target, RACK_OF]:
+            return False
+    leads = state.lead[p] == s
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
+            c = problem.goal[g, COLUMN]
+            amount = problem.vector[p, LEADING, c] if leads else problem.vector[p, FOLLOWING, c]
+            if amount > 0.0 and state.load[target, c] + amount > problem.table[target, g, CEILING]:
+                return False
+    return True
+
+
+@kernel
+def hosts_legally(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """`may_host` for callers in Python."""
+    return may_host(problem, state, p, s, target)

@@ -1,0 +1,143 @@
+"""What-ifs: the cluster as the caller wants it imagined, before anything is planned.
+
+Called by the planner and by `explain`. Pure; the snapshot given is not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.snapshot import BoolArray, BrokerState, Snapshot
+from goals.model import Constraints, GoalSet
+from optimizer.options import PlanOptions
+
+
+def matching_topics(topics: tuple[str, ...], patterns: Iterable[str]) -> BoolArray:
+    """bool [T], topics that match any of the glob patterns (case matters)."""
+    patterns = tuple(patterns)
+    hits = (any(fnmatchcase(name, pattern) for pattern in patterns) for name in topics)
+    return np.fromiter(hits, dtype=np.bool_, count=len(topics))
+
+
+def movable_topics(snapshot: Snapshot, constraints: Constraints, options: PlanOptions) -> BoolArray:
+    """bool [T], topics whose partitions may change."""
+    excluded = matching_topics(snapshot.topics, (*constraints.exclude_topics, *options.exclude_topics))
+    if constraints.include_topics:
+        excluded |= ~matching_topics(snapshot.topics, constraints.include_topics)
+    return ~excluded
+
+
+def apply_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> Snapshot:
+    """The snapshot with brokers added, drained and excluded and loads scaled as `options` and the goals'
+    constraints say.
+
+    Adding a broker that is already there with the same rack changes nothing, so that a plan can be made again on the
+    state after it.
+
+    Raises
+    ------
+    ConfigurationError
+        A broker to remove or exclude that is not in the snapshot, a broker to add that is there with another rack, a
+        pattern to scale that matches no topic, a factor that is not a positive number; all at once.
+    """
+    problems = _problems(snapshot, goals, options)
+    if problems:
+        raise ConfigurationError("options", problems)
+    snapshot = _with_added(snapshot, options)
+    states = snapshot.broker_states.copy()
+    for broker in options.remove_brokers:
+        row = snapshot.row_of_broker[broker]
+        if states[row] == BrokerState.ACTIVE:
+            states[row] = BrokerState.DRAINING
+    for broker in (*goals.constraints.exclude_brokers, *options.exclude_brokers):
+        if broker in snapshot.row_of_broker:
+            states[snapshot.row_of_broker[broker]] = BrokerState.EXCLUDED
+    if not np.array_equal(states, snapshot.broker_states):
+        snapshot = replace(snapshot, broker_states=states)
+    return _with_scaled_load(snapshot, options)
+
+
+def _problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[Problem]:
+    known = snapshot.row_of_broker
+    added = {broker.id for broker in options.add_brokers}
+    problems = []
+    for broker in options.add_brokers:
+        row = known.get(broker.id)
+        if row is not None and broker.rack is not None and snapshot.racks[row] != broker.rack:
+            message = f"the snapshot has broker {broker.id} in rack {snapshot.racks[row]}; choose an id that is free"
+            problems.append(Problem("--add-broker", message))
+        if not 0 <= broker.id <= 2**31 - 1:
+            problems.append(Problem("--add-broker", f"expected a broker id of 0 or more, found {broker.id}"))
+    if len(added) != len(options.add_brokers):
+        problems.append(Problem("--add-broker", "a broker is added twice; name each once"))
+    for option, brokers in (
+        ("--remove-broker", options.remove_brokers),
+        ("--exclude-broker", options.exclude_brokers),
+    ):
+        for wanted in brokers:
+            if wanted not in known and wanted not in added:
+                ids = ", ".join(str(b) for b in snapshot.broker_ids[:20])
+                problems.append(Problem(option, f"no broker {wanted} in the snapshot; it has {ids}"))
+    for wanted in goals.constraints.exclude_brokers:
+        if wanted not in known and wanted not in added:
+            problems.append(Problem("constraints.exclude_brokers", f"no broker {wanted} in the snapshot"))
+    for pattern, factor in options.scale_load:
+        if not (np.isfinite(factor) and factor > 0):
+            problems.append(
+                Problem("--scale-load", f"expected a factor above 0, found {factor} for {pattern}")
+            )
+        if not matching_topics(snapshot.topics, (pattern,)).any():
+            problems.append(Problem("--scale-load", f"no topic matches {pattern!r}"))
+    return problems
+
+
+def _with_added(snapshot: Snapshot, options: PlanOptions) -> Snapshot:
+    new = [broker for broker in options.add_brokers if broker.id not in snapshot.row_of_broker]
+    if not new:
+        return snapshot
+    ids = np.concatenate([snapshot.broker_ids, np.array([b.id for b in new], dtype=np.int32)])
+    order = np.argsort(ids, kind="stable")
+    row_of_old = np.empty(len(order), dtype=np.int32)
+    row_of_old[order] = np.arange(len(order), dtype=np.int32)
+
+    def moved(rows: np.ndarray) -> np.ndarray:
+        return np.where(rows >= 0, row_of_old[np.maximum(rows, 0)], np.int32(-1)).astype(np.int32)
+
+    racks = (*snapshot.racks, *(b.rack for b in new))
+    states = np.concatenate([snapshot.broker_states, np.zeros(len(new), dtype=np.int8)])
+    return replace(
+        snapshot,
+        broker_ids=ids[order],
+        broker_states=states[order],
+        racks=tuple(racks[i] for i in order),
+        capacity={
+            resource: np.concatenate([values, _capacity_of_new(values, len(new))])[order]
+            for resource, values in snapshot.capacity.items()
+        },
+        replicas=moved(snapshot.replicas),
+        leader=moved(snapshot.leader),
+    )
+
+
+def _capacity_of_new(values: np.ndarray, count: int) -> np.ndarray:
+    """Capacity of an imagined broker: the median of those there are, NaN where none has one."""
+    given = values[~np.isnan(values)]
+    typical = float(np.quantile(given, 0.5, method="lower")) if len(given) else np.nan
+    return np.full(count, typical)
+
+
+def _with_scaled_load(snapshot: Snapshot, options: PlanOptions) -> Snapshot:
+    for pattern, factor in options.scale_load:
+        hit = matching_topics(snapshot.topics, (pattern,))[snapshot.partition_topic]
+        scale = np.where(hit, factor, 1.0)
+        snapshot = replace(
+            snapshot,
+            leader_load={name: values * scale for name, values in snapshot.leader_load.items()},
+            follower_load={name: values * scale for name, values in snapshot.follower_load.items()},
+        )
+    return snapshot

@@ -1,0 +1,308 @@
+"""Why a broker would stay out of band, or would not be emptied: the proof where there is one, and what would fix it.
+
+Called once per plan with the final state, and by `explain`. The proofs come first (a replica larger than the band, load that may not
+move, whole numbers, racks, missing capacity); only then "nothing acceptable was found".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_model.resources import RESOURCES
+from cluster_model.snapshot import BrokerState, Snapshot
+from goals.model import Capacity, CountLimit, Goal, RackAware, TopicDistribution, UsageDistribution
+from optimizer.options import PlanOptions
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    COLUMN,
+    FOLLOWING,
+    HARD_RACK,
+    LEADING,
+    MEAN,
+    MOVABLE,
+    RACK_GOAL,
+    RACK_LIMIT,
+    RACK_OF,
+    RF,
+    STATE,
+    Compiled,
+)  # fmt: skip
+from optimizer.search.state import State
+
+MOST_PROVED = 200  # brokers with a proof of their own; beyond, in a cluster that far off, a summary does
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """`text` says why; `proved` that no plan could do it; `always` that it stands without a violated goal too."""
+
+    text: str
+    proved: bool
+    always: bool = False
+
+
+def why_left(snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOptions) -> dict[int, Left]:
+    """Broker row -> why it is left, for every eligible broker that scores below 1 and every one that is not emptied."""
+    problem = compiled.problem
+    result: dict[int, Left] = {}
+    for row in range(snapshot.broker_count):
+        state = problem.broker[row, STATE]
+        if state in (BrokerState.DRAINING, BrokerState.DEAD) and end.hosts[row]:
+            result[row] = _not_emptied(snapshot, compiled, end, row, options)
+        elif state == BrokerState.ACTIVE:
+            low = [g for g in range(len(compiled.goals)) if end.score[row, g] < 1.0]
+            if low:
+                if len(result) < MOST_PROVED:
+                    found = [_reason(snapshot, compiled, end, row, g, options) for g in low]
+                else:
+                    found = [Left(_budget_text(options) or NOTHING_FOUND, False) for _ in low]
+                texts = list(dict.fromkeys(f.text for f in found))
+                result[row] = Left("; ".join(texts), all(f.proved for f in found))
+    return result
+
+
+NOTHING_FOUND = "no acceptable action was found that would bring it nearer; a wider bound, other weights or --acceptance potential may"
+
+
+def _budget_text(options: PlanOptions) -> str | None:
+    return "the budget is used up; a larger one would go on" if options.budgeted else None
+
+
+def _reason(
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions
+) -> Left:  # fmt: skip
+    goal = compiled.goals[g]
+    proof = _proof(snapshot, compiled, end, row, g, goal)
+    if proof is not None:
+        return Left(f"{goal.name}: {proof}", True)
+    return Left(f"{goal.name}: {_budget_text(options) or NOTHING_FOUND}", False)
+
+
+def _proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: Goal) -> str | None:
+    match goal:
+        case UsageDistribution():
+            return _band_proof(snapshot, compiled, end, row, g, goal)
+        case Capacity() | CountLimit():
+            return _limit_proof(snapshot, compiled, end, row, g, goal)
+        case RackAware():
+            return _rack_proof(snapshot, compiled, end, row)
+        case TopicDistribution():
+            return None
+
+
+def amount(value: float, resource: str) -> str:
+    """A load with its unit, three significant digits."""
+    unit = RESOURCES.get(resource, "")
+    if unit == "count":
+        return f"{value:.4g}"
+    if unit.startswith("bytes"):
+        for power, name in ((12, "TB"), (9, "GB"), (6, "MB"), (3, "kB")):
+            if abs(value) >= 10**power:
+                return f"{value / 10**power:.3g} {name}{unit[5:]}"
+        return f"{value:.3g} B{unit[5:]}"
+    return f"{value:.3g} {unit}"
+
+
+def _held(compiled: Compiled, end: State, row: int, g: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Partitions on a broker, what each costs it in the goal's column, and whether it leads."""
+    slots = end.replicas.shape[1]
+    entries = end.hosted[row, : end.hosts[row]]
+    partitions, leads = entries // slots, end.lead[entries // slots] == entries % slots
+    vector = compiled.problem.vector[partitions, :, compiled.problem.goal[g, COLUMN]]
+    return partitions, np.where(leads, vector[:, LEADING], vector[:, FOLLOWING]), leads
+
+
+def _band_proof(
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: UsageDistribution
+) -> str | None:
+    problem, resource = compiled.problem, goal.resource
+    mean, bound = problem.table[row, g, MEAN], problem.table[row, g, BOUND]
+    load = end.load[row, problem.goal[g, COLUMN]]
+    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
+    if eligible.sum() == 1:
+        return "it is the only eligible broker; add one to share the load"
+    tops = problem.table[eligible, g, MEAN] + problem.table[eligible, g, BOUND]
+    band = f"{amount(mean - bound, resource)} to {amount(mean + bound, resource)}"
+    if RESOURCES[resource] == "count" and math.floor(mean + bound + 1e-9) < math.ceil(mean - bound - 1e-9):
+        return f"counts are whole and none lies in its band of {band}; a wider bound would hold one"
+    partitions, held, _ = _held(compiled, end, row, g)
+    over = load > mean + bound
+    if over and len(held):
+        largest = int(np.argmax(held))
+        name = snapshot.partition_name(int(partitions[largest]))
+        if held[largest] > tops.max():
+            return (
+                f"irreducible: {name} alone is {amount(float(held[largest]), resource)}, above every broker's band "
+                f"(up to {amount(float(tops.max()), resource)}); more partitions for the topic would split it"
+            )
+        fixed = problem.partition[partitions, MOVABLE] == 0
+        stuck = float(held[fixed].sum())
+        if stuck > mean + bound:
+            return f"excluded topics hold {amount(stuck, resource)} on it, above its band of {band}; include some of them"
+    if not over:
+        movable = problem.partition[:, MOVABLE] == 1
+        vectors = problem.vector[:, :, problem.goal[g, COLUMN]].max(axis=1)
+        fixed_here = float(held[problem.partition[partitions, MOVABLE] == 0].sum()) if len(held) else 0.0
+        reach = float(vectors[movable].sum()) + fixed_here
+        if reach < mean - bound:
+            return f"all that may move amounts to {amount(reach, resource)}, below its band of {band}; include more topics"
+    forced = _rack_share(snapshot, compiled, row, g, goal, over)
+    if forced is not None:
+        return forced
+    rf_forced = problem.partition[:, RF] >= eligible.sum()
+    if rf_forced.all() and resource not in ("leaders", "leader_network_in", "network_out", "cpu"):
+        return (
+            "the replication factor equals the number of brokers, so each holds every partition; add a broker"
+        )
+    return _overshadowed(snapshot, compiled, end, row, g, goal, over)
+
+
+def _rack_share(
+    snapshot: Snapshot, compiled: Compiled, row: int, g: int, goal: UsageDistribution, over: bool
+) -> str | None:
+    """Whether the hard rack rule forces the share of the broker's rack out of its brokers' bands."""
+    problem = compiled.problem
+    if problem.setting[RACK_GOAL] != HARD_RACK:
+        return None
+    column = problem.goal[g, COLUMN]
+    leading, following = problem.vector[:, LEADING, column], problem.vector[:, FOLLOWING, column]
+    if not np.array_equal(leading, following):
+        return None
+    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
+    rack = problem.broker[row, RACK_OF]
+    members = eligible & (problem.broker[:, RACK_OF] == rack)
+    sizes = np.bincount(
+        problem.broker[eligible, RACK_OF], minlength=int(problem.broker[:, RACK_OF].max()) + 1
+    )
+    limit = problem.partition[:, RACK_LIMIT]
+    room = np.minimum(limit[:, None], sizes[None, :])
+    mine = room[:, rack]
+    elsewhere = room.sum(axis=1) - mine
+    least = float((np.maximum(problem.partition[:, RF] - elsewhere, 0) * leading).sum())
+    most = float((np.minimum(mine, problem.partition[:, RF]) * leading).sum())
+    lows = float((problem.table[members, g, MEAN] - problem.table[members, g, BOUND]).sum())
+    highs = float((problem.table[members, g, MEAN] + problem.table[members, g, BOUND]).sum())
+    name = snapshot.racks[row] or "its own"
+    if over and least > highs:
+        return (
+            f"the rack rule forces {amount(least, goal.resource)} into rack {name}, whose {int(members.sum())} brokers' "
+            f"bands end at {amount(highs, goal.resource)}; add brokers to that rack"
+        )
+    if not over and most < lows:
+        return (
+            f"the rack rule lets at most {amount(most, goal.resource)} into rack {name}, whose {int(members.sum())} "
+            f"brokers' bands begin at {amount(lows, goal.resource)}; even out the racks"
+        )
+    return None
+
+
+def _overshadowed(
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: UsageDistribution, over: bool
+) -> str | None:
+    """Whether replicas above the band elsewhere leave too little for this broker and its like."""
+    problem = compiled.problem
+    column = problem.goal[g, COLUMN]
+    eligible = np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
+    tops = problem.table[eligible, g, MEAN] + problem.table[eligible, g, BOUND]
+    vectors = problem.vector[:, LEADING, column]
+    giants = np.flatnonzero(vectors > tops.max())
+    if over or not len(giants) or len(giants) >= len(eligible):
+        return None
+    total = float(end.load[eligible, column].sum())
+    rest = (total - float(vectors[giants].sum())) / (len(eligible) - len(giants))
+    if rest < problem.table[row, g, MEAN] - problem.table[row, g, BOUND]:
+        name = snapshot.partition_name(int(giants[0]))
+        return (
+            f"partitions larger than a band ({name}{' and others' if len(giants) > 1 else ''}) leave {amount(rest, goal.resource)} "
+            "for each other broker, below the band; more partitions for those topics would help"
+        )
+    return None
+
+
+def _limit_proof(
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: Capacity | CountLimit
+) -> str | None:
+    problem = compiled.problem
+    column = problem.goal[g, COLUMN]
+    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
+    room, total = float(problem.table[eligible, g, CEILING].sum()), float(end.load[eligible, column].sum())
+    ceiling = float(problem.table[row, g, CEILING])
+    if total > room * (1 + 1e-12):
+        return (
+            f"all eligible brokers together may hold {amount(room, goal.resource)}, the load is {amount(total, goal.resource)}: "
+            f"{amount(total - room, goal.resource)} is missing; add brokers or capacity, or raise the limit"
+        )
+    partitions, held, _ = _held(compiled, end, row, g)
+    if len(held) and held.max() > problem.table[eligible, g, CEILING].max():
+        name = snapshot.partition_name(int(partitions[int(np.argmax(held))]))
+        return f"{name} alone is {amount(float(held.max()), goal.resource)}, above every broker's limit; split the topic"
+    stuck = float(held[problem.partition[partitions, MOVABLE] == 0].sum()) if len(held) else 0.0
+    if stuck > ceiling:
+        return f"excluded topics hold {amount(stuck, goal.resource)} on it, above its limit of {amount(ceiling, goal.resource)}"
+    missing = float(end.load[row, column]) - ceiling
+    spare = float(np.maximum(problem.table[eligible, g, CEILING] - end.load[eligible, column], 0.0).sum())
+    return (
+        f"{amount(missing, goal.resource)} above its limit of {amount(ceiling, goal.resource)}; the other brokers' room of "
+        f"{amount(spare, goal.resource)} could not be used without breaking another hard goal or splitting a replica"
+    )
+
+
+def _rack_proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int) -> str | None:
+    problem = compiled.problem
+    slots = end.replicas.shape[1]
+    partitions = end.hosted[row, : end.hosts[row]] // slots
+    racks = np.where(
+        end.replicas[partitions] >= 0, problem.broker[np.maximum(end.replicas[partitions], 0), RACK_OF], -1
+    )
+    crowded = (racks == problem.broker[row, RACK_OF]).sum(axis=1) > problem.partition[partitions, RACK_LIMIT]
+    hit = partitions[crowded]
+    if not len(hit):
+        return None
+    name = snapshot.partition_name(int(hit[0]))
+    some = f"{name}{f' and {len(hit) - 1} more' if len(hit) > 1 else ''}"
+    if (problem.partition[hit, MOVABLE] == 0).all():
+        return f"{some} {'are' if len(hit) > 1 else 'is'} of an excluded topic with too many replicas in a rack; include it"
+    states = problem.broker[np.maximum(end.replicas[hit], 0), STATE]
+    if ((states == BrokerState.EXCLUDED) & (end.replicas[hit] >= 0)).any():
+        return f"{some}: a replica on an excluded broker crowds the rack"
+    return f"{some}: no broker of another rack can take a replica; add brokers there, or make room under their hard limits"
+
+
+def _not_emptied(snapshot: Snapshot, compiled: Compiled, end: State, row: int, options: PlanOptions) -> Left:
+    problem = compiled.problem
+    slots = end.replicas.shape[1]
+    partitions = end.hosted[row, : end.hosts[row]] // slots
+    word = BrokerState(int(problem.broker[row, STATE])).label
+    fixed = problem.partition[partitions, MOVABLE] == 0
+    on = np.where(
+        end.replicas[partitions] >= 0, problem.broker[np.maximum(end.replicas[partitions], 0), STATE], -1
+    )
+    offline = ((on >= 0) & (on != BrokerState.DEAD)).sum(axis=1) == 0
+    parts = []
+    if offline.any():
+        parts.append(f"{int(offline.sum())} offline partitions have no live replica to copy from")
+    if (fixed & ~offline).any():
+        parts.append(f"{int((fixed & ~offline).sum())} replicas are of excluded topics")
+    waiting = ~fixed & ~offline
+    if waiting.any():
+        eligible = int((problem.broker[:, STATE] == BrokerState.ACTIVE).sum())
+        name = snapshot.partition_name(int(partitions[waiting][0]))
+        needed = int(problem.partition[partitions[waiting], RF].max())
+        count = int(waiting.sum())
+        if eligible < needed:
+            parts.append(
+                f"{count} replicas need {needed} brokers and {eligible} are eligible; add {needed - eligible}"
+            )
+        elif options.budgeted:
+            parts.append(f"{count} replicas wait for a larger budget")
+        else:
+            parts.append(
+                f"{count} replicas ({name} …) find no broker that the rack rule and hard limits allow; add one"
+            )
+    return Left(
+        f"{word}, and would still hold {len(partitions)} replicas: " + "; ".join(parts), True, always=True
+    )

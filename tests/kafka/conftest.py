@@ -1,0 +1,43 @@
+"""One real cluster for the whole tier, an admin client to it, and its logs in the report of a failed test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from tests.kafka.cluster import KafkaCluster
+
+_CLUSTER = pytest.StashKey[KafkaCluster]()
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
+    """Four brokers in racks r1 r1 r2 r3 with two log directories each, all up."""
+    kafka = KafkaCluster(log_dirs=2)
+    kafka.start()
+    request.config.stash[_CLUSTER] = kafka
+    yield kafka
+    failed = request.session.testsfailed > 0
+    kafka.stop(keep_logs=failed)
+    if failed:
+        sys.stderr.write(f"\nlogs of the Kafka brokers are kept in {kafka.folder}\n")
+
+
+@pytest.fixture(scope="session")
+def admin(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
+    """An admin client beside the one under test."""
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    yield client
+    client.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    kafka = item.config.stash.get(_CLUSTER, None)
+    if report.failed and kafka is not None and "cluster" in getattr(item, "fixturenames", ()):
+        report.sections.append(("Kafka logs", kafka.log_tail()))
+    return report

@@ -1,0 +1,121 @@
+"""Topics with chosen placement, and steady traffic whose bytes are counted.
+
+Used by the tests of this folder and by ``python -m tests.kafka.cluster``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+Partition = tuple[str, int]
+TICK = 0.05
+
+
+def create_topic(
+    admin: KafkaAdminClient,
+    name: str,
+    assignments: Sequence[Sequence[int]],
+    configs: Mapping[str, str] | None = None,
+) -> None:
+    """Create a topic with these replica lists, preferred leader first, and wait for its leaders."""
+    admin.create_topics(
+        {
+            name: {
+                "assignments": {i: list(b) for i, b in enumerate(assignments)},
+                "configs": dict(configs or {}),
+            }
+        }
+    )
+    admin.wait_for_topics([name], timeout_ms=30_000)
+
+
+def fill(bootstrap: str, records: Mapping[Partition, int], size: int = 1000) -> None:
+    """Append so many records of `size` bytes to each partition."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap, batch_size=65536, linger_ms=5)
+    try:
+        for (topic, partition), count in records.items():
+            for _ in range(count):
+                producer.send(topic, b"d" * size, partition=partition)
+        producer.flush()
+    finally:
+        producer.close()
+
+
+class Traffic:
+    """Produces so many records of `size` bytes a tick to each partition, and consumes them in a group that
+    commits.
+
+    Leaving the context stops both. `produced_between` says what was acknowledged in a span of the monotonic
+    clock.
+    """
+
+    def __init__(
+        self, bootstrap: str, per_tick: Mapping[Partition, int], *, size: int = 2000, group: str | None = None
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._per_tick = dict(per_tick)
+        self._size = size
+        self._group = group
+        self._stop = threading.Event()
+        self._flowing = threading.Event()
+        self._consuming = threading.Event()
+        self._sent: list[float] = []  # when each tick was acknowledged
+        self._threads = [threading.Thread(target=self._produce, daemon=True)]
+        if group is not None:
+            self._threads.append(threading.Thread(target=self._consume, args=(group,), daemon=True))
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        if not self._flowing.wait(30) or (self._group is not None and not self._consuming.wait(30)):
+            self.stop()
+            raise RuntimeError("traffic did not begin to flow within 30 s")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(30)
+
+    def rate_between(self, partition: Partition, begin: float, end: float) -> float:
+        """Bytes of values a second that were acknowledged between two times of the monotonic clock."""
+        ticks = sum(begin <= at < end for at in self._sent)
+        return ticks * self._per_tick[partition] * self._size / (end - begin)
+
+    def _produce(self) -> None:
+        producer = KafkaProducer(bootstrap_servers=self._bootstrap, batch_size=65536)
+        due = time.monotonic()
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            for (topic, partition), count in self._per_tick.items():
+                for _ in range(count):
+                    producer.send(topic, b"t" * self._size, partition=partition)
+            producer.flush()
+            self._sent.append(time.monotonic())
+            self._flowing.set()
+            due += TICK
+        producer.close()
+
+    def _consume(self, group: str) -> None:
+        consumer = KafkaConsumer(
+            bootstrap_servers=self._bootstrap,
+            group_id=group,
+            enable_auto_commit=False,
+            auto_offset_reset="latest",
+        )
+        consumer.assign([TopicPartition(*p) for p in self._per_tick])
+        while not self._stop.is_set():
+            if consumer.poll(timeout_ms=200):
+                consumer.commit()
+                self._consuming.set()
+        consumer.close()

@@ -1,0 +1,240 @@
+"""Scores of brokers and actions, and what is acceptable, word for word from CONTRACT section 7.
+
+Literal readings where the contract leaves room:
+
+- ``replicas in over-full racks``: every replica of a partition counts towards its rack's number, those on
+  dead, draining and excluded brokers too; a broker's units are its replicas in racks that hold more than
+  allowed.
+- "No rack is null" (per-rack mean) speaks of every broker of the snapshot, in whatever state.
+- The count of a topic in `topic_distribution` follows the rule for totals: leaderless partitions count a
+  leader where one is possible, and what excluded brokers hold is taken off.
+- floor and ceil of that goal are taken of the float products as they come (so 110 x 1.1 is above 121).
+- A goal is skipped when nothing in the snapshot reports its resource, a `capacity` goal also when no broker
+  has that capacity.
+- Where all capacities of a rack are 0, its brokers share equally.
+- Hard excess is looked at on eligible brokers; a hard distribution score on touched eligible brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import ceil, floor, fsum, log
+from typing import Any
+
+from tests.oracle.cluster import Cluster, Key
+
+Goal = dict[str, Any]
+TOLERANCE = 1e-9
+
+
+def distribution_score(load: float, mean: float, goal: Goal) -> float:
+    """The curve of a `usage_distribution` goal at one load."""
+    if mean <= 0 or (load < goal["min_load"] and mean < goal["min_load"]):
+        return 1.0
+    away = abs(mean - load)
+    near: float = goal["bound"] * mean
+    far: float = goal["var"] * mean if goal["var_is_share"] else near + goal["var"]
+    if away <= near:
+        return 1.0
+    if away <= far:
+        return 1.0 - 0.9 * (away - near) / (far - near)
+    absolute = goal["tail"] == "absolute" and far > 1.0
+    tail: float = log(far) / log(away) if absolute else log(far / near) / log(away / near)
+    return 0.1 * tail
+
+
+def limit_score(load: float, limit: float) -> float:
+    """The curve of `capacity` and `count_limit`."""
+    if load <= limit:
+        return 1.0
+    return 1.0 / (1.0 + (load - limit) / limit) if limit > 0 else 1.0 / (1.0 + load - limit)
+
+
+class Judge:
+    """Means fixed at the start, scores of the cluster as it stands."""
+
+    def __init__(self, cluster: Cluster, goals: list[Goal]) -> None:
+        self.cluster = cluster
+        self.goals = [g for g in goals if self.counts(g)]
+        self.skipped = [g for g in goals if not self.counts(g)]
+        self.racks = len({cluster.rack_of(b) for b in cluster.active})
+        self.total: dict[str, float] = {}
+        self.means: dict[str, dict[int, float]] = {}
+        self.topic_bands: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
+        for goal in self.goals:
+            if goal["kind"] == "usage_distribution":
+                self.total[goal["name"]] = self.total_of(goal["resource"], cluster.partitions)
+                self.means[goal["name"]] = self.means_of(goal["resource"])
+            elif goal["kind"] == "topic_distribution":
+                self.topic_bands[goal["name"]] = {
+                    topic: self.topic_band(goal, topic)
+                    for topic in sorted({t for t, _ in cluster.partitions})
+                }
+
+    def counts(self, goal: Goal) -> bool:
+        """Whether the snapshot says enough to judge the goal."""
+        if goal["kind"] == "rack_aware":
+            return True
+        if goal["kind"] == "capacity" and not any(
+            goal["resource"] in b.capacity for b in self.cluster.brokers.values()
+        ):
+            return False
+        return self.cluster.is_reported(goal["resource"])
+
+    # Means
+
+    def total_of(self, resource: str, keys: Iterable[Key]) -> float:
+        """What the partitions cost in all, without what excluded brokers carry."""
+        c = self.cluster
+        terms = []
+        for key in keys:
+            leading, following = c.as_leader(key, resource), c.as_follower(key, resource)
+            others = len(c.replicas[key]) - 1
+            usable = any(c.brokers[b].state in ("active", "draining") for b in c.replicas[key])
+            terms += [following if c.leader[key] is None and not usable else leading] + [following] * others
+            terms += [-c.cost(key, b, resource) for b in c.replicas[key] if c.brokers[b].state == "excluded"]
+        return fsum(terms)
+
+    def shared(self, total: float, resource: str, among: list[int]) -> dict[int, float]:
+        """Each broker's part of a total: by capacity where all eligible brokers have one and they differ."""
+        c = self.cluster
+        capacity = [c.brokers[b].capacity.get(resource) for b in c.active]
+        known = [x for x in capacity if x is not None]
+        if len(known) == len(capacity) and len(set(known)) > 1:
+            mine = {b: c.brokers[b].capacity[resource] for b in among}
+            whole = fsum(mine.values())
+            if whole > 0:
+                return {b: total * x / whole for b, x in mine.items()}
+        return {b: total / len(among) for b in among}
+
+    def rack_forces(self, resource: str) -> bool:
+        """Whether the rack rule leaves no choice of how much each rack carries."""
+        c = self.cluster
+        return (
+            any(g["kind"] == "rack_aware" and g["hard"] for g in self.goals)
+            and all(b.rack is not None for b in c.brokers.values())
+            and all(len(r) == self.racks for r in c.replicas.values())
+            and all(c.as_leader(k, resource) == c.as_follower(k, resource) for k in c.partitions)
+        )
+
+    def means_of(self, resource: str) -> dict[int, float]:
+        c = self.cluster
+        if not self.rack_forces(resource):
+            return self.shared(self.total_of(resource, c.partitions), resource, c.active)
+        one_of_each = [c.as_leader(key, resource) for key in c.partitions]
+        means: dict[int, float] = {}
+        for rack in {c.rack_of(b) for b in c.active}:
+            frozen = [b for b in c.brokers if c.rack_of(b) == rack and c.brokers[b].state == "excluded"]
+            away = [-c.cost(key, b, resource) for b in frozen for key in c.hosted[b]]
+            total = fsum(one_of_each + away)
+            members = [b for b in c.active if c.rack_of(b) == rack]
+            means |= self.shared(total, resource, members)
+        return means
+
+    def topic_band(self, goal: Goal, topic: str) -> dict[int, tuple[int, int]]:
+        resource, bound = goal["resource"], goal["bound"]
+        total = self.total_of(resource, [key for key in self.cluster.partitions if key[0] == topic])
+        return {
+            broker: (floor(mean * (1 - bound)), ceil(mean * (1 + bound)))
+            for broker, mean in self.shared(total, resource, self.cluster.active).items()
+        }
+
+    # Brokers
+
+    def ceiling(self, goal: Goal, broker: int) -> float | None:
+        """The most a broker may carry under a `capacity` or `count_limit` goal; None where it is left out."""
+        if goal["kind"] == "count_limit":
+            return float(goal["max"])
+        capacity = self.cluster.brokers[broker].capacity.get(goal["resource"])
+        return None if capacity is None else goal["limit"] * capacity
+
+    def judged(self, goal: Goal, broker: int) -> bool:
+        """Whether the goal has anything to say about the broker."""
+        if self.cluster.brokers[broker].state != "active":
+            return False
+        return goal["kind"] != "capacity" or self.ceiling(goal, broker) is not None
+
+    def judged_brokers(self, goal: Goal) -> list[int]:
+        return [b for b in self.cluster.active if self.judged(goal, b)]
+
+    def score(self, goal: Goal, broker: int) -> float:
+        c = self.cluster
+        match goal["kind"]:
+            case "usage_distribution":
+                load = c.load(broker, goal["resource"])
+                return distribution_score(load, self.means[goal["name"]][broker], goal)
+            case "topic_distribution":
+                return 1.0 / (1.0 + self.misplaced_of_topics(goal, broker))
+            case "rack_aware":
+                return 1.0 / (1.0 + sum(self.in_overfull_rack(key, broker) for key in c.hosted[broker]))
+            case _:
+                ceiling = self.ceiling(goal, broker)
+                assert ceiling is not None
+                return limit_score(c.load(broker, goal["resource"]), ceiling)
+
+    def excess(self, goal: Goal, broker: int) -> float:
+        """By how much a broker is over its limit, in the resource's unit."""
+        ceiling = self.ceiling(goal, broker)
+        assert ceiling is not None
+        return max(0.0, self.cluster.load(broker, goal["resource"]) - ceiling)
+
+    def misplaced_of_topics(self, goal: Goal, broker: int) -> int:
+        counts: dict[str, int] = {}
+        for key in self.cluster.hosted[broker]:
+            counts[key[0]] = counts.get(key[0], 0) + int(self.cluster.cost(key, broker, goal["resource"]))
+        units = 0
+        for topic, band in self.topic_bands[goal["name"]].items():
+            low, high = band[broker]
+            count = counts.get(topic, 0)
+            units += max(0, low - count, count - high)
+        return units
+
+    # Racks
+
+    def rack_counts(self, key: Key) -> dict[object, int]:
+        counts: dict[object, int] = {}
+        for b in self.cluster.replicas[key]:
+            rack = self.cluster.rack_of(b)
+            counts[rack] = counts.get(rack, 0) + 1
+        return counts
+
+    def allowed_in_rack(self, key: Key) -> int:
+        return ceil(len(self.cluster.replicas[key]) / self.racks) if self.racks else 0
+
+    def in_overfull_rack(self, key: Key, broker: int) -> bool:
+        return self.rack_counts(key)[self.cluster.rack_of(broker)] > self.allowed_in_rack(key)
+
+    def rack_excess(self, key: Key) -> int:
+        allowed = self.allowed_in_rack(key)
+        return sum(max(0, n - allowed) for n in self.rack_counts(key).values())
+
+    # Actions
+
+    def goal_mean_is_zero(self, goal: Goal) -> bool:
+        return goal["kind"] == "usage_distribution" and self.total[goal["name"]] <= 0.0
+
+    def action_score(self, goal: Goal, before: Mapping[int, float], after: Mapping[int, float]) -> float:
+        if not before or self.goal_mean_is_zero(goal):
+            return 0.5
+        return (min(after.values()) - min(before.values()) + 1) / 2
+
+    def combined(self, scores: Mapping[str, float]) -> tuple[float, list[float]]:
+        """The action's score, and the weighted mean of each group, over the soft goals."""
+        soft = [g for g in self.goals if not g["hard"] and g["weight"] > 0]
+        groups = []
+        for group in sorted({g["group"] for g in soft}, key=str):
+            groups.append(weighted([g for g in soft if g["group"] == group], scores))
+        return weighted(soft, scores), groups
+
+
+def weighted(goals: list[Goal], scores: Mapping[str, float]) -> float:
+    if not goals:
+        return 0.5
+    return fsum(g["weight"] * scores[g["name"]] for g in goals) / fsum(g["weight"] for g in goals)
+
+
+def combined_rule(groups: list[float], slack: float = 0.0) -> bool:
+    """Above one half; where there are several groups, none below it and one above."""
+    if not groups:
+        return False
+    return min(groups) >= 0.5 - TOLERANCE - slack and max(groups) > 0.5 + TOLERANCE - slack

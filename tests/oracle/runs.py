@@ -1,0 +1,78 @@
+"""The product, called as a caller would, for tests that hold it against the oracle.
+
+The only module here that knows the product: documents go in, a plan document comes out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cluster_model.build import build_snapshot
+from goals.document import parse_goals
+from optimizer.options import AddedBroker, PlanOptions
+from optimizer.planner import plan
+from optimizer.report import to_json
+from tests.oracle.clusters import Case
+from tests.oracle.leftovers import undone
+from tests.oracle.replay import apply, check
+
+Document = Mapping[str, Any]
+BUDGETS = ("max_moves", "max_bytes", "max_partitions")
+
+
+def plan_options(acceptance: str, options: Document, *, threads: int = 1) -> PlanOptions:
+    """`PlanOptions` of a case."""
+    tuples = {
+        name: tuple(options.get(name) or ())
+        for name in ("remove_brokers", "exclude_brokers", "exclude_topics", "scale_load")
+    }
+    budgets = {name: options.get(name) for name in BUDGETS}
+    added = tuple(AddedBroker(broker, rack) for broker, rack in options.get("add_brokers") or ())
+    return PlanOptions(acceptance=acceptance, threads=threads, add_brokers=added, **tuples, **budgets)  # type: ignore[arg-type]
+
+
+def plan_text(case: Case, *, threads: int = 1) -> str:
+    """The plan file of a case."""
+    snapshot = build_snapshot(case.snapshot)
+    goals = parse_goals(json.dumps(case.goals), "goals.yaml")
+    text: str = to_json(plan(snapshot, goals, plan_options(case.acceptance, case.options, threads=threads)))
+    return text
+
+
+def plan_document(case: Case, *, threads: int = 1) -> dict[str, Any]:
+    """The plan file of a case, read back."""
+    document: dict[str, Any] = json.loads(plan_text(case, threads=threads))
+    return document
+
+
+def after(case: Case, document: Document) -> Case:
+    """The same question, without budgets, on the state that a plan leads to."""
+    options = {k: v for k, v in case.options.items() if k not in BUDGETS}
+    return case.without(snapshot=apply(case.snapshot, document, case.options), options=options)
+
+
+def deviations(case: Case, document: Document) -> list[str]:
+    """What the oracle has against a plan."""
+    return check(case.snapshot, case.goals, document, acceptance=case.acceptance, options=case.options)
+
+
+def is_budgeted(case: Case) -> bool:
+    return any(case.options.get(name) is not None for name in BUDGETS)
+
+
+def complaints(case: Case) -> list[str]:
+    """Everything wrong with how the product plans a case: the replay, repairs left undone, a second plan that
+    moves.
+    """
+    document = plan_document(case)
+    found = deviations(case, document)
+    if is_budgeted(case):
+        return found
+    found += [f"left undone: {text}" for text in undone(case.snapshot, case.goals, document, case.options)]
+    second = plan_document(after(case, document))
+    if second["actions"]:
+        first = second["actions"][0]
+        found.append(f"second plan is not empty: {len(second['actions'])} actions, first {first}")
+    return found

@@ -1,0 +1,319 @@
+"""What reports say: the verdict in every situation, numbers for people, and the conditional mood."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from optimizer.plan import Change, Plan
+from optimizer.report import render_text, to_html, to_markdown
+from optimizer.report.survey import flows, route, survey
+from optimizer.report.units import amount, count, listing, percent, share_in_band, size, turn
+from optimizer.report.verdict import verdict
+from tests.unit.optimizer import plans
+from tests.unit.optimizer.test_report_json import BUILDERS, named
+
+CLAIMS = re.compile(
+    r"\b(moved|was|were|has been|have been|transferred|reassigned|will|improves|migrated|succeeded)\b",
+    re.IGNORECASE,
+)
+
+
+def text_of(plan: Plan, width: int = 80, *, encoding: str = "utf-8") -> str:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
+    render_text(plan, Console(file=stream, width=width, color_system=None, force_terminal=False))
+    return raw.getvalue().decode(encoding)
+
+
+def visible(html: str) -> str:
+    """What a reader of the page sees."""
+    bare = re.sub(r"<(style|script).*?</\1>", "", html, flags=re.DOTALL)
+    return re.sub(r"<[^>]+>", " ", bare)
+
+
+def levelled() -> Plan:
+    """Everybody out of band before, nobody after."""
+    return plans.example_plan(irreducible=False, seed=3, brokers=8)
+
+
+def test_verdict_says_who_is_out_what_it_would_take_and_who_would_stay() -> None:
+    plan = plans.example_plan()
+    v = verdict(plan)
+    assert v.tone == "partial"
+    assert v.situation == "All 12 brokers are out of band in 6 goals and rack_aware has 14 violations"
+    assert v.remedy == (
+        "186 replica moves (746 GB) and 205 leadership changes would bring 10 of them into band "
+        "and end every violation of rack_aware"
+    )
+    assert v.remainder == f"brokers 8 and 12 would stay out (broker 8: {plans.IRREDUCIBLE})"
+    assert v.sentence == f"{v.situation}; {v.remedy}; {v.remainder}."
+
+
+def test_verdict_counts_only_brokers_that_are_judged() -> None:
+    sentence = verdict(plans.draining_plan()).sentence
+    assert sentence.startswith("All 11 brokers are out of band in 6 goals")
+    assert "broker 5 is dead with 547 replicas and broker 3 is draining with 431 replicas" in sentence
+    assert "empty brokers 3 and 5" in sentence
+
+
+def test_some_of_the_brokers() -> None:
+    plan = plans.example_plan()
+    calm = tuple(
+        replace(
+            b,
+            scores_before=dict.fromkeys(b.scores_before, 1.0),
+            scores_after=dict.fromkeys(b.scores_after, 1.0),
+        )
+        for b in plan.brokers[:7]
+    )
+    v = verdict(replace(plan, brokers=(*calm, *plan.brokers[7:])))
+    assert v.situation.startswith("5 of 12 brokers are out of band")
+    assert "bring 3 of them into band (10 of 12 in all)" in v.remedy
+
+
+def test_when_all_would_be_in_band_nothing_is_said_to_remain() -> None:
+    plan = levelled()
+    done = tuple(
+        replace(b, scores_after=dict.fromkeys(b.scores_after, 1.0), violates=(), why=None)
+        for b in plan.brokers
+    )
+    v = verdict(replace(plan, brokers=done))
+    assert v.tone == "good"
+    assert "would bring all of them into band" in v.remedy
+    assert v.remainder == ""
+
+
+def test_an_empty_plan_of_a_level_cluster_says_so() -> None:
+    v = verdict(plans.empty_plan())
+    assert v.tone == "balanced"
+    assert (
+        v.sentence == "All 12 brokers are in band in all 7 goals; the plan is empty and nothing would change."
+    )
+    for report in (to_markdown(plans.empty_plan()), visible(to_html(plans.empty_plan()))):
+        assert "The plan is empty: nothing would change." in report
+
+
+def test_an_empty_plan_of_a_skewed_cluster_does_not_sound_content() -> None:
+    v = verdict(plans.stuck_plan())
+    assert v.tone == "stuck"
+    assert "no acceptable action would bring the cluster closer" in v.sentence
+    assert "every topic on it is excluded" in v.sentence
+    assert "in band in all" not in v.sentence
+
+
+def test_a_budget_is_named_where_it_binds() -> None:
+    v = verdict(plans.budgeted_plan())
+    assert "within the budget of at most 50 replica moves and 250 GB, " in v.remedy
+    assert "within the budget of at most 50 replica moves and 250 GB" in " ".join(
+        text_of(plans.budgeted_plan()).split()
+    )
+
+
+def test_a_hard_goal_that_cannot_be_met_is_told_with_what_is_missing() -> None:
+    v = verdict(plans.infeasible_plan())
+    assert v.tone == "infeasible"
+    assert "hard goal capacity-disk cannot be met" in v.remainder
+    assert "1.5 TB of capacity is missing" in v.remainder
+    assert "end 2 of the violations of capacity-disk" in v.remedy
+    assert "1.5 TB of capacity is missing" in visible(to_html(plans.infeasible_plan()))
+    assert "capacity is missing" in text_of(plans.infeasible_plan())
+
+
+def test_skipped_goals_are_not_called_satisfied() -> None:
+    v = verdict(plans.unjudged_plan())
+    assert v.tone == "unjudged"
+    assert v.situation == "No goal could be judged: all 7 goals are skipped"
+
+
+def test_shared_storage_moves_no_data() -> None:
+    plan = plans.example_plan(storage="shared")
+    assert "(shared storage: moves no data)" in verdict(plan).remedy
+    for report in (to_markdown(plan), text_of(plan), visible(to_html(plan))):
+        assert "moves no data" in " ".join(report.split())
+    copied = [line for line in to_markdown(plan).splitlines() if re.match(r"\| [\d,]+ \| move", line)]
+    assert copied
+    assert not any(re.search(r"\d [kMGT]?B", line) for line in copied)
+    assert not re.search(r"\d [kMGT]?B", verdict(plan).sentence)
+
+
+def test_acceptance_by_potential_and_what_ifs_are_said() -> None:
+    options = {
+        "acceptance": "potential",
+        "add_brokers": [{"id": 13, "rack": "a"}, {"id": 14, "rack": None}],
+        "scale_load": [["orders*", 1.5]],
+    }
+    remarks = " ".join(verdict(plans.example_plan(options=options)).remarks)
+    assert "Acceptance is by potential" in remarks
+    assert (
+        "with broker 13 (rack a) added; with broker 14 (no rack) added; with load scaled orders* x 1.5"
+        in remarks
+    )
+
+
+def test_lower_bounds_stand_beside_what_would_be_used() -> None:
+    plan = plans.example_plan()
+    expected = (
+        "could use fewer than 172 replica moves or 656 GB; this one would use 186 (1.08×) and 746 GB (1.14×)."
+    )
+    assert any(expected in remark for remark in verdict(plan).remarks)
+    assert expected in to_markdown(plan).replace("\\", "")
+    assert expected in " ".join(text_of(plan).split())
+    assert "lower bound 172" in visible(to_html(plan))
+
+
+@pytest.mark.parametrize("build", BUILDERS, ids=named)
+def test_nothing_claims_to_have_happened(build: Callable[[], Plan]) -> None:
+    plan = build()
+    for report in (to_markdown(plan), text_of(plan), text_of(plan, 140), visible(to_html(plan))):
+        assert CLAIMS.findall(report) == []
+        assert "nothing has changed" in " ".join(report.split())
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("build", BUILDERS, ids=named)
+def test_no_line_of_the_terminal_report_is_too_long_or_cut_in_a_word(
+    build: Callable[[], Plan], width: int
+) -> None:
+    lines = text_of(build(), width).splitlines()
+    assert max(map(len, lines)) <= max(width, len(f"Plan {build().plan_id}"))
+    body = " ".join(" ".join(lines).split())
+    assert build().plan_id in body
+
+
+def test_eighty_columns_hold_whole_headings_and_numbers() -> None:
+    text = text_of(plans.example_plan(), 80)
+    goals = next(line for line in text.splitlines() if line.startswith("goal "))
+    assert goals.split() == ["goal", "status", "violations", "in", "band", "worst", "deviation"]
+    assert "network-in   x1    improved        9 → 2    25% → 83%        62% → 38%" in text
+
+
+def test_a_strip_shows_band_and_both_ends() -> None:
+    row = next(
+        line for line in text_of(plans.example_plan(), 80).splitlines() if line.startswith("    12  c")
+    )
+    assert "░│░   ●───○" in row
+
+
+def test_many_brokers_are_summed_up() -> None:
+    text = text_of(plans.example_plan(60, 20), 80)
+    assert "Brokers (the 20 worst of 60)" in text
+    assert re.search(r"^40 more brokers: \d+ would be in band, \d+ out\.$", text, re.MULTILINE)
+
+
+def test_a_terminal_without_unicode_gets_ascii() -> None:
+    for build in BUILDERS:
+        assert text_of(build(), 80, encoding="ascii").isascii()
+
+
+def test_user_text_neither_styles_nor_steers_the_terminal() -> None:
+    plan = plans.hostile_plan()
+    escape = replace(plan.actions[0], reason="\x1b[2J\x07[bold]would[/bold] lower", repairs=("rack_aware",))
+    text = text_of(replace(plan, actions=(escape,)))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "[bold]would[/bold] lower" in text
+    assert plans.HOSTILE in " ".join(text.split())
+
+
+def test_markdown_tables_keep_their_columns_whatever_the_names() -> None:
+    lines = to_markdown(plans.hostile_plan()).splitlines()
+    heads = [i for i, line in enumerate(lines) if line.startswith("| ---")]
+    assert len(heads) == 3
+    for head in heads:
+        columns = len(re.findall(r"(?<!\\)\|", lines[head]))
+        row = head
+        while row < len(lines) and lines[row].startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", lines[row])) == columns
+            row += 1
+    assert not re.search(r"(?<!\\)<", "\n".join(lines))
+
+
+def test_repairs_come_first_then_the_best_scores() -> None:
+    plan = plans.example_plan()
+    found = survey(plan, 30)
+    assert [bool(a.repairs) for a in found.top] == sorted((bool(a.repairs) for a in found.top), reverse=True)
+    rest = [a.score for a in found.top if not a.repairs]
+    assert rest == sorted(rest, reverse=True)
+    assert rest[0] == max(a.score for a in plan.actions if not a.repairs)
+    assert found.types == {"move": 94, "leadership": 19, "swap": 19, "exchange": 18}
+    assert sum(found.types.values()) == found.total == 150
+
+
+def test_flows_add_up_to_the_proposals() -> None:
+    plan = plans.example_plan()
+    moving = flows(plan).values()
+    assert (
+        sum(f.replicas_in for f in moving)
+        == sum(f.replicas_out for f in moving)
+        == plan.summary.replica_moves
+    )
+    assert sum(f.leaders_in for f in moving) == plan.summary.leadership_changes
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (Change("t", 0, (1, 2), (3, 2), 1, 1), "replica 1 → 3"),
+        (Change("t", 0, (1, 2), (2, 1), 1, 2), "leader 1 → 2"),
+        (Change("t", 0, (1, 2), (3, 2), 1, 3), "replica 1 → 3, leader 1 → 3"),
+        (Change("t", 0, (1, 2), (2, 1), 2, 2), "preferred leader 1 → 2"),
+        (Change("t", 0, (1, 2), (2, 1), None, 2), "leader none → 2"),
+        (Change("t", 0, (1, 2, 3), (1, 3, 2), 1, 1), "replica order"),
+    ],
+)
+def test_a_change_is_told_in_words(change: Change, words: str) -> None:
+    assert route(change) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (999, "999 B"),
+        (1000, "1.00 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.00 MB"),
+        (41_234_000_000, "41.2 GB"),
+        (9_995_000, "9.99 MB"),
+        (9_996_000, "10.0 MB"),
+        (99_960_000, "100 MB"),
+        (2_000_000_000_000, "2.00 TB"),
+        (-5_000_000, "-5.00 MB"),
+    ],
+)
+def test_sizes_have_three_digits(number: int, words: str) -> None:
+    assert size(number) == words
+
+
+def test_amounts_have_units() -> None:
+    assert amount(84_200_000.0, "network_in") == "84.2 MB/s"
+    assert amount(3.214, "cpu") == "3.21 cores"
+    assert amount(12_400.0, "fetch_rate") == "12.4k req/s"
+    assert amount(1412.0, "replicas") == "1,412"
+    assert turn(26.8e6, 41.9e6, "network_in") == ("26.8", "41.9 MB/s")
+    assert turn(597e9, 1.68e12, "disk") == ("597 GB", "1.68 TB")
+    assert turn(5.0, 5.0, "cpu") == ("5 cores", "5 cores")
+
+
+def test_percent_does_not_round_to_perfection() -> None:
+    assert share_in_band(1.0) == "100%"
+    assert share_in_band(0.9961) == "99.6%"
+    assert share_in_band(0.99996) == ">99.9%"
+    assert share_in_band(0.0) == "0%"
+    assert share_in_band(0.0001) == "<0.1%"
+    assert percent(0.0912) == "9.1%"
+    assert percent(-0.42, signed=True) == "-42%"
+    assert percent(0.0999, signed=True) == "+10%"
+    assert percent(None) == "–"
+    assert count(1, "broker") == "1 broker"
+    assert count(1234, "broker") == "1,234 brokers"
+    assert listing(["7"]) == "7"
+    assert listing(["7", "9", "11"]) == "7, 9 and 11"
+    assert listing([str(i) for i in range(9)]) == "0, 1, 2, 3, 4 and 4 more"

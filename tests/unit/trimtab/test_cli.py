@@ -1,0 +1,142 @@
+"""Scripts rely on exit codes and on what goes where, people on being told what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+import trimtab as package
+from tests.unit.trimtab.command_line import CommandLine, finished, process, snapshot_file
+
+
+def test_version_is_data(trimtab: CommandLine) -> None:
+    ended = trimtab("--version")
+    assert (ended.code, ended.out, ended.err) == (0, f"trimtab {package.__version__}\n", "")
+
+
+def test_help_names_every_command(trimtab: CommandLine) -> None:
+    ended = trimtab("--help")
+    assert ended.code == 0
+    for command in ("demo", "snapshot", "plan", "explain", "goals"):
+        assert f" {command} " in ended.out
+
+
+def test_an_empty_command_is_wrong_usage(trimtab: CommandLine) -> None:
+    ended = trimtab()
+    assert (ended.code, ended.out) == (2, "")
+    assert "plan" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["paln"], "plan"),
+        (["goals", "chek"], "check"),
+        (["plan", "--snapshoot", "x"], "--snapshot"),
+        (["plan", "--max-move", "3"], "--max-moves"),
+        (["--log-fromat", "json", "plan"], "--log-format"),
+        (["goals", "show", "defalt"], "default"),
+    ],
+)
+def test_a_misspelt_word_is_refused_with_the_one_meant(
+    trimtab: CommandLine, arguments: list[str], meant: str
+) -> None:
+    ended = trimtab(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert meant in ended.err
+    assert len(ended.err.splitlines()) <= 3
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_options_of_the_story_stand_before_or_after_the_command(
+    trimtab: CommandLine, place: str, tmp_path: Path
+) -> None:
+    command = ["plan", "--snapshot", str(tmp_path)]  # an empty folder is no snapshot
+    story = ["-v", "--log-format", "json"]
+    ended = trimtab(*story, *command) if place == "before" else trimtab(*command, *story)
+    assert (ended.code, ended.out) == (2, "")
+    lines = [json.loads(line) for line in ended.err.splitlines()]
+    assert [line["level"] for line in lines if line["level"] != "info"] == ["error"]
+    assert "InputError" in lines[-1]["traceback"]
+
+
+def test_a_wrong_command_line_is_told_in_the_form_asked_for(trimtab: CommandLine) -> None:
+    ended = trimtab("plan", "--nonsense", "--log-format=json")
+    assert ended.code == 2
+    assert "--nonsense" in json.loads(ended.err)["message"]
+
+
+def test_no_traceback_without_v(trimtab: CommandLine, tmp_path: Path) -> None:
+    assert "Traceback" not in trimtab("plan", "--snapshot", tmp_path).err
+    assert "Traceback" in trimtab("plan", "--snapshot", tmp_path, "-v").err
+
+
+def test_quiet_tells_errors_only(trimtab: CommandLine, tmp_path: Path) -> None:
+    loud, quiet = trimtab("plan", "--snapshot", tmp_path), trimtab("-q", "plan", "--snapshot", tmp_path)
+    assert "preset" in loud.err
+    assert quiet.err.startswith("error: ")
+
+
+def test_a_cluster_that_does_not_answer_is_a_failure_not_a_mistake(trimtab: CommandLine) -> None:
+    ended = trimtab("plan", "--bootstrap-server", "127.0.0.1:1", "--interval", "0s")
+    assert (ended.code, ended.out) == (1, "")
+    assert "127.0.0.1:1" in ended.err
+
+
+def test_a_bug_says_so_in_one_line_and_where_only_with_v() -> None:
+    """A library that breaks inside a command stands for a bug: the operator gets a line to report."""
+    broken = "import json\ndef dumps(*a, **k): raise ZeroDivisionError('inside')\njson.dumps = dumps"
+    ended = finished(process("goals", "schema", before=broken))
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.splitlines() == [
+        "error: this is a bug in Trimtab, please report it (ZeroDivisionError: inside); -v shows where"
+    ]
+    assert "Traceback" in finished(process("goals", "schema", "-v", before=broken)).err
+
+
+def test_beside_a_broker_the_command_starts_without_numpy_or_spark() -> None:
+    absent = "for m in ('numpy', 'numba', 'scipy', 'pyarrow', 'pandas', 'pyspark'): sys.modules[m] = None"
+    assert finished(process("--version", before=absent)).code == 0
+    assert finished(process("goals", "show", "default", before=absent)).code == 0
+
+
+def test_a_missing_extra_is_named_with_its_remedy(tmp_path: Path) -> None:
+    ended = finished(
+        process("plan", "--snapshot", snapshot_file(tmp_path), "-q", before="sys.modules['numpy'] = None")
+    )
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: this needs numpy, which is not installed: pip install 'trimtab[plan]'\n"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """``trimtab … | head`` must not end in a traceback."""
+    started = process("goals", "schema")
+    assert started.stdout is not None
+    started.stdout.close()
+    assert started.stderr is not None
+    assert started.stderr.read() == b""
+    assert started.wait(timeout=60) == 141
+    started.stderr.close()
+
+
+def test_ctrl_c_ends_in_one_line(tmp_path: Path) -> None:
+    """Goals come through a pipe that never gives any: the command is at work when the signal comes."""
+    goals = tmp_path / "goals.yaml"
+    os.mkfifo(goals)
+    started = process("plan", "--snapshot", snapshot_file(tmp_path), "--goals", goals)
+    with open(goals, "w"):  # opens once the command has opened it for reading
+        started.send_signal(signal.SIGINT)
+        ended = finished(started)
+    assert (ended.code, ended.out, ended.err) == (130, "", "error: interrupted\n")
+
+
+def test_python_imports_need_one_name_only() -> None:
+    assert sorted(package.__all__) == package.__all__
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'plann'"):
+        _ = package.plann

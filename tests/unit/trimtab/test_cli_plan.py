@@ -1,0 +1,238 @@
+"""`trimtab plan` from end to end: what a script reads, what a person applies with Kafka's own tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.trimtab.command_line import CommandLine, partition, snapshot_file
+
+COUNTS = ("--preset", "counts")
+
+
+@pytest.fixture
+def skewed(tmp_path: Path) -> Path:
+    """Six partitions on brokers 1 and 2, broker 3 empty."""
+    return snapshot_file(tmp_path)
+
+
+@pytest.fixture
+def level(tmp_path: Path) -> Path:
+    """Every broker leads one partition and follows in another."""
+    pairs = [[1, 2], [2, 3], [3, 1]]
+    return snapshot_file(tmp_path, partitions=[partition("orders", n, pair) for n, pair in enumerate(pairs)])
+
+
+def plan_of(text: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
+    assert document["version"] == 1
+    return document
+
+
+def test_stdout_is_the_plan_and_nothing_else(trimtab: CommandLine, skewed: Path) -> None:
+    ended = trimtab("-v", "plan", "--snapshot", skewed, *COUNTS, "--format", "json")
+    assert ended.code == 0
+    plan = plan_of(ended.out)
+    assert {p["topic"] for p in plan["proposals"]} <= {"orders", "clicks", "users"}
+    assert any(3 in p["replicas_after"] for p in plan["proposals"])
+
+
+def test_the_same_input_gives_the_same_bytes(trimtab: CommandLine, skewed: Path) -> None:
+    command = ("plan", "--snapshot", skewed, *COUNTS, "--format", "json")
+    first = trimtab(*command)
+    assert first.code == 0
+    assert trimtab(*command, "--threads", "2").out == first.out
+
+
+def test_the_story_is_one_sentence_of_verdict(trimtab: CommandLine, skewed: Path, level: Path) -> None:
+    ended = trimtab("plan", "--snapshot", level, *COUNTS, "--format", "json")
+    assert len(ended.err.splitlines()) == 1
+    assert trimtab("-q", "plan", "--snapshot", level, *COUNTS, "--format", "json").err == ""
+
+
+def test_without_goals_the_default_preset_holds_and_is_named(trimtab: CommandLine, skewed: Path) -> None:
+    silent = trimtab("plan", "--snapshot", skewed, "--preset", "default", "--format", "json")
+    told = trimtab("plan", "--snapshot", skewed, "--format", "json")
+    assert silent.code == 0
+    assert told.out == silent.out
+    assert "preset default" in told.err
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_exit_code_3_means_proposals_only_where_asked(
+    trimtab: CommandLine, skewed: Path, asked: bool
+) -> None:
+    option = ["--exit-code"] if asked else []
+    assert trimtab("plan", "--snapshot", skewed, *COUNTS, *option).code == (3 if asked else 0)
+
+
+def test_exit_code_0_when_nothing_would_move(trimtab: CommandLine, level: Path) -> None:
+    ended = trimtab("plan", "--snapshot", level, *COUNTS, "--format", "json", "--exit-code")
+    assert ended.code == 0
+    assert plan_of(ended.out)["proposals"] == []
+
+
+def test_exit_code_4_when_a_hard_goal_cannot_be_met(trimtab: CommandLine, tmp_path: Path) -> None:
+    """Twice 2 TB of replicas cannot stand on 3 TB of disks."""
+    full = snapshot_file(tmp_path, partitions=[partition("orders", n, [1, 2], disk=1e12) for n in range(2)])
+    goals = tmp_path / "goals.yaml"
+    goals.write_text("version: 1\ngoals:\n  - {kind: capacity, resource: disk, limit: 0.8, hard: true}\n")
+    ended = trimtab("plan", "--snapshot", full, "--goals", goals, "--format", "json", "--exit-code")
+    assert ended.code == 4
+    assert plan_of(ended.out)["goals"][0]["status"] in ("infeasible", "violated")
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("plan.json", '{"version"'), ("plan.html", "<!doctype html"), ("plan.md", "#")]
+)
+def test_the_ending_of_out_decides_the_form(
+    trimtab: CommandLine, skewed: Path, tmp_path: Path, name: str, begins: str
+) -> None:
+    ended = trimtab("plan", "--snapshot", skewed, *COUNTS, "--out", tmp_path / name)
+    assert (ended.code, ended.out) == (0, "")
+    written = (tmp_path / name).read_text()
+    assert written.lower().replace("{\n", "{").replace(' "version"', '"version"').startswith(begins)
+    assert (
+        trimtab("plan", "--snapshot", skewed, *COUNTS, "--format", "text", "--out", tmp_path / name).code == 0
+    )
+    assert (tmp_path / name).read_text() != written
+
+
+def test_files_for_kafkas_tools_fit_the_plan(trimtab: CommandLine, skewed: Path, tmp_path: Path) -> None:
+    moves, leaders, folder = tmp_path / "moves.json", tmp_path / "leaders.json", tmp_path / "topics"
+    plan = plan_of(trimtab("plan", "--snapshot", skewed, *COUNTS, "--format", "json").out)
+    ended = trimtab(
+        "plan", "--snapshot", skewed, *COUNTS, "--format", "reassignment", "--out", moves,
+        "--election-out", leaders, "--per-topic-dir", folder,
+    )  # fmt: skip
+    assert ended.code == 0
+    after = {(p["topic"], p["partition"]): p["replicas_after"] for p in plan["proposals"]}
+    moved = {(p["topic"], p["partition"]): p["replicas"] for p in json.loads(moves.read_text())["partitions"]}
+    assert moved.items() <= after.items()
+    assert moved
+    elected = {(p["topic"], p["partition"]) for p in json.loads(leaders.read_text())["partitions"]}
+    assert elected == {
+        (p["topic"], p["partition"]) for p in plan["proposals"] if p["leader_after"] != p["leader_before"]
+    }
+    given = {
+        (p["topic"], p["partition"]): p["replicas"] for p in json.loads(skewed.read_text())["partitions"]
+    }
+    assert assignments(folder / "original") == given
+    assert assignments(folder / "migrated") == given | after
+
+
+def assignments(folder: Path) -> dict[tuple[str, int], list[int]]:
+    found = {}
+    for path in sorted(folder.iterdir()):
+        for entry in json.loads(path.read_text())["partitions"]:
+            assert path.name == f"{entry['topic']}.json"
+            found[entry["topic"], entry["partition"]] = entry["replicas"]
+    return found
+
+
+def test_per_topic_files_of_two_plans_never_mix(trimtab: CommandLine, skewed: Path, tmp_path: Path) -> None:
+    command = (
+        "plan",
+        "--snapshot",
+        skewed,
+        *COUNTS,
+        "--format",
+        "json",
+        "--per-topic-dir",
+        tmp_path / "topics",
+    )
+    assert trimtab(*command).code == 0
+    again = trimtab(*command)
+    assert (again.code, again.out) == (2, "")
+    assert "not empty" in again.err
+
+
+def test_what_ifs_and_budgets_reach_the_plan(trimtab: CommandLine, level: Path) -> None:
+    ended = trimtab(
+        "plan", "--snapshot", level, *COUNTS, "--format", "json", "--seed", "7", "--acceptance", "potential",
+        "--add-broker", "4:r4", "--add-broker", "5", "--remove-broker", "1", "--exclude-broker", "2",
+        "--exclude-topic", "click*", "--exclude-topic", "x", "--scale-load", "ord*=1.5",
+        "--max-moves", "4", "--max-bytes", "10GB", "--max-partitions", "3",
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    plan = plan_of(ended.out)
+    assert {b["id"] for b in plan["brokers"]} == {1, 2, 3, 4, 5}
+    assert plan["options"]["seed"] == 7
+    assert plan["options"]["acceptance"] == "potential"
+    assert plan["summary"]["replica_moves"] <= 4
+    assert plan["summary"]["bytes_to_move"] <= 10_000_000_000
+    recorded = json.dumps(plan["options"])
+    for trace in ("click*", "ord*", "1.5", "r4", "10000000000"):
+        assert trace in recorded
+    frozen = [p for p in plan["proposals"] if (2 in p["replicas_before"]) != (2 in p["replicas_after"])]
+    assert frozen == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "expected one of them, found none"),
+        (["--snapshot", "FILE", "--bootstrap-server", "b:9092"], "expected one of them, found both"),
+        (["--snapshot", "FILE", "--interval", "5s"], "--interval: goes with --bootstrap-server"),
+        (["--snapshot", "FILE", "--capacity", "FILE"], "--capacity: goes with --bootstrap-server"),
+        (["--snapshot", "absent.json"], "absent.json"),
+        (["--snapshot", "FILE", "--goals", "absent.yaml"], "absent.yaml"),
+        (["--snapshot", "FILE", "--preset", "cuonts"], "counts"),
+        (["--snapshot", "FILE", "--out", "/absent/plan.json"], "--out: there is no folder /absent"),
+        (["--snapshot", "FILE", "--election-out", "-"], "--election-out"),
+        (["--snapshot", "FILE", "--max-bytes", "5G"], "write 5GB or 5GiB"),
+        (["--snapshot", "FILE", "--max-moves", "-1"], "--max-moves"),
+        (["--snapshot", "FILE", "--add-broker", "x"], "ID:RACK"),
+        (["--snapshot", "FILE", "--add-broker", "4:"], "ID:RACK"),
+        (["--snapshot", "FILE", "--scale-load", "orders*"], "GLOB=FACTOR"),
+        (["--snapshot", "FILE", "--scale-load", "orders*=-1"], "GLOB=FACTOR"),
+        (["--snapshot", "FILE", "--scale-load", "orders*=nan"], "GLOB=FACTOR"),
+        (["--snapshot", "FILE", "--remove-broker", "99"], "99"),
+        (["--snapshot", "FILE", "--acceptance", "any"], "'potential'"),
+        (["--snapshot", "FILE", "--format", "xml"], "'reassignment'"),
+        (["--snapshot", "FILE", "--threads", "0"], "--threads"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_written(
+    trimtab: CommandLine, skewed: Path, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    out = [] if "--out" in arguments else ["--out", str(tmp_path / "plan.json")]
+    ended = trimtab("plan", *(str(skewed) if a == "FILE" else a for a in arguments), *out)
+    assert (ended.code, ended.out) == (2, "")
+    assert told in ended.err
+    assert "Traceback" not in ended.err
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_all_wrong_combinations_are_told_at_once(trimtab: CommandLine, skewed: Path, tmp_path: Path) -> None:
+    same = tmp_path / "same.json"
+    ended = trimtab("plan", "--interval", "5s", "--snapshot", skewed, "--out", same, "--election-out", same)
+    assert ended.code == 2
+    assert "2 problems" in ended.err
+    assert "--interval" in ended.err
+    assert "--election-out" in ended.err
+
+
+def test_a_refused_snapshot_names_every_place(trimtab: CommandLine, tmp_path: Path) -> None:
+    wrong = snapshot_file(tmp_path, partitions=[partition("a", 0, [1, 9]), partition("b", 0, [2, 2])])
+    ended = trimtab("plan", "--snapshot", wrong, *COUNTS)
+    assert ended.code == 2
+    assert "9" in ended.err
+    assert len(ended.err.splitlines()) >= 3
+
+
+def test_explain_answers_about_one_partition_or_one_broker(trimtab: CommandLine, skewed: Path) -> None:
+    asked = ("explain", "--snapshot", skewed, *COUNTS)
+    assert "orders-1" in trimtab(*asked, "--partition", "orders-1").out
+    assert "3" in trimtab(*asked, "--broker", "3").out
+    for both, found in (([], "none"), (["--partition", "orders-1", "--broker", "3"], "both")):
+        ended = trimtab(*asked, *both)
+        assert (ended.code, ended.out) == (2, "")
+        assert found in ended.err
+    for option, unknown in (("--partition", "orders"), ("--partition", "ordres-1"), ("--broker", "42")):
+        ended = trimtab(*asked, option, unknown)
+        assert (ended.code, ended.out) == (2, "")
+        assert unknown in ended.err

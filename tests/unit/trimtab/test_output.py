@@ -1,0 +1,88 @@
+"""Half a reassignment file, or files of two plans in one folder, would be carried out as they are."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from trimtab.output import unwritable, unwritable_folders, write_file, write_folders
+
+UNENCODABLE = "first half\ud800"
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        write_file(path, UNENCODABLE)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_write_leaves_no_new_file(tmp_path: Path) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        write_file(tmp_path / "plan.json", UNENCODABLE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_permissions_are_those_of_the_old_file_or_of_any_new_one(tmp_path: Path) -> None:
+    old, new, usual = tmp_path / "old", tmp_path / "new", tmp_path / "usual"
+    old.write_text("")
+    old.chmod(0o640)
+    usual.write_text("")
+    write_file(old, "text")
+    write_file(new, "text")
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert new.stat().st_mode == usual.stat().st_mode
+
+
+def test_a_link_is_followed_not_replaced(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_file(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_what_is_no_regular_file_is_written_to(tmp_path: Path) -> None:
+    """``--out /dev/null`` must not replace the device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    received: list[str] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_text()))
+    reader.start()
+    write_file(pipe, "text")
+    reader.join(timeout=30)
+    assert received == ["text"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_what_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+    assert unwritable("--out", None) == unwritable("--out", Path("-")) == []
+    assert unwritable("--out", tmp_path / "new.json") == []
+    assert "folder" in str(unwritable("--out", tmp_path)[0])
+    assert "create it" in str(unwritable("--out", tmp_path / "absent" / "plan.json")[0])
+
+
+def test_a_folder_with_files_of_an_older_plan_is_refused(tmp_path: Path) -> None:
+    files = {"original/a.json": "1", "migrated/a.json": "2"}
+    folders = ("original", "migrated")
+    directory = tmp_path / "moves" / "today"
+    assert unwritable_folders("--per-topic-dir", directory, folders) == []
+    write_folders(directory, files)
+    assert {str(p.relative_to(directory)): p.read_text() for p in directory.glob("*/*")} == files
+    assert sorted(p.name for p in directory.iterdir()) == ["migrated", "original"]
+    refused = unwritable_folders("--per-topic-dir", directory, folders)
+    assert [p.place for p in refused] == ["--per-topic-dir", "--per-topic-dir"]
+    assert "not empty" in str(refused[0])
+
+
+def test_folders_are_complete_or_absent(tmp_path: Path) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        write_folders(tmp_path, {"original/a.json": "1", "migrated/a.json": UNENCODABLE})
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,331 @@
+"""The one place where a capture talks to Kafka: a thin port around the Python admin client.
+
+Used by `trimtab.capture`. Every answer carries its own time and, per broker, its own error, so that one
+broker that does not answer never hides the others. Only reads. Most requests go out below the client's
+public methods (`_send`): those give up at the first partition that has an error, and put general questions
+to a broker of their own choice, which may be the one that hangs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, TypeVar
+
+import kafka.errors as kafka_errors
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeLogDirsRequest,
+    ListPartitionReassignmentsRequest,
+)
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetSpec
+from kafka.protocol.metadata import MetadataRequest
+
+from cluster_model.errors import ExternalError
+from trimtab.capture.client import ClientSettings
+from trimtab.capture.connection import connect, named
+from trimtab.capture.reading import (
+    BrokerEntry,
+    BrokerReading,
+    Commits,
+    LogEnds,
+    LogSizes,
+    PartitionEntry,
+    Reading,
+    TopicPartition,
+    Topology,
+)
+
+T = TypeVar("T")
+ATTEMPTS = 4
+PAUSE_SECONDS = 0.25
+BROKERS_AT_ONCE = 8
+# Of ListOffsets: from here on it knows where the local log starts when older segments are in remote storage.
+LOCAL_START_VERSION = 8
+
+
+class Gateway:
+    """An open admin connection. Close it, or use it as a context manager.
+
+    Raises
+    ------
+    ConfigurationError
+        The address is not HOST:PORT.
+    ExternalError
+        Nothing answers there, or it is not Kafka, or it does not let us in; the message says what to check.
+    """
+
+    def __init__(
+        self, bootstrap_server: str, settings: ClientSettings, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._where = bootstrap_server
+        self._now = monotonic
+        self._failed: dict[int, int] = {}  # broker -> how often it did not answer
+        self._timeout_ms = settings.request_timeout_ms
+        self._admin = connect(bootstrap_server, settings)
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def __enter__(self) -> Gateway:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- topology -----------------------------------------------------------------------------------
+
+    def topology(self) -> Topology:
+        """Brokers, topics, replica lists, leaders, and reassignments that are under way."""
+        metadata = self._anyone(
+            "describe the topics", lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        )
+        try:
+            brokers = self._registered()
+        except kafka_errors.UnsupportedVersionError:  # a cluster too old to tell of fenced brokers
+            brokers = {b.node_id: BrokerEntry(b.node_id, b.rack, False) for b in metadata.brokers}
+        leaving = self._leaving()
+        partitions, unreadable = {}, {}
+        for topic in metadata.topics:
+            if topic.error_code:
+                unreadable[topic.name or str(topic.topic_id)] = kafka_errors.for_code(
+                    topic.error_code
+                ).__name__
+            for p in topic.partitions:
+                key = (topic.name, p.partition_index)
+                replicas = tuple(p.replica_nodes)
+                staying = tuple(b for b in replicas if b not in leaving.get(key, ()))
+                partitions[key] = PartitionEntry(
+                    replicas=replicas,
+                    target=staying or replicas,
+                    leader=p.leader_id if p.leader_id >= 0 else None,
+                    offline=tuple(p.offline_replicas or ()),
+                )
+        return Topology(metadata.cluster_id, brokers, partitions, unreadable)
+
+    def _registered(self) -> dict[int, BrokerEntry]:
+        response = self._anyone(
+            "describe the cluster", lambda: DescribeClusterRequest(include_fenced_brokers=True)
+        )
+        return {
+            b.broker_id: BrokerEntry(b.broker_id, b.rack, bool(getattr(b, "is_fenced", False)))
+            for b in response.brokers
+        }
+
+    def _leaving(self) -> dict[TopicPartition, set[int]]:
+        """Replicas that reassignments under way are removing."""
+        response = self._anyone(
+            "list reassignments",
+            lambda: ListPartitionReassignmentsRequest(timeout_ms=self._timeout_ms, topics=None),
+        )
+        return {
+            (topic.name, p.partition_index): set(p.removing_replicas)
+            for topic in response.topics
+            for p in topic.partitions
+        }
+
+    # -- counters ------------------------------------------------------------------------------------------
+
+    def read(self, topology: Topology, *, rates: bool, done: Callable[[float], None]) -> Reading:
+        """Log sizes of every broker that is not fenced and, with `rates`, offsets and commits beside them.
+
+        `done` is called with the share of brokers that have answered or failed to.
+        """
+        leads: dict[int, list[TopicPartition]] = {}
+        for key, partition in topology.partitions.items():
+            if partition.leader is not None:
+                leads.setdefault(partition.leader, []).append(key)
+        asked = [b.id for b in topology.brokers.values() if not b.fenced]
+        reading: dict[int, BrokerReading] = {}
+        with ThreadPoolExecutor(BROKERS_AT_ONCE) as pool:
+            answers = pool.map(lambda b: self._broker(b, leads.get(b, []), rates), asked)
+            for broker, answer in zip(asked, answers, strict=True):
+                reading[broker] = answer
+                done(len(reading) / len(asked))
+        return reading
+
+    def _broker(self, broker: int, leads: list[TopicPartition], rates: bool) -> BrokerReading:
+        errors: list[str] = []
+
+        def part(what: str, read: Callable[[], T]) -> T | None:
+            try:
+                return read()
+            except kafka_errors.BrokerResponseError as error:
+                errors.append(f"{what}: {named(error)}")
+                return None
+
+        try:
+            sizes = part("log directories", lambda: self._sizes(broker))
+            if not rates:
+                return BrokerReading(sizes, errors=tuple(errors))
+            ends = part("offsets", lambda: self._ends(broker, leads))
+            commits = part("consumer groups", lambda: self._commits(broker))
+        except kafka_errors.KafkaError as error:
+            return BrokerReading(answered=False, errors=(named(error),))
+        return BrokerReading(sizes, ends, commits, errors=tuple(errors))
+
+    def _sizes(self, broker: int) -> LogSizes:
+        begun = self._now()
+        response = self._send(lambda: DescribeLogDirsRequest(topics=None), broker)
+        at = (begun + self._now()) / 2
+        code = getattr(response, "error_code", 0)
+        if code:
+            raise kafka_errors.for_code(code)()
+        sizes: dict[TopicPartition, int] = {}
+        offline, moving = [], 0
+        for log_dir in response.results:
+            if log_dir.error_code:
+                offline.append(log_dir.log_dir)
+            for topic in log_dir.topics:
+                for p in topic.partitions:
+                    if p.is_future_key:
+                        moving += 1
+                    else:
+                        sizes[topic.name, p.partition_index] = p.partition_size
+        return LogSizes(at, sizes, tuple(offline), moving)
+
+    def _ends(self, broker: int, leads: list[TopicPartition]) -> LogEnds:
+        if not leads:
+            return LogEnds(self._now(), {}, {})
+        version = self._admin.get_broker_version_data(broker).api_version(ListOffsetsRequest)
+        earliest = OffsetSpec.EARLIEST_LOCAL if version >= LOCAL_START_VERSION else OffsetSpec.EARLIEST
+        begun = self._now()
+        ends = self._offsets(broker, leads, OffsetSpec.LATEST)
+        at = (begun + self._now()) / 2
+        return LogEnds(at, ends, self._offsets(broker, leads, earliest))
+
+    def _offsets(
+        self, broker: int, leads: list[TopicPartition], spec: OffsetSpec
+    ) -> dict[TopicPartition, int]:
+        """Offsets of those partitions that the broker really leads and knows; the others are left out."""
+        numbers: dict[str, list[int]] = {}
+        for topic, number in leads:
+            numbers.setdefault(topic, []).append(number)
+        kind = ListOffsetsRequest.ListOffsetsTopic
+        response = self._send(
+            lambda: ListOffsetsRequest(
+                isolation_level=0,
+                topics=[
+                    kind(
+                        name=topic,
+                        partitions=[
+                            kind.ListOffsetsPartition(partition_index=n, timestamp=spec) for n in each
+                        ],
+                    )
+                    for topic, each in numbers.items()
+                ],
+            ),
+            broker,
+        )
+        return {
+            (topic.name, p.partition_index): p.offset
+            for topic in response.topics
+            for p in topic.partitions
+            if not p.error_code
+        }
+
+    def _commits(self, broker: int) -> Commits:
+        groups = [
+            g["group_id"]
+            for g in self._admin.list_groups(broker_ids=[broker])
+            if g.get("protocol_type") in ("consumer", "")
+        ]
+        offsets: dict[str, dict[TopicPartition, int]] = {}
+        unknown: dict[str, str] = {}
+        begun = self._now()
+        try:
+            found = self._admin.list_group_offsets(groups) if groups else {}
+        except kafka_errors.BrokerResponseError:
+            found = {}
+            for group in groups:
+                try:
+                    found |= self._admin.list_group_offsets([group])
+                except kafka_errors.BrokerResponseError as error:
+                    unknown[group] = named(error)
+        at = (begun + self._now()) / 2
+        for group, committed in found.items():
+            offsets[group] = {
+                (tp.topic, tp.partition): c.offset for tp, c in committed.items() if c.offset >= 0
+            }
+        return Commits(at, offsets, unknown)
+
+    # -- calls ---------------------------------------------------------------------------------------------
+
+    def _send(self, request: Callable[[], Any], broker: int) -> Any:
+        """The response of one broker to a request, tried again while its connection comes up.
+
+        Goes below the public methods on purpose: `_manager` is private to the client, and held by the
+        real-Kafka tests.
+        """
+        manager = self._admin._manager
+        return _patiently(lambda: manager.run(manager.send, request(), broker))
+
+    def _anyone(self, what: str, request: Callable[[], Any]) -> Any:
+        """The response of the first broker that gives one; those that failed are asked last from then on.
+
+        Raises
+        ------
+        ExternalError
+            No broker answers, or the cluster refuses.
+        """
+        manager = self._admin._manager
+        known = [b.node_id for b in manager.cluster.brokers()]
+        last: Exception = kafka_errors.NodeNotReadyError("no broker is known")
+        for broker in sorted(known, key=lambda b: (self._failed.get(b, 0), b)):
+            try:
+                response = self._send(request, broker)
+                code = getattr(response, "error_code", 0)
+                if code:
+                    raise kafka_errors.for_code(code)(getattr(response, "error_message", None) or "")
+                return response
+            except kafka_errors.AuthorizationError as error:
+                raise ExternalError(
+                    f"{self._where}: the cluster refused to {what}: {named(error)}. The principal needs "
+                    "DESCRIBE on the "
+                    "cluster and on its topics and groups; check its ACLs and --command-config."
+                ) from error
+            except kafka_errors.UnsupportedVersionError:
+                raise
+            except kafka_errors.KafkaError as error:
+                self._failed[broker] = self._failed.get(broker, 0) + 1
+                last = error
+        raise ExternalError(
+            f"{self._where}: none of {len(known)} brokers could {what}: {named(last)}. Check that they "
+            "are up, and that their "
+            "advertised.listeners can be reached from here.",
+            retriable=True,
+        ) from last
+
+
+def _patiently(call: Callable[[], T]) -> T:
+    """The result of `call`, which is tried again while a connection comes up, but not after a request ran
+    out of time."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return call()
+        except (kafka_errors.RequestTimedOutError, kafka_errors.KafkaTimeoutError):
+            raise
+        except (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError):
+            if attempt == ATTEMPTS:
+                raise
+            time.sleep(PAUSE_SECONDS * attempt)
+    raise AssertionError("unreachable")
+
+
+def require_broker(topology: Topology, reading: Reading, where: str) -> None:
+    """Refuse a capture of which nothing could be read: then it is our way to the brokers that is broken,
+    not they."""
+    if any(broker.answered for broker in reading.values()):
+        return
+    said = "; ".join(f"broker {b}: {', '.join(r.errors)}" for b, r in sorted(reading.items())[:3])
+    raise ExternalError(
+        f"{where} describes a cluster of {len(topology.brokers)} brokers, but none of them answers at "
+        "the address it advertises"
+        f"{f' ({said})' if said else ''}. Check advertised.listeners, and that those host names and "
+        "ports can be reached from here.",
+        retriable=True,
+    )

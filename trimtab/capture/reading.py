@@ -1,0 +1,91 @@
+"""What was read from a cluster: its topology, and counters at one moment with the time each was read.
+
+Filled by `trimtab.capture.gateway`, used by `rates` and `assemble`. Plain values; nothing here talks to a
+cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerEntry:
+    """A registered broker as the cluster describes it."""
+
+    id: int
+    rack: str | None
+    fenced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEntry:
+    """One partition; `replicas` are those it has now, `target` those it will have when a reassignment is
+    over."""
+
+    replicas: tuple[int, ...]
+    target: tuple[int, ...]
+    leader: int | None
+    offline: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Brokers and partitions. `unreadable` are topics the cluster names but does not describe, with its
+    reason."""
+
+    cluster_id: str
+    brokers: Mapping[int, BrokerEntry]
+    partitions: Mapping[TopicPartition, PartitionEntry]
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSizes:
+    """Bytes of every replica's log on one broker, at `at` seconds of a monotonic clock."""
+
+    at: float
+    sizes: Mapping[TopicPartition, int]
+    offline_dirs: tuple[str, ...] = ()
+    moving: int = 0  # replicas on their way to another log directory of the broker
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """End and start offset of every partition that one broker leads; `at` is when the end was read."""
+
+    at: float
+    ends: Mapping[TopicPartition, int]
+    starts: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """Committed offsets of the consumer groups that one broker coordinates; `unknown` are groups it would
+    not tell of."""
+
+    at: float
+    offsets: Mapping[str, Mapping[TopicPartition, int]]
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerReading:
+    """What one broker answered; a part is None where it was not asked or not told.
+
+    `answered` is False where the broker could not be reached at all. `errors` says what went wrong, part by
+    part.
+    """
+
+    sizes: LogSizes | None = None
+    ends: LogEnds | None = None
+    commits: Commits | None = None
+    answered: bool = True
+    errors: tuple[str, ...] = ()
+
+
+Reading = Mapping[int, BrokerReading]
+"""Counters of the whole cluster at (nearly) one moment, by broker."""

@@ -1,0 +1,191 @@
+"""`trimtab goals`: check a goals file, list kinds and presets, print the schema or a preset to start from.
+
+Reads files and prints; what is right or wrong with a goals file is decided in `goals.document`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cluster_model.errors import ConfigurationError, Problem
+from trimtab.commands.options import Preset
+from trimtab.output import emit
+from trimtab.story import log
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from goals.model import Goal, GoalSet
+
+WIDTH = 110  # of tables where no terminal says otherwise
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write the data here instead of to stdout.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command and its parts to `app`."""
+    group = typer.Typer(name="goals", help="Goal files: check one, list what there is, start from a preset.")
+    group.command("check")(check)
+    group.command("list")(list_kinds)
+    group.command("schema")(schema)
+    group.command("show")(show)
+    app.add_typer(group)
+
+
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Goals file in YAML.", show_default=False)],
+    preset: Preset = None,
+    form: Annotated[
+        Literal["text", "json"], typer.Option("--format", help="Shape of what the file was understood as.")
+    ] = "text",
+) -> None:
+    """Say what a goals file means, every default filled in, or everything that is wrong with it."""
+    from goals.document import load_goals
+
+    goals = load_goals(file, preset)
+    for note in goals.notes:
+        log.warning("%s", note)
+    if form == "json":
+        emit(json.dumps(_document(goals), indent=1, ensure_ascii=False), None)
+        return
+    count = len(goals.goals)
+    _print(f"{file}: OK, {count} goal{'' if count == 1 else 's'}, {goals.digest}", _goals_table(goals))
+    for line in _constraint_lines(goals):
+        _print(line)
+
+
+def list_kinds() -> None:
+    """List the kinds of goals with their parameters, the resources they work on, and the shipped presets."""
+    from rich.table import Table
+
+    from cluster_model.resources import RESOURCES
+    from goals.registry import KINDS, PRESETS
+
+    for kind in KINDS.values():
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+        for parameter in kind.parameters:
+            default = {None: "required", "": "optional"}.get(
+                parameter.default, f"default {parameter.default}"
+            )
+            table.add_row(parameter.name, default, parameter.description)
+        _print(f"{kind.name}: {kind.summary}", table, "")
+    _print("resources", _two_columns(RESOURCES), "", "presets", _two_columns(PRESETS))
+
+
+def schema(out: Out = None) -> None:
+    """Print the JSON Schema of a goals file; editors complete and check with it."""
+    from goals.schema import json_schema
+
+    emit(json.dumps(json_schema(), indent=2, ensure_ascii=False), out)
+
+
+def show(
+    preset: Annotated[str, typer.Argument(metavar="PRESET", help="Name of a preset.", show_default=False)],
+    out: Out = None,
+) -> None:
+    """Print the YAML of a preset, to start a file of your own from."""
+    from goals.registry import PRESETS, preset_text
+    from goals.wording import meant_or_known
+
+    if preset not in PRESETS:
+        message = f"unknown preset {preset!r}; {meant_or_known(preset, PRESETS)}"
+        raise ConfigurationError("trimtab goals show", [Problem("PRESET", message)])
+    emit(preset_text(preset), out)
+
+
+def _document(goals: GoalSet) -> dict[str, object]:
+    return {
+        "source": goals.source,
+        "digest": goals.digest,
+        "goals": [asdict(goal) for goal in goals.goals],
+        "constraints": asdict(goals.constraints),
+        "policy": goals.policy,
+        "calibration": goals.calibration,
+        "notes": list(goals.notes),
+    }
+
+
+def _goals_table(goals: GoalSet) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("goal", "weight", "group", "parameters"):
+        table.add_column(title, overflow="fold", no_wrap=title == "goal")
+    for goal in goals.goals:
+        weight = "hard" if goal.hard else f"{goal.weight:g}"
+        table.add_row(goal.name, weight, goal.group or "-", ", ".join(_parameters(goal)))
+    return table
+
+
+def _parameters(goal: Goal) -> list[str]:
+    """What the kind adds, in the words of the file; kind and resource where the name does not say them."""
+    from cluster_model.resources import RESOURCES
+    from goals.schema import default_name
+
+    resource = getattr(goal, "resource", None)
+    what = default_name(goal.kind, resource)
+    parts = [] if goal.name == what else [f"{goal.kind} {resource or ''}".rstrip()]
+    match goal.kind:
+        case "rack_aware":
+            pass
+        case "capacity":
+            parts.append(f"limit {goal.limit:g}")
+        case "count_limit":
+            parts.append(f"max {_amount(goal.max, RESOURCES[goal.resource])}")
+        case "topic_distribution":
+            parts.append(f"bound {goal.bound:g}")
+        case "usage_distribution":
+            unit = RESOURCES[goal.resource]
+            var = f"{goal.var:g}" if goal.var_is_share else f"bound + {_amount(goal.var, unit)}"
+            parts += [f"bound {goal.bound:g}", f"var {var}", f"tail {goal.tail}"]
+            if goal.min_load:
+                parts.append(f"min_load {_amount(goal.min_load, unit)}")
+            if goal.trivial_change:
+                parts.append(f"trivial_change {goal.trivial_change:g}")
+    return parts
+
+
+def _amount(value: float, unit: str) -> str:
+    """An amount for people; the exact one stands in the JSON."""
+    from cluster_model.quantities import format_size
+
+    if unit.startswith("bytes"):
+        return format_size(value) + unit.removeprefix("bytes")
+    return f"{value:.9g}" + ("" if unit == "count" else f" {unit}")
+
+
+def _constraint_lines(goals: GoalSet) -> list[str]:
+    lines = []
+    for name, value in asdict(goals.constraints).items():
+        if value:
+            lines.append(f"{name}: {', '.join(str(item) for item in value)}")
+    if goals.policy:
+        lines.append(f"policy: {json.dumps(goals.policy)}")
+    return lines
+
+
+def _two_columns(rows: dict[str, str]) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    for name, text in rows.items():
+        table.add_row(name, text)
+    return table
+
+
+def _print(*parts: RenderableType) -> None:
+    """Plain text on stdout; names of goals and topics are never markup."""
+    import sys
+
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else WIDTH
+    console = Console(width=width, markup=False, highlight=False, emoji=False)
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, str))

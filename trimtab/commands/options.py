@@ -1,0 +1,313 @@
+"""Options that several commands share: where the cluster comes from, what is wanted, what is imagined.
+
+The planner's own defaults stay in `optimizer.options`: an option that was not given is not passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from cluster_model.errors import Problem
+from cluster_model.quantities import parse_duration, parse_size
+from optimizer.options import Acceptance, AddedBroker, PlanOptions
+from trimtab.story import Story, log
+
+if TYPE_CHECKING:
+    from cluster_model.snapshot import Snapshot
+    from goals.model import GoalSet
+
+T = TypeVar("T")
+DEFAULT_PRESET = "default"
+DEFAULT_INTERVAL = "10s"
+DEFAULTS = PlanOptions()
+EITHER = "--snapshot, --bootstrap-server"
+
+
+def parsed_by(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """`parse` for an option: its `ValueError` is told with the option's name."""
+
+    def parser(value: str) -> T:
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return parser
+
+
+def parse_added_broker(text: str) -> AddedBroker:
+    """``ID`` or ``ID:RACK``."""
+    number, colon, rack = text.partition(":")
+    if not number.isdecimal() or (colon and not rack):
+        raise ValueError(f"expected ID or ID:RACK such as 7 or 7:rack-b, found {text!r}")
+    return AddedBroker(int(number), rack or None)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledLoad:
+    """Topics by glob pattern, and what their load is multiplied with."""
+
+    pattern: str
+    factor: float
+
+
+def parse_scale(text: str) -> ScaledLoad:
+    """``GLOB=FACTOR``; the factor is finite and above 0."""
+    pattern, _, factor = text.rpartition("=")
+    try:
+        value = float(factor)
+    except ValueError:
+        value = 0.0
+    if not pattern or not 0.0 < value < float("inf"):
+        raise ValueError(f"expected GLOB=FACTOR such as 'orders*=1.5', found {text!r}")
+    return ScaledLoad(pattern, value)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    topic: str
+    number: int
+
+
+def parse_partition(text: str) -> TopicPartition:
+    """``TOPIC-N``, as Kafka prints a topic-partition."""
+    topic, dash, number = text.rpartition("-")
+    if not topic or not dash or not number.isdecimal():
+        raise ValueError(f"expected TOPIC-N such as orders-12, found {text!r}")
+    return TopicPartition(topic, int(number))
+
+
+SOURCE, WANTED, IMAGINED, BUDGETS = "Cluster", "Goals", "What if", "Budgets"
+
+SnapshotPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--snapshot",
+        exists=True,
+        rich_help_panel=SOURCE,
+        metavar="FILE",
+        help="Captured cluster: .json, .json.gz or a folder of Parquet files.",
+    ),
+]
+Bootstrap = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        rich_help_panel=SOURCE,
+        metavar="HOST:PORT",
+        help="Live cluster to capture first; nothing on it is changed.",
+    ),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        exists=True,
+        dir_okay=False,
+        rich_help_panel=SOURCE,
+        metavar="FILE",
+        help="Properties file with SASL and TLS settings, as Kafka's own tools take it.",
+    ),
+]
+Interval = Annotated[
+    float | None,
+    typer.Option(
+        "--interval",
+        parser=parsed_by(parse_duration),
+        rich_help_panel=SOURCE,
+        metavar="DURATION",
+        help=f"How long rates of a live cluster are measured (default {DEFAULT_INTERVAL}).",
+    ),
+]
+CapacityPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--capacity",
+        exists=True,
+        dir_okay=False,
+        rich_help_panel=SOURCE,
+        metavar="FILE",
+        help="Capacities of the brokers of a live cluster.",
+    ),
+]
+GoalsPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--goals", exists=True, dir_okay=False, rich_help_panel=WANTED, metavar="FILE", help="Goals in YAML."
+    ),
+]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        rich_help_panel=WANTED,
+        metavar="NAME",
+        help=f"A shipped goal set, instead of --goals or under it (neither: {DEFAULT_PRESET}).",
+    ),
+]
+AddBroker = Annotated[
+    list[AddedBroker] | None,
+    typer.Option(
+        "--add-broker",
+        parser=parsed_by(parse_added_broker),
+        rich_help_panel=IMAGINED,
+        metavar="ID[:RACK]",
+        help="An empty broker more. Repeatable, as all of these.",
+    ),
+]
+RemoveBroker = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--remove-broker",
+        min=0,
+        rich_help_panel=IMAGINED,
+        metavar="ID",
+        help="A broker that is to be emptied.",
+    ),
+]
+ExcludeBroker = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--exclude-broker",
+        min=0,
+        rich_help_panel=IMAGINED,
+        metavar="ID",
+        help="A broker that is left exactly as it is.",
+    ),
+]
+ExcludeTopic = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude-topic",
+        rich_help_panel=IMAGINED,
+        metavar="GLOB",
+        help="Topics that are not moved; their load counts.",
+    ),
+]
+ScaleLoad = Annotated[
+    list[ScaledLoad] | None,
+    typer.Option(
+        "--scale-load",
+        parser=parsed_by(parse_scale),
+        rich_help_panel=IMAGINED,
+        metavar="GLOB=FACTOR",
+        help="Topics whose load is taken times a factor.",
+    ),
+]
+AcceptanceRule = Annotated[
+    Acceptance | None,
+    typer.Option(
+        "--acceptance",
+        help="score (default): every action alone is an improvement; potential: only the whole must be.",
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", help=f"Seed of the search (default {DEFAULTS.seed}).")
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", min=1, metavar="N", help="Threads of the search; the plan is the same with any number."
+    ),
+]
+MaxMoves = Annotated[
+    int | None,
+    typer.Option("--max-moves", min=0, metavar="N", rich_help_panel=BUDGETS, help="Replicas moved at most."),
+]
+MaxPartitions = Annotated[
+    int | None,
+    typer.Option(
+        "--max-partitions", min=0, metavar="N", rich_help_panel=BUDGETS, help="Partitions changed at most."
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write the data here instead of to stdout."),
+]
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes",
+        parser=parsed_by(parse_size),
+        metavar="SIZE",
+        rich_help_panel=BUDGETS,
+        help="Bytes that may be copied at most, such as 500GB.",
+    ),
+]
+
+
+def planning_options(*, scale_load: list[ScaledLoad] | None, **given: Any) -> PlanOptions:
+    """Options of the planner; those that were not given keep its own defaults, lists become tuples."""
+    options: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in given.items()
+        if value is not None
+    }
+    scaled = tuple((scale.pattern, scale.factor) for scale in scale_load or ())
+    return PlanOptions(**options, scale_load=scaled)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the cluster comes from: one of a file and a live cluster."""
+
+    snapshot: Path | None
+    bootstrap_server: str | None
+    command_config: Path | None
+    interval: float | None
+    capacity: Path | None
+
+    def problems(self) -> list[Problem]:
+        if self.snapshot is not None and self.bootstrap_server is not None:
+            return [Problem(EITHER, "expected one of them, found both; leave one out")]
+        if self.snapshot is None and self.bootstrap_server is None:
+            remedy = "give a file that `trimtab snapshot` wrote, or HOST:PORT of a live cluster"
+            return [Problem(EITHER, f"expected one of them, found none; {remedy}")]
+        if self.snapshot is None:
+            return []
+        live = {
+            "--command-config": self.command_config,
+            "--interval": self.interval,
+            "--capacity": self.capacity,
+        }
+        return [
+            Problem(option, "goes with --bootstrap-server, not with --snapshot; leave it out")
+            for option, value in live.items()
+            if value is not None
+        ]
+
+    def read(self, story: Story) -> Snapshot:
+        """The snapshot in the file, or of the live cluster as it is now (with a progress bar)."""
+        if self.snapshot is not None:
+            from cluster_model.files import read_snapshot
+
+            return read_snapshot(self.snapshot)
+        assert self.bootstrap_server is not None
+        from trimtab.commands.snapshot import captured
+
+        return captured(story, self.bootstrap_server, self.command_config, self.interval, self.capacity)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which goals hold."""
+
+    goals: Path | None
+    preset: str | None
+
+    def read(self) -> GoalSet:
+        from goals.document import load_goals
+
+        preset = self.preset
+        if self.goals is None and preset is None:
+            preset = DEFAULT_PRESET
+            log.info("no --goals and no --preset given: using preset %s", preset)
+        goals = load_goals(self.goals, preset=preset)
+        for note in goals.notes:
+            log.warning("%s", note)
+        return goals

@@ -1,0 +1,94 @@
+"""Where data goes: stdout, or a file that is either complete or not there.
+
+Used by commands. A file is written beside its final place and renamed, so that nobody ever reads half of it,
+also after Ctrl-C or on a full disk.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from secrets import token_hex
+from tempfile import TemporaryDirectory
+
+from cluster_model.errors import Problem
+
+
+def unwritable(option: str, path: Path | None) -> list[Problem]:
+    """What keeps `path` from being written, told before the work begins rather than after it."""
+    if path is None or str(path) == "-":
+        return []
+    if path.is_dir():
+        return [Problem(option, f"expected a file, found the folder {path}; name a file in it")]
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        return [Problem(option, f"there is no folder {parent}; create it or name another")]
+    if not os.access(path if path.exists() else parent, os.W_OK):
+        return [Problem(option, f"no permission to write {path}; name another file")]
+    return []
+
+
+def emit(text: str, out: Path | None) -> None:
+    """Write `text`, which ends with one newline then, to `out`, or to stdout where that is None or ``-``."""
+    text = text if text.endswith("\n") else text + "\n"
+    if out is None or str(out) == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        write_file(out, text)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a UTF-8 file at once: readers see the old content or all of the new one.
+
+    Links are followed; what is no regular file (a pipe, a terminal) is written to, not replaced.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    temporary = path.with_name(f".{path.name}.{token_hex(4)}.part")
+    try:
+        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            os.chmod(temporary, path.stat().st_mode & 0o7777)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def unwritable_folders(option: str, directory: Path | None, folders: Sequence[str]) -> list[Problem]:
+    """What keeps `write_folders` from writing `folders` into `directory`.
+
+    One that has something in it is a problem: files of an older plan among the new would be carried out too.
+    """
+    if directory is None:
+        return []
+    place = directory.absolute()
+    nearest = next(folder for folder in (place, *place.parents) if folder.exists())
+    if not os.access(nearest, os.W_OK):
+        return [Problem(option, f"no permission to write in {nearest}; name another folder")]
+    taken = [directory / name for name in folders if (directory / name).exists()]
+    return [
+        Problem(option, f"{path} is not empty; move it away or name another folder")
+        for path in taken
+        if not path.is_dir() or any(path.iterdir())
+    ]
+
+
+def write_folders(directory: Path, files: Mapping[str, str]) -> None:
+    """Write every ``FOLDER/FILE`` of `files` into `directory`; each folder is complete or not there."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".part-", dir=directory) as staging:
+        for name, text in files.items():
+            staged = Path(staging) / name
+            staged.parent.mkdir(exist_ok=True)
+            staged.write_text(text, encoding="utf-8")
+        for folder in sorted(Path(staging).iterdir()):
+            os.replace(folder, directory / folder.name)

@@ -1,0 +1,92 @@
+"""What Trimtab tells a person while it works: lines on stderr, as text or as JSON, one object a line.
+
+Any module may log through `logging.getLogger(__name__)`; the command line decides where that goes. Data never
+comes this way (`trimtab.output`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TextIO
+
+LogFormat = Literal["text", "json"]
+LOG_FORMATS: tuple[LogFormat, ...] = ("text", "json")
+ROOMS = ("cluster_model", "goals", "optimizer", "metrics_reporter", "spark", "trimtab")
+
+log = logging.getLogger("trimtab")
+
+
+@dataclass(slots=True)
+class Story:
+    """How much is told and in which form.
+
+    `quiet` leaves warnings and errors, `verbose` adds details and tracebacks.
+    """
+
+    quiet: bool = False
+    verbose: bool = False
+    log_format: LogFormat = "text"
+
+    @property
+    def level(self) -> int:
+        if self.verbose:
+            return logging.DEBUG
+        return logging.WARNING if self.quiet else logging.INFO
+
+    @property
+    def animated(self) -> bool:
+        """Whether progress bars may be drawn: a person looks on and asked for neither silence nor JSON."""
+        return sys.stderr.isatty() and not self.quiet and self.log_format == "text"
+
+
+def tell(story: Story) -> None:
+    """Send the log of all rooms to stderr as `story` wants it. May be called again with other settings."""
+    handler = _Stderr()
+    handler.setFormatter(_JsonLines() if story.log_format == "json" else _Sentences())
+    root = logging.getLogger()
+    for old in [h for h in root.handlers if isinstance(h, _Stderr)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    # Kafka's client reports each refused connection as an error of its own; our message says it once.
+    root.setLevel(logging.INFO if story.verbose else logging.CRITICAL)
+    for room in ROOMS:
+        logging.getLogger(room).setLevel(story.level)
+
+
+class _Stderr(logging.StreamHandler[TextIO]):
+    """Writes to whatever `sys.stderr` is at the time, so that lines do not tear a progress bar."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A reader of stderr that went away is no reason to stop."""
+
+
+class _Sentences(logging.Formatter):
+    """The message; warnings and errors say so first."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return text if record.levelno < logging.WARNING else f"{record.levelname.lower()}: {text}"
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
