@@ -74,15 +74,7 @@ class PartitionChanged:
     epoch: int = 0
 
 
-Event = (
-    BrokerRegistered
-    | BrokerFenced
-    | BrokerUnfenced
-    | BrokerRemoved
-    | TopicCreated
-    | TopicDeleted
-    | PartitionChanged
-)
+Event = BrokerRegistered | BrokerFenced | BrokerUnfenced | BrokerRemoved | TopicCreated | TopicDeleted | PartitionChanged
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,9 +252,7 @@ class ClusterModel:
         windows = None if horizon_ms is None else max(1, horizon_ms // self._window_ms)
         replicas, leader = self._placement(slots)
         used = np.unique(replicas[replicas != NO_BROKER])
-        ids = np.union1d(np.fromiter(image.brokers, dtype=np.int32, count=len(image.brokers)), used).astype(
-            np.int32
-        )
+        ids = np.union1d(np.fromiter(image.brokers, dtype=np.int32, count=len(image.brokers)), used).astype(np.int32)
         states = np.array([self._state(int(b), taken_at_ms) for b in ids], dtype=np.int8)
         factor = (replicas != NO_BROKER).sum(axis=1)
         leading, following = self._loads(slots, factor, taken_at_ms, windows)
@@ -321,18 +319,14 @@ class ClusterModel:
             leading[resource] = _filled(leading[resource], following[resource])
             following[resource] = leading[resource].copy()
         fetched = self._load(LEADER, "consumer_out", slots, now_ms, windows)
-        leading["network_out"] = _filled(
-            leading["network_out"], fetched + (factor - 1) * leading["network_in"]
-        )
+        leading["network_out"] = _filled(leading["network_out"], fetched + (factor - 1) * leading["network_in"])
         own = [r for r in MEASURED if r not in FOLLOWER_COPIES_LEADER and not np.isnan(following[r]).all()]
         leading = {r: v for r, v in leading.items() if not np.isnan(v).all()}
         if not own:
             return leading, {}
         return leading, {r: v for r, v in following.items() if not np.isnan(v).all()}
 
-    def _load(
-        self, role: int, resource: str, slots: IntArray, now_ms: int, windows: int | None
-    ) -> FloatArray:
+    def _load(self, role: int, resource: str, slots: IntArray, now_ms: int, windows: int | None) -> FloatArray:
         latest = self._latest.get((role, resource))
         if latest is None:
             return np.full(len(slots), np.nan)
@@ -355,9 +349,7 @@ class ClusterModel:
             return BrokerState.DEAD
         if entry.fenced_since_ms is None:
             return BrokerState.ACTIVE
-        return (
-            BrokerState.DEAD if now_ms - entry.fenced_since_ms > self._dead_after_ms else BrokerState.EXCLUDED
-        )
+        return BrokerState.DEAD if now_ms - entry.fenced_since_ms > self._dead_after_ms else BrokerState.EXCLUDED
 
     def _notes(self, now_ms: int, ids: IntArray, states: npt.NDArray[np.int8]) -> tuple[str, ...]:
         notes = []
@@ -367,17 +359,11 @@ class ClusterModel:
             notes.append(f"loads of {len(names)} partitions are old or unknown: {_some(names)}")
         if stale.brokers:
             notes.append(f"no samples from brokers {_some([str(b) for b in stale.brokers])}")
-        frozen = [
-            str(b) for b, state in zip(ids.tolist(), states, strict=True) if state == BrokerState.EXCLUDED
-        ]
+        frozen = [str(b) for b, state in zip(ids.tolist(), states, strict=True) if state == BrokerState.EXCLUDED]
         if frozen:
-            notes.append(
-                f"brokers {_some(frozen)} are fenced; left alone for {self._dead_after_ms // 1000} s"
-            )
+            notes.append(f"brokers {_some(frozen)} are fenced; left alone for {self._dead_after_ms // 1000} s")
         if self.image.reassigning:
-            notes.append(
-                f"{len(self.image.reassigning)} reassignments in progress, counted where they are going"
-            )
+            notes.append(f"{len(self.image.reassigning)} reassignments in progress, counted where they are going")
         return tuple(notes)
 
 

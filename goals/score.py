@@ -11,6 +11,8 @@ import math
 
 from cluster_model.compiled import kernel
 
+TOLERANCE = 1e-9  # of the contract: whoever is over an edge by less than this share of it is inside
+
 
 @kernel
 def distribution_score(
@@ -24,7 +26,7 @@ def distribution_score(
     if mean <= 0.0 or (load < min_load and mean < min_load):
         return 1.0
     deviation = abs(mean - load)
-    if deviation <= bound:
+    if deviation <= bound * (1.0 + TOLERANCE):
         return 1.0
     if deviation <= var:
         return 1.0 - 0.9 * (deviation - bound) / (var - bound)
@@ -38,7 +40,7 @@ def distribution_score(
 @kernel
 def limit_score(load: float, ceiling: float) -> float:
     """Score of a broker whose load should be at most `ceiling` (the same unit)."""
-    if load <= ceiling:
+    if load <= ceiling * (1.0 + TOLERANCE):
         return 1.0
     excess = load - ceiling
     if ceiling > 0.0:

@@ -17,9 +17,7 @@ from metrics_reporter.sample import BROKER_SCOPES, METRIC_IDS, BatchHeader, Samp
 
 MAGIC = b"TTMS"
 VERSION = 1
-HEADER = struct.Struct(
-    "<4sBBHiIqQQI"
-)  # magic version flags blocks broker window time incarnation sequence topics
+HEADER = struct.Struct("<4sBBHiIqQQI")  # magic version flags blocks broker window time incarnation sequence topics
 BLOCK = struct.Struct("<BBHI")  # scope reserved metrics rows
 CHECKSUM = struct.Struct("<I")
 MAX_TOPIC_BYTES = 249  # Kafka's limit of a topic name
@@ -82,9 +80,7 @@ def encode(batch: SampleBatch) -> bytes:
         ]  # fmt: skip
         parts.extend(_block(scope, rows[scope]) for scope in sorted(rows))
     except (struct.error, OverflowError) as e:
-        raise ValueError(
-            f"batch of broker {head.broker} at {head.time_ms}: a number is out of range: {e}"
-        ) from e
+        raise ValueError(f"batch of broker {head.broker} at {head.time_ms}: a number is out of range: {e}") from e
     body = b"".join(parts)
     return body + CHECKSUM.pack(zlib.crc32(body))
 
@@ -103,9 +99,7 @@ def frame(record: bytes) -> Frame:
     """
     if len(record) < HEADER.size + CHECKSUM.size:
         raise DecodeError(f"{len(record)} bytes, expected at least {HEADER.size + CHECKSUM.size}")
-    magic, version, _, blocks, broker, window, time_ms, incarnation, sequence, topics = HEADER.unpack_from(
-        record
-    )
+    magic, version, _, blocks, broker, window, time_ms, incarnation, sequence, topics = HEADER.unpack_from(record)
     if magic != MAGIC:
         raise DecodeError(f"starts with {magic!r}, expected {MAGIC!r}")
     if version != VERSION:
@@ -165,9 +159,7 @@ def _read_block(cursor: _Cursor) -> BlockView:
         raise DecodeError(f"{scope.name.lower()} block of {metrics} metrics and {rows} rows")
     ids = tuple(_integers("H", cursor.take(2 * metrics)))
     width = 0 if of_broker else 4 * rows
-    return BlockView(
-        scope, ids, rows, cursor.take(width), cursor.take(width), cursor.take(8 * metrics * rows)
-    )
+    return BlockView(scope, ids, rows, cursor.take(width), cursor.take(width), cursor.take(8 * metrics * rows))
 
 
 def _topic_table(topics: dict[str, int]) -> bytes:

@@ -67,9 +67,7 @@ def decode(record: bytes) -> BatchColumns:
     checked = frame(record)
     head = checked.header
     blocks = tuple(_columns(block, len(checked.topics)) for block in checked.blocks)
-    return BatchColumns(
-        head.broker, head.time_ms, head.window_ms, head.incarnation, head.sequence, checked.topics, blocks
-    )
+    return BatchColumns(head.broker, head.time_ms, head.window_ms, head.incarnation, head.sequence, checked.topics, blocks)
 
 
 def _columns(block: BlockView, topics: int) -> SampleColumns:

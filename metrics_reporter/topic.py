@@ -88,9 +88,7 @@ class EmbeddedTopic:
         self._path, self._lock = path, Lock()
         self._retention_ms, self._retention_bytes = retention_ms, retention_bytes
         try:
-            self._db = sqlite3.connect(
-                path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
+            self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as e:
             raise TopicError(f"{path}: expected a file that can be opened as the internal topic: {e}") from e
         try:
@@ -117,9 +115,7 @@ class EmbeddedTopic:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
@@ -135,15 +131,11 @@ class EmbeddedTopic:
         with self._lock:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
-                row = self._db.execute(
-                    "SELECT value FROM next_offset WHERE partition = ?", (partition,)
-                ).fetchone()
+                row = self._db.execute("SELECT value FROM next_offset WHERE partition = ?", (partition,)).fetchone()
                 first = int(row[0])
                 rows = [(partition, first + i, time_ms, value) for i, value in enumerate(records)]
                 self._db.executemany("INSERT INTO record VALUES (?, ?, ?, ?)", rows)
-                self._db.execute(
-                    "UPDATE next_offset SET value = ? WHERE partition = ?", (first + len(rows), partition)
-                )
+                self._db.execute("UPDATE next_offset SET value = ? WHERE partition = ?", (first + len(rows), partition))
                 self._db.execute("COMMIT")
             except sqlite3.Error as e:
                 if self._db.in_transaction:
@@ -192,17 +184,12 @@ class EmbeddedTopic:
     def _expire(self, now_ms: int) -> int:
         if self._retention_ms is None:
             return 0
-        return self._db.execute(
-            "DELETE FROM record WHERE time_ms < ?", (now_ms - self._retention_ms,)
-        ).rowcount
+        return self._db.execute("DELETE FROM record WHERE time_ms < ?", (now_ms - self._retention_ms,)).rowcount
 
     def _shrink(self) -> int:
         if self._retention_bytes is None:
             return 0
-        running = (
-            "SELECT rowid AS id, SUM(LENGTH(value)) OVER (ORDER BY time_ms DESC, rowid DESC) AS total"
-            " FROM record"
-        )
+        running = "SELECT rowid AS id, SUM(LENGTH(value)) OVER (ORDER BY time_ms DESC, rowid DESC) AS total FROM record"
         statement = f"DELETE FROM record WHERE rowid IN (SELECT id FROM ({running}) WHERE total > ?)"
         return self._db.execute(statement, (self._retention_bytes,)).rowcount
 

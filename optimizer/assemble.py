@@ -17,12 +17,12 @@ from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.bounds import lower_bounds
 from optimizer.options import PlanOptions
-from optimizer.outcome import bands_of, broker_outcomes, goal_outcomes, offline_notes
+from optimizer.outcome import bands_of, broker_outcomes, goal_outcomes, judged, offline_notes
 from optimizer.plan import Action, ActionType, Change, GoalScore, Plan, Summary
 from optimizer.problem import SIZE, WEIGHT, Compiled
 from optimizer.reasons import reason_of
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS
-from optimizer.search.rounds import Round, published_lists
+from optimizer.search.rounds import Round
 from optimizer.search.state import build_state
 
 REPAIR_NAMES = {
@@ -103,10 +103,8 @@ class ActionLog(Sequence[Action]):
         self._table = table
         self._names = [goal.name for goal in compiled.goals]
         self._weights = compiled.problem.force[:, WEIGHT].tolist()
-        self._eligible = {
-            int(b) for b, state in zip(table.changes.snapshot.broker_ids, compiled.problem.broker[:, 0], strict=True)
-            if state == 0
-        }  # fmt: skip
+        ids = table.changes.snapshot.broker_ids
+        self._judged = [{int(ids[row]) for row in judged(compiled, g)} for g in range(len(compiled.goals))]
         self._states = {
             int(b): int(state)
             for b, state in zip(table.changes.snapshot.broker_ids, compiled.problem.broker[:, 0], strict=True)
@@ -137,8 +135,8 @@ class ActionLog(Sequence[Action]):
         goal_scores = {
             name: GoalScore(
                 score=scores[g],
-                before={b: before[n][g] for n, b in enumerate(brokers) if b in self._eligible},
-                after={b: after[n][g] for n, b in enumerate(brokers) if b in self._eligible},
+                before={b: before[n][g] for n, b in enumerate(brokers) if b in self._judged[g]},
+                after={b: after[n][g] for n, b in enumerate(brokers) if b in self._judged[g]},
             )
             for g, name in enumerate(self._names)
         }
@@ -163,7 +161,8 @@ class ActionLog(Sequence[Action]):
 def action_type(changes: tuple[Change, ...]) -> ActionType:
     """What the contract calls an action of these changes."""
     if len(changes) == 1:
-        return "move" if changes[0].added else "leadership"
+        added = len(changes[0].added)
+        return "leadership" if added == 0 else ("move" if added == 1 else "exchange")
     if len(changes) == 2:
         one, two = changes
         gone = [set(c.replicas_before) - set(c.replicas_after) for c in changes]
@@ -211,7 +210,7 @@ def assemble(
         lower_bounds=bounds,
         brokers=brokers,
         skipped=tuple(skipped),
-        notes=(*snapshot.notes, *compiled.notes, *_mode_notes(options)),
+        notes=(*snapshot.notes, *goals.notes, *compiled.notes, *_mode_notes(options)),
         bands=bands_of(snapshot, compiled),
     )
 
@@ -242,14 +241,8 @@ def _actions(snapshot: Snapshot, compiled: Compiled, rounds: list[Round]) -> Act
     for part in rounds:
         actions, changes = int(part.log.used[0]), int(part.log.used[1])
         rows = part.log.partition[:changes]
-        was, was_lead = part.replicas[rows].copy(), part.lead[rows].copy()
-        # a partition may come twice in a round: its list before is then the one its former change left
-        now, now_lead = part.log.replicas[:changes], part.log.lead[:changes]
-        lists, leads = published_lists(was, was_lead, now, now_lead)
-        lists_before, leads_before = was, was_lead
-        repeated = np.flatnonzero(np.bincount(rows, minlength=len(compiled.replicas)) > 1)
-        for p in repeated:
-            _chain(np.flatnonzero(rows == p), lists_before, leads_before, lists, leads, now, now_lead)
+        lists_before, leads_before = part.changes.before, part.changes.lead_before
+        lists, leads = part.changes.after, part.changes.lead_after
         partition.append(rows)
         before.append(_ids(snapshot, lists_before))
         after.append(_ids(snapshot, lists))
@@ -291,27 +284,6 @@ def _actions(snapshot: Snapshot, compiled: Compiled, rounds: list[Round]) -> Act
         score_after=joined(score_after, (0, goals), np.float64),
         bytes_to_move=joined(data, (0,), np.float64),
     )
-
-
-def _chain(
-    at: np.ndarray, before: np.ndarray, lead_before: np.ndarray, after: np.ndarray, lead_after: np.ndarray,
-    slots: np.ndarray, slot_lead: np.ndarray,
-) -> None:  # fmt: skip
-    """Correct the published lists of one partition's changes `at` (in order) so that each starts where the last ended."""
-    current, lead = before[at[0]].copy(), int(lead_before[at[0]])
-    for i, row in enumerate(at):
-        previous = slots[at[i - 1]] if i else before[at[0]]
-        before[row], lead_before[row] = current, lead
-        replaced = {int(old): int(new) for old, new in zip(previous, slots[row], strict=True) if old != new}
-        following = np.array([replaced.get(int(b), int(b)) for b in current])
-        leader = int(slots[row][slot_lead[row]]) if slot_lead[row] >= 0 else -1
-        old_leader = int(current[lead]) if lead >= 0 else -1
-        if leader >= 0 and leader != old_leader:
-            rest = [int(b) for b in following if b != leader]
-            following = np.array([leader, *rest])
-        current = following
-        lead = int(np.flatnonzero(current == leader)[0]) if leader >= 0 else -1
-        after[row], lead_after[row] = current, lead
 
 
 def _net_changes(

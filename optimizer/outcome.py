@@ -38,7 +38,7 @@ def _eligible(compiled: Compiled) -> np.ndarray:
     return np.flatnonzero(compiled.problem.broker[:, STATE] == BrokerState.ACTIVE)
 
 
-def _judged(compiled: Compiled, g: int) -> np.ndarray:
+def judged(compiled: Compiled, g: int) -> np.ndarray:
     """Rows of the brokers a goal judges: eligible, and with a limit where the goal is one."""
     rows = _eligible(compiled)
     if compiled.problem.goal[g, KIND] == LIMIT:
@@ -48,7 +48,7 @@ def _judged(compiled: Compiled, g: int) -> np.ndarray:
 
 def goal_state(compiled: Compiled, state: State, g: int) -> GoalState:
     """Violations (brokers that score below 1), mean over eligible brokers, spread of load over mean, share in band."""
-    rows = _judged(compiled, g)
+    rows = judged(compiled, g)
     below = int((state.score[rows, g] < 1.0).sum())
     in_band = 1.0 - below / len(rows) if len(rows) else 1.0
     goal = compiled.goals[g]
@@ -60,7 +60,7 @@ def goal_state(compiled: Compiled, state: State, g: int) -> GoalState:
     average = float(relative.mean()) if len(relative) else 0.0
     return GoalState(
         violations=below,
-        mean=float(means.mean()) if len(means) else None,
+        mean=compiled.means[g],
         max_deviation=float(np.abs(relative - 1.0).max()) if len(relative) else 0.0,
         cv=float(relative.std()) / average if average > 0 else 0.0,
         in_band=in_band,
@@ -142,11 +142,11 @@ def broker_outcomes(
     """Every broker: loads of all known resources before and after, scores, what it still violates and why."""
     before, after = _loads(snapshot, compiled, start), _loads(snapshot, compiled, end)
     left = why_left(snapshot, compiled, end, options)
-    judges = [set(_judged(compiled, g).tolist()) for g in range(len(compiled.goals))]
+    judges = [set(judged(compiled, g).tolist()) for g in range(len(compiled.goals))]
     result = []
     for row, broker in enumerate(snapshot.broker_ids):
-        judged = [g for g, rows in enumerate(judges) if row in rows]
-        violates = tuple(compiled.goals[g].name for g in judged if end.score[row, g] < 1.0)
+        by = [g for g, rows in enumerate(judges) if row in rows]
+        violates = tuple(compiled.goals[g].name for g in by if end.score[row, g] < 1.0)
         result.append(
             BrokerOutcome(
                 id=int(broker),
@@ -154,8 +154,8 @@ def broker_outcomes(
                 state=BrokerState(int(compiled.problem.broker[row, STATE])).label,
                 before={name: float(values[row]) for name, values in before.items()},
                 after={name: float(values[row]) for name, values in after.items()},
-                scores_before={compiled.goals[g].name: float(start.score[row, g]) for g in judged},
-                scores_after={compiled.goals[g].name: float(end.score[row, g]) for g in judged},
+                scores_before={compiled.goals[g].name: float(start.score[row, g]) for g in by},
+                scores_after={compiled.goals[g].name: float(end.score[row, g]) for g in by},
                 violates=violates,
                 why=_why(left, row, violates),
             )

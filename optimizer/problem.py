@@ -77,6 +77,7 @@ class Compiled:
     columns: tuple[str, ...]  # resource of each column
     skipped: tuple[Skipped, ...]
     notes: tuple[str, ...]
+    means: dict[int, float | None]  # row of a usage distribution goal -> total over eligible brokers
     replicas: np.ndarray  # int64 [P, R], start
     lead: np.ndarray  # int64 [P], slot of the leader, -1 none
 
@@ -96,7 +97,7 @@ def compile_problem(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) ->
     topic_tables = _topic_tables(snapshot, counted, eligible)
     rf = snapshot.replication_factor
     topics_movable = movable_topics(snapshot, goals.constraints, options)
-    movable = topics_movable[snapshot.partition_topic] if snapshot.partition_count else np.zeros(0, np.bool_)
+    movable = topics_movable[snapshot.partition_topic] & ~offline_partitions(snapshot)
     size = snapshot.vectors("disk")[0] if snapshot.storage == "local" else np.zeros(snapshot.partition_count)
     # What is copied follows `leader_load.disk` as given; the grid only carries broker sums.
     typical = size.mean() if len(size) and size.sum() > 0 else 1.0
@@ -142,6 +143,11 @@ def compile_problem(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) ->
         columns=tuple(columns),
         skipped=tuple(skipped),
         notes=tuple(notes),
+        means={
+            g: float(totals[columns.index(goal.resource)]) / int(eligible.sum()) if eligible.any() else None
+            for g, goal in enumerate(counted)
+            if isinstance(goal, UsageDistribution)
+        },
         replicas=np.array(snapshot.replicas, dtype=np.int64, order="C"),
         lead=lead.astype(np.int64),
     )
@@ -233,6 +239,13 @@ def loads_by_broker(
         amount = np.where(leads, leading[:, c][:, None], following[:, c][:, None])
         load[:, c] = np.bincount(hosts, weights=amount[present], minlength=brokers)
     return load
+
+
+def offline_partitions(snapshot: Snapshot) -> np.ndarray:
+    """bool [P]: partitions whose every replica is on a dead broker; they have nothing to copy from and stay."""
+    hosts = snapshot.replicas
+    alive = snapshot.broker_states != BrokerState.DEAD
+    return ~((hosts >= 0) & alive[np.maximum(hosts, 0)]).any(axis=1)
 
 
 def _led(snapshot: Snapshot) -> np.ndarray:

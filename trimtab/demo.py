@@ -7,7 +7,7 @@ the ones that work on a real cluster, but for the cluster itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,9 +83,7 @@ class Demo:
         options = self.options
         self.cluster = growing_cluster(options.seed, brokers=options.brokers, partitions=options.partitions)
         window_ms = round(REPORT_INTERVAL_S * 1000)
-        self.model = ClusterModel(
-            self.cluster.cluster_id, window_ms=window_ms, windows=round(HORIZON_S / REPORT_INTERVAL_S)
-        )
+        self.model = ClusterModel(self.cluster.cluster_id, window_ms=window_ms, windows=round(HORIZON_S / REPORT_INTERVAL_S))
         try:
             self._topic = EmbeddedTopic(self.directory / TOPIC_FILE, retention_ms=RETENTION_MS)
             # A kept file may hold the records of an earlier run; they are of another cluster.
@@ -117,7 +115,7 @@ class Demo:
 
         return plan(snapshot, goals, PlanOptions(seed=self.options.seed))
 
-    def execute(self, plan: Plan, executor: Executor | None = None) -> Iterator[Progress]:
+    def execute(self, plan: Plan, executor: Executor | None = None) -> Generator[Progress, None, None]:
         """Carry out the proposals in batches, with reporters at work; progress after every step of virtual
         time."""
         executor = executor if executor is not None else SimulatedExecutor(self.cluster, throttle=THROTTLE)
@@ -130,9 +128,7 @@ class Demo:
                 if progress.finished:
                     break
                 if self.cluster.now_ms - started > GIVE_UP_AFTER_S * 1000:
-                    raise ExternalError(
-                        f"the execution is not done after {GIVE_UP_AFTER_S / 3600:.0f} h of virtual time"
-                    )
+                    raise ExternalError(f"the execution is not done after {GIVE_UP_AFTER_S / 3600:.0f} h of virtual time")
                 self.cluster.step(STEP_S)
                 if self.cluster.now_ms - reported >= REPORT_INTERVAL_S * 1000:
                     reported = self.cluster.now_ms
@@ -159,22 +155,16 @@ class Demo:
 
 def deviations(plan: Plan, reached: Snapshot) -> list[Deviation]:
     """Per resource that the plan balances, the broker that ended furthest from where the plan put it."""
-    resources = dict.fromkeys(
-        g.resource for g in plan.goals if g.resource is not None and g.status != "skipped"
-    )
+    resources = dict.fromkeys(g.resource for g in plan.goals if g.resource is not None and g.status != "skipped")
     found = []
     for resource in resources:
         if not reached.is_reported(resource):
             continue
         loads = reached.broker_load(resource)
         row = reached.row_of_broker
-        pairs = [
-            (b.id, b.after.get(resource, 0.0), float(loads[row[b.id]])) for b in plan.brokers if b.id in row
-        ]
+        pairs = [(b.id, b.after.get(resource, 0.0), float(loads[row[b.id]])) for b in plan.brokers if b.id in row]
         mean = sum(after for _, after, _ in pairs) / max(len(pairs), 1)
         if mean > 0.0:
-            broker, apart = max(
-                ((id, abs(now - after)) for id, after, now in pairs), key=lambda pair: pair[1]
-            )
+            broker, apart = max(((id, abs(now - after)) for id, after, now in pairs), key=lambda pair: pair[1])
             found.append(Deviation(resource, mean, apart / mean, broker))
     return found

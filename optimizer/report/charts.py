@@ -24,26 +24,24 @@ OUT_OF_RANGE = 1.0  # deviation at which the histogram ends
 
 @dataclass(frozen=True)
 class Reading:
-    """One broker in one resource; `band` None where no goal gives one."""
+    """One broker in one resource; `band` None where no goal gives one. `is_out`: it would stay out of that band."""
 
     broker: BrokerOutcome
     before: float
     after: float
     band: Band | None
-
-    @property
-    def is_out(self) -> bool:
-        return self.band is not None and not _within(self.after, self.band)
+    is_out: bool
 
 
-def readings(brokers: Sequence[BrokerOutcome], resource: str, bands: Mapping[int, Band]) -> list[Reading]:
-    """Brokers that report `resource`, ascending by id; a band only where the broker is judged."""
+def readings(brokers: Sequence[BrokerOutcome], resource: str, goal: str, bands: Mapping[int, Band]) -> list[Reading]:
+    """Brokers that report `resource`, ascending by id; a band (that of `goal`) only where the broker is judged."""
     return [
         Reading(
             b,
             b.before.get(resource, 0.0),
             b.after.get(resource, 0.0),
             bands.get(b.id) if b.scores_before or b.scores_after else None,
+            goal in b.violates,
         )
         for b in sorted(brokers, key=lambda b: b.id)
         if resource in b.before or resource in b.after
@@ -61,10 +59,7 @@ def is_wide(brokers: int) -> bool:
 
 def _bars(resource: str, read: Sequence[Reading]) -> Markup:
     width = WIDE if is_wide(len(read)) else WIDTH
-    top = (
-        max([x for r in read for x in (r.before, r.after, r.band.high if r.band else 0.0)], default=0.0)
-        or 1.0
-    )
+    top = max([x for r in read for x in (r.before, r.after, r.band.high if r.band else 0.0)], default=0.0) or 1.0
     y = Scale(0.0, top * 1.06, HEIGHT - BOTTOM, TOP)
     room = width - LEFT - RIGHT
     step = min(room / max(len(read), 1), MOST_STEP)
@@ -76,9 +71,7 @@ def _bars(resource: str, read: Sequence[Reading]) -> Markup:
         x = start + i * step
         parts.append(_pair(resource, r, x, step, y))
         if i % every == 0:
-            parts.append(
-                el("text", str(r.broker.id), x=x + step / 2, y=HEIGHT - BOTTOM + 13, class_="tick mid")
-            )
+            parts.append(el("text", str(r.broker.id), x=x + step / 2, y=HEIGHT - BOTTOM + 13, class_="tick mid"))
     parts.append(el("text", "broker", x=LEFT + room / 2, y=HEIGHT - 3, class_="tick mid"))
     out = sum(r.is_out for r in read)
     who = f"{resource_label(resource)} of {count(len(read), 'broker')}"
@@ -112,9 +105,7 @@ def _flag(x: float, top: float, step: float) -> Markup:
     """A small triangle above a bar that ends out of band: told by shape as well as by colour."""
     size = min(step / 2, 4.5)
     tip = max(top - 4, 2 + size * 1.5)
-    return el(
-        "path", d=f"M{x - size:.1f} {tip - size * 1.5:.1f}h{2 * size:.1f}L{x:.1f} {tip:.1f}z", class_="flag"
-    )
+    return el("path", d=f"M{x - size:.1f} {tip - size * 1.5:.1f}h{2 * size:.1f}L{x:.1f} {tip:.1f}z", class_="flag")
 
 
 def _band(band: Band, x: float, step: float, y: Scale) -> Markup:
@@ -158,9 +149,7 @@ def _histogram(resource: str, read: Sequence[Reading]) -> Markup:
             title = f"{_span(i, bins, reach)} of the mean: {brokers}"
             parts.append(_bin(title, LEFT + i * step, step, y, before[i], after[i], out[i]))
     for tick in ticks(-reach, reach, 8):
-        parts.append(
-            el("text", percent(tick, signed=True), x=x(tick), y=HEIGHT - BOTTOM + 13, class_="tick mid")
-        )
+        parts.append(el("text", percent(tick, signed=True), x=x(tick), y=HEIGHT - BOTTOM + 13, class_="tick mid"))
     parts.append(
         el(
             "text",
@@ -187,9 +176,7 @@ def _bin(title: str, x: float, step: float, y: Scale, before: int, after: int, o
         el("rect", x=x, y=TOP, width=step, height=base - TOP, class_="hit"),
         el("rect", x=x + 0.5, y=y(before), width=step - 1, height=base - y(before), class_="before"),
         el("rect", x=x + step * 0.25, y=level, width=step * 0.5, height=base - level, class_="after"),
-        el("rect", x=x + step * 0.25, y=top, width=step * 0.5, height=level - top, class_="out")
-        if out
-        else None,
+        el("rect", x=x + step * 0.25, y=top, width=step * 0.5, height=level - top, class_="out") if out else None,
         _flag(x + step / 2, top, step) if out else None,
         class_="broker",
     )
@@ -218,11 +205,6 @@ def _shared_band(read: Sequence[Reading]) -> tuple[float, float] | None:
 def _share(r: Reading, load: float, read: Sequence[Reading]) -> float:
     mean = r.band.mean if r.band else sum(x.after for x in read) / len(read)
     return load / mean - 1 if mean > 0 else 0.0
-
-
-def _within(load: float, band: Band) -> bool:
-    slack = 1e-9 * max(abs(band.mean), abs(band.high))
-    return band.mean <= 0 or band.low - slack <= load <= band.high + slack
 
 
 def _describe(resource: str, r: Reading) -> str:

@@ -25,22 +25,26 @@ SAMPLES = 160
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One broker on the curve: signed deviation from its own mean, and score."""
+    """One broker on the curve: signed deviation from its own mean, score, and `style`: before, after, or out (after,
+    and it would stay out of band).
+    """
 
     broker: int
     deviation: float
     score: float
+    style: str
 
 
-def score_curve(
-    goal: GoalOutcome, brokers: Sequence[BrokerOutcome], bands: Mapping[int, Band]
-) -> Markup | None:
+def score_curve(goal: GoalOutcome, brokers: Sequence[BrokerOutcome], bands: Mapping[int, Band]) -> Markup | None:
     """The drawing; None where no broker has a positive mean."""
     judged = [b for b in brokers if b.id in bands and bands[b.id].mean > 0 and goal.name in b.scores_after]
     if not judged or goal.resource is None:
         return None
-    before = [_place(b.id, b.before, b.scores_before, goal, bands[b.id]) for b in judged]
-    after = [_place(b.id, b.after, b.scores_after, goal, bands[b.id]) for b in judged]
+    before = [_place(b.id, b.before, b.scores_before, goal, bands[b.id], "before") for b in judged]
+    after = [
+        _place(b.id, b.after, b.scores_after, goal, bands[b.id], "out" if goal.name in b.violates else "after")
+        for b in judged
+    ]
     band = sorted((bands[b.id] for b in judged), key=lambda x: x.mean)[len(judged) // 2]
     bound, var = band.high / band.mean - 1, band.var_high / band.mean - 1
     farthest = max([abs(p.deviation) for p in (*before, *after)] + [var * 1.1])
@@ -50,21 +54,19 @@ def score_curve(
     parts: list[Child] = [_axes(x, y)]
     low, high = x(-bound), x(bound)
     parts.append(el("rect", x=low, y=TOP, width=high - low, height=HEIGHT - BOTTOM - TOP, class_="band"))
-    points = " ".join(
-        f"{x(d):.1f},{y(s):.1f}" for d, s in _samples(band, x, _is_absolute(after + before, bands))
-    )
+    points = " ".join(f"{x(d):.1f},{y(s):.1f}" for d, s in _samples(band, x, _is_absolute(after + before, bands)))
     parts.append(el("polyline", points=points, class_="curve"))
-    parts += _dots(before, x, y, "before") + _dots(after, x, y, "after")
-    out = sum(p.score < 1 - 1e-9 for p in after)
+    parts += _dots(before, x, y) + _dots(after, x, y)
+    out = sum(p.style == "out" for p in after)
     label = f"score curve of {goal.name}: {count(len(judged), 'broker')}, {out} would be out of band"
     return el("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
 
 
 def _place(
-    broker: int, loads: Mapping[str, float], scores: Mapping[str, float], goal: GoalOutcome, band: Band
+    broker: int, loads: Mapping[str, float], scores: Mapping[str, float], goal: GoalOutcome, band: Band, style: str
 ) -> Place:
     load = loads.get(goal.resource or "", 0.0)
-    return Place(broker, load / band.mean - 1, scores.get(goal.name, 1.0))
+    return Place(broker, load / band.mean - 1, scores.get(goal.name, 1.0), style)
 
 
 def _samples(band: Band, x: Scale, absolute: bool) -> list[tuple[float, float]]:
@@ -75,8 +77,7 @@ def _samples(band: Band, x: Scale, absolute: bool) -> list[tuple[float, float]]:
     shares = {x.low + (x.high - x.low) * i / SAMPLES for i in range(SAMPLES + 1)}
     shares |= {s for c in (bound, var) for s in (c / band.mean, -c / band.mean) if x.low <= s <= x.high}
     return [
-        (s, float(distribution_score(band.mean * (1 + s), band.mean, bound, var, absolute, 0.0)))
-        for s in sorted(shares)
+        (s, float(distribution_score(band.mean * (1 + s), band.mean, bound, var, absolute, 0.0))) for s in sorted(shares)
     ]
 
 
@@ -96,25 +97,21 @@ def _is_absolute(places: Sequence[Place], bands: Mapping[int, Band]) -> bool:
     return bool(far) and error(True) < error(False)
 
 
-def _dots(places: Sequence[Place], x: Scale, y: Scale, kind: str) -> list[Child]:
+def _dots(places: Sequence[Place], x: Scale, y: Scale) -> list[Child]:
     """A dot a broker; beyond `MOST_DOTS` a dot for those at nearly the same place, its area their number."""
-    tally: Counter[tuple[float, float, str]] = Counter()
+    tally: Counter[tuple[float, float, str, str]] = Counter()
     many = len(places) > MOST_DOTS
     for p in places:
-        title = f"{percent(p.deviation, signed=True)}, score {p.score:.3f} {kind}"
         if many:
-            tally[(round(p.deviation, 2), round(p.score, 2), "")] += 1
+            tally[(round(p.deviation, 2), round(p.score, 2), p.style, "")] += 1
         else:
-            tally[(p.deviation, p.score, f"broker {p.broker}: {title}")] += 1
+            tally[(p.deviation, p.score, p.style, f"broker {p.broker}: ")] += 1
     dots: list[Child] = []
-    for (deviation, score, title), number in sorted(tally.items()):
-        text = (
-            title
-            or f"{count(number, 'broker')} near {percent(deviation, signed=True)}, score {score:.2f} {kind}"
-        )
-        style = "dot out" if kind == "after" and score < 1 - 1e-9 else f"dot {kind}"
+    for (deviation, score, style, who), number in sorted(tally.items()):
+        moment = "before" if style == "before" else "after"
+        text = f"{who or count(number, 'broker') + ' near '}{percent(deviation, signed=True)}, score {score:.3f} {moment}"
         radius = min(2.2 + number**0.5 * 0.7, 9.0) if many else 4.0
-        dots.append(el("circle", el("title", text), cx=x(deviation), cy=y(score), r=radius, class_=style))
+        dots.append(el("circle", el("title", text), cx=x(deviation), cy=y(score), r=radius, class_=f"dot {style}"))
     return dots
 
 

@@ -13,6 +13,7 @@ from optimizer.plan import Plan
 from optimizer.report.html_figures import broker_figures, curve_figures
 from optimizer.report.html_tables import actions_section, brokers_table, goals_table
 from optimizer.report.json_form import value_text
+from optimizer.report.labels import goal_labels
 from optimizer.report.markup import Child, Markup, el, join, trusted
 from optimizer.report.standing import standing, stay_out
 from optimizer.report.survey import survey
@@ -21,10 +22,7 @@ from optimizer.report.verdict import Verdict, bounds_sentence, verdict
 
 MOST_ACTIONS = 2000
 MOST_REASONS = 30  # beyond, folded away
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-    "base-uri 'none'; form-action 'none'"
-)
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 TONES = {
     "balanced": "Balanced",
     "good": "Would level the cluster",
@@ -122,9 +120,7 @@ def _verdict(said: Verdict) -> Markup:
         "div",
         el("p", TONES[said.tone], class_="tone"),
         el("h1", first + "."),
-        el("p", said.remainder[:1].upper() + said.remainder[1:] + ".", class_="remainder")
-        if said.remainder
-        else None,
+        el("p", said.remainder[:1].upper() + said.remainder[1:] + ".", class_="remainder") if said.remainder else None,
         *(el("p", remark, class_="remark") for remark in said.remarks),
         id="verdict",
         class_=f"verdict {said.tone}",
@@ -224,9 +220,10 @@ def _left(plan: Plan) -> list[Child]:
         )
         for g in goals
     ]
+    labels = goal_labels(plan)
     for violates, why, members in stay_out(plan):
         ids = ", ".join(str(b.id) for b in members)
-        badges = [el("span", name, class_="badge") for name in violates]
+        badges = [el("span", labels.get(name, name), class_="badge", title=name) for name in violates]
         items.append(
             el(
                 "li",
@@ -246,9 +243,7 @@ def _left(plan: Plan) -> list[Child]:
 
 
 def _skipped(plan: Plan) -> list[Child]:
-    items = [el("li", el("b", s.what), ": ", s.reason) for s in plan.skipped] + [
-        el("li", n) for n in plan.notes
-    ]
+    items = [el("li", el("b", s.what), ": ", s.reason) for s in plan.skipped] + [el("li", n) for n in plan.notes]
     return [el("ul", *items)] if items else []
 
 

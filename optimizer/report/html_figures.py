@@ -5,6 +5,7 @@ from __future__ import annotations
 from optimizer.plan import GoalOutcome, Plan
 from optimizer.report.charts import MOST_BARS, Reading, broker_chart, is_wide, readings
 from optimizer.report.curves import score_curve
+from optimizer.report.labels import goal_labels
 from optimizer.report.markup import Child, Markup, el
 from optimizer.report.units import amount, count, percent, resource_label
 
@@ -21,18 +22,14 @@ def broker_figures(plan: Plan) -> list[Child]:
     wide = is_wide(len(plan.brokers))
     figures: list[Child] = []
     for resource, g in banded.items():
-        read = readings(plan.brokers, resource, plan.bands[g.name])
+        read = readings(plan.brokers, resource, g.name, plan.bands[g.name])
         if read:
-            figures.append(
-                _figure(resource_label(resource), _band_words(g, read), broker_chart(resource, read), wide)
-            )
+            figures.append(_figure(resource_label(resource), _band_words(g, read), broker_chart(resource, read), wide))
     others: list[Child] = []
     for resource in rest:
-        read = readings(plan.brokers, resource, {})
+        read = readings(plan.brokers, resource, "", {})
         if any(r.before or r.after for r in read):
-            others.append(
-                _figure(resource_label(resource), "no distribution goal", broker_chart(resource, read), wide)
-            )
+            others.append(_figure(resource_label(resource), "no distribution goal", broker_chart(resource, read), wide))
     parts: list[Child] = []
     if figures:
         parts += [_legend("bars"), el("div", *figures, class_="figures")]
@@ -44,15 +41,14 @@ def broker_figures(plan: Plan) -> list[Child]:
 
 def curve_figures(plan: Plan) -> list[Child]:
     """The score curve of each distribution goal, with the brokers on it."""
+    labels = goal_labels(plan)
     figures: list[Child] = []
     for g in plan.goals:
         drawing = score_curve(g, plan.brokers, plan.bands[g.name]) if g.name in plan.bands else None
         if drawing is None or g.before is None or g.after is None:
             continue
-        words = (
-            f"worst deviation {percent(g.before.max_deviation)}, would be {percent(g.after.max_deviation)}"
-        )
-        figures.append(_figure(g.name, words, drawing, wide=False))
+        words = f"worst deviation {percent(g.before.max_deviation)}, would be {percent(g.after.max_deviation)}"
+        figures.append(_figure(labels[g.name], words, drawing, wide=False))
     if not figures:
         return []
     return [_legend("dots"), el("div", *figures, class_="figures")]
@@ -66,13 +62,13 @@ def _figure(title: str, words: str, drawing: Markup, wide: bool) -> Markup:
 def _band_words(g: GoalOutcome, read: list[Reading]) -> str:
     bands = [r.band for r in read if r.band is not None and r.band.mean > 0]
     if not bands or g.resource is None:
-        return f"goal {g.name}"
+        return ""
     means = sorted(b.mean for b in bands)
     low, high = amount(means[0], g.resource), amount(means[-1], g.resource)
     mean = f"mean {low}" if low == high else f"means {low} to {high}, by capacity or rack"
     width = percent(bands[0].high / bands[0].mean - 1)
     shape = f"; {len(read):,} brokers as a histogram" if len(read) > MOST_BARS else ""
-    return f"goal {g.name}: {mean}, band ±{width}{shape}"
+    return f"{mean}, band ±{width}{shape}"
 
 
 def _legend(kind: str) -> Markup:

@@ -6,10 +6,11 @@ complete and plain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, GoalState, Plan
 from optimizer.report.json_form import value_text
+from optimizer.report.labels import goal_labels
 from optimizer.report.markup import Child, Markup, el, join, trusted
 from optimizer.report.standing import worst_first
 from optimizer.report.survey import (
@@ -45,6 +46,7 @@ DETAIL_DIGITS = 4
 
 
 def goals_table(plan: Plan) -> Markup:
+    labels = goal_labels(plan)
     heads = (
         "goal",
         "kind",
@@ -64,24 +66,21 @@ def goals_table(plan: Plan) -> Markup:
                 "thead",
                 el(
                     "tr",
-                    *(
-                        el("th", h, scope="col", class_=None if i in (0, 1, 3, 8) else "num")
-                        for i, h in enumerate(heads)
-                    ),
+                    *(el("th", h, scope="col", class_=None if i in (0, 1, 3, 8) else "num") for i, h in enumerate(heads)),
                 ),
             ),
-            el("tbody", *(_goal_row(g) for g in plan.goals)),
+            el("tbody", *(_goal_row(g, labels[g.name]) for g in plan.goals)),
             class_="goals",
         )
     )
 
 
-def _goal_row(g: GoalOutcome) -> Markup:
+def _goal_row(g: GoalOutcome, label: str) -> Markup:
     b, a = g.before, g.after
     kind = g.kind.replace("_", " ") + (f" of {resource_label(g.resource)}" if g.resource else "")
     status = el("span", f"{SIGNS[g.status]} {g.status}", class_=f"badge {MOOD[g.status]}")
     cells: list[Child] = [
-        el("th", g.name, scope="row"),
+        el("th", label, scope="row", title=g.name),
         el("td", kind, class_="quiet"),
         el("td", "hard" if g.hard else f"{g.weight:g}", class_="num"),
         el("td", status),
@@ -140,20 +139,21 @@ def actions_section(plan: Plan, found: Survey) -> list[Child]:
         ("helps most", "text"),
         ("reason", None),
     )
+    labels = goal_labels(plan)
     rank = {name: i for i, name in enumerate(goals)}
     table = el(
         "table",
         el("caption", "Actions of the plan, with their reasons", class_="quiet"),
         el("thead", el("tr", *(_head_cell(h, sort) for h, sort in heads))),
-        el("tbody", *(_action_row(a, rank, plan) for a in actions)),
+        el("tbody", *(_action_row(a, rank, labels) for a in actions)),
         class_="actions",
         id="action-table",
         data_page="50",
     )
-    return [el("p", note), _filters(actions, goals), _wrapped(table), _scores(actions, goals)]
+    return [el("p", note), _filters(actions, [labels[g] for g in goals]), _wrapped(table), _scores(actions, goals, labels)]
 
 
-def _action_row(a: Action, rank: dict[str, int], plan: Plan) -> Markup:
+def _action_row(a: Action, rank: Mapping[str, int], labels: Mapping[str, str]) -> Markup:
     better = improved_goals(a)
     touched = touched_brokers(a)
     names = join((el("span", partition_name(c)) for c in a.changes), "")
@@ -181,7 +181,7 @@ def _action_row(a: Action, rank: dict[str, int], plan: Plan) -> Markup:
         el("td", routes, class_="lines"),
         el("td", copied, class_="num", data_v=a.bytes_to_move, title=f"{a.bytes_to_move:,} bytes"),
         el("td", f"{a.score:.3f}", class_="num", data_v=f"{a.score:.9g}"),
-        el("td", better[0] if better else "–"),
+        el("td", labels.get(better[0], better[0]) if better else "–"),
         el("td", join(repairs, " "), " " if repairs else None, a.reason, class_="words"),
         data_type=a.type,
         data_goals=" ".join(str(rank[g]) for g in asked if g in rank),
@@ -190,9 +190,7 @@ def _action_row(a: Action, rank: dict[str, int], plan: Plan) -> Markup:
 
 
 def _filters(actions: Sequence[Action], goals: Sequence[str]) -> Markup:
-    types = [
-        kind for kind in ("move", "leadership", "swap", "exchange") if any(a.type == kind for a in actions)
-    ]
+    types = [kind for kind in ("move", "leadership", "swap", "exchange") if any(a.type == kind for a in actions)]
     brokers = sorted({b for a in actions for b in touched_brokers(a)})
     return el(
         "form",
@@ -221,7 +219,7 @@ def _choice(label: str, name: str, options: Sequence[tuple[str, str]]) -> Markup
     )
 
 
-def _scores(actions: Sequence[Action], goals: Sequence[str]) -> Markup:
+def _scores(actions: Sequence[Action], goals: Sequence[str], labels: Mapping[str, str]) -> Markup:
     """``{"goals": [...], "actions": {seq: [[goal, score, [[broker, before, after], ...]], ...]}}``."""
     rows = []
     for a in actions:
@@ -237,7 +235,7 @@ def _scores(actions: Sequence[Action], goals: Sequence[str]) -> Markup:
             )
             parts.append(f"[{i},{s.score:.{DETAIL_DIGITS}g},[{brokers}]]")
         rows.append(f'"{a.seq}":[{",".join(parts)}]')
-    text = f'{{"goals":[{",".join(map(value_text, goals))}],"actions":{{{",".join(rows)}}}}}'
+    text = f'{{"goals":[{",".join(map(value_text, (labels[g] for g in goals)))}],"actions":{{{",".join(rows)}}}}}'
     return el("script", script_data(text), type="application/json", id="goal-scores")
 
 
@@ -253,6 +251,7 @@ def brokers_table(plan: Plan) -> Markup:
     heads = [("broker", "number"), ("rack", "text"), ("state", "text")]
     heads += [(resource_label(r), "number") for r in resources]
     heads += [("replicas ±", "number"), ("leaders ±", "number"), ("would stay out in", "text")]
+    labels = goal_labels(plan)
     outside = {r: [g.name for g in plan.goals if g.resource == r and g.before is not None] for r in resources}
     rows = []
     for b in worst_first(plan)[:MOST_BROKERS]:
@@ -266,7 +265,7 @@ def brokers_table(plan: Plan) -> Markup:
                 *(_load_cell(b, r, outside[r]) for r in resources),
                 _flow_cell(flow.replicas_in, flow.replicas_out),
                 _flow_cell(flow.leaders_in, flow.leaders_out),
-                el("td", ", ".join(b.violates) or "–", title=b.why),
+                el("td", ", ".join(labels.get(v, v) for v in b.violates) or "–", title=b.why),
             )
         )
     caption = "Brokers before and after, those that would stay out of band first"
@@ -321,6 +320,4 @@ def _head_cell(text: str, sort: str | None) -> Markup:
 
 
 def _wrapped(table: Markup) -> Markup:
-    return el(
-        "div", table, class_="scroll", tabindex="0", role="region", aria_label="table, scrolls sideways"
-    )
+    return el("div", table, class_="scroll", tabindex="0", role="region", aria_label="table, scrolls sideways")

@@ -135,9 +135,7 @@ class ActionWriter:
         for name in ordered:
             one = scores[name]
             before, after = ({str(b): of[b] for b in sorted(of)} for of in (one.before, one.after))
-            parts.append(
-                f"{text_of(name)}:{value_text({'score': one.score, 'before': before, 'after': after})}"
-            )
+            parts.append(f"{text_of(name)}:{value_text({'score': one.score, 'before': before, 'after': after})}")
         return ",".join(parts)
 
 

@@ -92,9 +92,7 @@ def _goals(goals: Iterable[GoalOutcome]) -> str:
                 f"{STATUS_SIGN[g.status]} {g.status}",
                 f"{b.violations:,} → {a.violations:,}",
                 f"{share_in_band(b.in_band)} → {share_in_band(a.in_band)}",
-                "–"
-                if b.max_deviation is None
-                else f"{percent(b.max_deviation)} → {percent(a.max_deviation)}",
+                "–" if b.max_deviation is None else f"{percent(b.max_deviation)} → {percent(a.max_deviation)}",
                 escaped(g.explanation),
             )
         )
@@ -142,9 +140,7 @@ def _actions(actions: Iterable[Action], plan: Plan) -> str:
 
 
 def _skipped(plan: Plan) -> list[str]:
-    lines = [f"- {escaped(s.what)}: {escaped(s.reason)}" for s in plan.skipped] + [
-        f"- {escaped(n)}" for n in plan.notes
-    ]
+    lines = [f"- {escaped(s.what)}: {escaped(s.reason)}" for s in plan.skipped] + [f"- {escaped(n)}" for n in plan.notes]
     return ["### Skipped, and remarks", "\n".join(lines)] if lines else []
 
 

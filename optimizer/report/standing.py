@@ -36,16 +36,12 @@ def standing(plan: Plan) -> Standing:
     return Standing(
         judged=judged,
         out_before=tuple(b for b in judged if _out(b.scores_before, banded)),
-        out_after=tuple(b for b in judged if _out(b.scores_after, banded)),
+        out_after=tuple(b for b in judged if banded & set(b.violates)),
         goals_out=tuple(
-            g.name
-            for g in counted
-            if g.name in banded and any(_out(b.scores_before, {g.name}) for b in judged)
+            g.name for g in counted if g.name in banded and any(_out(b.scores_before, {g.name}) for b in judged)
         ),
         limits=tuple(g for g in counted if g.kind not in BANDED and violations(g) != (0, 0)),
-        leaving=tuple(
-            b for b in plan.brokers if b.state in ("dead", "draining") and b.before.get("replicas", 0) > 0
-        ),
+        leaving=tuple(b for b in plan.brokers if b.state in ("dead", "draining") and b.before.get("replicas", 0) > 0),
     )
 
 
@@ -65,9 +61,7 @@ def stay_out(plan: Plan) -> list[tuple[tuple[str, ...], str, list[BrokerOutcome]
     for b in worst_first(plan):
         if b.violates or b.why:
             groups.setdefault((b.violates, b.why or "no reason is recorded"), []).append(b)
-    return [
-        (violates, why, sorted(members, key=lambda b: b.id)) for (violates, why), members in groups.items()
-    ]
+    return [(violates, why, sorted(members, key=lambda b: b.id)) for (violates, why), members in groups.items()]
 
 
 def _out(scores: Mapping[str, float], names: set[str]) -> bool:

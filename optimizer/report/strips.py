@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from optimizer.report.paper import Paper
 
 REACH = 1.0  # deviation at the ends
+NARROWEST, WIDEST = 21, 53  # columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,7 @@ class Deviation:
     after: float
     low: float
     high: float
-
-    @property
-    def is_out(self) -> bool:
-        return not self.low - 1e-9 <= self.after <= self.high + 1e-9
+    is_out: bool  # would stay out of it
 
 
 def worst_deviation(plan: Plan, b: BrokerOutcome) -> Deviation | None:
@@ -44,7 +42,9 @@ def worst_deviation(plan: Plan, b: BrokerOutcome) -> Deviation | None:
         if band is None or band.mean <= 0 or g.resource is None:
             continue
         before, after = (of.get(g.resource, 0.0) / band.mean - 1 for of in (b.before, b.after))
-        deviation = Deviation(g.name, before, after, band.low / band.mean - 1, band.high / band.mean - 1)
+        deviation = Deviation(
+            g.name, before, after, band.low / band.mean - 1, band.high / band.mean - 1, g.name in b.violates
+        )
         found.append((g.name in b.violates, max(abs(before), abs(after)), -rank, deviation))
     return max(found, key=lambda item: item[:3])[3] if found else None
 
@@ -65,6 +65,12 @@ def strip(d: Deviation, width: int, paper: Paper) -> Text:
     for sign, style in cells:
         text.append(sign, style)
     return text
+
+
+def strip_width(console_width: int, taken: int) -> int:
+    """Columns for strips beside others that take `taken`: odd, so that the mean has one of its own, and within reason."""
+    room = min(max(console_width - taken, NARROWEST), WIDEST)
+    return room if room % 2 else room - 1
 
 
 def scale(width: int) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optimizer.plan import Action, BrokerOutcome, Plan
+from optimizer.report.labels import goal_labels
 from optimizer.report.paper import Paper, one_line
 from optimizer.report.standing import standing, stay_out, worst_first
-from optimizer.report.strips import legend, scale, strip, worst_deviation
+from optimizer.report.strips import legend, scale, strip, strip_width, worst_deviation
 from optimizer.report.survey import Survey, partition_name, route, survey, type_words
 from optimizer.report.units import count, percent, share_in_band, size
 from optimizer.report.verdict import Tone, verdict
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_BROKERS = 20
 MOST_ACTIONS = 10
+GAP = 2  # columns between columns
+LEFT_HEAD = "would stay out in"
 STYLES: dict[Tone, str] = {
     "balanced": "bold green",
     "good": "bold green",
@@ -61,6 +64,7 @@ def render_text(plan: Plan, console: Console) -> None:
 
 def _goals(plan: Plan, paper: Paper) -> None:
     paper.heading("Goals")
+    labels = goal_labels(plan)
     heads = [
         ("goal", False),
         ("", False),
@@ -77,12 +81,10 @@ def _goals(plan: Plan, paper: Paper) -> None:
             cells = [
                 paper.turn(f"{b.violations:,}", f"{a.violations:,}"),
                 paper.turn(share_in_band(b.in_band), share_in_band(a.in_band)),
-                "-"
-                if b.max_deviation is None
-                else paper.turn(percent(b.max_deviation), percent(a.max_deviation)),
+                "-" if b.max_deviation is None else paper.turn(percent(b.max_deviation), percent(a.max_deviation)),
                 "-" if b.cv is None or a.cv is None else paper.turn(f"{b.cv:.3f}", f"{a.cv:.3f}"),
             ]
-        row = [paper.clip(g.name, 40 if paper.wide else 19), "hard" if g.hard else f"x{g.weight:g}"]
+        row = [paper.clip(labels[g.name], 40 if paper.wide else 20), "hard" if g.hard else f"x{g.weight:g}"]
         table.add_row(
             *map(paper.text, row),
             paper.text(g.status, STATUS_STYLES.get(g.status, "")),
@@ -101,34 +103,31 @@ def _brokers(plan: Plan, paper: Paper) -> None:
         return
     shown, rest = rows[:MOST_BROKERS], rows[MOST_BROKERS:]
     paper.heading("Brokers" + (f" (the {len(shown)} worst of {len(rows):,})" if rest else ""))
-    width = 53 if paper.wide else 29
-    heads = [
-        ("broker", True),
-        ("rack", False),
-        ("worst in", False),
-        ("before", True),
-        ("after", True),
-        (scale(width), False),
+    labels = goal_labels(plan)
+    most = 24 if paper.wide else 14
+    heads = ["broker", "rack", "worst in", "before", "after"]
+    cells = [
+        [str(b.id), paper.clip(b.rack or "-", 10), paper.clip(labels[d.goal], most)]
+        + [percent(share, signed=True) for share in (d.before, d.after)]
+        for b, d in shown
     ]
-    table = paper.table(*heads, *([("would stay out in", False)] if paper.wide else []))
-    for b, d in shown:
-        row = [
-            str(b.id),
-            paper.clip(b.rack or "-", 10),
-            paper.clip(d.goal, 24 if paper.wide else 14),
-            percent(d.before, signed=True),
-            percent(d.after, signed=True),
-        ]
-        last = [paper.text(paper.clip(", ".join(b.violates) or "-", 30))] if paper.wide else []
-        table.add_row(*map(paper.text, row), strip(d, width, paper), *last)
+    left = [paper.clip(", ".join(labels.get(v, v) for v in b.violates) or "-", 24) for b, _ in shown] if paper.wide else []
+    taken = sum(max(len(row[i]) for row in [heads, *cells]) + GAP for i in range(len(heads)))
+    taken += max(map(len, [LEFT_HEAD, *left])) + GAP if left else 0
+    width = strip_width(console_width=paper.console.width, taken=taken)
+    table = paper.table(
+        *((head, head not in ("rack", "worst in")) for head in heads),
+        (scale(width), False),
+        *([(LEFT_HEAD, False)] if left else []),
+    )
+    for i, (_, d) in enumerate(shown):
+        table.add_row(*map(paper.text, cells[i]), strip(d, width, paper), *map(paper.text, left[i : i + 1]))
     paper.show(table)
     paper.show(paper.text(legend(paper), "dim"))
     if rest:
         out = {b.id for b in standing(plan).out_after}
         inside = sum(b.id not in out for b, _ in rest)
-        paper.paragraph(
-            f"{count(len(rest), 'more broker')}: {inside:,} would be in band, {len(rest) - inside:,} out."
-        )
+        paper.paragraph(f"{count(len(rest), 'more broker')}: {inside:,} would be in band, {len(rest) - inside:,} out.")
 
 
 def _left(plan: Plan, paper: Paper) -> None:
@@ -137,7 +136,8 @@ def _left(plan: Plan, paper: Paper) -> None:
         return
     paper.heading("What would stay out")
     for violates, why, members in groups[:MOST_BROKERS]:
-        where = f" in {', '.join(violates)}" if violates else ""
+        said = violates and why.startswith(violates[0])  # the reason names the goal itself
+        where = "" if said or not violates else f" in {', '.join(violates)}"
         paper.item(f"{_named(members)}{where}: {why}")
     if len(groups) > MOST_BROKERS:
         paper.item(f"{count(len(groups) - MOST_BROKERS, 'more reason')}; the JSON form has them all")

@@ -14,6 +14,7 @@ from optimizer.plan import BrokerOutcome, Plan
 from optimizer.report.standing import Standing, standing, violations
 from optimizer.report.units import count, listing, ratio, size
 
+MOST_NAMED = 2  # limits with violations; of more, only the number is told
 Tone = Literal["balanced", "good", "partial", "stuck", "infeasible", "unjudged"]
 
 
@@ -36,9 +37,7 @@ class Verdict:
 def verdict(plan: Plan) -> Verdict:
     """See the module."""
     s = standing(plan)
-    return Verdict(
-        _tone(plan, s), _situation(plan, s), _remedy(plan, s), _remainder(plan, s), tuple(_remarks(plan))
-    )
+    return Verdict(_tone(plan, s), _situation(plan, s), _remedy(plan, s), _remainder(plan, s), tuple(_remarks(plan)))
 
 
 def budgets(options: Mapping[str, object]) -> list[str]:
@@ -87,14 +86,17 @@ def _situation(plan: Plan, s: Standing) -> str:
     if s.out_before:
         where = s.goals_out[0] if len(s.goals_out) == 1 else count(len(s.goals_out), "goal")
         clauses.append(f"{_part(len(s.out_before), len(s.judged))} out of band in {where}")
-    clauses += [f"{g.name} has {count(violations(g)[0], 'violation')}" for g in s.limits if violations(g)[0]]
+    broken = [g for g in s.limits if violations(g)[0]]
+    if len(broken) > MOST_NAMED:
+        total = sum(violations(g)[0] for g in broken)
+        clauses.append(f"{count(len(broken), 'further goal')} have {count(total, 'violation')}")
+    else:
+        clauses += [f"{g.name} has {count(violations(g)[0], 'violation')}" for g in broken]
     for state in ("dead", "draining"):
         brokers = [b for b in s.leaving if b.state == state]
         if brokers:
             replicas = count(round(sum(b.before["replicas"] for b in brokers)), "replica")
-            clauses.append(
-                f"{_named(brokers)} {'is' if len(brokers) == 1 else 'are'} {state} with {replicas}"
-            )
+            clauses.append(f"{_named(brokers)} {'is' if len(brokers) == 1 else 'are'} {state} with {replicas}")
     if clauses:
         return _capital(listing(clauses, most=len(clauses)))
     if not s.judged:
@@ -113,17 +115,25 @@ def _remedy(plan: Plan, s: Standing) -> str:
     aims = []
     if s.out_before:
         aims.append(_aim_of_bands(s))
-    for g in s.limits:
-        before, after = violations(g)
-        if after < before:
-            which = f"{before - after:,} of the violations" if after else "every violation"
-            aims.append(f"end {which} of {g.name}")
+    aims += _aims_of_limits(s)
     emptied = [b for b in s.leaving if b.after.get("replicas", 0) == 0]
     if emptied:
         aims.append(f"empty {_named(emptied)}")
-    return (
-        f"{within}{effort(plan)} would {listing(aims, most=len(aims)) or 'bring loads closer to their means'}"
-    )
+    return f"{within}{effort(plan)} would {listing(aims, most=len(aims)) or 'bring loads closer to their means'}"
+
+
+def _aims_of_limits(s: Standing) -> list[str]:
+    broken = [g for g in s.limits if violations(g)[0]]
+    if len(broken) > MOST_NAMED:
+        total = sum(violations(g)[0] for g in broken)
+        ended = total - sum(violations(g)[1] for g in broken)
+        return [f"end {'all' if ended == total else f'{ended:,} of the'} {total:,} violations"] if ended > 0 else []
+    aims = []
+    for g in broken:
+        before, after = violations(g)
+        if after < before:
+            aims.append(f"end {f'{before - after:,} of the violations' if after else 'every violation'} of {g.name}")
+    return aims
 
 
 def _aim_of_bands(s: Standing) -> str:
@@ -133,9 +143,7 @@ def _aim_of_bands(s: Standing) -> str:
     if not s.mended:
         return f"bring {it} closer"
     total = (
-        f" ({len(s.judged) - len(s.out_after):,} of {len(s.judged):,} in all)"
-        if len(s.out_before) < len(s.judged)
-        else ""
+        f" ({len(s.judged) - len(s.out_after):,} of {len(s.judged):,} in all)" if len(s.out_before) < len(s.judged) else ""
     )
     return f"bring {s.mended:,} of them into band{total}"
 
@@ -152,15 +160,9 @@ def _remainder(plan: Plan, s: Standing) -> str:
     clauses = []
     for g in unmet:
         how = "cannot be met" if g.status == "infeasible" else "would stay violated"
-        clauses.append(
-            f"hard goal {g.name} {how}: {_bare(g.explanation)}"
-            if g.explanation
-            else f"hard goal {g.name} {how}"
-        )
+        clauses.append(f"hard goal {g.name} {how}: {_bare(g.explanation)}" if g.explanation else f"hard goal {g.name} {how}")
     clauses += [
-        f"{count(violations(g)[1], 'violation')} of {g.name} would stay"
-        for g in s.limits
-        if violations(g)[1] and not g.hard
+        f"{count(violations(g)[1], 'violation')} of {g.name} would stay" for g in s.limits if violations(g)[1] and not g.hard
     ]
     left = list(s.out_after)
     if left:
@@ -172,10 +174,7 @@ def _remainder(plan: Plan, s: Standing) -> str:
         clauses.append(text)
     stuck = [b for b in s.leaving if b.after.get("replicas", 0) > 0]
     if stuck:
-        clauses.append(
-            f"{_named(stuck)} would still host replicas"
-            + (f": {_bare(stuck[0].why)}" if stuck[0].why else "")
-        )
+        clauses.append(f"{_named(stuck)} would still host replicas" + (f": {_bare(stuck[0].why)}" if stuck[0].why else ""))
     return "; ".join(clauses)
 
 
@@ -220,9 +219,7 @@ def what_ifs(options: Mapping[str, object]) -> list[str]:
     ):
         value = options.get(key)
         if value:
-            words += [
-                phrase.format(_spell(v)) for v in (value if isinstance(value, list | tuple) else [value])
-            ]
+            words += [phrase.format(_spell(v)) for v in (value if isinstance(value, list | tuple) else [value])]
     return words
 
 

@@ -125,12 +125,13 @@ def evaluate(
         for t in range(touched):
             b = state.touched[t]
             before, after = state.score[b, g], state.fresh[t, g]
-            if problem.broker[b, STATE] == 0:
-                low_before = min(low_before, before)
-                low_after = min(low_after, after)
-            elif kind != LIMIT:
+            if problem.broker[b, STATE] != 0:
                 continue
+            low_before = min(low_before, before)
+            low_after = min(low_after, after)
             if problem.goal[g, HARD] == 1 and kind != RACK:
+                if kind == LIMIT:  # the excess as a share of the limit, falling as a score does
+                    before, after = 1.0 - 1.0 / before, 1.0 - 1.0 / after
                 if after < before - 1e-12:
                     allowed = False
                 elif after > before + TOLERANCE:

@@ -12,7 +12,10 @@ import numpy as np
 from cluster_model.compiled import inner, kernel
 from optimizer.problem import (
     COUNTS_LEADERS,
+    HARD_RACK,
     MOVABLE,
+    RACK_GOAL,
+    RACK_LIMIT,
     SIZE,
     STATE,
     THRIFT,
@@ -24,7 +27,7 @@ from optimizer.problem import (
 from optimizer.search.balance import fits_as_leader, gather, keep_best, may_swap, rank_partners, scan
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.order import ascending
-from optimizer.search.repair import scramble
+from optimizer.search.repair import rack_mates, scramble
 from optimizer.search.sequence import LEAST_STEP, Budget, Log, has_room, publish, within_budget
 from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, shift
 
@@ -348,9 +351,7 @@ def exchange(
         n = found_n[slot]
         for i in range(n):
             partitions[i] = found_p[slot, i]
-            leads[i] = found_l[slot, i]
-            for o in range(slots):
-                replicas[i, o] = found_r[slot, i, o]
+            leads[i] = realign(state, found_p[slot, i], found_r[slot, i], found_l[slot, i], replicas[i])
         verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
         if not acceptable(verdict, by_potential, LEAST_STEP):
             continue
@@ -360,6 +361,32 @@ def exchange(
         ):
             return n
     return 0
+
+
+@inner
+def realign(state: State, p: int, row: np.ndarray, lead: int, out: np.ndarray) -> int:
+    """`row` into `out` with every broker that `p` has already in its present slot; returns the leader's slot there."""
+    slots = state.replicas.shape[1]
+    for s in range(slots):
+        out[s] = -2
+        for o in range(slots):
+            if row[o] == state.replicas[p, s]:
+                out[s] = row[o]
+    for o in range(slots):
+        known = False
+        for s in range(slots):
+            if out[s] == row[o]:
+                known = True
+        if not known:
+            for s in range(slots):
+                if out[s] == -2:
+                    out[s] = row[o]
+                    break
+    leader = np.int64(-1)
+    for s in range(slots):
+        if lead >= 0 and out[s] == row[lead]:
+            leader = s
+    return leader
 
 
 @inner
@@ -391,6 +418,82 @@ def drop_idle(
             replicas[i, o] = held[o]
         i += 1
     return n
+
+
+@inner
+def relieve(
+    problem: Problem, state: State, budget: Budget, log: Log, by_potential: bool, eligible: np.ndarray, count: int,
+    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
+) -> int:  # fmt: skip
+    """Repairs still open, one change each: replicas on dead and draining brokers, missing leaders, crowded racks."""
+    slots = state.replicas.shape[1]
+    one = np.int64(1)
+    row = np.zeros(slots, np.int64)
+    done = 0
+    for p in range(len(state.lead)):
+        if problem.partition[p, MOVABLE] == 0 or log.used[1] + 1 >= len(log.partition):
+            continue
+        needs = state.lead[p] < 0
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b < 0:
+                continue
+            if problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2:
+                needs = True
+            if problem.setting[RACK_GOAL] == HARD_RACK:
+                if rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT]:
+                    needs = True
+        if not needs:
+            continue
+        best_key = 0.0
+        best_lead = np.int64(-1)
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b < 0 or problem.broker[b, STATE] == 3:
+                continue
+            for i in range(-1, count):
+                target = b if i < 0 else eligible[i]
+                if i >= 0 and not may_swap(problem, state, p, s, target):
+                    continue
+                for lead in range(-1, slots):
+                    if lead < 0:
+                        if state.lead[p] >= 0:
+                            continue
+                        leader = np.int64(-1)
+                    else:
+                        if state.replicas[p, lead] < 0:
+                            continue
+                        leader = target if lead == s else state.replicas[p, lead]
+                    if lead != state.lead[p]:
+                        if problem.broker[leader, STATE] != 0:
+                            continue
+                        if state.lead[p] >= 0 and problem.broker[state.replicas[p, state.lead[p]], STATE] == 3:
+                            continue
+                    elif i < 0:
+                        continue
+                    partitions[0] = p
+                    for o in range(slots):
+                        replicas[0, o] = state.replicas[p, o]
+                    replicas[0, s] = target
+                    leads[0] = lead
+                    verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+                    if verdict.repairs == 0 or not acceptable(verdict, by_potential, LEAST_STEP):
+                        continue
+                    key = max((2.0 if i >= 0 else 1.0) + verdict.gain, 1e-6)
+                    if key > best_key and has_room(state, one, partitions, replicas):
+                        if within_budget(problem, state, budget, one, partitions, replicas, leads):
+                            best_key = key
+                            best_lead = np.int64(lead)
+                            for o in range(slots):
+                                row[o] = replicas[0, o]
+        if best_key > 0.0:
+            partitions[0] = p
+            for o in range(slots):
+                replicas[0, o] = row[o]
+            leads[0] = best_lead
+            publish(problem, state, budget, log, one, partitions, replicas, leads)
+            done += 1
+    return done
 
 
 @kernel
@@ -428,14 +531,16 @@ def polish(
         if problem.broker[b, STATE] == 0:
             eligible[count] = b
             count += 1
-    if count < 2:
+    if count == 0:
         return 0
     zero, one = np.int64(0), np.int64(1)
     for p in range(len(problem.haul)):
         size_sum += problem.haul[p, SIZE]
         replica_sum += 1
     typical = size_sum / replica_sum if size_sum > 0.0 else 1.0
-    published = 0
+    published = relieve(
+        problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores
+    )
     for sweep in range(64):
         order = ascending(-state.score[:, COST])
         done = 0

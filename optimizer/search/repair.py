@@ -104,16 +104,6 @@ def lead_leaderless(problem: Problem, state: State) -> int:
     return done
 
 
-@inner
-def is_offline(problem: Problem, state: State, p: int) -> bool:
-    """Whether no replica of the partition is on a broker that lives."""
-    for s in range(state.replicas.shape[1]):
-        b = state.replicas[p, s]
-        if b >= 0 and problem.broker[b, STATE] != 2:
-            return False
-    return True
-
-
 @kernel
 def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int:
     """Move the replicas `entries` (int64, ``partition * R + slot``) off brokers that must host nothing, in that order.
@@ -131,7 +121,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
     done = 0
     for entry in entries:
         p, s = entry // slots, entry % slots
-        if problem.partition[p, MOVABLE] == 0 or is_offline(problem, state, p):
+        if problem.partition[p, MOVABLE] == 0:
             continue
         source = state.replicas[p, s]
         if problem.broker[source, STATE] != 1 and problem.broker[source, STATE] != 2:

@@ -48,6 +48,16 @@ MOST_EXCHANGED = 24  # brokers
 
 
 @dataclass(frozen=True)
+class Lists:
+    """Replica lists (int64 [n, R], broker rows) and leader positions of changes, before and after, in published order."""
+
+    before: Rows
+    lead_before: Rows
+    after: Rows
+    lead_after: Rows
+
+
+@dataclass(frozen=True)
 class Round:
     """Actions of one round of search, on the lists of its start (broker rows, slots in published order)."""
 
@@ -55,6 +65,7 @@ class Round:
     lead: Rows
     log: Log
     record: Record
+    changes: Lists
     after: Rows
     lead_after: Rows
 
@@ -73,28 +84,45 @@ def search(compiled: Compiled, options: PlanOptions) -> list[Round]:
             break
         state = build_state(problem, replicas, lead)
         scores = record(problem, state, log, options.acceptance == "potential")
-        after, lead_after = published_lists(replicas, lead, state.replicas, state.lead)
-        rounds.append(Round(replicas, lead, log, scores, after, lead_after))
+        changes = published_changes(replicas, lead, log)
+        after, lead_after = replicas.copy(), lead.copy()
+        rows = log.partition[: log.used[1]]
+        after[rows], lead_after[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
+        rounds.append(Round(replicas, lead, log, scores, changes, after, lead_after))
         replicas, lead = after, lead_after
         problem.setting[SAME_RACK] = same_rack_only(problem, replicas)
     return rounds
 
 
-def published_lists(before: Rows, lead_before: Rows, after: Rows, lead_after: Rows) -> tuple[Rows, Rows]:
-    """Lists in the order they are published: brokers in their slots, a new leader moved to the front.
+def published_changes(replicas: Rows, lead: Rows, log: Log) -> Lists:
+    """Lists of every change of a log in the order they are published, from the lists `replicas` and `lead` of its start.
 
-    Returns int64 [P, R] lists and int64 [P] leader slots.
+    Brokers keep their places, a new one takes the place of the one it replaces, and a new leader goes to the front.
     """
-    lists, leads = after.copy(), lead_after.copy()
-    index = np.arange(len(after))
-    old = np.where(lead_before >= 0, before[index, np.maximum(lead_before, 0)], -1)
-    new = np.where(lead_after >= 0, after[index, np.maximum(lead_after, 0)], -1)
-    for p in np.flatnonzero((old != new) & (new >= 0) & (lead_after > 0)):
-        slot = lead_after[p]
-        lists[p, 1 : slot + 1] = after[p, :slot]
-        lists[p, 0] = new[p]
-        leads[p] = 0
-    return lists, leads
+    count = int(log.used[1])
+    rows, slots, slot_leads = log.partition[:count], log.replicas[:count], log.lead[:count]
+    before, lead_before = replicas[rows], lead[rows]
+    after, lead_after = before.copy(), lead_before.copy()
+    previous: dict[int, int] = {}
+    for i in range(count):
+        p = int(rows[i])
+        earlier = previous.get(p)
+        old_slots = replicas[p] if earlier is None else slots[earlier]
+        if earlier is not None:
+            before[i], lead_before[i] = after[earlier], lead_after[earlier]
+        previous[p] = i
+        current = before[i]
+        moved = old_slots != slots[i]
+        if moved.any():
+            replaced = dict(zip(old_slots[moved].tolist(), slots[i][moved].tolist(), strict=True))
+            current = np.array([replaced.get(b, b) for b in current.tolist()])
+        leader = slots[i][slot_leads[i]] if slot_leads[i] >= 0 else -1
+        old_leader = before[i][lead_before[i]] if lead_before[i] >= 0 else -1
+        if leader >= 0 and leader != old_leader:
+            current = np.concatenate([[leader], current[current != leader]])
+        after[i] = current
+        lead_after[i] = int(np.flatnonzero(current == leader)[0]) if leader >= 0 else -1
+    return Lists(before, lead_before, after, lead_after)
 
 
 def _round(

@@ -141,16 +141,13 @@ class KafkaCluster:
         self._class_path = jars.class_path()
         self._java = jars.java()
         self.folder = Path(tempfile.mkdtemp(prefix="trimtab-kafka-"))
-        self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._cluster_id = _new_cluster_id()
         ports = iter(_free_ports(controllers + len(racks) * (1 + len(listeners))))
         self.quorum = {FIRST_CONTROLLER + i: next(ports) for i in range(controllers)}
         self._ports = {
-            i: {name: next(ports) for name in ["PLAINTEXT", *(x.name for x in listeners)]}
-            for i in range(1, len(racks) + 1)
+            i: {name: next(ports) for name in ["PLAINTEXT", *(x.name for x in listeners)]} for i in range(1, len(racks) + 1)
         }
-        self._controllers = {
-            i: _Role(i, self.folder / f"controller-{i}", self._controller(i)) for i in self.quorum
-        }
+        self._controllers = {i: _Role(i, self.folder / f"controller-{i}", self._controller(i)) for i in self.quorum}
         self._brokers = {
             i: _Role(
                 i,
@@ -243,9 +240,7 @@ class KafkaCluster:
     def __enter__(self) -> KafkaCluster:
         return self if self._watchdog is not None else self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
     def stop_broker(self, broker: int) -> None:
@@ -274,9 +269,7 @@ class KafkaCluster:
             self._launch(role)
             self._await_ready(role, seconds)
 
-    def run_tool(
-        self, main_class: str, *arguments: str, seconds: float = 120.0
-    ) -> subprocess.CompletedProcess[str]:
+    def run_tool(self, main_class: str, *arguments: str, seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own command line tools to its end."""
         command = [*self._jvm("128m"), main_class, *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
@@ -299,9 +292,7 @@ class KafkaCluster:
             (role.folder / "server.properties").write_text("\n".join(lines) + "\n")
             command = [*self._jvm("64m"), "kafka.tools.StorageTool", "format", "-t", self._cluster_id,
                        "-c", str(role.folder / "server.properties")]  # fmt: skip
-            running.append(
-                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            )
+            running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         said = [process.communicate()[0] for process in running]
         for role, process, text in zip(roles, running, said, strict=True):
             if process.returncode != 0:
@@ -351,9 +342,7 @@ class KafkaCluster:
 
     def _broker(self, id: int, rack: str | None, log_dirs: int, extra: Sequence[Listener]) -> dict[str, str]:
         listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self._ports[id].items())
-        protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"} | {
-            x.name: x.protocol for x in extra
-        }
+        protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"} | {x.name: x.protocol for x in extra}
         factor = str(min(3, len(self._ports)))
         properties = self._common(id) | {
             "process.roles": "broker",
@@ -378,6 +367,14 @@ class KafkaCluster:
         for listener in extra:
             properties |= listener.properties
         return properties
+
+
+def _new_cluster_id() -> str:
+    """A random id as Kafka writes it: 22 characters, the first not a dash, which its tools take for an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
 
 
 def _free_ports(count: int) -> list[int]:

@@ -9,6 +9,7 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from tests.kafka.cluster import KafkaCluster
+from tests.kafka.traffic import administering
 
 _CLUSTER = pytest.StashKey[KafkaCluster]()
 
@@ -26,12 +27,11 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
         sys.stderr.write(f"\nlogs of the Kafka brokers are kept in {kafka.folder}\n")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def admin(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
-    """An admin client beside the one under test."""
-    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
-    yield client
-    client.close()
+    """An admin client beside the one under test; a new one for each test, since it remembers brokers that went."""
+    with administering(cluster) as client:
+        yield client
 
 
 @pytest.hookimpl(wrapper=True)

@@ -55,16 +55,13 @@ def java(environment: Mapping[str, str] = os.environ) -> str:
     path = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environment.get("PATH"))
     if path is None or not os.access(path, os.X_OK):
         where = f"JAVA_HOME is {home}, without bin/java" if home else "there is no java on the PATH"
-        raise Unavailable(
-            f"Kafka needs Java {OLDEST_JAVA} or newer, but {where}. Install a JDK or JRE, or set JAVA_HOME."
-        )
+        raise Unavailable(f"Kafka needs Java {OLDEST_JAVA} or newer, but {where}. Install a JDK or JRE, or set JAVA_HOME.")
     said = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None or int(version.group(1)) < OLDEST_JAVA:
         first = said.strip().splitlines()[0] if said.strip() else "no version at all"
         raise Unavailable(
-            f"Kafka needs Java {OLDEST_JAVA} or newer, but {path} says: {first}. Set JAVA_HOME to a "
-            "newer one."
+            f"Kafka needs Java {OLDEST_JAVA} or newer, but {path} says: {first}. Set JAVA_HOME to a newer one."
         )
     return path
 

@@ -10,11 +10,9 @@ import sys
 import threading
 from types import FrameType
 
-from kafka.admin import KafkaAdminClient
-
 from tests.kafka import jars
 from tests.kafka.cluster import KafkaCluster, StartFailed
-from tests.kafka.traffic import Traffic, create_topic, fill
+from tests.kafka.traffic import Traffic, administering, create_topic, fill
 
 # Replica lists crowded on brokers 1 and 2, as after growing from two brokers to four.
 TOPICS = {
@@ -57,10 +55,9 @@ def main() -> int:
     signal.signal(signal.SIGINT, ask_to_stop)
     signal.signal(signal.SIGTERM, ask_to_stop)
     with cluster:
-        admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
-        for name, assignments in TOPICS.items():
-            create_topic(admin, name, assignments)
-        admin.close()
+        with administering(cluster) as admin:
+            for name, assignments in TOPICS.items():
+                create_topic(admin, name, assignments)
         fill(
             cluster.bootstrap,
             {(name, n): 500 + 250 * n for name, lists in TOPICS.items() for n in range(len(lists))},

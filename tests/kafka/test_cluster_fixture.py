@@ -9,11 +9,15 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.kafka import jars
+from trimtab.capture import capture
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,26 +38,62 @@ def ends(pidfd: int, seconds: float) -> bool:
     return bool(ready)
 
 
-@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
-def test_kafka_ends_with_a_run_that_is_killed(way: signal.Signals) -> None:
+def test_kafka_ends_with_a_run_that_is_killed() -> None:
+    """`kill -9` of the run and everything in its process group: nothing of it can clean up any more."""
     run = subprocess.Popen(
         [sys.executable, "-c", RUN], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
     assert run.stdout is not None
     folder, controller, broker = run.stdout.readline().split()
-    watched = [os.pidfd_open(int(pid)) for pid in (controller, broker)]
-    assert not ends(watched[1], 0), "the broker is up"
-
-    os.killpg(run.pid, way)  # as a terminal does with Ctrl-C, and as an impatient person does
-    run.communicate()
-
-    try:
-        assert all(ends(pidfd, 20) for pidfd in watched)
-    finally:
-        for pidfd in watched:
-            os.close(pidfd)
+    with watched([int(controller), int(broker)]) as processes:
+        assert not ends(processes[1], 0), "the broker is up"
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+        assert all(ends(process, 20) for process in processes)
     assert vanishes(Path(folder), 20), "its data is removed"
+
+
+def test_make_kafka_leaves_a_cluster_to_try_things_on_until_ctrl_c() -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-m", "tests.kafka.cluster"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert run.stdout is not None
+    said: list[str] = []
+    for line in run.stdout:
+        said.append(line.strip())
+        if line.startswith("Ctrl-C"):
+            break
+    assert said[-1].startswith("Ctrl-C"), said
+    addresses = next(line.split()[-1] for line in said if line.startswith("bootstrap servers:"))
+    folder = next(line.split()[-1] for line in said if line.startswith("data and logs:"))
+    assert sum(line.startswith("trimtab ") for line in said) == 3, said
+    pids = [p.pid for p in psutil.process_iter() if p.name() == "java" and folder in " ".join(p.cmdline())]
+    assert len(pids) == 5, "one controller and four brokers"
+    snapshot = capture(addresses, interval=1)
+    assert {"orders", "clicks", "audit"} <= set(snapshot.topics)
+    assert snapshot.leader_load["network_in"].sum() > 0, "there is traffic"
+    leaders = snapshot.broker_load("leaders")
+    assert leaders[:2].sum() > leaders[2:].sum(), "and there is something to balance"
+
+    with watched(pids) as processes:
+        os.killpg(run.pid, signal.SIGINT)
+        rest, _ = run.communicate(timeout=60)
+        assert run.returncode == 0, rest
+        assert all(ends(process, 20) for process in processes)
+    assert not Path(folder).exists()
+
+
+@contextmanager
+def watched(pids: list[int]) -> Iterator[list[int]]:
+    """A pidfd of each process, closed afterwards."""
+    processes = [os.pidfd_open(pid) for pid in pids]
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            os.close(process)
 
 
 def vanishes(folder: Path, seconds: float) -> bool:
@@ -102,8 +142,7 @@ def test_a_download_that_breaks_off_leaves_nothing_that_looks_complete(tmp_path:
     maven = tmp_path / "bin" / "mvn"
     maven.parent.mkdir()
     maven.write_text(
-        "#!/bin/sh\nfor a; do case $a in -DoutputDirectory=*) touch ${a#*=}/kafka_2.13-4.3.1.jar;; "
-        "esac; done\nexit 1\n"
+        "#!/bin/sh\nfor a; do case $a in -DoutputDirectory=*) touch ${a#*=}/kafka_2.13-4.3.1.jar;; esac; done\nexit 1\n"
     )
     maven.chmod(0o755)
     environment = {"PATH": f"{maven.parent}:/usr/bin:/bin", "TRIMTAB_CACHE": str(tmp_path / "cache")}

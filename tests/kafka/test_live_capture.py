@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from tests.kafka.cluster import KafkaCluster
-from tests.kafka.traffic import Traffic, create_topic, fill
+from tests.kafka.traffic import Traffic, Window, administering, create_topic, fill
 from trimtab.capture import capture
 
 BUSY = "capture-busy"
@@ -20,13 +21,15 @@ PER_TICK = {(BUSY, 0): 8, (BUSY, 1): 4, (BUSY, 2): 1}
 
 
 @pytest.fixture(scope="module")
-def topics(cluster: KafkaCluster, admin: KafkaAdminClient) -> Iterator[None]:
-    create_topic(admin, BUSY, [[1, 3, 4], [1, 2, 3], [1, 4, 2]])
-    create_topic(admin, QUIET, [[2, 1], [2, 1], [3, 4], [2, 3]])
-    create_topic(admin, SINGLE, [[1], [4]])
+def topics(cluster: KafkaCluster) -> Iterator[None]:
+    with administering(cluster) as admin:
+        create_topic(admin, BUSY, [[1, 3, 4], [1, 2, 3], [1, 4, 2]])
+        create_topic(admin, QUIET, [[2, 1], [2, 1], [3, 4], [2, 3]])
+        create_topic(admin, SINGLE, [[1], [4]])
     fill(cluster.bootstrap, {(QUIET, 0): 3000, (QUIET, 1): 100, (SINGLE, 0): 500, (SINGLE, 1): 700})
     yield
-    admin.delete_topics([BUSY, QUIET, SINGLE])
+    with administering(cluster) as admin:
+        admin.delete_topics([BUSY, QUIET, SINGLE])
 
 
 def by_name(snapshot: Snapshot) -> dict[str, int]:
@@ -60,9 +63,7 @@ def test_placement_leaders_and_sizes_are_those_the_admin_client_reports(
         for p in topic["partitions"]
     }
     described = {
-        f"{t['name']}-{p['partition_index']}": (t["name"], p)
-        for t in admin.describe_topics()
-        for p in t["partitions"]
+        f"{t['name']}-{p['partition_index']}": (t["name"], p) for t in admin.describe_topics() for p in t["partitions"]
     }
     assert rows.keys() == described.keys()
     for name, (topic, partition) in described.items():
@@ -77,19 +78,14 @@ def test_placement_leaders_and_sizes_are_those_the_admin_client_reports(
 
 @pytest.mark.usefixtures("topics")
 def test_rates_are_those_that_were_produced_and_consumed(cluster: KafkaCluster) -> None:
-    marks: list[float] = []
-
-    def watch(what: str, share: float) -> None:
-        if what == "measuring rates":
-            marks.append(time.monotonic())
-
+    window = Window()
     with Traffic(cluster.bootstrap, PER_TICK, group="capture-readers") as traffic:
-        snapshot = capture(cluster.bootstrap, interval=5, progress=watch)
+        snapshot = capture(cluster.bootstrap, interval=5, progress=window)
 
     rows = by_name(snapshot)
     for topic, number in PER_TICK:
         row = rows[f"{topic}-{number}"]
-        produced = traffic.rate_between((topic, number), marks[0], marks[-1])
+        produced = traffic.rate((topic, number), window)
         appended = snapshot.leader_load["network_in"][row]
         # a record batch adds a few bytes to each value, and the two readings are not at the marks exactly
         assert produced * 0.95 < appended < produced * 1.08, f"{topic}-{number}"
@@ -101,58 +97,47 @@ def test_rates_are_those_that_were_produced_and_consumed(cluster: KafkaCluster) 
     assert any("network_out is a lower bound" in note for note in snapshot.notes)
 
 
-def test_rates_survive_retention_that_deletes_the_log_meanwhile(
-    cluster: KafkaCluster, admin: KafkaAdminClient
-) -> None:
+def test_rates_survive_retention_that_deletes_the_log_meanwhile(cluster: KafkaCluster, admin: KafkaAdminClient) -> None:
     """Log sizes fall while records are appended: the rate must come from offsets, not go to zero or below."""
     topic = "capture-cut"
     create_topic(admin, topic, [[2, 3]])
     fill(cluster.bootstrap, {(topic, 0): 3000}, size=2000)
-    marks: list[float] = []
+    window = Window()
+    deleted: list[str] = []
 
     def delete_half(what: str, share: float) -> None:
-        if what == "measuring rates":
-            if not marks:
-                admin.delete_records({_partition(topic, 0): 3000})
-            marks.append(time.monotonic())
+        window(what, share)
+        if what == "measuring rates" and not deleted:
+            deleted.append(topic)
+            admin.delete_records({TopicPartition(topic, 0): 3000})
 
     with Traffic(cluster.bootstrap, {(topic, 0): 4}) as traffic:
         snapshot = capture(cluster.bootstrap, interval=3, progress=delete_half)
 
     row = by_name(snapshot)[f"{topic}-0"]
-    produced = traffic.rate_between((topic, 0), marks[0], marks[-1])
+    produced = traffic.rate((topic, 0), window)
     assert produced * 0.9 < snapshot.leader_load["network_in"][row] < produced * 1.1
     assert any(f"cut by retention or compaction meanwhile ({topic}-0)" in note for note in snapshot.notes)
     admin.delete_topics([topic])
 
 
-def _partition(topic: str, number: int) -> object:
-    from kafka import TopicPartition
-
-    return TopicPartition(topic, number)
-
-
-def test_a_reassignment_under_way_is_captured_as_it_will_end(
-    cluster: KafkaCluster, admin: KafkaAdminClient
-) -> None:
+def test_a_reassignment_under_way_is_captured_as_it_will_end(cluster: KafkaCluster, admin: KafkaAdminClient) -> None:
     topic = "capture-moving"
     create_topic(admin, topic, [[1, 2]])
     fill(cluster.bootstrap, {(topic, 0): 4000})
     slow = {"leader.replication.throttled.replicas": "*", "follower.replication.throttled.replicas": "*"}
     throttle(admin, topic, slow, "1000")
     try:
-        admin.alter_partition_reassignments({_partition(topic, 0): [3, 4]})
+        admin.alter_partition_reassignments({TopicPartition(topic, 0): [3, 4]})
         snapshot = capture(cluster.bootstrap, interval=0)
         row = by_name(snapshot)[f"{topic}-0"]
         assert replica_list(snapshot, row) == [3, 4]
         assert leader_of(snapshot, row) == 3, "the old leader is not among the new replicas"
         assert snapshot.leader_load["disk"][row] > 4000 * 1000, "the old leader's log is what there is"
         assert any("being reassigned" in note for note in snapshot.notes)
-        assert any(
-            f"the leader of {topic}-0 is a replica that is being removed" in note for note in snapshot.notes
-        )
+        assert any(f"the leader of {topic}-0 is a replica that is being removed" in note for note in snapshot.notes)
     finally:
-        admin.alter_partition_reassignments({_partition(topic, 0): None})
+        admin.alter_partition_reassignments({TopicPartition(topic, 0): None})
         throttle(admin, topic, {}, None)
         admin.delete_topics([topic])
 
@@ -162,10 +147,7 @@ def throttle(admin: KafkaAdminClient, topic: str, replicas: dict[str, str], rate
     from kafka.admin import ConfigResource, ConfigResourceType
 
     names = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-    brokers = [
-        ConfigResource(ConfigResourceType.BROKER, str(b), configs=dict.fromkeys(names, rate))
-        for b in (1, 2, 3, 4)
-    ]
+    brokers = [ConfigResource(ConfigResourceType.BROKER, str(b), configs=dict.fromkeys(names, rate)) for b in (1, 2, 3, 4)]
     if rate is None:
         admin.reset_configs(brokers)
     else:
@@ -199,3 +181,22 @@ def test_a_stopped_broker_is_dead_and_what_it_alone_held_is_offline_not_missing(
     assert f"no log size is known of {SINGLE}-1" in notes
     back = capture(cluster.bootstrap, interval=0)
     assert set(back.broker_states.tolist()) == {BrokerState.ACTIVE}, "a broker that is back is active again"
+
+
+@pytest.mark.usefixtures("topics")
+def test_a_broker_that_hangs_is_dead_after_a_bounded_wait_and_hides_no_other(cluster: KafkaCluster) -> None:
+    """It keeps its connections and its leaderships, and the cluster still takes it for alive."""
+    cluster.freeze_broker(4)
+    try:
+        snapshot = capture(cluster.bootstrap, interval=0)
+    finally:
+        cluster.thaw_broker(4)
+
+    assert snapshot.broker_states.tolist() == [0, 0, 0, BrokerState.DEAD]
+    assert any("broker 4 is" in note and "its state is dead" in note for note in snapshot.notes)
+    rows = by_name(snapshot)
+    assert snapshot.leader_load["disk"][rows[f"{QUIET}-0"]] > 3000 * 1000
+    assert replica_list(snapshot, rows[f"{SINGLE}-1"]) == [4]
+    deadline = time.monotonic() + 30
+    while capture(cluster.bootstrap, interval=0).broker_states[3] != BrokerState.ACTIVE:
+        assert time.monotonic() < deadline, "the broker does not come back"

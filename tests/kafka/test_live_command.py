@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka.admin import KafkaAdminClient
 
 from cluster_model.files import read_snapshot
 from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster
-from tests.kafka.traffic import create_topic, fill
+from tests.kafka.traffic import administering, create_topic, fill
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "command-skewed"
@@ -21,23 +22,24 @@ TOPIC = "command-skewed"
 def trimtab(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "trimtab", *arguments], cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "HOME": str(folder)}, capture_output=True, text=True, timeout=300, check=False,
+        env={"PYTHONPATH": str(ROOT), "HOME": str(folder)}, capture_output=True, text=True,
+        timeout=300, check=False,
     )  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
-def skewed(cluster: KafkaCluster, admin: KafkaAdminClient) -> None:
-    create_topic(admin, TOPIC, [[1, 2]] * 10)
+def skewed(cluster: KafkaCluster) -> Iterator[None]:
+    with administering(cluster) as admin:
+        create_topic(admin, TOPIC, [[1, 2]] * 10)
     fill(cluster.bootstrap, {(TOPIC, n): 100 for n in range(10)})
+    yield
+    with administering(cluster) as admin:
+        admin.delete_topics([TOPIC])
 
 
 @pytest.mark.parametrize("name", ["cluster.json", "cluster.json.gz", "cluster"])
-def test_snapshot_to_a_file_holds_the_cluster_and_its_capacities(
-    cluster: KafkaCluster, tmp_path: Path, name: str
-) -> None:
-    (tmp_path / "capacity.yaml").write_text(
-        "default: {disk: 2TB}\nbrokers:\n  4: {disk: 4TB, network_in: 125MB/s}\n"
-    )
+def test_snapshot_to_a_file_holds_the_cluster_and_its_capacities(cluster: KafkaCluster, tmp_path: Path, name: str) -> None:
+    (tmp_path / "capacity.yaml").write_text("default: {disk: 2TB}\nbrokers:\n  4: {disk: 4TB, network_in: 125MB/s}\n")
     done = trimtab(
         "snapshot", "--bootstrap-server", cluster.bootstrap, "--interval", "1s",
         "--capacity", "capacity.yaml", "--out", name, folder=tmp_path,
@@ -59,14 +61,26 @@ def test_snapshot_without_out_is_json_on_stdout(cluster: KafkaCluster, tmp_path:
     document = json.loads(done.stdout)
     assert document["version"] == 1
     assert [b["id"] for b in document["brokers"]] == [1, 2, 3, 4]
-    assert {"topic": TOPIC, "partition": 0}.items() <= next(
-        p for p in document["partitions"] if p["topic"] == TOPIC
-    ).items()
+    assert {"topic": TOPIC, "partition": 0}.items() <= next(p for p in document["partitions"] if p["topic"] == TOPIC).items()
 
 
-def test_plan_straight_from_the_cluster_gives_a_file_kafka_accepts(
-    cluster: KafkaCluster, tmp_path: Path
-) -> None:
+def test_a_person_at_a_terminal_sees_progress_and_data_stays_clean(cluster: KafkaCluster, tmp_path: Path) -> None:
+    terminal, stderr = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "trimtab", "snapshot", "--bootstrap-server", cluster.bootstrap, "--interval", "1s"],
+        cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100"},
+        stdout=subprocess.PIPE, stderr=stderr, check=False, timeout=60,
+    )  # fmt: skip
+    os.close(stderr)
+    shown = os.read(terminal, 1 << 20).decode()
+    os.close(terminal)
+    assert done.returncode == 0, shown
+    assert "measuring rates" in shown
+    assert "%" in shown
+    assert json.loads(done.stdout)["version"] == 1
+
+
+def test_plan_straight_from_the_cluster_gives_a_file_kafka_accepts(cluster: KafkaCluster, tmp_path: Path) -> None:
     done = trimtab(
         "plan", "--bootstrap-server", cluster.bootstrap, "--interval", "0", "--preset", "counts",
         "--format", "reassignment", "--out", "reassignment.json", folder=tmp_path,
@@ -79,9 +93,7 @@ def test_plan_straight_from_the_cluster_gives_a_file_kafka_accepts(
         "--reassignment-json-file", str(tmp_path / "reassignment.json"), "--verify",
     )  # fmt: skip
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert f"There is no active reassignment of partition {TOPIC}" in verified.stdout, (
-        "the dry run changed nothing"
-    )
+    assert f"There is no active reassignment of partition {TOPIC}" in verified.stdout, "the dry run changed nothing"
 
 
 def test_a_port_where_nobody_listens_is_said_in_one_line(tmp_path: Path) -> None:
@@ -108,12 +120,8 @@ def test_an_address_without_a_port_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_mistakes_in_the_capacity_file_are_told_all_at_once(cluster: KafkaCluster, tmp_path: Path) -> None:
-    (tmp_path / "capacity.yaml").write_text(
-        "defaults: {disk: 2TB}\nbrokers: {1: {disc: 2TB, cpu: -1}, two: {}}\n"
-    )
-    done = trimtab(
-        "snapshot", "--bootstrap-server", cluster.bootstrap, "--capacity", "capacity.yaml", folder=tmp_path
-    )
+    (tmp_path / "capacity.yaml").write_text("defaults: {disk: 2TB}\nbrokers: {1: {disc: 2TB, cpu: -1}, two: {}}\n")
+    done = trimtab("snapshot", "--bootstrap-server", cluster.bootstrap, "--capacity", "capacity.yaml", folder=tmp_path)
     assert done.returncode == 2
     for part in (
         "4 problems",

@@ -18,7 +18,7 @@ from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.report import to_election, to_reassignment
 from tests.kafka.cluster import KafkaCluster
-from tests.kafka.traffic import Traffic, create_topic, fill
+from tests.kafka.traffic import Traffic, Window, create_topic, fill
 from trimtab.capture import capture
 
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -35,11 +35,7 @@ def skewed(cluster: KafkaCluster, admin: KafkaAdminClient) -> Iterator[None]:
     create_topic(admin, ORDERS, [[1, 2], [1, 2], [1, 2], [2, 1], [1, 2], [1, 2], [1, 3], [1, 2]])
     create_topic(admin, CLICKS, [[1, 2, 3], [1, 2, 3], [2, 1, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3]])
     create_topic(admin, LOGS, [[1]] * 6 + [[2]] * 2)
-    records = {
-        (topic, n): 200 + 100 * n
-        for topic, count in ((ORDERS, 8), (CLICKS, 6), (LOGS, 8))
-        for n in range(count)
-    }
+    records = {(topic, n): 200 + 100 * n for topic, count in ((ORDERS, 8), (CLICKS, 6), (LOGS, 8)) for n in range(count)}
     fill(cluster.bootstrap, records)
     yield
     admin.delete_topics([ORDERS, CLICKS, LOGS])
@@ -65,9 +61,7 @@ def predicted(snapshot: Snapshot, made: Plan) -> Snapshot:
     replicas, leader = snapshot.replicas.copy(), snapshot.leader.copy()
     for change in made.proposals:
         row = snapshot.row_of_partition(change.topic, change.partition)
-        replicas[row, : len(change.replicas_after)] = [
-            snapshot.row_of_broker[b] for b in change.replicas_after
-        ]
+        replicas[row, : len(change.replicas_after)] = [snapshot.row_of_broker[b] for b in change.replicas_after]
         leader[row] = -1 if change.leader_after is None else snapshot.row_of_broker[change.leader_after]
     return snapshot.with_placement(replicas, leader)
 
@@ -80,9 +74,7 @@ def carry_out(cluster: KafkaCluster, made: Plan, folder: Path) -> None:
     common = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(reassignment))
     executed = cluster.run_tool(REASSIGN, *common, "--execute")
     assert executed.returncode == 0, executed.stdout + executed.stderr
-    assert "Successfully started partition reassignments" in executed.stdout, (
-        executed.stdout + executed.stderr
-    )
+    assert "Successfully started partition reassignments" in executed.stdout, executed.stdout + executed.stderr
     deadline = time.monotonic() + MINUTES
     while True:
         verified = cluster.run_tool(REASSIGN, *common, "--verify")
@@ -114,12 +106,8 @@ def test_counts_plan_carried_out_by_kafkas_tools_ends_exactly_where_it_said(
     assert made.proposals
     for change in made.proposals:
         where = described[change.topic, change.partition]
-        assert (change.replicas_before, change.leader_before) == where, (
-            "the plan starts from what the cluster has"
-        )
-        assert (
-            sorted(change.replicas_after) != sorted(change.replicas_before) or change.leader_after != where[1]
-        )
+        assert (change.replicas_before, change.leader_before) == where, "the plan starts from what the cluster has"
+        assert sorted(change.replicas_after) != sorted(change.replicas_before) or change.leader_after != where[1]
         assert set(change.replicas_after) <= set(cluster.broker_ids)
 
     carry_out(cluster, made, tmp_path)
@@ -135,26 +123,25 @@ def test_counts_plan_carried_out_by_kafkas_tools_ends_exactly_where_it_said(
 
 
 @pytest.mark.usefixtures("skewed")
-def test_default_plan_under_traffic_brings_the_loads_it_promised(
-    cluster: KafkaCluster, tmp_path: Path
-) -> None:
+def test_default_plan_under_traffic_brings_the_loads_it_promised(cluster: KafkaCluster, tmp_path: Path) -> None:
     goals = load_goals(None, preset="default")
-    with Traffic(cluster.bootstrap, PER_TICK, size=4000, group="roundtrip-readers"):
-        before = capture(cluster.bootstrap, interval=5)
+    first, second = Window(), Window()
+    with Traffic(cluster.bootstrap, PER_TICK, size=4000, group="roundtrip-readers") as traffic:
+        before = capture(cluster.bootstrap, interval=5, progress=first)
         made = plan(before, goals)
         assert made.proposals
         carry_out(cluster, made, tmp_path)
-        after = capture(cluster.bootstrap, interval=5)
+        after = capture(cluster.bootstrap, interval=5, progress=second)
 
     target = predicted(before, made)
     assert placement(after) == placement(target)
-    for resource in ("network_in", "network_out"):
-        expected = target.broker_load(resource)
-        slack = 0.15 * expected.mean()  # two measurements over 5 s of traffic that is steady, not constant
+    busiest = max(PER_TICK, key=lambda partition: PER_TICK[partition])
+    pace = traffic.rate(busiest, second) / traffic.rate(busiest, first)  # the producer itself is not quite steady
+    for resource, error in (("network_in", 0.08), ("network_out", 0.12)):  # commits come in steps
+        expected = target.broker_load(resource) * pace
         assert expected.mean() > 50_000, "there is traffic to compare"
-        np.testing.assert_allclose(after.broker_load(resource), expected, atol=slack, rtol=0)
-    in_band = {goal.name: goal for goal in made.goals if goal.after is not None and goal.before is not None}
-    assert all(
-        g.after.violations <= g.before.violations for g in in_band.values() if g.hard and g.after and g.before
-    )
+        np.testing.assert_allclose(
+            after.broker_load(resource), expected, atol=error * expected.mean(), rtol=0, err_msg=resource
+        )
+    assert made.hard_violations_left == 0
     assert not plan(target, goals).proposals, "a second plan on the predicted snapshot is empty"

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka.admin import KafkaAdminClient
 
 from cluster_model.errors import ConfigurationError, ExternalError
 from tests.kafka.cluster import KafkaCluster, Listener
-from tests.kafka.traffic import create_topic
+from tests.kafka.traffic import administering, create_topic
 from trimtab.capture import capture
 
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -39,9 +38,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
         openssl(folder, *new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
         openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
                 "-CAcreateserial", "-days", "2", "-extfile", "san", "-out", f"{name}.crt")  # fmt: skip
-        (folder / f"{name}.pem").write_text(
-            (folder / f"{name}.key").read_text() + (folder / f"{name}.crt").read_text()
-        )
+        (folder / f"{name}.pem").write_text((folder / f"{name}.key").read_text() + (folder / f"{name}.crt").read_text())
     openssl(
         folder,
         "pkcs8",
@@ -82,10 +79,9 @@ def guarded(certificates: Path) -> Iterator[KafkaCluster]:
         }),
     ]  # fmt: skip
     with KafkaCluster(racks=["r1"], listeners=listeners) as kafka:
-        admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
-        create_topic(admin, "guarded", [[1], [1]])
-        admin.alter_user_scram_credentials([_scram("ops", SECRET)])
-        admin.close()
+        with administering(kafka) as admin:
+            create_topic(admin, "guarded", [[1], [1]])
+            admin.alter_user_scram_credentials([_scram("ops", SECRET)])
         yield kafka
 
 
@@ -124,9 +120,7 @@ def test_scram_over_tls(guarded: KafkaCluster, certificates: Path, tmp_path: Pat
 def test_mutual_tls_with_an_encrypted_key_given_in_the_file_itself(
     guarded: KafkaCluster, certificates: Path, tmp_path: Path
 ) -> None:
-    key, chain = (
-        (certificates / name).read_text().replace("\n", " ") for name in ("client-locked.key", "client.crt")
-    )
+    key, chain = ((certificates / name).read_text().replace("\n", " ") for name in ("client-locked.key", "client.crt"))
     config = written(
         tmp_path, "security.protocol=SSL", "ssl.keystore.type=PEM", "ssl.truststore.type=PEM",
         f"ssl.truststore.location={certificates / 'ca.pem'}",
@@ -158,9 +152,7 @@ def test_a_broker_with_an_untrusted_certificate_is_refused(
         capture(guarded.addresses("MUTUAL"), command_config=config, interval=0)
 
 
-def test_a_plain_client_at_a_tls_listener_is_told_of_command_config(
-    guarded: KafkaCluster, tmp_path: Path
-) -> None:
+def test_a_plain_client_at_a_tls_listener_is_told_of_command_config(guarded: KafkaCluster, tmp_path: Path) -> None:
     config = written(tmp_path, "request.timeout.ms=1000")
     with pytest.raises(ExternalError, match=r"does not speak PLAINTEXT.*--command-config"):
         capture(guarded.addresses("MUTUAL"), command_config=config, interval=0)
@@ -181,10 +173,6 @@ def test_a_java_key_store_is_refused_with_a_command_that_converts_it(
         capture(guarded.addresses("MUTUAL"), command_config=config, interval=0)
 
     command = str(refused.value).partition("convert it with: ")[2].partition(" and set ")[0]
-    subprocess.run(
-        command, shell=True, cwd=tmp_path, input="changeit\n", text=True, check=True, capture_output=True
-    )
-    config = written(
-        tmp_path, *common, "ssl.truststore.type=PEM", f"ssl.truststore.location={tmp_path / 'truststore.pem'}"
-    )
+    subprocess.run(command, shell=True, cwd=tmp_path, input="changeit\n", text=True, check=True, capture_output=True)
+    config = written(tmp_path, *common, "ssl.truststore.type=PEM", f"ssl.truststore.location={tmp_path / 'truststore.pem'}")
     assert capture(guarded.addresses("MUTUAL"), command_config=config, interval=0).topics == ("guarded",)

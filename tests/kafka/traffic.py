@@ -7,14 +7,27 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from tests.kafka.cluster import KafkaCluster
+
 Partition = tuple[str, int]
 TICK = 0.05
+
+
+@contextmanager
+def administering(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
+    """A new admin client, closed afterwards."""
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def create_topic(
@@ -45,6 +58,21 @@ def fill(bootstrap: str, records: Mapping[Partition, int], size: int = 1000) -> 
         producer.flush()
     finally:
         producer.close()
+
+
+class Window:
+    """When a capture measured rates; hand it over as its `progress`."""
+
+    def __init__(self) -> None:
+        self._marks: list[float] = []
+
+    def __call__(self, what: str, share: float) -> None:
+        if what == "measuring rates":
+            self._marks.append(time.monotonic())
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return self._marks[0], self._marks[-1]
 
 
 class Traffic:
@@ -78,9 +106,7 @@ class Traffic:
             raise RuntimeError("traffic did not begin to flow within 30 s")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -88,8 +114,9 @@ class Traffic:
         for thread in self._threads:
             thread.join(30)
 
-    def rate_between(self, partition: Partition, begin: float, end: float) -> float:
-        """Bytes of values a second that were acknowledged between two times of the monotonic clock."""
+    def rate(self, partition: Partition, window: Window) -> float:
+        """Bytes of values a second that were acknowledged meanwhile."""
+        begin, end = window.span
         ticks = sum(begin <= at < end for at in self._sent)
         return ticks * self._per_tick[partition] * self._size / (end - begin)
 
@@ -103,7 +130,7 @@ class Traffic:
             producer.flush()
             self._sent.append(time.monotonic())
             self._flowing.set()
-            due += TICK
+            due = max(due + TICK, time.monotonic())  # a stall is not made up for by a burst
         producer.close()
 
     def _consume(self, group: str) -> None:

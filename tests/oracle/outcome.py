@@ -108,7 +108,7 @@ class Outcome:
         }
 
     def statistics(self, goal: Goal, scores: Mapping[int, float]) -> dict[str, float | None]:
-        below = sum(s < 1 for s in scores.values())
+        below = sum(s < 1 - 1e-9 for s in scores.values())
         result: dict[str, float | None] = {"below": below}
         result["in_band"] = 1 - below / len(scores) if scores else 1.0
         if goal["kind"] != "usage_distribution":
@@ -197,7 +197,7 @@ class Outcome:
                     recomputed = right.get(resource, c.load(broker, resource) if label == "after" else None)
                     if recomputed is not None and not near(value, recomputed):
                         self.say(f"{place}.{label}.{resource}: printed {value}, recomputed {recomputed!r}")
-            violates = {name for name, scores in after["scores"].items() if scores.get(broker, 1.0) < 1}
+            violates = {name for name, scores in after["scores"].items() if scores.get(broker, 1.0) < 1 - 1e-9}
             if set(said["violates"]) != violates:
                 self.say(f"{place}.violates: {said['violates']}, scores below 1 are {sorted(violates)}")
             if violates and not said.get("why"):
@@ -205,7 +205,7 @@ class Outcome:
 
     def check_lower_bounds(self, after: Document) -> None:
         c = self.cluster
-        unfinished = any(s < 1 for scores in after["scores"].values() for s in scores.values())
+        unfinished = any(s < 1 - 1e-9 for scores in after["scores"].values() for s in scores.values())
         waiting = any(c.hosted[b] for b, broker in c.brokers.items() if broker.state in ("dead", "draining"))
         if unfinished or waiting:
             return

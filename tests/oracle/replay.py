@@ -207,7 +207,7 @@ class Replay:
         added = [set(ch["replicas_after"]) - set(ch["replicas_before"]) for ch in action["changes"]]
         removed = [set(ch["replicas_before"]) - set(ch["replicas_after"]) for ch in action["changes"]]
         fits = {
-            "move": len(added) == 1 and len(added[0]) == 1,
+            "move": len(added) == 1 and len(added[0]) >= 1,
             "leadership": len(added) == 1 and not added[0],
             "swap": len(added) == 2
             and len(added[0]) == 1
@@ -231,7 +231,7 @@ class Replay:
             (g["name"], b): judge.excess(g, b) for g in self.hard_limits for b in judged[g["name"]]
         }
         racks_before = {key: judge.rack_excess(key) for key in keys}
-        below_one = any(s < 1 for scores in before.values() for s in scores.values())
+        below_one = any(s < 1 - 1e-9 for scores in before.values() for s in scores.values())
 
         for key, change in zip(keys, action["changes"], strict=True):
             c.change(key, change["replicas_after"], change["leader_after"])

@@ -215,8 +215,10 @@ class ClusterMachine(RuleBasedStateMachine):
         self.cluster.logs.produce[:] = 0.0
         self.cluster.brokers.disk[:] = 1e15
         assert self.cluster.run_until(
-            lambda: all(set(self.cluster.isr(n)) == set(self.wanted[n]) for n in self.names())
-            and not self.cluster.list_partition_reassignments(),
+            lambda: (
+                all(set(self.cluster.isr(n)) == set(self.wanted[n]) for n in self.names())
+                and not self.cluster.list_partition_reassignments()
+            ),
             limit_s=20_000,
             step_s=20,
         )

@@ -85,17 +85,13 @@ def capture(
     with Gateway(bootstrap_server, settings, clock.monotonic) as gateway:
         progress("describing the cluster", 0.0)
         earlier = gateway.topology()
-        before = gateway.read(
-            earlier, rates=interval > 0, done=lambda share: progress("reading logs and offsets", share)
-        )
+        before = gateway.read(earlier, rates=interval > 0, done=lambda share: progress("reading logs and offsets", share))
         require_broker(earlier, before, bootstrap_server)
         topology, after, rates = earlier, before, None
         if interval > 0:
             _pass(interval, clock, progress)
             topology = gateway.topology()
-            after = gateway.read(
-                topology, rates=True, done=lambda share: progress("reading logs and offsets again", share)
-            )
+            after = gateway.read(topology, rates=True, done=lambda share: progress("reading logs and offsets again", share))
             rates = measure(before, after, earlier, topology)
     taken_at = clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     notes = Notes()

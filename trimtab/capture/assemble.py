@@ -76,10 +76,7 @@ def _brokers(
             dead = "is fenced (registered, but not serving)"
         elif not (reading.answered or earlier.answered):
             why = "; ".join(reading.errors) or "no answer"
-            dead = (
-                f"is registered but could not be reached ({why}); if it is up, check its "
-                "advertised.listeners from here"
-            )
+            dead = f"is registered but could not be reached ({why}); if it is up, check its advertised.listeners from here"
         if dead is not None:
             notes.warn(f"broker {broker} {dead}: its state is dead, so a plan would empty it")
         else:
@@ -107,9 +104,7 @@ def _tell_broker(broker: int, reading: BrokerReading, notes: Notes) -> None:
 def _tell_topics(topology: Topology, after: Reading, notes: Notes) -> None:
     """What the cluster has and does not describe to us."""
     for topic, why in sorted(topology.unreadable.items()):
-        notes.warn(
-            f"topic {topic} is not described completely ({why}); what is missing of it is not in the snapshot"
-        )
+        notes.warn(f"topic {topic} is not described completely ({why}); what is missing of it is not in the snapshot")
     hidden = {
         key
         for reading in after.values()
@@ -158,9 +153,7 @@ def _partitions(
             document["leader_load"] = load
         documents.append(document)
     if leaderless:
-        notes.warn(
-            f"{_count(len(leaderless), 'partition has', 'partitions have')} no leader: {_names(leaderless)}"
-        )
+        notes.warn(f"{_count(len(leaderless), 'partition has', 'partitions have')} no leader: {_names(leaderless)}")
     if offline:
         replicas = sum(len(topology.partitions[key].offline) for key in offline)
         notes.warn(f"{_count(replicas, 'replica is', 'replicas are')} offline, of {_names(offline)}")
@@ -177,10 +170,7 @@ def _partitions(
             "the new list instead"
         )
     if borrowed:
-        notes.warn(
-            f"the leader's log size is not known of {_names(borrowed)}: that of the largest other "
-            "replica is taken"
-        )
+        notes.warn(f"the leader's log size is not known of {_names(borrowed)}: that of the largest other replica is taken")
     if unsized:
         notes.warn(f"no log size is known of {_names(unsized)}: they carry no disk load")
     return documents
@@ -194,9 +184,7 @@ def _rates_of(key: TopicPartition, entry: PartitionEntry, rates: Rates | None) -
     return {"network_in": rate.appended, "network_out": rate.fetched + followers * rate.appended}
 
 
-def _size(
-    key: TopicPartition, entry: PartitionEntry, before: Reading, after: Reading
-) -> tuple[int | None, bool]:
+def _size(key: TopicPartition, entry: PartitionEntry, before: Reading, after: Reading) -> tuple[int | None, bool]:
     """Bytes of the leader's log, and whether they are its own; else the largest of the others, else None."""
     for reading in (after, before):
         sizes = _log_sizes(reading, entry.leader)

@@ -49,9 +49,7 @@ def read_capacities(path: Path | None) -> Capacities:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(str(path), [Problem("", f"cannot be read: {error}")]) from None
     except YAMLError as error:
-        raise ConfigurationError(
-            str(path), [Problem("", f"not YAML: {' '.join(str(error).split())}")]
-        ) from None
+        raise ConfigurationError(str(path), [Problem("", f"not YAML: {' '.join(str(error).split())}")]) from None
     problems: list[Problem] = []
     if not isinstance(document, dict):
         raise ConfigurationError(str(path), [Problem("", f"expected {EXAMPLE}, found {_kind(document)}")])
@@ -62,11 +60,7 @@ def read_capacities(path: Path | None) -> Capacities:
     brokers: dict[int, Mapping[str, float]] = {}
     listed = document.get("brokers")
     if listed is not None and not isinstance(listed, dict):
-        problems.append(
-            Problem(
-                "brokers", f"expected broker ids with capacities, such as {EXAMPLE}, found {_kind(listed)}"
-            )
-        )
+        problems.append(Problem("brokers", f"expected broker ids with capacities, such as {EXAMPLE}, found {_kind(listed)}"))
         listed = None
     for broker, amounts in (listed or {}).items():
         if isinstance(broker, bool) or not isinstance(broker, int) or broker < 0:
@@ -82,9 +76,7 @@ def _amounts(place: str, value: object, problems: list[Problem]) -> dict[str, fl
     if value is None:
         return {}
     if not isinstance(value, dict):
-        problems.append(
-            Problem(place, f"expected resources with amounts, such as {{disk: 2TB}}, found {_kind(value)}")
-        )
+        problems.append(Problem(place, f"expected resources with amounts, such as {{disk: 2TB}}, found {_kind(value)}"))
         return {}
     amounts: dict[str, float] = {}
     for resource, amount in value.items():
@@ -93,8 +85,7 @@ def _amounts(place: str, value: object, problems: list[Problem]) -> dict[str, fl
             problems.append(
                 Problem(
                     at,
-                    f"unknown resource{_meant(str(resource), tuple(RESOURCES))}; known are "
-                    f"{', '.join(RESOURCES)}",
+                    f"unknown resource{_meant(str(resource), tuple(RESOURCES))}; known are {', '.join(RESOURCES)}",
                 )
             )
             continue
@@ -111,12 +102,7 @@ def _amounts(place: str, value: object, problems: list[Problem]) -> dict[str, fl
 
 
 def _plain(value: object) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or value != value
-        or abs(value) == float("inf")
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
         raise ValueError(f"expected a plain number, found {value!r}")
     return float(value)
 

@@ -75,17 +75,13 @@ def client_settings(path: Path | None) -> ClientSettings:
         The file asks for something that is wrong or cannot be honoured; carries every problem with its key.
     """
     if path is None:
-        return ClientSettings(
-            {"security_protocol": "PLAINTEXT", "request_timeout_ms": REQUEST_TIMEOUT_MS}, "PLAINTEXT"
-        )
+        return ClientSettings({"security_protocol": "PLAINTEXT", "request_timeout_ms": REQUEST_TIMEOUT_MS}, "PLAINTEXT")
     properties = read_properties(path)
     problems: list[Problem] = []
     options: dict[str, object] = {"request_timeout_ms": REQUEST_TIMEOUT_MS}
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
-        problems.append(
-            Problem("security.protocol", f"expected one of {', '.join(PROTOCOLS)}, found {protocol!r}")
-        )
+        problems.append(Problem("security.protocol", f"expected one of {', '.join(PROTOCOLS)}, found {protocol!r}"))
     options["security_protocol"] = protocol
     if properties.get("client.id"):
         options["client_id"] = properties["client.id"]
@@ -140,9 +136,7 @@ def _warnings(path: Path, properties: Mapping[str, str], protocol: str) -> list[
     if idle:
         keys = " and ".join(f"{prefix}*" for prefix in idle)
         given = "is" if "security.protocol" in properties else "is not given, so it is"
-        warnings.append(
-            f"{path}: {keys} settings have no effect, because security.protocol {given} {protocol}"
-        )
+        warnings.append(f"{path}: {keys} settings have no effect, because security.protocol {given} {protocol}")
     return warnings
 
 
@@ -167,30 +161,21 @@ def _sasl(properties: Mapping[str, str], problems: list[Problem]) -> dict[str, o
             )
         )
         return {}
-    user = _login(
-        jaas, LOGIN_MODULES[mechanism], lambda text: problems.append(Problem("sasl.jaas.config", text))
-    )
+    user = _login(jaas, LOGIN_MODULES[mechanism], lambda text: problems.append(Problem("sasl.jaas.config", text)))
     if user is None:
         return {}
     return {"sasl_mechanism": mechanism, "sasl_plain_username": user[0], "sasl_plain_password": user[1]}
 
 
-_JAAS = re.compile(
-    r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*?);\s*$", re.DOTALL | re.IGNORECASE
-)
-_JAAS_OPTION = re.compile(
-    r"""\s*([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""", re.DOTALL
-)
+_JAAS = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*?);\s*$", re.DOTALL | re.IGNORECASE)
+_JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""", re.DOTALL)
 
 
 def _login(jaas: str, module: str, complain: Callable[[str], None]) -> tuple[str, str] | None:
     """User and password of a JAAS line; complaints never repeat it."""
     entry = _JAAS.match(jaas)
     if entry is None:
-        complain(
-            "expected one login module that ends with a semicolon: "
-            f'{module} required username="…" password="…";'
-        )
+        complain(f'expected one login module that ends with a semicolon: {module} required username="…" password="…";')
         return None
     if entry.group(1) != module:
         complain(f"expected the login module {module} for this mechanism, found {entry.group(1)}")
@@ -199,9 +184,7 @@ def _login(jaas: str, module: str, complain: Callable[[str], None]) -> tuple[str
     while rest.strip():
         option = _JAAS_OPTION.match(rest)
         if option is None:
-            complain(
-                'expected options of the form name="value" (put values with special characters in quotes)'
-            )
+            complain('expected options of the form name="value" (put values with special characters in quotes)')
             return None
         quoted = option.group(2) if option.group(2) is not None else option.group(3)
         options[option.group(1)] = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else option.group(4)

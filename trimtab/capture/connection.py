@@ -21,6 +21,8 @@ from trimtab.capture.client import ClientSettings
 CONNECT_SECONDS = 5.0
 FIRST_ANSWER_SECONDS = 4.0
 LAST_ANSWER_SECONDS = 15.0
+ADDRESSES_TRIED = 4
+ENOUGH_REFUSALS = 2
 LOGIN_HINT = "Check user and password in sasl.jaas.config of --command-config."
 FAILED_CONNECTION = re.compile(
     r"^(?:Connection failed|Bootstrap (?:connection|attempt) to \S+ failed): (.*?)(?: \(backoff [\d.]+ "
@@ -45,18 +47,16 @@ def _addresses(bootstrap_server: str) -> list[tuple[str, int]]:
             addresses.append((host, int(port)))
         else:
             problems.append(
-                Problem(
-                    "--bootstrap-server", f"expected HOST:PORT such as broker1:9092, found {text.strip()!r}"
-                )
+                Problem("--bootstrap-server", f"expected HOST:PORT such as broker1:9092, found {text.strip()!r}")
             )
     if problems:
         raise ConfigurationError("command line", problems)
     return addresses
 
 
-def _knock(addresses: Iterable[tuple[str, int]]) -> None:
-    """Return when some address takes a connection; else tell at once what each said."""
-    said = []
+def _knock(addresses: Iterable[tuple[str, int]]) -> list[str]:
+    """Addresses that take a connection; where none does, tell at once what each said."""
+    said, reachable = [], []
     for host, port in addresses:
         try:
             socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
@@ -67,11 +67,13 @@ def _knock(addresses: Iterable[tuple[str, int]]) -> None:
         except OSError as error:
             said.append(f"{host}:{port}: {error.strerror or error}")
         else:
-            return
+            reachable.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    if reachable:
+        return reachable
     raise ExternalError(
         f"expected a Kafka broker, found none: {'; '.join(said)}. Check host and port of a client "
-        "listener, that a broker is "
-        "up there, and that no firewall stands between.",
+        "listener, that "
+        "a broker is up there, and that no firewall stands between.",
         retriable=True,
     )
 
@@ -86,25 +88,28 @@ def connect(bootstrap_server: str, settings: ClientSettings) -> KafkaAdminClient
     ExternalError
         Nothing answers there, or it is not Kafka, or it does not let us in; the message says what to check.
     """
-    _knock(_addresses(bootstrap_server))
+    reachable = _knock(_addresses(bootstrap_server))
     options: dict[str, object] = {
-        "bootstrap_servers": [a.strip() for a in bootstrap_server.split(",")],
         # Brokers are asked side by side; beyond so many requests on a connection the client refuses, not
         # queues.
         "max_in_flight_requests_per_connection": 100,
         "metadata_max_age_ms": 3000,  # a broker that comes back during the interval is found again
         **settings.options,
     }
-    # The client would go on trying in silence, so what it logs is listened to: where the broker turns us
-    # away, waiting
-    # longer than for a first answer changes nothing.
-    with _overheard() as said:
-        for seconds in (FIRST_ANSWER_SECONDS, LAST_ANSWER_SECONDS):
+    # Address by address, because the client would stay with one that hangs. It would also go on trying
+    # where it is turned
+    # away, and say nothing: so what it logs is listened to, and the patient last attempt is for silence only.
+    attempts = [([address], FIRST_ANSWER_SECONDS) for address in reachable[:ADDRESSES_TRIED]]
+    attempts.append((reachable, LAST_ANSWER_SECONDS))
+    refusals: list[str] = []
+    for addresses, seconds in attempts:
+        with _overheard() as said:
             try:
-                return KafkaAdminClient(**options, bootstrap_timeout_ms=int(seconds * 1000))
+                return KafkaAdminClient(**options, bootstrap_servers=addresses, bootstrap_timeout_ms=int(seconds * 1000))
             except kafka_errors.KafkaTimeoutError as error:
-                if said or seconds == LAST_ANSWER_SECONDS:
-                    raise _unreachable(error, bootstrap_server, settings.protocol, said) from error
+                refusals += [text for text in said if "timed out" not in text][-1:]
+                if len(refusals) == min(ENOUGH_REFUSALS, len(reachable)) or addresses is reachable:
+                    raise _unreachable(error, bootstrap_server, settings.protocol, refusals or said) from error
             except kafka_errors.KafkaError as error:
                 raise _unreachable(error, bootstrap_server, settings.protocol, said) from error
     raise AssertionError("unreachable")
@@ -148,9 +153,7 @@ def _unreachable(error: Exception, where: str, protocol: str, said: list[str]) -
     elif protocol.startswith("SASL") and "disconnected" in reason:
         hint = f"The broker hung up while we logged in. {LOGIN_HINT} Or the port is not one for {protocol}."
     elif protocol.endswith("SSL"):
-        hint = (
-            f"It does not speak {protocol} with us: check the port, security.protocol and the ssl.* settings."
-        )
+        hint = f"It does not speak {protocol} with us: check the port, security.protocol and the ssl.* settings."
     else:
         hint = (
             f"It takes connections, but does not speak {protocol}: it may be a TLS or SASL listener (give "

@@ -72,18 +72,14 @@ class Gateway:
     def __enter__(self) -> Gateway:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
     # -- topology -----------------------------------------------------------------------------------
 
     def topology(self) -> Topology:
         """Brokers, topics, replica lists, leaders, and reassignments that are under way."""
-        metadata = self._anyone(
-            "describe the topics", lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False)
-        )
+        metadata = self._anyone("describe the topics", lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False))
         try:
             brokers = self._registered()
         except kafka_errors.UnsupportedVersionError:  # a cluster too old to tell of fenced brokers
@@ -92,9 +88,7 @@ class Gateway:
         partitions, unreadable = {}, {}
         for topic in metadata.topics:
             if topic.error_code:
-                unreadable[topic.name or str(topic.topic_id)] = kafka_errors.for_code(
-                    topic.error_code
-                ).__name__
+                unreadable[topic.name or str(topic.topic_id)] = kafka_errors.for_code(topic.error_code).__name__
             for p in topic.partitions:
                 key = (topic.name, p.partition_index)
                 replicas = tuple(p.replica_nodes)
@@ -108,12 +102,9 @@ class Gateway:
         return Topology(metadata.cluster_id, brokers, partitions, unreadable)
 
     def _registered(self) -> dict[int, BrokerEntry]:
-        response = self._anyone(
-            "describe the cluster", lambda: DescribeClusterRequest(include_fenced_brokers=True)
-        )
+        response = self._anyone("describe the cluster", lambda: DescribeClusterRequest(include_fenced_brokers=True))
         return {
-            b.broker_id: BrokerEntry(b.broker_id, b.rack, bool(getattr(b, "is_fenced", False)))
-            for b in response.brokers
+            b.broker_id: BrokerEntry(b.broker_id, b.rack, bool(getattr(b, "is_fenced", False))) for b in response.brokers
         }
 
     def _leaving(self) -> dict[TopicPartition, set[int]]:
@@ -123,9 +114,7 @@ class Gateway:
             lambda: ListPartitionReassignmentsRequest(timeout_ms=self._timeout_ms, topics=None),
         )
         return {
-            (topic.name, p.partition_index): set(p.removing_replicas)
-            for topic in response.topics
-            for p in topic.partitions
+            (topic.name, p.partition_index): set(p.removing_replicas) for topic in response.topics for p in topic.partitions
         }
 
     # -- counters ------------------------------------------------------------------------------------------
@@ -149,23 +138,26 @@ class Gateway:
         return reading
 
     def _broker(self, broker: int, leads: list[TopicPartition], rates: bool) -> BrokerReading:
+        """What one broker tells. One that does not answer the first question is not asked the others."""
+        answered = False
         errors: list[str] = []
 
         def part(what: str, read: Callable[[], T]) -> T | None:
+            nonlocal answered
             try:
-                return read()
-            except kafka_errors.BrokerResponseError as error:
+                told = read()
+            except kafka_errors.KafkaError as error:
+                answered = answered or _is_answer(error)
                 errors.append(f"{what}: {named(error)}")
                 return None
+            answered = True
+            return told
 
-        try:
-            sizes = part("log directories", lambda: self._sizes(broker))
-            if not rates:
-                return BrokerReading(sizes, errors=tuple(errors))
-            ends = part("offsets", lambda: self._ends(broker, leads))
-            commits = part("consumer groups", lambda: self._commits(broker))
-        except kafka_errors.KafkaError as error:
-            return BrokerReading(answered=False, errors=(named(error),))
+        sizes = part("log directories", lambda: self._sizes(broker))
+        if not (rates and answered):
+            return BrokerReading(sizes, answered=answered, errors=tuple(errors))
+        ends = part("offsets", lambda: self._ends(broker, leads))
+        commits = part("consumer groups", lambda: self._commits(broker))
         return BrokerReading(sizes, ends, commits, errors=tuple(errors))
 
     def _sizes(self, broker: int) -> LogSizes:
@@ -198,9 +190,7 @@ class Gateway:
         at = (begun + self._now()) / 2
         return LogEnds(at, ends, self._offsets(broker, leads, earliest))
 
-    def _offsets(
-        self, broker: int, leads: list[TopicPartition], spec: OffsetSpec
-    ) -> dict[TopicPartition, int]:
+    def _offsets(self, broker: int, leads: list[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
         """Offsets of those partitions that the broker really leads and knows; the others are left out."""
         numbers: dict[str, list[int]] = {}
         for topic, number in leads:
@@ -212,9 +202,7 @@ class Gateway:
                 topics=[
                     kind(
                         name=topic,
-                        partitions=[
-                            kind.ListOffsetsPartition(partition_index=n, timestamp=spec) for n in each
-                        ],
+                        partitions=[kind.ListOffsetsPartition(partition_index=n, timestamp=spec) for n in each],
                     )
                     for topic, each in numbers.items()
                 ],
@@ -230,9 +218,7 @@ class Gateway:
 
     def _commits(self, broker: int) -> Commits:
         groups = [
-            g["group_id"]
-            for g in self._admin.list_groups(broker_ids=[broker])
-            if g.get("protocol_type") in ("consumer", "")
+            g["group_id"] for g in self._admin.list_groups(broker_ids=[broker]) if g.get("protocol_type") in ("consumer", "")
         ]
         offsets: dict[str, dict[TopicPartition, int]] = {}
         unknown: dict[str, str] = {}
@@ -248,9 +234,7 @@ class Gateway:
                     unknown[group] = named(error)
         at = (begun + self._now()) / 2
         for group, committed in found.items():
-            offsets[group] = {
-                (tp.topic, tp.partition): c.offset for tp, c in committed.items() if c.offset >= 0
-            }
+            offsets[group] = {(tp.topic, tp.partition): c.offset for tp, c in committed.items() if c.offset >= 0}
         return Commits(at, offsets, unknown)
 
     # -- calls ---------------------------------------------------------------------------------------------
@@ -314,6 +298,12 @@ def _patiently(call: Callable[[], T]) -> T:
                 raise
             time.sleep(PAUSE_SECONDS * attempt)
     raise AssertionError("unreachable")
+
+
+def _is_answer(error: kafka_errors.KafkaError) -> bool:
+    """Whether a broker said this, rather than the client for want of an answer."""
+    silence = (kafka_errors.RequestTimedOutError, kafka_errors.NetworkExceptionError)
+    return isinstance(error, kafka_errors.BrokerResponseError) and not isinstance(error, silence)
 
 
 def require_broker(topology: Topology, reading: Reading, where: str) -> None:

@@ -34,9 +34,7 @@ def read_properties(path: Path) -> dict[str, str]:
     for number, line in _logical_lines(text):
         if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", line):
             problems.append(
-                Problem(
-                    f"line {number}", r"expected four hexadecimal digits after \u; write \\ for a backslash"
-                )
+                Problem(f"line {number}", r"expected four hexadecimal digits after \u; write \\ for a backslash")
             )
             continue
         match = _KEY.match(line)

@@ -54,15 +54,11 @@ def tls_context(properties: Mapping[str, str], complain: Complain) -> ssl.SSLCon
     return context
 
 
-def _built(
-    trusted: str | None, identity: str | None, password: str | None, complain: Complain
-) -> ssl.SSLContext | None:
+def _built(trusted: str | None, identity: str | None, password: str | None, complain: Complain) -> ssl.SSLContext | None:
     try:
         context = ssl.create_default_context(cadata=trusted)
     except (ssl.SSLError, ValueError) as error:
-        complain(
-            "ssl.truststore", f"expected certificates in PEM, found something unreadable: {_said(error)}"
-        )
+        complain("ssl.truststore", f"expected certificates in PEM, found something unreadable: {_said(error)}")
         return None
     if identity is not None:
         try:
@@ -154,6 +150,4 @@ _BLOCK = re.compile(r"(-----BEGIN [^-]+-----)\s*([^-]*?)\s*(-----END [^-]+-----)
 
 def _lines(pem: str) -> str:
     """PEM given on one line of a properties file, with its line ends back."""
-    return _BLOCK.sub(
-        lambda m: "\n".join(["", m[1], *textwrap.wrap("".join(m[2].split()), 64), m[3], ""]), pem
-    )
+    return _BLOCK.sub(lambda m: "\n".join(["", m[1], *textwrap.wrap("".join(m[2].split()), 64), m[3], ""]), pem)

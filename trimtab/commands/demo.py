@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from cluster_model.snapshot import Snapshot
-    from optimizer.plan import Plan
-    from trimtab.demo import Demo
+    from optimizer.plan import Action, Plan
+    from trimtab.demo import Demo, DemoOptions
     from trimtab.simulator.executor import Progress
 
 DEFAULT_OUT = Path("trimtab-demo/report.html")
 BROKERS, PARTITIONS = 12, 900
 QUICK_BROKERS, QUICK_PARTITIONS = 6, 240
-BAR_WIDTH = 12
+BAR_WIDTH = 11
 MOST_BROKERS = 24  # rows of a table
 REASONS = 3
 SHOWN = {"network_in": "network in", "network_out": "network out", "disk": "disk"}
@@ -41,9 +41,7 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     context: typer.Context,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, metavar="N", help="Another cluster for every number.")
-    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Another cluster for every number.")] = 0,
     brokers: Annotated[
         int | None,
         typer.Option("--brokers", metavar="N", help=f"Brokers, the new ones too (default {BROKERS})."),
@@ -75,7 +73,9 @@ def demo(
         brokers if brokers is not None else QUICK_BROKERS if quick else BROKERS,
         partitions if partitions is not None else QUICK_PARTITIONS if quick else PARTITIONS,
     )
-    _prepare(out, directory)
+    for note in wanted.notes:
+        log.warning("%s", note)
+    _prepare(options, out, directory)
     told = story.log_format == "text" and not story.quiet
     console = Console(stderr=True, quiet=not told, highlight=False)
     with ExitStack() as stack:
@@ -97,23 +97,23 @@ def demo(
         _write_report(plan, out)
         show.next_steps(out, None if directory is None else folder)
     if failed:
-        raise ExternalError(
-            f"{failed} of {len(plan.proposals)} changes were not carried out; the story above says why"
-        )
+        raise ExternalError(f"{failed} of {len(plan.proposals)} changes were not carried out; the story above says why")
 
 
-def _prepare(out: Path, directory: Path | None) -> None:
-    """Folders for what will be written; what cannot be written is told before the work begins."""
-    problems = []
+def _prepare(options: DemoOptions, out: Path, directory: Path | None) -> None:
+    """Folders for what will be written; what cannot work is told before the work begins, all of it at once."""
+    from trimtab.simulator.scenario import size_problems
+
+    problems = size_problems(options.brokers, options.partitions)
+    if problems:
+        raise ConfigurationError("demo", problems)
     for option, folder in (("--out", out.parent), ("--dir", directory)):
         if folder is None:
             continue
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as e:
-            problems.append(
-                Problem(option, f"the folder {folder} cannot be created: {e.strerror}; name another")
-            )
+            problems.append(Problem(option, f"the folder {folder} cannot be created: {e.strerror}; name another"))
     problems += unwritable("--out", out)
     if problems:
         raise ConfigurationError("demo", problems)
@@ -131,25 +131,27 @@ class DemoStory:
     def __init__(self, console: Console, story: Story, run: Demo) -> None:
         self._console, self._story, self._run = console, story, run
         self._step = 0
-        self._full_bar: dict[
-            str, float
-        ] = {}  # share of capacity that a whole bar stands for, the same before and after
+        self._full_bar: dict[str, float] = {}  # share of capacity that a whole bar stands for, the same before and after
         self._plain = not (console.encoding or "").lower().startswith("utf")
 
     def cluster(self) -> None:
+        from optimizer.report.units import listing
+
         options, cluster = self._run.options, self._run.cluster
         used = cluster.logs.disk_used(len(cluster.broker_ids))
         new = [str(b) for b, bytes_used in zip(cluster.broker_ids, used, strict=True) if bytes_used == 0]
+        added = (
+            f"broker {new[0]} was just added and is empty"
+            if len(new) == 1
+            else f"brokers {listing(new)} were just added and are empty"
+        )
         racks = len({spec.rack for spec in cluster.brokers.specs})
         topics = len(cluster.controller.topics)
-        self._console.print(
-            "[bold]Trimtab demo[/] · a simulated cluster in virtual time; nothing outside is touched"
-        )
+        self._console.print("[bold]Trimtab demo[/] · a simulated cluster in virtual time; nothing outside is touched")
         self._say(
             "Cluster",
             f"{options.brokers} brokers in {racks} racks, {topics} topics, {options.partitions} partitions"
-            f" × 3 replicas; brokers {' and '.join(new)} were just added and are empty;"
-            " brokers 1, 2 and 3 have double capacity",
+            f" × 3 replicas; {added}; brokers 1, 2 and 3 have double capacity",
         )
 
     def measured(self, before: Snapshot) -> None:
@@ -164,29 +166,29 @@ class DemoStory:
     def plan(self, plan: Plan) -> None:
         from optimizer.report.units import count, size
 
-        soft = [g for g in plan.goals if g.before is not None and g.after is not None]
-        out_before = sum(g.before.violations for g in soft if g.before is not None)
-        out_after = sum(g.after.violations for g in soft if g.after is not None)
+        judged = [g for g in plan.goals if g.before is not None and g.after is not None]
+        out_before = sum(g.before.violations for g in judged if g.before is not None)
+        out_after = sum(g.after.violations for g in judged if g.after is not None)
         summary, least = plan.summary, plan.lower_bounds
         self._say(
             "Plan",
-            f"{count(summary.replica_moves, 'replica move')} ({size(summary.bytes_to_move)}) and"
-            f" {count(summary.leadership_changes, 'leadership change')} would take"
-            f" {count(out_before, 'violation')} of {len(soft)} goals to {out_after};"
-            f" no plan can do with fewer than {count(least.replica_moves, 'move')}"
+            f"brokers are out of band {count(out_before, 'time')} over {len(judged)} goals;"
+            f" {count(summary.replica_moves, 'replica move')} ({size(summary.bytes_to_move)}) and"
+            f" {count(summary.leadership_changes, 'leadership change')} would bring that to {out_after};"
+            f" no plan can do it with fewer than {count(least.replica_moves, 'move')}"
             f" ({size(least.bytes_to_move)})",
         )
-        for action in plan.actions[:REASONS]:
+        shown = _telling(plan)
+        for action in shown:
             change = action.changes[0]
+            more = f" and {len(action.changes) - 1} more" if len(action.changes) > 1 else ""
             self._line(
-                f"{action.type} {change.topic}-{change.partition}:"
-                f" {list(change.replicas_before)} → {list(change.replicas_after)}, score {action.score:.2f}."
-                f" {action.reason}"
+                f"{action.type} {change.topic}-{change.partition}: {list(change.replicas_before)} →"
+                f" {list(change.replicas_after)}{more}, score {action.score:.2f}; {action.reason}"
             )
-        if len(plan.actions) > REASONS:
-            self._line(
-                f"… and {len(plan.actions) - REASONS:,} more actions, each with its reason in the report"
-            )
+        if len(plan.actions) > len(shown):
+            rest = count(len(plan.actions) - len(shown), "more action")
+            self._line(f"… and {rest}, each with its reason in the report")
 
     def execution(self, plan: Plan) -> int:
         """Show the progress of the execution; how many proposals failed."""
@@ -195,9 +197,7 @@ class DemoStory:
 
         from trimtab.demo import THROTTLE
 
-        self._say(
-            "Approve", f"{plan.plan_id[:23]}… (a person reads the report and says yes; the demo just does)"
-        )
+        self._say("Approve", f"{plan.plan_id[:23]}… (a person reads the report and says yes; the demo just does)")
         self._say(
             "Execute",
             f"in batches, each broker copies at most {THROTTLE / 1e6:.0f} MB/s, then leaders are elected",
@@ -211,10 +211,7 @@ class DemoStory:
             for progress in self._run.execute(plan):
                 minutes = (self._run.cluster.now_ms - started) / 60_000
                 self._update(bar, task, progress, minutes)
-                if (
-                    not self._story.animated
-                    and progress.bytes_copied >= quarter / 4 * progress.bytes_total > 0
-                ):
+                if not self._story.animated and progress.bytes_copied >= quarter / 4 * progress.bytes_total > 0:
                     self._line(f"{quarter * 25:>3}% {_sentence(progress, minutes)}")
                     quarter = min(int(progress.bytes_copied / progress.bytes_total * 4) + 1, 5)
         if progress is None:
@@ -237,21 +234,15 @@ class DemoStory:
         from trimtab.demo import deviations
 
         apart = [
-            f"{resource_label(d.resource)} {percent(d.largest)}"
-            for d in deviations(plan, after)
-            if d.resource in SHOWN
+            f"{resource_label(d.resource)} {percent(d.largest)}" for d in deviations(plan, after) if d.resource in SHOWN
         ]
         self._say("After", "measured anew, by the same reporters")
         self._console.print(self._bars(after, "green"))
         for resource, label in SHOWN.items():
             if resource in after.capacity and after.is_reported(resource):
-                self._line(
-                    f"{label:<11} {_spread(before, resource)} → {_spread(after, resource)} of capacity"
-                )
+                self._line(f"{label:<11} {_spread(before, resource)} → {_spread(after, resource)} of capacity")
         if apart:
-            self._line(
-                f"furthest any broker is from where the plan put it (share of the mean): {', '.join(apart)}"
-            )
+            self._line(f"furthest any broker is from where the plan put it (share of the mean): {', '.join(apart)}")
 
     def next_steps(self, out: Path, directory: Path | None) -> None:
         self._say("Report", f"{out}  (one file, opens in any browser)")
@@ -293,13 +284,13 @@ class DemoStory:
         from rich.padding import Padding
         from rich.table import Table
 
-        table = Table(box=None, padding=(0, 1), header_style="dim")
+        table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
         table.add_column("broker", justify="right")
         table.add_column("rack")
         resources = [r for r in SHOWN if r in snapshot.capacity and snapshot.is_reported(r)]
         for resource in resources:
             table.add_column(SHOWN[resource], no_wrap=True)
-        table.add_column("leaders", justify="right")
+        table.add_column("leaders", justify="right", no_wrap=True)
         shares = {r: snapshot.broker_load(r) / snapshot.capacity[r] for r in resources}
         for resource in resources:
             self._full_bar.setdefault(resource, float(shares[resource].max()))
@@ -310,12 +301,21 @@ class DemoStory:
         if snapshot.broker_count > MOST_BROKERS:
             table.add_row("…", "")
         table.caption = "percent of each broker's capacity"
-        return Padding(table, (0, 0, 0, 1))
+        return Padding(table, (0, 0, 0, 2))
 
     def _bar(self, share: float, whole: float, colour: str) -> str:
         full, rest = ("#", ".") if self._plain else ("█", "░")
         length = min(round(BAR_WIDTH * share / whole), BAR_WIDTH) if whole > 0 else 0
         return f"[{colour}]{full * length}[/][dim]{rest * (BAR_WIDTH - length)}[/] {share * 100:3.0f}%"
+
+
+def _telling(plan: Plan) -> list[Action]:
+    """The best action of each type, the most important type first."""
+    best: dict[str, Action] = {}
+    for action in plan.actions:
+        if action.type not in best or action.score > best[action.type].score:
+            best[action.type] = action
+    return [best[kind] for kind in ("move", "leadership", "swap", "exchange") if kind in best][:REASONS]
 
 
 def _sentence(progress: Progress, minutes: float) -> str:

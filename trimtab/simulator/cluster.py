@@ -75,9 +75,7 @@ class SimulatedCluster:
             span = min(left, self._resolution_ms)
             left -= span
             self.now_ms += span
-            offered = self._traffic.offer(
-                self.logs.produce, (self.now_ms - self._start_ms) / 1000, span / 1000
-            )
+            offered = self._traffic.offer(self.logs.produce, (self.now_ms - self._start_ms) / 1000, span / 1000)
             self.flows = advance(self.brokers, self.logs, offered, span / 1000, self.now_ms, self.throttle)
             self.controller.tick(self.now_ms)
         self.faults.at(self.now_ms)
@@ -125,9 +123,7 @@ class SimulatedCluster:
         answers: dict[TopicPartition, Refusal | None] = {}
         for name, target in targets.items():
             refusal = self.faults.refusal_of(name)
-            answers[name] = (
-                refusal if refusal is not None else self.controller.reassign(name, target, self.now_ms)
-            )
+            answers[name] = refusal if refusal is not None else self.controller.reassign(name, target, self.now_ms)
         self.controller.flush(self.now_ms)
         return answers
 
@@ -135,9 +131,7 @@ class SimulatedCluster:
         """Those in progress, by name."""
         return self.controller.reassignments()
 
-    def elect_preferred_leaders(
-        self, names: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, Refusal | None]:
+    def elect_preferred_leaders(self, names: Iterable[TopicPartition]) -> dict[TopicPartition, Refusal | None]:
         """Make the first replica of each partition its leader, where it is in sync."""
         answers = {name: self.controller.elect_preferred(name, self.now_ms) for name in names}
         self.controller.flush(self.now_ms)

@@ -110,9 +110,7 @@ class Controller:
             row = first + number
             entry = PartitionEntry(TopicPartition(spec.name, number), row, replicas, {})
             for broker in replicas:
-                place = logs.take_place(
-                    row, self._row_of_broker[broker], base=float(logs.end[row]), adding=False
-                )
+                place = logs.take_place(row, self._row_of_broker[broker], base=float(logs.end[row]), adding=False)
                 logs.in_sync[row, place] = True
                 logs.caught_up_ms[row, place] = now_ms
                 entry.place[broker] = place
@@ -176,9 +174,7 @@ class Controller:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
         preferred = entry.replicas[0]
         if self.leader_of(entry) == preferred:
-            return Refusal(
-                ErrorCode.ELECTION_NOT_NEEDED, f"{name} is led by its preferred leader {preferred} already"
-            )
+            return Refusal(ErrorCode.ELECTION_NOT_NEEDED, f"{name} is led by its preferred leader {preferred} already")
         if not self._may_lead(entry, preferred):
             return Refusal(
                 ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
@@ -277,9 +273,7 @@ class Controller:
 
     def _cancel(self, entry: PartitionEntry, now_ms: int) -> Refusal | None:
         if entry.original is None:
-            return Refusal(
-                ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{entry.name} has no reassignment in progress"
-            )
+            return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{entry.name} has no reassignment in progress")
         if not any(self._is_in_sync(entry, b) for b in entry.original):
             return self._nothing_left(entry.name)
         original, entry.original, entry.target = entry.original, None, None
@@ -296,9 +290,7 @@ class Controller:
         for broker in replicas:
             if broker not in entry.place:
                 base = float(logs.start[row])
-                entry.place[broker] = logs.take_place(
-                    row, self._row_of_broker[broker], base=base, adding=True
-                )
+                entry.place[broker] = logs.take_place(row, self._row_of_broker[broker], base=base, adding=True)
         entry.replicas = replicas
         self._touched.add(row)
         if leader not in replicas:
@@ -337,9 +329,7 @@ class Controller:
         rows = np.flatnonzero((self.logs.host == broker_row).any(axis=1))
         return [self._entries[row] for row in rows.tolist()]
 
-    def _unplaceable(
-        self, name: TopicPartition, target: tuple[int, ...], held: tuple[int, ...]
-    ) -> Refusal | None:
+    def _unplaceable(self, name: TopicPartition, target: tuple[int, ...], held: tuple[int, ...]) -> Refusal | None:
         """Why a replica list is refused. Brokers in `held` have the partition already and may be down."""
         if not target or len(set(target)) != len(target):
             problem = f"{list(target)} is empty or names a broker twice"

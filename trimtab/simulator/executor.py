@@ -112,9 +112,7 @@ class SimulatedExecutor:
 
     def cancel(self) -> Progress:
         moving = {step.name: None for step in self._moving}
-        refused = {
-            n: r for n, r in self._cluster.alter_partition_reassignments(moving).items() if r is not None
-        }
+        refused = {n: r for n, r in self._cluster.alter_partition_reassignments(moving).items() if r is not None}
         for step in (*self._moving, *self._waiting):
             self._fail(step, refused[step.name].message if step.name in refused else "cancelled")
         self._waiting, self._moving = [], []
@@ -165,10 +163,7 @@ class SimulatedExecutor:
                 self._again(step, refusal, self._waiting)
 
     def _differs(self, step: _Step) -> bool:
-        return (
-            not self._cluster.has(step.name)
-            or self._cluster.replicas(step.name) != step.change.replicas_after
-        )
+        return not self._cluster.has(step.name) or self._cluster.replicas(step.name) != step.change.replicas_after
 
     def _elect(self) -> None:
         """Preferred leader election where the plan wants the first replica to lead."""

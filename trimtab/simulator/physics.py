@@ -54,8 +54,7 @@ def advance(
     count = len(brokers.ids)
     budget = _Budget(
         brokers.network_out * brokers.slow_network * seconds,
-        np.minimum(brokers.network_in * brokers.slow_network, brokers.disk_write * brokers.slow_disk)
-        * seconds,
+        np.minimum(brokers.network_in * brokers.slow_network, brokers.disk_write * brokers.slow_disk) * seconds,
     )
     full = logs.disk_used(count) >= brokers.disk
     rows = np.arange(logs.count)
@@ -122,9 +121,7 @@ def _fit(wanted: FloatArray, at: IntArray, left: FloatArray) -> FloatArray:
     reduced."""
     used = wanted > 0.0
     demand = np.bincount(at[used], weights=wanted[used], minlength=len(left))
-    ratio = np.minimum(
-        1.0, left / np.where(demand > 0.0, demand, np.inf), where=demand > 0.0, out=np.ones(len(left))
-    )
+    ratio = np.minimum(1.0, left / np.where(demand > 0.0, demand, np.inf), where=demand > 0.0, out=np.ones(len(left)))
     got = wanted * np.where(used, ratio[at], 0.0)
     left -= np.minimum(left, demand * ratio)
     return np.asarray(got, dtype=np.float64)

@@ -38,14 +38,7 @@ def growing_cluster(
     ConfigurationError
         Fewer than 4 brokers, or fewer partitions than brokers.
     """
-    problems = []
-    if brokers < RACKS + 1:
-        problems.append(Problem("--brokers", f"expected at least {RACKS + 1}, found {brokers}"))
-    if partitions < brokers:
-        problems.append(
-            Problem("--partitions", f"expected at least one a broker ({brokers}), found {partitions}")
-        )
-    if problems:
+    if problems := size_problems(brokers, partitions):
         raise ConfigurationError("demo", problems)
     random = np.random.default_rng(seed)
     old = brokers - max(1, brokers // 6)
@@ -62,6 +55,16 @@ def growing_cluster(
     return cluster
 
 
+def size_problems(brokers: int, partitions: int) -> list[Problem]:
+    """What keeps a cluster from having this size."""
+    problems = []
+    if brokers < RACKS + 1:
+        problems.append(Problem("--brokers", f"expected at least {RACKS + 1}, found {brokers}"))
+    if partitions < brokers:
+        problems.append(Problem("--partitions", f"expected at least one a broker ({brokers}), found {partitions}"))
+    return problems
+
+
 def _broker(id: int, rack: str, *, double: bool) -> BrokerSpec:
     scale = 2.0 if double else 1.0
     return BrokerSpec(
@@ -71,18 +74,14 @@ def _broker(id: int, rack: str, *, double: bool) -> BrokerSpec:
     )  # fmt: skip
 
 
-def _topics(
-    random: np.random.Generator, partitions: int, brokers: int
-) -> list[tuple[str, FloatArray, float, FloatArray]]:
+def _topics(random: np.random.Generator, partitions: int, brokers: int) -> list[tuple[str, FloatArray, float, FloatArray]]:
     """Name, bytes/s per partition, consumers and bytes kept per partition of every topic."""
     names = [f"{subject}.{kind}" for kind in KINDS for subject in SUBJECTS]
     count = max(2, min(len(names), partitions // 15))
     total = MEAN_NETWORK_IN * brokers / REPLICATION_FACTOR
     parts = _divided(random, partitions, count)
     rate = np.repeat(random.lognormal(0.0, 1.1, count) / np.sqrt(parts), parts)
-    rate = _capped(
-        rate * random.lognormal(0.0, 0.35, partitions), total, max(LARGEST_SHARE, 2 * brokers / partitions)
-    )
+    rate = _capped(rate * random.lognormal(0.0, 0.35, partitions), total, max(LARGEST_SHARE, 2 * brokers / partitions))
     consumers = random.choice([0.0, 1.0, 1.0, 2.0, 3.0], count)
     seconds = random.choice([900.0, 1800.0, 3600.0], count)
     bounds = np.cumsum(parts)[:-1]

@@ -80,14 +80,10 @@ class LogColumns:
     start: FloatArray = field(default_factory=_float)
     end: FloatArray = field(default_factory=_float)
     leader: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int32))  # place, -1: none
-    host: IntArray = field(
-        default_factory=lambda: np.empty((0, 6), dtype=np.int32)
-    )  # broker row, -1: place is free
+    host: IntArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.int32))  # broker row, -1: place is free
     in_sync: BoolArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.bool_))
     adding: BoolArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.bool_))
-    stalled: BoolArray = field(
-        default_factory=lambda: np.empty((0, 6), dtype=np.bool_)
-    )  # a fault: copies nothing
+    stalled: BoolArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.bool_))  # a fault: copies nothing
     position: FloatArray = field(default_factory=lambda: np.empty((0, 6)))
     base: FloatArray = field(default_factory=lambda: np.empty((0, 6)))
     skipped: FloatArray = field(default_factory=lambda: np.empty((0, 6)))
@@ -96,9 +92,7 @@ class LogColumns:
     consumed: FloatArray = field(default_factory=lambda: np.empty((0, 6)))
     replicated: FloatArray = field(default_factory=lambda: np.empty((0, 6)))  # sent to followers
     caught_up_ms: LongArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.int64))
-    role: LongArray = field(
-        default_factory=lambda: np.empty((0, 6), dtype=np.int64)
-    )  # rises when counters start anew
+    role: LongArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.int64))  # rises when counters start anew
 
     @property
     def count(self) -> int:

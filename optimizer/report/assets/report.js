@@ -169,6 +169,7 @@
         more.setAttribute("aria-controls", below.id);
       }
       more.setAttribute("aria-expanded", String(list.details.has(row)));
+      more.textContent = list.details.has(row) ? "\u25BE" : "\u25B8";
     });
   }
 

@@ -162,9 +162,7 @@ def test_a_clock_that_runs_ahead_does_not_push_out_the_windows(model: ClusterMod
     assert model.snapshot(NOW).leader_load["network_in"][0] == 100.0
 
 
-def test_samples_from_a_broker_that_does_not_host_the_replica_are_not_counted(
-    model: ClusterModel, reports: Reports
-) -> None:
+def test_samples_from_a_broker_that_does_not_host_the_replica_are_not_counted(model: ClusterModel, reports: Reports) -> None:
     model.ingest(reports.of(7, NOW, replica(LEADER, 0, network_in=100.0)), NOW)
     model.ingest(reports.of(1, NOW, replica(LEADER, 99, network_in=1.0)), NOW)
     model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=1.0), topics=("gone",)), NOW)
@@ -262,9 +260,7 @@ def test_a_snapshot_does_not_change_when_the_model_goes_on(model: ClusterModel, 
     assert digest == type(snapshot)(**{f: getattr(snapshot, f) for f in snapshot.__dataclass_fields__}).digest
 
 
-def test_loading_a_whole_image_replaces_and_keeps_the_history_of_what_stays(
-    model: ClusterModel, reports: Reports
-) -> None:
+def test_loading_a_whole_image_replaces_and_keeps_the_history_of_what_stays(model: ClusterModel, reports: Reports) -> None:
     model.apply(TopicCreated("old", "id-old"), NOW)
     model.apply(PartitionChanged("old", 0, (1,), (1,), 1), NOW)
     model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0)), NOW)

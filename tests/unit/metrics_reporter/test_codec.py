@@ -30,8 +30,10 @@ from metrics_reporter.sample import (
 ROOT = Path(__file__).parents[3]
 
 numbers = st.floats(min_value=0.0, allow_nan=False)
-topics = st.text(min_size=1, max_size=40).filter(lambda t: 0 < len(t.encode("utf-8", "ignore")) <= 249).filter(
-    lambda t: not any("\ud800" <= c <= "\udfff" for c in t)
+topics = (
+    st.text(min_size=1, max_size=40)
+    .filter(lambda t: 0 < len(t.encode("utf-8", "ignore")) <= 249)
+    .filter(lambda t: not any("\ud800" <= c <= "\udfff" for c in t))
 )
 headers = st.builds(
     BatchHeader,

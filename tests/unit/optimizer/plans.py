@@ -83,9 +83,7 @@ def _plain_action(i: int, brokers: Sequence[int], goals: Sequence[str]) -> Actio
     kept = tuple(dict.fromkeys(x for x in (c, d) if x != a))
     low, high = 0.1 + (i % 700) / 1000.0, 0.2 + (i % 790) / 1000.0 + 1e-7 / 3
     scores = {
-        g: GoalScore(
-            0.5 + (high - low) / 2, {a: low, b: 1.0}, {a: high, b: 1.0 if k % 2 else 0.98 + i * 1e-8}
-        )
+        g: GoalScore(0.5 + (high - low) / 2, {a: low, b: 1.0}, {a: high, b: 1.0 if k % 2 else 0.98 + i * 1e-8})
         for k, g in enumerate(goals)
     }
     change = Change(f"topic-{i // 40:04d}", i % 40, (a, *kept), (b, *kept), a, b)
@@ -224,9 +222,7 @@ def _goal(resource: str, name: str, brokers: Sequence[BrokerOutcome]) -> GoalOut
         out = sum(score[name] < 1 for score in scores)
         shares = [load[resource] / MEANS[resource] - 1 for load in loads]
         cv = (sum(x * x for x in shares) / len(shares)) ** 0.5
-        states.append(
-            GoalState(out, MEANS[resource], max(abs(x) for x in shares), cv, 1 - out / len(brokers))
-        )
+        states.append(GoalState(out, MEANS[resource], max(abs(x) for x in shares), cv, 1 - out / len(brokers)))
     before, after = states
     status: Status = "satisfied" if not after.violations else "improved"
     text = f"would fall from {before.violations} to {after.violations} brokers out of band"
@@ -275,8 +271,7 @@ def _action(
         )
     elif kind == "exchange" and third is not None:
         changes = tuple(
-            Change(f"{topic}-x{k}", partition, (x,), (y,), x, y)
-            for k, (x, y) in enumerate(((a, b), (b, third), (third, a)))
+            Change(f"{topic}-x{k}", partition, (x,), (y,), x, y) for k, (x, y) in enumerate(((a, b), (b, third), (third, a)))
         )
     else:
         changes = (Change(topic, partition, (a, *rest), (b, *rest), a, b),)
@@ -284,15 +279,10 @@ def _action(
     now, then = i / total, (i + 1) / total
     scores = {}
     for x, name in names.items():
-        at = {
-            k: {n: _score(x, before[n][x] + (after[n][x] - before[n][x]) * k) for n in touched}
-            for k in (now, then)
-        }
+        at = {k: {n: _score(x, before[n][x] + (after[n][x] - before[n][x]) * k) for n in touched} for k in (now, then)}
         scores[name] = GoalScore((min(at[then].values()) - min(at[now].values()) + 1) / 2, at[now], at[then])
     repairs = ("rack_aware",) if i % 11 == 0 and kind == "move" else ()
-    size = (
-        0 if kind == "leadership" or storage == "shared" else int(10 ** r.uniform(7.5, 10.4)) * len(changes)
-    )
+    size = 0 if kind == "leadership" or storage == "shared" else int(10 ** r.uniform(7.5, 10.4)) * len(changes)
     reason = (
         f"would mend a rack conflict of {topic}-{partition}"
         if repairs
@@ -349,18 +339,14 @@ def stuck_plan() -> Plan:
         )
         for b in plan.brokers
     )
-    goals = tuple(
-        replace(_goal(g.resource, g.name, same), status="unchanged") for g in plan.goals if g.resource
-    )
+    goals = tuple(replace(_goal(g.resource, g.name, same), status="unchanged") for g in plan.goals if g.resource)
     return replace(plan, brokers=same, goals=goals, lower_bounds=LowerBounds(0, 0))
 
 
 def budgeted_plan() -> Plan:
     """A plan cut to a budget."""
     plan = example_plan(12, 40, options={"max_moves": 50, "max_bytes": 250_000_000_000})
-    return replace(
-        plan, skipped=(*plan.skipped, Skipped("71 actions", "the budget of 250 GB would be exceeded"))
-    )
+    return replace(plan, skipped=(*plan.skipped, Skipped("71 actions", "the budget of 250 GB would be exceeded")))
 
 
 def infeasible_plan() -> Plan:
@@ -406,12 +392,8 @@ def draining_plan() -> Plan:
 def unjudged_plan() -> Plan:
     """All goals skipped."""
     plan = example_plan(3, 0)
-    goals = tuple(
-        replace(g, status="skipped", before=None, after=None, explanation="no load") for g in plan.goals
-    )
-    brokers = tuple(
-        replace(b, scores_before={}, scores_after={}, violates=(), why=None) for b in plan.brokers
-    )
+    goals = tuple(replace(g, status="skipped", before=None, after=None, explanation="no load") for g in plan.goals)
+    brokers = tuple(replace(b, scores_before={}, scores_after={}, violates=(), why=None) for b in plan.brokers)
     return replace(plan, goals=goals, brokers=brokers, bands={}, lower_bounds=LowerBounds(0, 0))
 
 

@@ -1,4 +1,4 @@
-"""The YAML cases of tests/cases/goals through the planner: the scores a report would show for such a cluster."""
+"""The YAML cases of tests/cases/goals through the planner: the scores a report shows for such a cluster."""
 
 from __future__ import annotations
 

@@ -57,11 +57,7 @@ class Page(HTMLParser):
         self.classes.update((values.get("class") or "").split())
         if values.get("id"):
             self.ids.append(str(values["id"]))
-        self.refs += [
-            str(v)
-            for k, v in attrs
-            if k in ("aria-labelledby", "for") or (k == "href" and (v or "")[:1] == "#")
-        ]
+        self.refs += [str(v) for k, v in attrs if k in ("aria-labelledby", "for") or (k == "href" and (v or "")[:1] == "#")]
         if tag == "script":
             self.scripts.append("")
 
@@ -116,10 +112,7 @@ def test_user_text_stays_text() -> None:
 
 
 def test_what_is_no_markup_is_escaped() -> None:
-    assert (
-        el("p", "<b>&", title='"x"', hidden=True, lang=None)
-        == '<p title="&quot;x&quot;" hidden>&lt;b&gt;&amp;</p>'
-    )
+    assert el("p", "<b>&", title='"x"', hidden=True, lang=None) == '<p title="&quot;x&quot;" hidden>&lt;b&gt;&amp;</p>'
     assert join(["<", Markup("<"), None, ["&", Markup("&")]]) == "&lt;<&amp;&"
     assert el("rect", x=1.26, y=2.0) == '<rect x="1.3" y="2"/>'
 
@@ -200,6 +193,18 @@ def test_histogram_counts_every_broker() -> None:
     assert before == after == 500
 
 
+def test_brokers_out_of_band_are_seen_among_many() -> None:
+    plan = plans.example_plan(500, 3)
+    for goal in plan.goals[:6]:
+        drawing = score_curve(goal, plan.brokers, plan.bands[goal.name])
+        assert drawing is not None
+        out = sum(goal.name in b.violates for b in plan.brokers)
+        assert f"{out} would be out of band" in drawing
+        assert bool(out) == ('class="dot out"' in drawing)
+    page = Page(to_html(plan))
+    assert page.classes["flag"] >= sum(any(g.name in b.violates for b in plan.brokers) for g in plan.goals[:6])
+
+
 def test_dots_stand_on_the_curve_and_brokers_off_it_are_not_hidden() -> None:
     plan = plans.example_plan()
     goal = plan.goals[0]
@@ -217,9 +222,7 @@ def test_curve_takes_the_tail_that_the_scores_follow() -> None:
     far = replace(
         plan.brokers[11],
         before={"network_in": 3 * mean},
-        scores_before={
-            "network-in": float(distribution_score(3 * mean, mean, 0.1 * mean, 0.6 * mean, True, 0.0))
-        },
+        scores_before={"network-in": float(distribution_score(3 * mean, mean, 0.1 * mean, 0.6 * mean, True, 0.0))},
     )
     literal = score_curve(goal, (*plan.brokers[:11], far), bands)
     by_bound = score_curve(
@@ -228,11 +231,7 @@ def test_curve_takes_the_tail_that_the_scores_follow() -> None:
             *plan.brokers[:11],
             replace(
                 far,
-                scores_before={
-                    "network-in": float(
-                        distribution_score(3 * mean, mean, 0.1 * mean, 0.6 * mean, False, 0.0)
-                    )
-                },
+                scores_before={"network-in": float(distribution_score(3 * mean, mean, 0.1 * mean, 0.6 * mean, False, 0.0))},
             ),
         ),
         bands,

@@ -75,9 +75,7 @@ SCHEMA: dict[str, Any] = {
             "explanation": str,
         }
     ],
-    "summary": dict.fromkeys(
-        ("actions", "replica_moves", "leadership_changes", "partitions", "bytes_to_move"), int
-    ),
+    "summary": dict.fromkeys(("actions", "replica_moves", "leadership_changes", "partitions", "bytes_to_move"), int),
     "lower_bounds": {"replica_moves": int, "bytes_to_move": int},
     "brokers": [{"id": int, "before": LOADS, "after": LOADS, "violates": [str], "why": (str, None)}],
     "skipped": [{"what": str, "reason": str}],
@@ -107,9 +105,7 @@ def misfits(value: object, schema: Any, place: str = "plan") -> list[str]:
             if not isinstance(value, dict):
                 return [f"{place}: not an object"]
             absent = [f"{place}.{k}: absent" for k in fields if k not in value]
-            return absent + [
-                m for k, s in fields.items() if k in value for m in misfits(value[k], s, f"{place}.{k}")
-            ]
+            return absent + [m for k, s in fields.items() if k in value for m in misfits(value[k], s, f"{place}.{k}")]
     raise AssertionError(schema)
 
 
@@ -141,9 +137,7 @@ def test_every_field_of_the_plan_arrives() -> None:
     document = json.loads(to_json(plan))
     action, written = plan.actions[7], document["actions"][7]
     assert written["changes"][1]["replicas_after"] == list(action.changes[1].replicas_after)
-    assert written["goal_scores"]["disk"]["score"] == pytest.approx(
-        action.goal_scores["disk"].score, rel=1e-8
-    )
+    assert written["goal_scores"]["disk"]["score"] == pytest.approx(action.goal_scores["disk"].score, rel=1e-8)
     assert written["goal_scores"]["disk"]["before"] == {
         str(b): pytest.approx(s, rel=1e-8) for b, s in action.goal_scores["disk"].before.items()
     }

@@ -27,9 +27,7 @@ def small_plan(changes: tuple[Change, ...] = CHANGES) -> Plan:
     return replace(plans.example_plan(), proposals=changes)
 
 
-def small_snapshot(
-    topics: tuple[str, ...] = ("clicks", "orders"), numbers: tuple[int, ...] = (2, 3)
-) -> Snapshot:
+def small_snapshot(topics: tuple[str, ...] = ("clicks", "orders"), numbers: tuple[int, ...] = (2, 3)) -> Snapshot:
     """The cluster that `CHANGES` is about: clicks 0-1, orders 0-2 on brokers 1 to 4."""
     rows = [[0, 1], [0, 1], [0, 1], [1, 0], [1, 3]]
     leaders = [0, 0, 0, 0, -1]
@@ -90,9 +88,7 @@ def test_an_empty_plan_gives_files_that_change_nothing() -> None:
 
 def test_each_topic_has_its_complete_assignment_before_and_after() -> None:
     files = topic_files(small_plan(), small_snapshot())
-    assert set(files) == {
-        f"{folder}/{topic}.json" for folder in ("original", "migrated") for topic in ("clicks", "orders")
-    }
+    assert set(files) == {f"{folder}/{topic}.json" for folder in ("original", "migrated") for topic in ("clicks", "orders")}
     before, after = (
         {p["partition"]: p["replicas"] for p in json.loads(files[f"{folder}/orders.json"])["partitions"]}
         for folder in ("original", "migrated")

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from optimizer.plan import Change, Plan
 from optimizer.report import render_text, to_html, to_markdown
+from optimizer.report.labels import goal_labels
 from optimizer.report.survey import flows, route, survey
 from optimizer.report.units import amount, count, listing, percent, share_in_band, size, turn
 from optimizer.report.verdict import verdict
@@ -79,10 +80,7 @@ def test_some_of_the_brokers() -> None:
 
 def test_when_all_would_be_in_band_nothing_is_said_to_remain() -> None:
     plan = levelled()
-    done = tuple(
-        replace(b, scores_after=dict.fromkeys(b.scores_after, 1.0), violates=(), why=None)
-        for b in plan.brokers
-    )
+    done = tuple(replace(b, scores_after=dict.fromkeys(b.scores_after, 1.0), violates=(), why=None) for b in plan.brokers)
     v = verdict(replace(plan, brokers=done))
     assert v.tone == "good"
     assert "would bring all of them into band" in v.remedy
@@ -92,9 +90,7 @@ def test_when_all_would_be_in_band_nothing_is_said_to_remain() -> None:
 def test_an_empty_plan_of_a_level_cluster_says_so() -> None:
     v = verdict(plans.empty_plan())
     assert v.tone == "balanced"
-    assert (
-        v.sentence == "All 12 brokers are in band in all 7 goals; the plan is empty and nothing would change."
-    )
+    assert v.sentence == "All 12 brokers are in band in all 7 goals; the plan is empty and nothing would change."
     for report in (to_markdown(plans.empty_plan()), visible(to_html(plans.empty_plan()))):
         assert "The plan is empty: nothing would change." in report
 
@@ -110,9 +106,7 @@ def test_an_empty_plan_of_a_skewed_cluster_does_not_sound_content() -> None:
 def test_a_budget_is_named_where_it_binds() -> None:
     v = verdict(plans.budgeted_plan())
     assert "within the budget of at most 50 replica moves and 250 GB, " in v.remedy
-    assert "within the budget of at most 50 replica moves and 250 GB" in " ".join(
-        text_of(plans.budgeted_plan()).split()
-    )
+    assert "within the budget of at most 50 replica moves and 250 GB" in " ".join(text_of(plans.budgeted_plan()).split())
 
 
 def test_a_hard_goal_that_cannot_be_met_is_told_with_what_is_missing() -> None:
@@ -146,21 +140,16 @@ def test_acceptance_by_potential_and_what_ifs_are_said() -> None:
     options = {
         "acceptance": "potential",
         "add_brokers": [{"id": 13, "rack": "a"}, {"id": 14, "rack": None}],
-        "scale_load": [["orders*", 1.5]],
+        "scale_load": {"orders*": 1.5},
     }
     remarks = " ".join(verdict(plans.example_plan(options=options)).remarks)
     assert "Acceptance is by potential" in remarks
-    assert (
-        "with broker 13 (rack a) added; with broker 14 (no rack) added; with load scaled orders* x 1.5"
-        in remarks
-    )
+    assert "with broker 13 (rack a) added; with broker 14 (no rack) added; with load scaled orders*=1.5" in remarks
 
 
 def test_lower_bounds_stand_beside_what_would_be_used() -> None:
     plan = plans.example_plan()
-    expected = (
-        "could use fewer than 172 replica moves or 656 GB; this one would use 186 (1.08×) and 746 GB (1.14×)."
-    )
+    expected = "could use fewer than 172 replica moves or 656 GB; this one would use 186 (1.08×) and 746 GB (1.14×)."
     assert any(expected in remark for remark in verdict(plan).remarks)
     assert expected in to_markdown(plan).replace("\\", "")
     assert expected in " ".join(text_of(plan).split())
@@ -177,9 +166,7 @@ def test_nothing_claims_to_have_happened(build: Callable[[], Plan]) -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 @pytest.mark.parametrize("build", BUILDERS, ids=named)
-def test_no_line_of_the_terminal_report_is_too_long_or_cut_in_a_word(
-    build: Callable[[], Plan], width: int
-) -> None:
+def test_no_line_of_the_terminal_report_is_too_long_or_cut_in_a_word(build: Callable[[], Plan], width: int) -> None:
     lines = text_of(build(), width).splitlines()
     assert max(map(len, lines)) <= max(width, len(f"Plan {build().plan_id}"))
     body = " ".join(" ".join(lines).split())
@@ -193,11 +180,24 @@ def test_eighty_columns_hold_whole_headings_and_numbers() -> None:
     assert "network-in   x1    improved        9 → 2    25% → 83%        62% → 38%" in text
 
 
+@pytest.mark.parametrize("width", [80, 96, 112, 120, 160])
+def test_no_number_of_a_broker_is_cut_at_any_width(width: int) -> None:
+    names = {"network_in": "usage_distribution-network_out_of_the_ordinary", "disk": "d"}
+    plan = plans.example_plan(14, 20, goal_names=names, racks=("availability-zone-1", None))
+    text = text_of(plan, width)
+    table = text[text.index("\nBrokers\n") : text.index("before  ● after")]
+    head = table.splitlines()[2]
+    assert {"broker", "rack", "before", "after", "mean"} <= set(head.split())
+    assert ("would stay out in" in head) == (width >= 112)
+    for b in plan.brokers:
+        row = next(line for line in table.splitlines() if line.startswith(f"{b.id:>6}  "))
+        assert len(re.findall(r"[+-]\d+(?:\.\d)?%|0%", row)) == 2
+        assert "●" in row
+
+
 def test_a_strip_shows_band_and_both_ends() -> None:
-    row = next(
-        line for line in text_of(plans.example_plan(), 80).splitlines() if line.startswith("    12  c")
-    )
-    assert "░│░   ●───○" in row
+    row = next(line for line in text_of(plans.example_plan(), 80).splitlines() if line.startswith("    12  c"))
+    assert row.endswith("░░│░░    ●────○       ")
 
 
 def test_many_brokers_are_summed_up() -> None:
@@ -234,6 +234,34 @@ def test_markdown_tables_keep_their_columns_whatever_the_names() -> None:
     assert not re.search(r"(?<!\\)<", "\n".join(lines))
 
 
+def test_derived_names_are_shortened_where_that_stays_unambiguous() -> None:
+    names = {"network_in": "usage_distribution-network_in", "leaders": "topic_distribution-leaders", "disk": "my-disk"}
+    plan = plans.example_plan(goal_names=names)
+    labels = goal_labels(plan)
+    assert [labels[n] for n in names.values()] == ["network_in", "topic leaders", "my-disk"]
+    assert re.search(r"^network_in +x1 ", text_of(plan), re.MULTILINE)
+    clash = plans.example_plan(goal_names={**names, "disk": "network_in"})
+    assert goal_labels(clash)["usage_distribution-network_in"] == "usage_distribution-network_in"
+
+
+def test_many_limits_are_counted_rather_than_listed() -> None:
+    plan = plans.example_plan()
+    limits = tuple(replace(plans.rack_goal(3, 0, "satisfied"), name=f"limit-{i}") for i in range(3))
+    v = verdict(replace(plan, goals=(*plan.goals, *limits)))
+    assert v.situation.endswith("in 6 goals and 4 further goals have 23 violations")
+    assert v.remedy.endswith("and end all 23 violations")
+    worse = (*limits[:2], replace(limits[2], after=plans.rack_goal(3, 1, "violated").after))
+    assert verdict(replace(plan, goals=(*plan.goals, *worse))).remedy.endswith("and end 22 of the 23 violations")
+
+
+def test_a_reason_that_names_its_goal_is_not_given_the_goal_again() -> None:
+    plan = plans.example_plan()
+    last = replace(plan.brokers[11], why="network-in: the budget is used up")
+    text = text_of(replace(plan, brokers=(*plan.brokers[:11], last)))
+    assert "- broker 12: network-in: the budget is used up" in text
+    assert "- broker 8 in network-in: irreducible" in text
+
+
 def test_repairs_come_first_then_the_best_scores() -> None:
     plan = plans.example_plan()
     found = survey(plan, 30)
@@ -248,11 +276,7 @@ def test_repairs_come_first_then_the_best_scores() -> None:
 def test_flows_add_up_to_the_proposals() -> None:
     plan = plans.example_plan()
     moving = flows(plan).values()
-    assert (
-        sum(f.replicas_in for f in moving)
-        == sum(f.replicas_out for f in moving)
-        == plan.summary.replica_moves
-    )
+    assert sum(f.replicas_in for f in moving) == sum(f.replicas_out for f in moving) == plan.summary.replica_moves
     assert sum(f.leaders_in for f in moving) == plan.summary.leadership_changes
 
 

@@ -16,9 +16,7 @@ PARTITIONS = 12
 
 @pytest.fixture
 def cluster() -> SimulatedCluster:
-    cluster = SimulatedCluster(
-        [BrokerSpec(i, None) for i in (1, 2, 3, 4)], traffic=Traffic(0, noise=0.0), resolution_s=1.0
-    )
+    cluster = SimulatedCluster([BrokerSpec(i, None) for i in (1, 2, 3, 4)], traffic=Traffic(0, noise=0.0), resolution_s=1.0)
     sizes = np.full(PARTITIONS, 100 * MB)
     cluster.create_topic(TopicSpec("t", ((1, 2),) * PARTITIONS, np.full(PARTITIONS, 0.1 * MB), 1.0, sizes, filled=1.0))
     return cluster

@@ -78,9 +78,7 @@ def test_cpu_of_the_replicas_adds_up_to_that_of_the_broker(cluster: SimulatedClu
     assert values(batch, Scope.LEADER)["cpu"] == pytest.approx(values(batch, Scope.BROKER)["cpu"])
 
 
-def test_a_change_of_leader_within_the_interval_is_left_out_of_it(
-    cluster: SimulatedCluster, topic: EmbeddedTopic
-) -> None:
+def test_a_change_of_leader_within_the_interval_is_left_out_of_it(cluster: SimulatedCluster, topic: EmbeddedTopic) -> None:
     """Half an interval of leading reported as a whole one would halve the load."""
     reporters = [SimulatedReporter(cluster, b, topic) for b in (1, 2)]
     for reporter in reporters:

@@ -1,0 +1,22 @@
+"""Short names of goals for tables: the derived name without its kind, where that is unambiguous. Called by the reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from optimizer.plan import Plan
+
+
+def goal_labels(plan: Plan) -> Mapping[str, str]:
+    """Goal name -> label: ``network_in`` for ``usage_distribution-network_in``, ``topic leaders`` for
+    ``topic_distribution-leaders``; every other name stands for itself."""
+    short = {g.name: _short(g.name) for g in plan.goals}
+    taken = Counter(short.values())
+    return {name: label if taken[label] == 1 else name for name, label in short.items()}
+
+
+def _short(name: str) -> str:
+    if name.startswith("topic_distribution-"):
+        return "topic " + name.removeprefix("topic_distribution-")
+    return name.removeprefix("usage_distribution-")
