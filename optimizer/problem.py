@@ -24,6 +24,7 @@ NO_RACK_GOAL, SOFT_RACK, HARD_RACK = 0, 1, 2
 
 HINGE = 0.99  # the potential starts to rise a little inside the band
 SPREAD = 1e-3  # weight of the sum of squares that prefers the middle of the band
+STEEP = 30.0  # of the fourth power beside the square beyond the hinge, so that the worst broker counts most
 HARD_WEIGHT = 1e3  # a hard limit or band in the potential, against a soft one
 UNIT_WEIGHT = 1e-3  # one misplaced replica of a topic or rack, against a squared deviation
 

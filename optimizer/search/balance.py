@@ -29,6 +29,7 @@ from optimizer.problem import (
     SCALE,
     SPREAD,
     STATE,
+    STEEP,
     STRENGTH,
     THRIFT,
     Problem,
@@ -120,7 +121,10 @@ def scan(
             over = over if over > 0.0 else 0.0
             under = under if under > 0.0 else 0.0
             beyond2, off2 = (over + under) * st, (b - mt) * st
-            gains[i] += now - w * (beyond * beyond + beyond2 * beyond2) - e * (off * off + off2 * off2)
+            beyond *= beyond
+            beyond2 *= beyond2
+            cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
+            gains[i] += now - w * cost - e * (off * off + off2 * off2)
 
 
 @inner

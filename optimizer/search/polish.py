@@ -213,7 +213,7 @@ def draw(random: np.ndarray, below: int) -> int:
 @inner
 def exchange(
     problem: Problem, state: State, budget: Budget, v: int, around: np.ndarray, members: int, steps: int,
-    random: np.ndarray, by_potential: bool, typical: float,
+    random: np.ndarray, by_potential: bool, typical: float, warmth: float,
     partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
 ) -> int:  # fmt: skip
     """Look for several changes among brokers `around` (first is `v`) that are acceptable together.
@@ -238,7 +238,7 @@ def exchange(
     start = 0.0
     for i in range(members):
         start += state.score[around[i], COST]
-    hot = max(0.02 * start / members, 1e-7)
+    hot = max(warmth * start / members, 1e-7)
     for step in range(steps):
         heat = hot * (1.0 - step / steps) ** 2 + 1e-12
         b = around[0] if draw(random, np.int64(3)) == 0 else around[draw(random, members)]
@@ -580,7 +580,7 @@ def polish(
             if tried >= most or not scores_low(problem, state, v):
                 continue
             tried += 1
-            for attempt in range(4):
+            for attempt in range(12 if count <= 6 else 4):
                 if log.used[1] + MAX_CHANGES >= len(log.partition):
                     return published
                 around[0] = v
@@ -608,7 +608,7 @@ def polish(
                     around[members] = u
                     members += 1
                 n = exchange(
-                    problem, state, budget, v, around, members, steps, random, by_potential, typical,
+                    problem, state, budget, v, around, members, steps, random, by_potential, typical, 0.02 * 8.0 ** (attempt % 6),
                     partitions, replicas, leads, scores,
                 )  # fmt: skip
                 if n > 0:

@@ -37,6 +37,7 @@ from optimizer.problem import (
     SCALE,
     SPREAD,
     STATE,
+    STEEP,
     STRENGTH,
     TOPIC_BOUND,
     TOPIC_OF,
@@ -221,7 +222,8 @@ def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     scale = problem.table[b, g, SCALE]
     beyond *= scale
     off = (load - problem.table[b, g, MEAN]) * scale
-    return problem.force[g, STRENGTH] * beyond * beyond + problem.force[g, SPREAD] * off * off
+    square = beyond * beyond
+    return problem.force[g, STRENGTH] * square * (1.0 + STEEP * square) + problem.force[g, SPREAD] * off * off
 
 
 @inner

@@ -131,6 +131,7 @@ def test_default_plan_under_traffic_brings_the_loads_it_promised(cluster: KafkaC
         made = plan(before, goals)
         assert made.proposals
         carry_out(cluster, made, tmp_path)
+        traffic.settle()
         after = capture(cluster.bootstrap, interval=5, progress=second)
 
     target = predicted(before, made)

@@ -92,7 +92,7 @@ class Traffic:
         self._group = group
         self._stop = threading.Event()
         self._flowing = threading.Event()
-        self._consuming = threading.Event()
+        self._caught_up = threading.Event()  # a new one for each wish to know
         self._sent: list[float] = []  # when each tick was acknowledged
         self._threads = [threading.Thread(target=self._produce, daemon=True)]
         if group is not None:
@@ -101,9 +101,13 @@ class Traffic:
     def __enter__(self) -> Traffic:
         for thread in self._threads:
             thread.start()
-        if not self._flowing.wait(30) or (self._group is not None and not self._consuming.wait(30)):
+        try:
+            if not self._flowing.wait(30):
+                raise RuntimeError("no record was acknowledged within 30 s")
+            self.settle()
+        except BaseException:
             self.stop()
-            raise RuntimeError("traffic did not begin to flow within 30 s")
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -113,6 +117,13 @@ class Traffic:
         self._stop.set()
         for thread in self._threads:
             thread.join(30)
+
+    def settle(self) -> None:
+        """Wait until the consumer keeps up with the producer in every partition, as after leaders have moved."""
+        if self._group is not None:
+            caught_up = self._caught_up = threading.Event()
+            if not caught_up.wait(60):
+                raise RuntimeError("the consumer did not catch up within 60 s")
 
     def rate(self, partition: Partition, window: Window) -> float:
         """Bytes of values a second that were acknowledged meanwhile."""
@@ -140,9 +151,19 @@ class Traffic:
             enable_auto_commit=False,
             auto_offset_reset="latest",
         )
-        consumer.assign([TopicPartition(*p) for p in self._per_tick])
+        partitions = [TopicPartition(*p) for p in self._per_tick]
+        consumer.assign(partitions)
+        wish, pending = self._caught_up, set(partitions)
         while not self._stop.is_set():
-            if consumer.poll(timeout_ms=200):
+            if wish is not self._caught_up:
+                wish, pending = self._caught_up, set(partitions)
+            fetched = consumer.poll(timeout_ms=200)
+            if fetched:
                 consumer.commit()
-                self._consuming.set()
+            for partition in fetched:
+                lag = consumer.highwater(partition) - consumer.position(partition)
+                if lag <= 2 * self._per_tick[partition.topic, partition.partition]:
+                    pending.discard(partition)
+            if not pending:
+                wish.set()
         consumer.close()

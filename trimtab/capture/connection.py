@@ -90,15 +90,13 @@ def connect(bootstrap_server: str, settings: ClientSettings) -> KafkaAdminClient
     """
     reachable = _knock(_addresses(bootstrap_server))
     options: dict[str, object] = {
-        # Brokers are asked side by side; beyond so many requests on a connection the client refuses, not
-        # queues.
+        # Brokers are asked side by side; beyond so many requests on a connection the client refuses.
         "max_in_flight_requests_per_connection": 100,
         "metadata_max_age_ms": 3000,  # a broker that comes back during the interval is found again
         **settings.options,
     }
-    # Address by address, because the client would stay with one that hangs. It would also go on trying
-    # where it is turned
-    # away, and say nothing: so what it logs is listened to, and the patient last attempt is for silence only.
+    # Address by address, because the client would stay with one that hangs. Where it is turned away it would
+    # go on trying and say nothing: so its log is listened to, and the last, patient attempt is for silence only.
     attempts = [([address], FIRST_ANSWER_SECONDS) for address in reachable[:ADDRESSES_TRIED]]
     attempts.append((reachable, LAST_ANSWER_SECONDS))
     refusals: list[str] = []

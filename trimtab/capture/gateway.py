@@ -109,10 +109,13 @@ class Gateway:
 
     def _leaving(self) -> dict[TopicPartition, set[int]]:
         """Replicas that reassignments under way are removing."""
-        response = self._anyone(
-            "list reassignments",
-            lambda: ListPartitionReassignmentsRequest(timeout_ms=self._timeout_ms, topics=None),
-        )
+        try:
+            response = self._anyone(
+                "list reassignments",
+                lambda: ListPartitionReassignmentsRequest(timeout_ms=self._timeout_ms, topics=None),
+            )
+        except kafka_errors.UnsupportedVersionError:  # so old that it cannot be asked
+            return {}
         return {
             (topic.name, p.partition_index): set(p.removing_replicas) for topic in response.topics for p in topic.partitions
         }
@@ -161,9 +164,7 @@ class Gateway:
         return BrokerReading(sizes, ends, commits, errors=tuple(errors))
 
     def _sizes(self, broker: int) -> LogSizes:
-        begun = self._now()
-        response = self._send(lambda: DescribeLogDirsRequest(topics=None), broker)
-        at = (begun + self._now()) / 2
+        response, at = self._timed(lambda: DescribeLogDirsRequest(topics=None), broker)
         code = getattr(response, "error_code", 0)
         if code:
             raise kafka_errors.for_code(code)()
@@ -185,18 +186,19 @@ class Gateway:
             return LogEnds(self._now(), {}, {})
         version = self._admin.get_broker_version_data(broker).api_version(ListOffsetsRequest)
         earliest = OffsetSpec.EARLIEST_LOCAL if version >= LOCAL_START_VERSION else OffsetSpec.EARLIEST
-        begun = self._now()
-        ends = self._offsets(broker, leads, OffsetSpec.LATEST)
-        at = (begun + self._now()) / 2
-        return LogEnds(at, ends, self._offsets(broker, leads, earliest))
+        ends, at = self._offsets(broker, leads, OffsetSpec.LATEST)
+        starts, _ = self._offsets(broker, leads, earliest)
+        return LogEnds(at, ends, starts)
 
-    def _offsets(self, broker: int, leads: list[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
-        """Offsets of those partitions that the broker really leads and knows; the others are left out."""
+    def _offsets(
+        self, broker: int, leads: list[TopicPartition], spec: OffsetSpec
+    ) -> tuple[dict[TopicPartition, int], float]:
+        """Offsets of those partitions that the broker really leads, and when; the others are left out."""
         numbers: dict[str, list[int]] = {}
         for topic, number in leads:
             numbers.setdefault(topic, []).append(number)
         kind = ListOffsetsRequest.ListOffsetsTopic
-        response = self._send(
+        response, at = self._timed(
             lambda: ListOffsetsRequest(
                 isolation_level=0,
                 topics=[
@@ -209,12 +211,13 @@ class Gateway:
             ),
             broker,
         )
-        return {
+        offsets = {
             (topic.name, p.partition_index): p.offset
             for topic in response.topics
             for p in topic.partitions
             if not p.error_code
         }
+        return offsets, at
 
     def _commits(self, broker: int) -> Commits:
         groups = [
@@ -247,6 +250,21 @@ class Gateway:
         """
         manager = self._admin._manager
         return _patiently(lambda: manager.run(manager.send, request(), broker))
+
+    def _timed(self, request: Callable[[], Any], broker: int) -> tuple[Any, float]:
+        """A response, and the middle of the time it took, connecting and trying again left out."""
+        _patiently(lambda: self._admin.get_broker_version_data(broker))  # connects
+        spans: list[tuple[float, float]] = []
+
+        def attempt() -> Any:
+            begun = self._now()
+            response = self._admin._manager.run(self._admin._manager.send, request(), broker)
+            spans.append((begun, self._now()))
+            return response
+
+        response = _patiently(attempt)
+        begun, ended = spans[-1]
+        return response, (begun + ended) / 2
 
     def _anyone(self, what: str, request: Callable[[], Any]) -> Any:
         """The response of the first broker that gives one; those that failed are asked last from then on.
