@@ -11,15 +11,22 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
+
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., object])
 
+numba: Any
 try:
-    import numba
+    numba = import_module("numba")
 except ImportError:  # the `plan` extra installs it; plain Python gives the same results, slowly
     numba = None
+
+# An int of 64 bits that the compiler does not take for a constant (it would compile a kernel anew for each).
+whole = cast("Callable[[int], int]", np.int64)
 
 COMPILED: bool = numba is not None and not numba.config.DISABLE_JIT
 CACHE_VARIABLE = "NUMBA_CACHE_DIR"
@@ -40,6 +47,14 @@ def inner(function: F) -> F:
     compiled: F = numba.njit(
         cache=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True
     )(function)
+    return compiled
+
+
+def part(function: F) -> F:
+    """As `inner`, for a function with one caller: it becomes part of the caller, which spares compiling it twice."""
+    if not COMPILED:
+        return function
+    compiled: F = numba.njit(inline="always", fastmath=False, error_model="numpy")(function)
     return compiled
 
 

@@ -5,6 +5,8 @@ Pure text from a plan made with the same snapshot, goals and options; conditiona
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import numpy as np
 
 from cluster_model.errors import ConfigurationError, Problem
@@ -94,7 +96,9 @@ def explain_broker(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, bro
 
 def _unknown_partition(snapshot: Snapshot, topic: str, partition: int) -> str:
     if topic not in snapshot.row_of_topic:
-        return f"no topic {topic!r} in the snapshot"
+        near = get_close_matches(topic, snapshot.topics, n=1)
+        hint = f"; did you mean {near[0]}-{partition}?" if near else ""
+        return f"no topic-partition {topic}-{partition}: the snapshot has no topic {topic!r}{hint}"
     count = int((snapshot.partition_topic == snapshot.row_of_topic[topic]).sum())
     return f"topic {topic} has {count} partitions and none is numbered {partition}"
 
@@ -166,7 +170,7 @@ def _best_try(snapshot: Snapshot, compiled: Compiled, made: Plan, row: int) -> s
         for target in np.flatnonzero(snapshot.broker_states == BrokerState.ACTIVE):
             if target in state.replicas[row]:
                 continue
-            if not hosts_legally(compiled, state, row, slot, int(target)):
+            if not hosts_legally(compiled.problem, state, row, slot, int(target)):
                 blocked += 1
                 continue
             replicas[0], leads[0] = state.replicas[row], state.lead[row]

@@ -23,7 +23,7 @@ DISTRIBUTION, LIMIT, RACK, TOPIC = 0, 1, 2, 3  # kinds of goals
 NO_RACK_GOAL, SOFT_RACK, HARD_RACK = 0, 1, 2
 
 HINGE = 0.99  # the potential starts to rise a little inside the band
-SPREAD = 1e-3  # weight of the sum of squares that prefers the middle of the band
+CENTERING = 3.0  # weight of the sum of squares that prefers the middle of the band
 STEEP = 30.0  # of the fourth power beside the square beyond the hinge, so that the worst broker counts most
 HARD_WEIGHT = 1e3  # a hard limit or band in the potential, against a soft one
 UNIT_WEIGHT = 1e-3  # one misplaced replica of a topic or rack, against a squared deviation
@@ -246,7 +246,8 @@ def offline_partitions(snapshot: Snapshot) -> np.ndarray:
     """bool [P]: partitions whose every replica is on a dead broker; they have nothing to copy from and stay."""
     hosts = snapshot.replicas
     alive = snapshot.broker_states != BrokerState.DEAD
-    return ~((hosts >= 0) & alive[np.maximum(hosts, 0)]).any(axis=1)
+    found: np.ndarray = ~((hosts >= 0) & alive[np.maximum(hosts, 0)]).any(axis=1)
+    return found
 
 
 def _led(snapshot: Snapshot) -> np.ndarray:
@@ -254,7 +255,8 @@ def _led(snapshot: Snapshot) -> np.ndarray:
     states = snapshot.broker_states
     usable = (states == BrokerState.ACTIVE) | (states == BrokerState.DRAINING)
     hosts = snapshot.replicas
-    return (snapshot.leader >= 0) | ((hosts >= 0) & usable[np.maximum(hosts, 0)]).any(axis=1)
+    led: np.ndarray = (snapshot.leader >= 0) | ((hosts >= 0) & usable[np.maximum(hosts, 0)]).any(axis=1)
+    return led
 
 
 def _totals(
@@ -319,7 +321,7 @@ def _linear_tables(
             table[:, g, VAR] = goal.var * level if goal.var_is_share else bound + goal.var
             absolute[g] = goal.tail == "absolute"
             min_load[g] = goal.min_load
-            spread[g] = SPREAD * strength[g]
+            spread[g] = CENTERING * strength[g]
             live = eligible & (level > 0)
             table[live, g, SCALE] = 1.0 / level[live]
             table[live, g, HIGH] = level[live] + HINGE * bound[live]
@@ -407,7 +409,7 @@ def _topic_counts(snapshot: Snapshot, resource: str) -> FloatArray:
     else:
         led_by_excluded = (snapshot.leader >= 0) & excluded[np.maximum(snapshot.leader, 0)]
         each = _led(snapshot).astype(np.int64) - led_by_excluded
-    return np.bincount(snapshot.partition_topic, weights=each, minlength=topics)
+    return np.asarray(np.bincount(snapshot.partition_topic, weights=each, minlength=topics), np.float64)
 
 
 def _kind(goal: Goal) -> int:

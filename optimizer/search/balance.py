@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel
+from cluster_model.compiled import inner, kernel, part, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -83,7 +83,7 @@ def gather(problem: Problem, state: State, b: int, block: np.ndarray) -> int:
         else:
             for c in range(block.shape[0]):
                 block[c, i] = problem.vector[p, FOLLOWING, c]
-    return n
+    return int(n)
 
 
 @inner
@@ -180,7 +180,7 @@ def pour(
             if problem.partition[p, MOVABLE] == 1 and gains[i] > LEAST_GAIN
             else 0.0
         )
-    found = keep_best(gains, n, 0.0, np.int64(KEPT), kept)
+    found = keep_best(gains, n, 0.0, whole(KEPT), kept)
     if found == 0:
         return 0
     entries = np.empty(found, np.int64)
@@ -316,14 +316,14 @@ def fits_as_leader(problem: Problem, state: State, p: int, b: int) -> bool:
     return True
 
 
-@inner
+@part
 def transfer_leaders(
     problem: Problem, state: State, v: int, best_gain: np.ndarray, best_entry: np.ndarray
 ) -> int:
     """Up to `LEADERSHIPS` transfers from or to broker `v` that lower the potential. Costs no bytes."""
     slots = state.replicas.shape[1]
     over, under = leans(problem, state, v)
-    found = np.int64(0)
+    found = whole(0)
     for i in range(state.hosts[v]):
         entry = state.hosted[v, i]
         p, s = entry // slots, entry % slots
@@ -426,11 +426,11 @@ def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> boo
         if o != s and problem.broker[other, RACK_OF] == problem.broker[target, RACK_OF]:
             same += 1
     if problem.setting[RACK_GOAL] == 2 and same > problem.partition[p, RACK_LIMIT]:
-        return problem.broker[state.replicas[p, s], RACK_OF] == problem.broker[target, RACK_OF]
+        return bool(problem.broker[state.replicas[p, s], RACK_OF] == problem.broker[target, RACK_OF])
     return True
 
 
-@inner
+@part
 def swap_with(
     problem: Problem, state: State, v: int, u: int, block: np.ndarray, other: np.ndarray, gains: np.ndarray,
     small: np.ndarray, small2: np.ndarray, kept: np.ndarray,
@@ -442,7 +442,7 @@ def swap_with(
     for i in range(n):
         if problem.partition[state.hosted[v, i] // slots, MOVABLE] == 0:
             gains[i] = -np.inf
-    found = keep_best(gains, n, -np.inf, np.int64(SWAP_KEPT), kept)
+    found = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept)
     mine = np.empty(found, np.int64)
     for i in range(found):
         mine[i] = state.hosted[v, kept[i]]
@@ -453,7 +453,7 @@ def swap_with(
     for i in range(n):
         if problem.partition[state.hosted[u, i] // slots, MOVABLE] == 0:
             gains[i] = -np.inf
-    found2 = keep_best(gains, n, -np.inf, np.int64(SWAP_KEPT), kept)
+    found2 = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept)
     theirs = np.empty(found2, np.int64)
     for i in range(found2):
         theirs[i] = state.hosted[u, kept[i]]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel
+from cluster_model.compiled import inner, kernel, whole
 from optimizer.problem import (
     GROUP,
     GROUPS,
@@ -64,7 +64,7 @@ def find_touched(
 ) -> int:
     """Brokers whose replica set or leadership the `n` changes alter, into `state.touched`; returns how many."""
     state.stamp[-1] += 1
-    count = np.int64(0)
+    count = whole(0)
     for i in range(n):
         p = partitions[i]
         for s in range(state.replicas.shape[1]):
@@ -90,7 +90,7 @@ def evaluate(
     slots = state.replicas.shape[1]
     goals = len(problem.goal)
     touched = find_touched(state, n, partitions, replicas, leads)
-    repairs = np.int64(0)
+    repairs = whole(0)
     for i in range(n):
         p = partitions[i]
         state.old[i, LEAD] = state.lead[p]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner
+from cluster_model.compiled import inner, whole
 
 
 @inner
@@ -36,7 +36,7 @@ def ascending(keys: np.ndarray) -> np.ndarray:
 @inner
 def nth_largest(values: np.ndarray, nth: int) -> float:
     """The `nth` largest (from 1) of `values` float64 [n], which is reordered. Expected O(n)."""
-    low, high = np.int64(0), len(values) - 1
+    low, high = whole(0), len(values) - 1
     want = nth - 1
     while low < high:
         pivot = values[(low + high) // 2]
@@ -56,4 +56,4 @@ def nth_largest(values: np.ndarray, nth: int) -> float:
             low = i
         else:
             break
-    return values[want]
+    return float(values[want])

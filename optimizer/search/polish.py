@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel
+from cluster_model.compiled import inner, kernel, part, whole
 from optimizer.problem import (
     COUNTS_LEADERS,
     HARD_RACK,
@@ -59,7 +59,7 @@ def set_move(state: State, partitions: np.ndarray, replicas: np.ndarray, leads: 
     leads[0] = lead
 
 
-@inner
+@part
 def best_single(
     problem: Problem, state: State, budget: Budget, v: int, partners: np.ndarray, found: int, by_potential: bool,
     block: np.ndarray, gains: np.ndarray, kept: np.ndarray,
@@ -67,7 +67,7 @@ def best_single(
 ) -> bool:  # fmt: skip
     """Leave in change 0 the acceptable single move or transfer at broker `v` with the best gain for its bytes."""
     slots = state.replicas.shape[1]
-    zero, one, none = np.int64(0), np.int64(1), np.int64(-1)
+    zero, one, none = whole(0), whole(1), whole(-1)
     best_p, best_s, best_target, best_lead, best_key = none, none, none, none, 0.0
     for i in range(state.hosts[v]):
         entry = state.hosted[v, i]
@@ -102,7 +102,7 @@ def best_single(
                 gains[i] = (
                     gains[i] * problem.haul[p, THRIFT] if problem.partition[p, MOVABLE] == 1 else -np.inf
                 )
-            count = keep_best(gains, n, -np.inf if len(problem.topic_goal) else 0.0, np.int64(LOOKS), kept)
+            count = keep_best(gains, n, -np.inf if len(problem.topic_goal) else 0.0, whole(LOOKS), kept)
             for i in range(count):
                 entry = state.hosted[source, kept[i]]
                 p, s = entry // slots, entry % slots
@@ -120,7 +120,7 @@ def best_single(
     return True
 
 
-@inner
+@part
 def topic_single(
     problem: Problem, state: State, budget: Budget, v: int, by_potential: bool,
     partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
@@ -128,7 +128,7 @@ def topic_single(
     """As `best_single`, for the topics that broker `v` has too many or too few of."""
     slots = state.replicas.shape[1]
     brokers = len(problem.broker)
-    zero, one, none = np.int64(0), np.int64(1), np.int64(-1)
+    zero, one, none = whole(0), whole(1), whole(-1)
     best_p, best_s, best_target, best_lead, best_key = none, none, none, none, 0.0
     for k in range(len(problem.topic_goal)):
         if state.units[k, v] == 0.0:
@@ -210,7 +210,7 @@ def draw(random: np.ndarray, below: int) -> int:
     return scramble(random[0]) % below
 
 
-@inner
+@part
 def exchange(
     problem: Problem, state: State, budget: Budget, v: int, around: np.ndarray, members: int, steps: int,
     random: np.ndarray, by_potential: bool, typical: float, warmth: float,
@@ -241,10 +241,10 @@ def exchange(
     hot = max(warmth * start / members, 1e-7)
     for step in range(steps):
         heat = hot * (1.0 - step / steps) ** 2 + 1e-12
-        b = around[0] if draw(random, np.int64(3)) == 0 else around[draw(random, members)]
+        b = around[0] if draw(random, whole(3)) == 0 else around[draw(random, members)]
         if state.hosts[b] == 0:
             continue
-        if size > 0 and draw(random, np.int64(3)) == 0:
+        if size > 0 and draw(random, whole(3)) == 0:
             p = moved[draw(random, size)]
             s = draw(random, slots)
             if state.replicas[p, s] < 0:
@@ -265,7 +265,7 @@ def exchange(
         for o in range(slots):
             was[o] = state.replicas[p, o]
             row[o] = was[o]
-        kind = draw(random, np.int64(4))
+        kind = draw(random, whole(4))
         if kind == 0 and slots > 1:
             o = draw(random, slots)
             if (
@@ -309,7 +309,7 @@ def exchange(
                 delta += BYTES_PRICE * (problem.haul[p, SIZE] / typical + 0.2)
             if was[o] != home:
                 delta -= BYTES_PRICE * (problem.haul[p, SIZE] / typical + 0.2)
-        if delta > 0.0 and (draw(random, np.int64(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
+        if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
             shift(problem, state, p, was, old_lead)
             for i in range(n):
                 state.score[affected[i], COST] = assess(problem, state, affected[i], state.fresh[0])
@@ -382,14 +382,14 @@ def realign(state: State, p: int, row: np.ndarray, lead: int, out: np.ndarray) -
                 if out[s] == -2:
                     out[s] = row[o]
                     break
-    leader = np.int64(-1)
+    leader = whole(-1)
     for s in range(slots):
         if lead >= 0 and out[s] == row[lead]:
             leader = s
     return leader
 
 
-@inner
+@part
 def drop_idle(
     problem: Problem, state: State, n: int, gain: float, by_potential: bool,
     partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
@@ -420,14 +420,14 @@ def drop_idle(
     return n
 
 
-@inner
+@part
 def relieve(
     problem: Problem, state: State, budget: Budget, log: Log, by_potential: bool, eligible: np.ndarray, count: int,
     partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
 ) -> int:  # fmt: skip
     """Repairs still open, one change each: replicas on dead and draining brokers, missing leaders, crowded racks."""
     slots = state.replicas.shape[1]
-    one = np.int64(1)
+    one = whole(1)
     row = np.zeros(slots, np.int64)
     done = 0
     for p in range(len(state.lead)):
@@ -446,7 +446,7 @@ def relieve(
         if not needs:
             continue
         best_key = 0.0
-        best_lead = np.int64(-1)
+        best_lead = whole(-1)
         for s in range(slots):
             b = state.replicas[p, s]
             if b < 0 or problem.broker[b, STATE] == 3:
@@ -459,7 +459,7 @@ def relieve(
                     if lead < 0:
                         if state.lead[p] >= 0:
                             continue
-                        leader = np.int64(-1)
+                        leader = whole(-1)
                     else:
                         if state.replicas[p, lead] < 0:
                             continue
@@ -483,7 +483,7 @@ def relieve(
                     if key > best_key and has_room(state, one, partitions, replicas):
                         if within_budget(problem, state, budget, one, partitions, replicas, leads):
                             best_key = key
-                            best_lead = np.int64(lead)
+                            best_lead = whole(lead)
                             for o in range(slots):
                                 row[o] = replicas[0, o]
         if best_key > 0.0:
@@ -533,7 +533,7 @@ def polish(
             count += 1
     if count == 0:
         return 0
-    zero, one = np.int64(0), np.int64(1)
+    zero, one = whole(0), whole(1)
     for p in range(len(problem.haul)):
         size_sum += problem.haul[p, SIZE]
         replica_sum += 1
@@ -552,7 +552,7 @@ def polish(
             for _ in range(256):
                 if log.used[1] + MAX_CHANGES >= len(log.partition):
                     return published
-                found = rank_partners(problem, state, v, np.int64(MOST_PARTNERS), zero, partners, worth)
+                found = rank_partners(problem, state, v, whole(MOST_PARTNERS), zero, partners, worth)
                 for j in range(count):
                     if found >= MOST_PARTNERS or count > 2 * MOST_PARTNERS:
                         break
@@ -585,7 +585,7 @@ def polish(
                     return published
                 around[0] = v
                 members = 1
-                found = rank_partners(problem, state, v, np.int64(3), zero, partners, worth)
+                found = rank_partners(problem, state, v, whole(3), zero, partners, worth)
                 for k in range(found):
                     around[members] = partners[k]
                     members += 1

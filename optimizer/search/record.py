@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import kernel
+from cluster_model.compiled import kernel, whole
 from optimizer.problem import Problem
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.sequence import Log
@@ -66,7 +66,7 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
     scores = np.zeros(goals)
     at = 0
     for a in range(log.used[0]):
-        n = np.int64(0)
+        n = whole(0)
         for i in range(log.first[a], log.first[a + 1]):
             partitions[n] = log.partition[i]
             leads[n] = log.lead[i]

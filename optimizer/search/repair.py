@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel
+from cluster_model.compiled import inner, kernel, whole
 from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
@@ -39,7 +39,7 @@ def scramble(x: int) -> int:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
-    return np.int64(z >> np.uint64(2))
+    return int(np.int64(z >> np.uint64(2)))
 
 
 @inner
@@ -81,7 +81,7 @@ def best_heir(problem: Problem, state: State, p: int, leaving: int) -> tuple[int
         b = state.replicas[p, s]
         if b < 0 or s == leaving or s == state.lead[p] or problem.broker[b, STATE] != 0:
             continue
-        cost = cost_of_gaining(problem, state, b, p, np.int64(FOLLOWING), np.int64(LEADING))
+        cost = cost_of_gaining(problem, state, b, p, whole(FOLLOWING), whole(LEADING))
         if cost < best_cost:
             best, best_cost = s, cost
     return best, best_cost
@@ -95,7 +95,7 @@ def lead_leaderless(problem: Problem, state: State) -> int:
     for p in range(len(state.lead)):
         if state.lead[p] >= 0 or problem.partition[p, MOVABLE] == 0:
             continue
-        heir, _ = best_heir(problem, state, p, np.int64(-1))
+        heir, _ = best_heir(problem, state, p, whole(-1))
         if heir >= 0:
             for s in range(len(row)):
                 row[s] = state.replicas[p, s]
@@ -140,16 +140,16 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
                 if not may_host(problem, state, p, s, target):
                     continue
                 if not leads:
-                    cost = cost_of_gaining(problem, state, target, p, np.int64(NOTHING), np.int64(FOLLOWING))
+                    cost = cost_of_gaining(problem, state, target, p, whole(NOTHING), whole(FOLLOWING))
                     if cost < best_cost or (cost == best_cost and target < best):
                         best, best_cost, best_leads = target, cost, False
                     continue
-                cost = cost_of_gaining(problem, state, target, p, np.int64(NOTHING), np.int64(LEADING))
+                cost = cost_of_gaining(problem, state, target, p, whole(NOTHING), whole(LEADING))
                 if cost < best_cost or (cost == best_cost and target < best):
                     best, best_cost, best_leads = target, cost, True
                 if heir >= 0:
                     cost = (
-                        cost_of_gaining(problem, state, target, p, np.int64(NOTHING), np.int64(FOLLOWING))
+                        cost_of_gaining(problem, state, target, p, whole(NOTHING), whole(FOLLOWING))
                         + heir_cost
                     )
                     if cost < best_cost or (cost == best_cost and target < best):
@@ -189,14 +189,14 @@ def mend_racks(problem: Problem, state: State) -> int:
                     or rack_mates(problem, state, p, b) <= problem.partition[p, RACK_LIMIT]
                 ):
                     continue
-                role = np.int64(LEADING if state.lead[p] == s else FOLLOWING)
-                relief = cost_of_gaining(problem, state, b, p, role, np.int64(NOTHING))
+                role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+                relief = cost_of_gaining(problem, state, b, p, role, whole(NOTHING))
                 for target in range(brokers):
                     if rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
                         continue
                     if not may_host(problem, state, p, s, target):
                         continue
-                    cost = relief + cost_of_gaining(problem, state, target, p, np.int64(NOTHING), role)
+                    cost = relief + cost_of_gaining(problem, state, target, p, whole(NOTHING), role)
                     if cost < best_cost:
                         best_slot, best, best_cost = s, target, cost
             if best < 0:

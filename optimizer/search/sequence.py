@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel
+from cluster_model.compiled import inner, kernel, part, whole
 from optimizer.problem import SIZE, STATE, THRIFT, Problem
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.order import ascending
@@ -256,7 +256,7 @@ def sequence(
     scores = np.zeros(goals)
     left = pending.copy()
     count = len(left)
-    zero, one = np.int64(0), np.int64(1)
+    zero, one = whole(0), whole(1)
     limited = budget.limits[0] >= 0 or budget.limits[1] >= 0 or budget.limits[2] >= 0
     while count > 0:
         keys = np.zeros(count)
@@ -266,7 +266,7 @@ def sequence(
             moved = moved_slots(state, left[i], to)
             keys[i] = -key_of(problem, verdict.gain, verdict.repairs, moved, left[i])
         order = ascending(keys)
-        kept = np.int64(0)
+        kept = whole(0)
         done = 0
         waiting = left.copy()
         for i in range(count):
@@ -307,7 +307,7 @@ def sequence(
             )
             if bundled == 0:
                 break
-            kept = np.int64(0)
+            kept = whole(0)
             for i in range(count):
                 if left[i] >= 0:
                     left[kept] = left[i]
@@ -338,7 +338,7 @@ def moved_slots(state: State, p: int, to: np.ndarray) -> int:
     return moved
 
 
-@inner
+@part
 def bundle(
     problem: Problem, state: State, budget: Budget, log: Log, left: np.ndarray, count: int,
     to: np.ndarray, to_lead: np.ndarray, by_potential: bool,
@@ -367,7 +367,7 @@ def bundle(
                     touching[fill[b]] = i
                     fill[b] += 1
     done = 0
-    zero, one = np.int64(0), np.int64(1)
+    zero, one = whole(0), whole(1)
     members = np.zeros(MAX_CHANGES, np.int64)
     for first in range(count):
         if left[first] < 0:
@@ -431,4 +431,4 @@ def bundle(
 @inner
 def differs(state: State, p: int, s: int, to: np.ndarray, to_lead: np.ndarray) -> bool:
     """Whether slot `s` changes broker or role on the way to the target."""
-    return state.replicas[p, s] != to[p, s] or (state.lead[p] == s) != (to_lead[p] == s)
+    return bool(state.replicas[p, s] != to[p, s] or (state.lead[p] == s) != (to_lead[p] == s))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel
+from cluster_model.compiled import inner, kernel, whole
 from goals.score import distribution_score, limit_score, units_score
 from optimizer.problem import (
     ABSOLUTE,
@@ -223,7 +223,9 @@ def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     beyond *= scale
     off = (load - problem.table[b, g, MEAN]) * scale
     square = beyond * beyond
-    return problem.force[g, STRENGTH] * square * (1.0 + STEEP * square) + problem.force[g, SPREAD] * off * off
+    return float(
+        problem.force[g, STRENGTH] * square * (1.0 + STEEP * square) + problem.force[g, SPREAD] * off * off
+    )
 
 
 @inner
@@ -252,13 +254,13 @@ def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
         for k in range(len(problem.topic_goal)):
             if problem.topic_goal[k, COUNTS_LEADERS] == 0:
                 if old != new:
-                    recount(problem, state, k, p, old, np.int64(-1))
-                    recount(problem, state, k, p, new, np.int64(1))
+                    recount(problem, state, k, p, old, whole(-1))
+                    recount(problem, state, k, p, new, whole(1))
             else:
                 if s == old_lead:
-                    recount(problem, state, k, p, old, np.int64(-1))
+                    recount(problem, state, k, p, old, whole(-1))
                 if s == lead:
-                    recount(problem, state, k, p, new, np.int64(1))
+                    recount(problem, state, k, p, new, whole(1))
     for s in range(slots):
         state.replicas[p, s] = replicas[s]
     state.lead[p] = lead
