@@ -103,10 +103,12 @@ $(VENV)/.demo-ready: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what is locked in $<" >&2
 	@$(PIP) install --require-hashes --requirement $<
 	@$(ITSELF)
+	@$(BIN)/python -m trimtab.warmup >&2
 	@touch $@
 
 $(VENV)/.test-ready: requirements/test.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what is locked in $<" >&2
 	@$(PIP) install --require-hashes --requirement $<
 	@$(ITSELF)
+	@$(BIN)/python -m trimtab.warmup >&2
 	@touch $@ $(VENV)/.demo-ready

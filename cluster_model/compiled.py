@@ -66,8 +66,16 @@ def cache_directory() -> Path:
         for source in sorted((root / package).rglob("*.py")):
             if b"kernel" in (text := source.read_bytes()) or b"inner" in text:
                 digest.update(text)
+    digest.update(str(numba.__version__ if numba is not None else "").encode())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "trimtab" / "kernels" / digest.hexdigest()[:16]
+
+
+def is_cached() -> bool:
+    """Whether kernels need not be compiled before first use: they are on disk, or there is no compiler."""
+    if not COMPILED:
+        return True
+    return any(Path(str(numba.config.CACHE_DIR)).rglob("*.nbc"))
 
 
 if COMPILED and CACHE_VARIABLE not in os.environ:

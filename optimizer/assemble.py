@@ -327,7 +327,7 @@ def _recorded(options: PlanOptions) -> dict[str, object]:
         if getattr(options, name):
             recorded[name] = list(getattr(options, name))
     if options.scale_load:
-        recorded["scale_load"] = {pattern: factor for pattern, factor in options.scale_load}
+        recorded["scale_load"] = dict(options.scale_load)
     return recorded
 
 

@@ -21,6 +21,7 @@ from trimtab.simulator.collector import SimulatedReporter
 from trimtab.simulator.executor import Executor, Progress, SimulatedExecutor
 from trimtab.simulator.scenario import growing_cluster
 from trimtab.simulator.spec import MB
+from trimtab.warmup import announce
 
 if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
@@ -113,6 +114,7 @@ class Demo:
     def plan(self, snapshot: Snapshot, goals: GoalSet) -> Plan:
         from optimizer.planner import plan
 
+        announce()
         return plan(snapshot, goals, PlanOptions(seed=self.options.seed))
 
     def execute(self, plan: Plan, executor: Executor | None = None) -> Generator[Progress, None, None]:

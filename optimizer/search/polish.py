@@ -541,7 +541,7 @@ def polish(
     published = relieve(
         problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores
     )
-    for sweep in range(64):
+    for _ in range(64):
         order = ascending(-state.score[:, COST])
         done = 0
         tried = 0

@@ -126,7 +126,9 @@ def plan_command(
     cluster = source.read(story)
     from optimizer.planner import plan
     from optimizer.report.verdict import verdict
+    from trimtab.warmup import announce
 
+    announce()
     result = plan(cluster, goal_set, planning)
     _write(result, cluster, targets)
     if not (targets.form == "text" and out is None and sys.stdout.isatty()):  # there the report just said it
