@@ -42,6 +42,7 @@ KEPT = 256  # candidates kept of a scan
 SWAP_KEPT = 32
 LEADERSHIPS = 16  # transfers a broker makes in a round
 LEAST_GAIN = 1e-8
+ANYWAY = 1.0 / 0.1**0.5  # as a replica of no bytes
 
 
 @inner
@@ -162,6 +163,15 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
 
 
 @inner
+def thrift(problem: Problem, state: State, entry: int, source: int) -> float:
+    """Factor on the gain of moving a replica off `source`: less for large ones, most for those that have moved anyway."""
+    slots = state.replicas.shape[1]
+    if state.home[entry // slots, entry % slots] != source:
+        return ANYWAY
+    return float(problem.haul[entry // slots, THRIFT])
+
+
+@inner
 def pour(
     problem: Problem, state: State, source: int, target: int, most: int,
     block: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray,
@@ -174,12 +184,9 @@ def pour(
     n = state.hosts[source]
     scan(problem, state, source, target, n, block, gains)
     for i in range(n):
-        p = state.hosted[source, i] // slots
-        gains[i] = (
-            gains[i] * problem.haul[p, THRIFT]
-            if problem.partition[p, MOVABLE] == 1 and gains[i] > LEAST_GAIN
-            else 0.0
-        )
+        entry = state.hosted[source, i]
+        moves = problem.partition[entry // slots, MOVABLE] == 1 and gains[i] > LEAST_GAIN
+        gains[i] = gains[i] * thrift(problem, state, entry, source) if moves else 0.0
     found = keep_best(gains, n, 0.0, whole(KEPT), kept)
     if found == 0:
         return 0
@@ -199,7 +206,7 @@ def pour(
             best, best_key = -1, 0.0
             for i in range(found):
                 if keys[i] > LEAST_GAIN:
-                    key = keys[i] * problem.haul[entries[i] // slots, THRIFT]
+                    key = keys[i] * thrift(problem, state, entries[i], source)
                     if key > best_key or (key == best_key and best >= 0 and entries[i] < entries[best]):
                         best, best_key = i, key
             if best < 0:
@@ -469,7 +476,7 @@ def swap_with(
             if gain <= LEAST_GAIN:
                 continue
             q = theirs[j] // slots
-            key = gain * min(problem.haul[p, THRIFT], problem.haul[q, THRIFT])
+            key = gain * min(thrift(problem, state, mine[i], v), thrift(problem, state, theirs[j], u))
             if key > best_key and q != p and may_swap(problem, state, q, theirs[j] % slots, v):
                 best_i, best_j, best_key = i, j, key
     if best_i < 0:

@@ -543,6 +543,11 @@ def polish(
     )
     for _ in range(64):
         order = ascending(-state.score[:, COST])
+        low = 0
+        for b in range(brokers):
+            if scores_low(problem, state, b):
+                low += 1
+        attempts = 12 if count <= 6 else (48 if low <= 8 else 4)
         done = 0
         tried = 0
         for i in range(brokers):
@@ -580,7 +585,7 @@ def polish(
             if tried >= most or not scores_low(problem, state, v):
                 continue
             tried += 1
-            for attempt in range(12 if count <= 6 else 4):
+            for attempt in range(attempts):
                 if log.used[1] + MAX_CHANGES >= len(log.partition):
                     return published
                 around[0] = v

@@ -7,7 +7,7 @@ again on the result finds nothing either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +36,14 @@ from optimizer.search.polish import polish
 from optimizer.search.record import Record, record
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
 from optimizer.search.sequence import Budget, Log, align_slots, empty_log, send_home, sequence
-from optimizer.search.state import build_state
+from optimizer.search.state import COST, RACKS, build_state
 
 Rows = npt.NDArray[np.int64]
 
 ROUNDS_OF_BALANCE = 400
 MOST_ROUNDS = 200
+SEARCHES = ((6_000, 8), (60_000, 2))  # up to so many replicas: so many seeds while somebody is out of band
+SEED_STEP = 1_000_003
 POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
@@ -70,19 +72,60 @@ class Round:
     lead_after: Rows
 
 
+@dataclass(frozen=True)
+class Chain:
+    """Rounds from one placement until one was empty, where they lead, and how good that is (smaller is better)."""
+
+    rounds: list[Round]
+    replicas: Rows
+    lead: Rows
+    budget: Budget
+    undone: int  # replicas on dead and draining brokers, and in crowded racks
+    low: int  # eligible brokers that score below 1 in some goal
+    potential: float
+
+
 def search(compiled: Compiled, options: PlanOptions) -> list[Round]:
-    """Rounds of actions until one is empty (or the budget is spent)."""
+    """Rounds of actions until none of a few differently seeded searches finds any (or the budget is spent).
+
+    Where the first search leaves nobody out of band there is no second; large problems get one only.
+    """
     problem = compiled.problem
     if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
         return []
-    budget = _budget(compiled, options)
-    replicas, lead = compiled.replicas, compiled.lead
+    replicas, lead, budget = compiled.replicas, compiled.lead, _budget(compiled, options)
+    size = compiled.replicas.size
+    tries = 1 if options.budgeted else next((n for most, n in SEARCHES if size <= most), 1)
     rounds: list[Round] = []
     for _ in range(MOST_ROUNDS):
+        best: Chain | None = None
+        for attempt in range(tries):
+            seed = options.seed + attempt * SEED_STEP
+            chain = _chain(compiled, replicas, lead, replace(options, seed=seed), budget)
+            if best is None or (chain.undone, chain.low, chain.potential) < (best.undone, best.low, best.potential):
+                best = chain
+            if chain.undone == chain.low == 0:
+                break
+        if best is None or not best.rounds:
+            break
+        rounds.extend(best.rounds)
+        replicas, lead, budget = best.replicas, best.lead, best.budget
+    return rounds
+
+
+def _chain(compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget) -> Chain:
+    """Rounds with one seed from the given lists."""
+    problem = compiled.problem
+    budget = budget._replace(spent=budget.spent.copy())
+    rounds: list[Round] = []
+    for _ in range(MOST_ROUNDS):
+        setting = problem.setting.copy()
+        setting[SAME_RACK] = same_rack_only(problem, replicas)
+        problem = problem._replace(setting=setting)
         log = _round(compiled, problem, replicas, lead, options, budget)
+        state = build_state(problem, replicas, lead)
         if log.used[0] == 0:
             break
-        state = build_state(problem, replicas, lead)
         scores = record(problem, state, log, options.acceptance == "potential")
         changes = published_changes(replicas, lead, log)
         after, lead_after = replicas.copy(), lead.copy()
@@ -90,8 +133,18 @@ def search(compiled: Compiled, options: PlanOptions) -> list[Round]:
         after[rows], lead_after[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
         rounds.append(Round(replicas, lead, log, scores, changes, after, lead_after))
         replicas, lead = after, lead_after
-        problem.setting[SAME_RACK] = same_rack_only(problem, replicas)
-    return rounds
+    states = problem.broker[:, STATE]
+    active = states == BrokerState.ACTIVE
+    leaving = (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
+    return Chain(
+        rounds=rounds,
+        replicas=replicas,
+        lead=lead,
+        budget=budget,
+        undone=int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()),
+        low=int((state.score[active, :COST] < 1.0).any(axis=1).sum()),
+        potential=float(state.score[active, COST].sum()),
+    )
 
 
 def published_changes(replicas: Rows, lead: Rows, log: Log) -> Lists:

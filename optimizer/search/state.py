@@ -58,6 +58,7 @@ class State(NamedTuple):
 
     replicas: np.ndarray  # int64 [P, R], broker row or -1
     lead: np.ndarray  # int64 [P], slot, -1 none
+    home: np.ndarray  # int64 [P, R], where the replicas were when the state was built
     place: np.ndarray  # int64 [P, R], index in `hosted`
     hosted: np.ndarray  # int64 [B, n], first `hosts[b]` of each row
     hosts: np.ndarray  # int64 [B]
@@ -101,6 +102,7 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
     state = State(
         replicas=np.array(replicas, dtype=np.int64, order="C"),
         lead=np.array(lead, dtype=np.int64),
+        home=np.array(replicas, dtype=np.int64, order="C"),
         place=np.zeros((partitions, slots), np.int64),
         hosted=np.zeros((brokers, max(room, 1)), np.int64),
         hosts=np.zeros(brokers, np.int64),
