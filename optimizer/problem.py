@@ -63,8 +63,8 @@ class Problem(NamedTuple):
         np.ndarray
     )  # float64 [B, G, 7]: mean, bound, var, ceiling (inf: none); potential's high, low, scale (0: none)
     topic_goal: np.ndarray  # int64 [K, 2]: goal row, whether leaders are counted
-    topic_mean: np.ndarray  # float64 [K, T]
-    topic_share: np.ndarray  # float64 [K, B], factor on the mean for this broker
+    topic_total: np.ndarray  # float64 [K, T], replicas or leaders that eligible brokers share
+    topic_share: np.ndarray  # float64 [K, B + 1], each broker's part of it (1, or its capacity); last: all parts
     topic_first: np.ndarray  # int64 [T + 1], first partition of each topic
     setting: np.ndarray  # int64 [3]: goal groups, rack goal, whether a replica can never leave its rack
 
@@ -377,24 +377,26 @@ def _ceilings(snapshot: Snapshot, goal: Capacity | CountLimit, notes: list[str])
 def _topic_tables(snapshot: Snapshot, goals: list[Goal], eligible: np.ndarray) -> dict[str, np.ndarray]:
     rows = [(g, goal) for g, goal in enumerate(goals) if isinstance(goal, TopicDistribution)]
     topics, brokers = len(snapshot.topics), snapshot.broker_count
-    mean = np.zeros((len(rows), topics))
+    total = np.zeros((len(rows), topics))
     share = np.zeros((len(rows), brokers))
+    whole = np.ones(len(rows))
     for k, (_, goal) in enumerate(rows):
         count = _topic_counts(snapshot, goal.resource)
         alive = max(int(eligible.sum()), 1)
-        mean[k] = count / alive
+        total[k] = count
+        whole[k] = alive
         capacity = snapshot.capacity.get(goal.resource, np.full(brokers, np.nan))
         given = capacity[eligible]
         share[k, eligible] = 1.0
         if len(given) and not np.isnan(given).any() and not (given == given[0]).all() and given.sum() > 0:
-            mean[k] = count
-            share[k, eligible] = given / given.sum()
+            share[k, eligible] = given
+            whole[k] = given.sum()
     return {
         "topic_goal": np.array([[g, goal.resource == "leaders"] for g, goal in rows], dtype=np.int64).reshape(
             -1, 2
         ),
-        "topic_mean": mean,
-        "topic_share": share,
+        "topic_total": total,
+        "topic_share": np.concatenate([share, whole[:, None]], axis=1),
     }
 
 

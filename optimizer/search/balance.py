@@ -22,8 +22,6 @@ from optimizer.problem import (
     LOW,
     MEAN,
     MOVABLE,
-    RACK_GOAL,
-    RACK_LIMIT,
     RACK_OF,
     SAME_RACK,
     SCALE,
@@ -36,13 +34,14 @@ from optimizer.problem import (
 )
 from optimizer.search.order import ascending, nth_largest
 from optimizer.search.repair import scramble
-from optimizer.search.state import State, commit, linear_cost, may_host
+from optimizer.search.state import State, commit, fits_rack, linear_cost, may_host
 
 KEPT = 256  # candidates kept of a scan
 SWAP_KEPT = 32
 LEADERSHIPS = 16  # transfers a broker makes in a round
 LEAST_GAIN = 1e-8
-ANYWAY = 1.0 / 0.1**0.5  # as a replica of no bytes
+PATIENCE = 4  # rounds without success after which a broker is given up
+ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
 
 
 @inner
@@ -422,19 +421,10 @@ def pair_gain(
 @inner
 def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """`may_host` without the hard limits, which a swap meets by its difference."""
-    slots = state.replicas.shape[1]
-    same = 1
-    for o in range(slots):
-        other = state.replicas[p, o]
-        if other < 0:
-            continue
-        if other == target:
+    for o in range(state.replicas.shape[1]):
+        if state.replicas[p, o] == target:
             return False
-        if o != s and problem.broker[other, RACK_OF] == problem.broker[target, RACK_OF]:
-            same += 1
-    if problem.setting[RACK_GOAL] == 2 and same > problem.partition[p, RACK_LIMIT]:
-        return bool(problem.broker[state.replicas[p, s], RACK_OF] == problem.broker[target, RACK_OF])
-    return True
+    return fits_rack(problem, state, p, s, target)
 
 
 @part
@@ -537,7 +527,7 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
         if count == 0:
             waiting = False
             for b in range(brokers):
-                if rest[b] > 0 and is_low(problem, state, b):
+                if failed[b] < PATIENCE and is_low(problem, state, b):
                     waiting = True
             if not waiting:
                 return turn
@@ -596,7 +586,7 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
             accepted += done
         stuck = 0
         for i in range(count):
-            if failed[low[order[i]]] >= 4:
+            if failed[low[order[i]]] >= PATIENCE:
                 stuck += 1
         if accepted == 0 and stuck == count and with_swaps:
             return turn + 1

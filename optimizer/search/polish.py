@@ -29,7 +29,7 @@ from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.order import ascending
 from optimizer.search.repair import rack_mates, scramble
 from optimizer.search.sequence import LEAST_STEP, Budget, Log, has_room, publish, within_budget
-from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, shift
+from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, shift, topic_level
 
 LOOKS = 24  # candidates of one partner that are evaluated in full
 MOST_PARTNERS = 12
@@ -133,8 +133,8 @@ def topic_single(
     for k in range(len(problem.topic_goal)):
         if state.units[k, v] == 0.0:
             continue
-        for t in range(problem.topic_mean.shape[1]):
-            mean = problem.topic_mean[k, t] * problem.topic_share[k, v]
+        for t in range(problem.topic_total.shape[1]):
+            mean = topic_level(problem, k, t, v)
             count = state.topic_count[k, t, v]
             over = count > math.ceil(
                 mean * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND])
@@ -178,8 +178,7 @@ def topic_single(
                             continue
                         have = state.topic_count[k, t, target]
                         if over and have >= math.ceil(
-                            problem.topic_mean[k, t]
-                            * problem.topic_share[k, target]
+                            topic_level(problem, k, t, target)
                             * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND])
                         ):
                             continue

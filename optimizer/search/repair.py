@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from cluster_model.compiled import inner, kernel, part, whole
 from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
@@ -167,6 +167,46 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
             done += 1
         elif leads and heir >= 0:
             commit(problem, state, p, row, heir)
+    for _ in range(2):
+        if reroute(problem, state, entries, eligible, count, row) == 0:
+            break
+    return done
+
+
+@part
+def reroute(
+    problem: Problem, state: State, entries: np.ndarray, eligible: np.ndarray, count: int, row: np.ndarray
+) -> int:
+    """Better brokers for drained replicas now that all are placed: those on a broker out of band. Costs no move."""
+    slots = state.replicas.shape[1]
+    done = 0
+    for entry in entries:
+        p, s = entry // slots, entry % slots
+        here = state.replicas[p, s]
+        if here == state.home[p, s] or problem.broker[here, STATE] != 0:
+            continue
+        low = False
+        for g in range(len(problem.goal)):
+            if state.score[here, g] < 1.0:
+                low = True
+        if not low:
+            continue
+        role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+        relief = cost_of_gaining(problem, state, here, p, role, whole(NOTHING))
+        best, best_cost = whole(-1), -1e-9
+        for i in range(count):
+            target = eligible[i]
+            if target == here or not may_host(problem, state, p, s, target):
+                continue
+            cost = relief + cost_of_gaining(problem, state, target, p, whole(NOTHING), role)
+            if cost < best_cost:
+                best, best_cost = target, cost
+        if best >= 0:
+            for o in range(slots):
+                row[o] = state.replicas[p, o]
+            row[s] = best
+            commit(problem, state, p, row, state.lead[p])
+            done += 1
     return done
 
 

@@ -116,7 +116,7 @@ def search(compiled: Compiled, options: PlanOptions) -> list[Round]:
 def _chain(compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget) -> Chain:
     """Rounds with one seed from the given lists."""
     problem = compiled.problem
-    budget = budget._replace(spent=budget.spent.copy())
+    budget = budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
     rounds: list[Round] = []
     for _ in range(MOST_ROUNDS):
         setting = problem.setting.copy()
@@ -127,7 +127,7 @@ def _chain(compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions,
         if log.used[0] == 0:
             break
         scores = record(problem, state, log, options.acceptance == "potential")
-        changes = published_changes(replicas, lead, log)
+        changes = published_changes(compiled, replicas, lead, log)
         after, lead_after = replicas.copy(), lead.copy()
         rows = log.partition[: log.used[1]]
         after[rows], lead_after[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
@@ -147,10 +147,11 @@ def _chain(compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions,
     )
 
 
-def published_changes(replicas: Rows, lead: Rows, log: Log) -> Lists:
+def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) -> Lists:
     """Lists of every change of a log in the order they are published, from the lists `replicas` and `lead` of its start.
 
-    Brokers keep their places, a new one takes the place of the one it replaces, and a new leader goes to the front.
+    Brokers keep their places, a new one takes the place of the one it replaces, and a new leader goes to the front. A partition
+    that comes back to the brokers and the leader it had when the plan began gets the list it had then.
     """
     count = int(log.used[1])
     rows, slots, slot_leads = log.partition[:count], log.replicas[:count], log.lead[:count]
@@ -173,6 +174,9 @@ def published_changes(replicas: Rows, lead: Rows, log: Log) -> Lists:
         old_leader = before[i][lead_before[i]] if lead_before[i] >= 0 else -1
         if leader >= 0 and leader != old_leader:
             current = np.concatenate([[leader], current[current != leader]])
+        home, home_lead = compiled.replicas[p], int(compiled.lead[p])
+        if home_lead >= 0 and leader == home[home_lead] and (home_lead == 0 or leader == old_leader):
+            current = home if set(home.tolist()) == set(current.tolist()) else current
         after[i] = current
         lead_after[i] = int(np.flatnonzero(current == leader)[0]) if leader >= 0 else -1
     return Lists(before, lead_before, after, lead_after)
@@ -282,4 +286,5 @@ def _budget(compiled: Compiled, options: PlanOptions) -> Budget:
         spent=np.zeros(3),
         home=compiled.replicas.copy(),
         home_lead=compiled.lead.copy(),
+        touched=np.zeros(len(compiled.lead), np.int64),
     )

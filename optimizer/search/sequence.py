@@ -38,6 +38,7 @@ class Budget(NamedTuple):
     spent: np.ndarray  # float64 [3]
     home: np.ndarray  # int64 [P, R], start of the plan
     home_lead: np.ndarray  # int64 [P]
+    touched: np.ndarray  # int64 [P], 1 where an action changed the partition
 
 
 def empty_log(slots: int, room: int) -> Log:
@@ -135,8 +136,13 @@ def send_home(
 
 
 @inner
-def price(problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: int, out: np.ndarray) -> None:
-    """What partition `p` at `replicas` costs against its start: moves, bytes, partitions, into `out` float64 [3]."""
+def price(
+    problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: int, touched: int, out: np.ndarray
+) -> None:
+    """What partition `p` at `replicas` costs against its start: moves, bytes, partitions, into `out` float64 [3].
+
+    Where it was `touched`, coming back may leave its list in another order, which counts as a partition.
+    """
     slots = len(replicas)
     moves = 0
     for s in range(slots):
@@ -155,7 +161,7 @@ def price(problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: 
     same_leader = (home_lead < 0 and lead < 0) or (
         home_lead >= 0 and lead >= 0 and budget.home[p, home_lead] == replicas[lead]
     )
-    out[2] = 0.0 if moves == 0 and same_leader else 1.0
+    out[2] = 0.0 if moves == 0 and same_leader and (touched == 0 or home_lead == 0) else 1.0
 
 
 @inner
@@ -174,8 +180,8 @@ def within_budget(
     extra, before, after = np.zeros(3), np.zeros(3), np.zeros(3)
     for i in range(n):
         p = partitions[i]
-        price(problem, budget, p, state.replicas[p], state.lead[p], before)
-        price(problem, budget, p, replicas[i], leads[i], after)
+        price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
+        price(problem, budget, p, replicas[i], leads[i], whole(1), after)
         for d in range(3):
             extra[d] += after[d] - before[d]
     for d in range(3):
@@ -198,10 +204,11 @@ def publish(
     at = log.used[1]
     for i in range(n):
         p = partitions[i]
-        price(problem, budget, p, state.replicas[p], state.lead[p], before)
-        price(problem, budget, p, replicas[i], leads[i], after)
+        price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
+        price(problem, budget, p, replicas[i], leads[i], whole(1), after)
         for d in range(3):
             budget.spent[d] += after[d] - before[d]
+        budget.touched[p] = 1
         commit(problem, state, p, replicas[i], leads[i])
         log.partition[at] = p
         for s in range(replicas.shape[1]):

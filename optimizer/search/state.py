@@ -97,7 +97,7 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
     room = min(partitions, roomy) if brokers * partitions > 4_000_000 else partitions
     goals, topic_goals = len(problem.goal), len(problem.topic_goal)
     scratch = 2 * slots * MAX_CHANGES + 2
-    topics = problem.topic_mean.shape[1]
+    topics = problem.topic_total.shape[1]
     vectors = problem.vector
     state = State(
         replicas=np.array(replicas, dtype=np.int64, order="C"),
@@ -142,7 +142,7 @@ def fill(problem: Problem, state: State) -> None:
     for k in range(len(problem.topic_goal)):
         for b in range(len(state.hosts)):
             if problem.broker[b, STATE] == 0:
-                for t in range(problem.topic_mean.shape[1]):
+                for t in range(problem.topic_total.shape[1]):
                     state.units[k, b] += outside(problem, k, t, b, state.topic_count[k, t, b])
     for b in range(len(state.hosts)):
         state.score[b, COST] = assess(problem, state, b, state.score[b])
@@ -172,9 +172,15 @@ def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
 
 
 @inner
+def topic_level(problem: Problem, k: int, t: int, b: int) -> float:
+    """Replicas (or leaders) of topic `t` that broker `b` should have; in this order of operations, which decides edges."""
+    return float(problem.topic_total[k, t] * problem.topic_share[k, b] / problem.topic_share[k, -1])
+
+
+@inner
 def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
     """Replicas (or leaders) of topic `t` on broker `b` beyond its band."""
-    mean = problem.topic_mean[k, t] * problem.topic_share[k, b]
+    mean = topic_level(problem, k, t, b)
     low = math.floor(mean * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
     high = math.ceil(mean * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
     if count < low:
@@ -318,23 +324,35 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
 
 
 @inner
+def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """Whether putting slot `s` on `target` leaves the partition's rack excess as it is or lower (where the rule is hard)."""
+    if problem.setting[RACK_GOAL] != 2:
+        return True
+    old, new = problem.broker[state.replicas[p, s], RACK_OF], problem.broker[target, RACK_OF]
+    if old == new:
+        return True
+    left, came = 0, 1
+    for o in range(state.replicas.shape[1]):
+        other = state.replicas[p, o]
+        if other >= 0:
+            if problem.broker[other, RACK_OF] == old:
+                left += 1
+            elif problem.broker[other, RACK_OF] == new:
+                came += 1
+    return bool(came <= problem.partition[p, RACK_LIMIT] or left > problem.partition[p, RACK_LIMIT])
+
+
+@inner
 def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether broker `target` may take the place of slot `s`: active, not in the list, room in the rack and under hard limits."""
     if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:
         return False
     slots = state.replicas.shape[1]
-    same = 1
     for o in range(slots):
-        other = state.replicas[p, o]
-        if other < 0:
-            continue
-        if other == target:
+        if state.replicas[p, o] == target:
             return False
-        if o != s and problem.broker[other, RACK_OF] == problem.broker[target, RACK_OF]:
-            same += 1
-    if problem.setting[RACK_GOAL] == 2 and same > problem.partition[p, RACK_LIMIT]:
-        if problem.broker[state.replicas[p, s], RACK_OF] != problem.broker[target, RACK_OF]:
-            return False
+    if not fits_rack(problem, state, p, s, target):
+        return False
     leads = state.lead[p] == s
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
