@@ -34,7 +34,8 @@ from optimizer.plan import BrokerOutcome, Plan
 from optimizer.planner import plan
 
 # Moves and bytes over the lower bound at 100 x 50k, at most. Scenarios without a line have no promise.
-PROMISED = {"a": (1.15, 1.25), "b": (1.25, 1.35), "c": (1.02, 1.02)}
+# c: one replica of 14 % of a broker needs room made for it, which the byte bound cannot see.
+PROMISED = {"a": (1.15, 1.25), "b": (1.25, 1.35), "c": (1.02, 1.05)}
 IN_BAND = {"score": 0.99, "potential": 1.0}
 
 

@@ -29,22 +29,11 @@ from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.order import ascending
 from optimizer.search.repair import rack_mates, scramble
 from optimizer.search.sequence import LEAST_STEP, Budget, Log, has_room, publish, within_budget
-from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, shift, topic_level
+from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, scores_low, shift, topic_level
 
 LOOKS = 24  # candidates of one partner that are evaluated in full
 MOST_PARTNERS = 12
 BYTES_PRICE = 2e-6  # of the potential, for one more replica of typical size in an exchange
-
-
-@inner
-def scores_low(problem: Problem, state: State, b: int) -> bool:
-    """Whether an eligible broker scores below 1 in any goal."""
-    if problem.broker[b, STATE] != 0:
-        return False
-    for g in range(len(problem.goal)):
-        if state.score[b, g] < 1.0:
-            return True
-    return False
 
 
 @inner

@@ -15,7 +15,7 @@ from cluster_model.compiled import inner, kernel, part, whole
 from optimizer.problem import SIZE, STATE, THRIFT, Problem
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.order import ascending
-from optimizer.search.state import MAX_CHANGES, State, commit, may_host
+from optimizer.search.state import MAX_CHANGES, State, commit, may_host, scores_low
 
 LEAST_STEP = 1e-10  # the potential falls by at least this with every published action
 BUNDLE_LOOKS = 16
@@ -379,6 +379,8 @@ def bundle(
     for first in range(count):
         if left[first] < 0:
             continue
+        if not helps_someone(problem, state, left[first], to, to_lead):
+            continue
         members[0] = first
         load_change(state, partitions, replicas, leads, zero, left[first], to, to_lead)
         size = one
@@ -433,6 +435,19 @@ def bundle(
             left[members[m]] = -1
         done += 1
     return done
+
+
+@inner
+def helps_someone(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> bool:
+    """Whether the change touches a broker that scores low; one that does not cannot be acceptable without repairing."""
+    for s in range(to.shape[1]):
+        old = state.replicas[p, s]
+        if old >= 0 and differs(state, p, s, to, to_lead):
+            if problem.broker[old, STATE] != 0:
+                return True
+            if scores_low(problem, state, old) or scores_low(problem, state, to[p, s]):
+                return True
+    return False
 
 
 @inner

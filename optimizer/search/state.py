@@ -324,6 +324,17 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
 
 
 @inner
+def scores_low(problem: Problem, state: State, b: int) -> bool:
+    """Whether an eligible broker scores below 1 in any goal."""
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if state.score[b, g] < 1.0:
+            return True
+    return False
+
+
+@inner
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether putting slot `s` on `target` leaves the partition's rack excess as it is or lower (where the rule is hard)."""
     if problem.setting[RACK_GOAL] != 2:
