@@ -24,6 +24,7 @@ from optimizer.reasons import reason_of
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS
 from optimizer.search.rounds import Round
 from optimizer.search.state import build_state
+from optimizer.why import why_left
 
 REPAIR_NAMES = {
     REPAIRS_DEAD: "dead_broker",
@@ -190,8 +191,9 @@ def assemble(
     end = build_state(compiled.problem, final, final_lead)
     summary = _summary(compiled, proposals, len(actions.score))
     bounds = lower_bounds(compiled.problem, compiled.replicas, compiled.lead)
-    brokers = broker_outcomes(snapshot, compiled, start, end, options)
-    outcomes = goal_outcomes(snapshot, compiled, goals, start, end, brokers, options)
+    left = why_left(snapshot, compiled, end, options)
+    brokers = broker_outcomes(snapshot, compiled, start, end, left)
+    outcomes = goal_outcomes(compiled, goals, start, end, brokers, left, options)
     skipped = (*compiled.skipped, *offline_notes(snapshot, compiled, end))
     recorded = _recorded(options)
     goals_digest = goals.digest or "sha256:" + hashlib.sha256(repr(goals.goals).encode()).hexdigest()

@@ -14,7 +14,7 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Band, BrokerOutcome, GoalOutcome, GoalState, Skipped, Status
 from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, STATE, VAR, Compiled
 from optimizer.search.state import State
-from optimizer.why import Left, why_left
+from optimizer.why import Left
 
 MOST_NAMED = 20
 
@@ -68,13 +68,12 @@ def goal_state(compiled: Compiled, state: State, g: int) -> GoalState:
 
 
 def goal_outcomes(
-    snapshot: Snapshot, compiled: Compiled, goals: GoalSet, start: State, end: State,
-    brokers: tuple[BrokerOutcome, ...], options: PlanOptions,
+    compiled: Compiled, goals: GoalSet, start: State, end: State,
+    brokers: tuple[BrokerOutcome, ...], why: dict[int, Left], options: PlanOptions,
 ) -> tuple[GoalOutcome, ...]:  # fmt: skip
     """Every goal of the file in its order, skipped ones included."""
     rows = {goal.name: g for g, goal in enumerate(compiled.goals)}
     reasons = {s.what: s.reason for s in compiled.skipped}
-    why = {b.id: b for b in brokers}
     result = []
     for goal in goals.goals:
         g = rows.get(goal.name)
@@ -83,11 +82,12 @@ def goal_outcomes(
             result.append(_outcome(goal, "skipped", None, None, f"skipped: {reason}"))
             continue
         before, after = goal_state(compiled, start, g), goal_state(compiled, end, g)
-        left = [b for b in why.values() if goal.name in b.violates]
+        left = [b for b in brokers if goal.name in b.violates]
+        told = next((found.by_goal[goal.name] for found in why.values() if goal.name in found.by_goal), None)
         status = _status(
             goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()), left, options
         )
-        result.append(_outcome(goal, status, before, after, _explanation(goal, status, before, after, left)))
+        result.append(_outcome(goal, status, before, after, _explanation(status, before, after, left, told)))
     return tuple(result)
 
 
@@ -123,7 +123,7 @@ def _status(
 
 
 def _explanation(
-    goal: Goal, status: Status, before: GoalState, after: GoalState, left: list[BrokerOutcome]
+    status: Status, before: GoalState, after: GoalState, left: list[BrokerOutcome], told: str | None
 ) -> str:
     count = before.violations
     if status == "satisfied":
@@ -131,17 +131,15 @@ def _explanation(
             return "every broker is within it already"
         return f"would bring {count} broker{'s' if count != 1 else ''} within it"
     ids = ", ".join(str(b.id) for b in left[:8]) + (" …" if len(left) > 8 else "")
-    text = f"{after.violations} of {count} before would be left out (broker{'s' if len(left) != 1 else ''} {ids})"
-    first = next((b.why for b in left if b.why), None)
-    return f"{text}: {first}" if first else text
+    text = f"{after.violations} left out, {count} before (broker{'s' if len(left) != 1 else ''} {ids})"
+    return f"{text}: {told}" if told else text
 
 
 def broker_outcomes(
-    snapshot: Snapshot, compiled: Compiled, start: State, end: State, options: PlanOptions
+    snapshot: Snapshot, compiled: Compiled, start: State, end: State, left: dict[int, Left]
 ) -> tuple[BrokerOutcome, ...]:
     """Every broker: loads of all known resources before and after, scores, what it still violates and why."""
     before, after = _loads(snapshot, compiled, start), _loads(snapshot, compiled, end)
-    left = why_left(snapshot, compiled, end, options)
     judges = [set(judged(compiled, g).tolist()) for g in range(len(compiled.goals))]
     result = []
     for row, broker in enumerate(snapshot.broker_ids):

@@ -25,6 +25,7 @@ NO_RACK_GOAL, SOFT_RACK, HARD_RACK = 0, 1, 2
 HINGE = 0.99  # the potential starts to rise a little inside the band
 CENTERING = 3.0  # weight of the sum of squares that prefers the middle of the band
 STEEP = 30.0  # of the fourth power beside the square beyond the hinge, so that the worst broker counts most
+LEAST_MEASURE = 0.01  # of the average load of a broker: what a smaller mean or limit counts as, in the potential
 HARD_WEIGHT = 1e3  # a hard limit or band in the potential, against a soft one
 UNIT_WEIGHT = 1e-3  # one misplaced replica of a topic or rack, against a squared deviation
 
@@ -323,7 +324,7 @@ def _linear_tables(
             min_load[g] = goal.min_load
             spread[g] = CENTERING * strength[g]
             live = eligible & (level > 0)
-            table[live, g, SCALE] = 1.0 / level[live]
+            table[live, g, SCALE] = 1.0 / np.maximum(level[live], LEAST_MEASURE * level.sum() / max(int(eligible.sum()), 1))
             table[live, g, HIGH] = level[live] + HINGE * bound[live]
             table[live, g, LOW] = level[live] - HINGE * bound[live]
             small = live & (level < goal.min_load)
@@ -333,7 +334,8 @@ def _linear_tables(
             limit = _ceilings(snapshot, goal, notes)
             table[:, g, CEILING] = table[:, g, HIGH] = limit
             counts = np.isfinite(limit) & eligible
-            least = 1e-9 if isinstance(goal, Capacity) else 1.0
+            typical = float(totals[columns.index(goal.resource)]) / max(int(eligible.sum()), 1)
+            least = max(LEAST_MEASURE * typical, 1e-9 if isinstance(goal, Capacity) else 1.0)
             table[counts, g, SCALE] = 1.0 / np.maximum(limit[counts], least)
     return Linear(table, absolute, min_load, strength, spread)
 

@@ -7,7 +7,8 @@ move, whole numbers, racks, missing capacity); only then "nothing acceptable was
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,10 +39,10 @@ MOST_PROVED = 200  # brokers with a proof of their own; beyond, in a cluster tha
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """`text` says why; `proved` that no plan could do it; `always` that it stands without a violated goal too."""
+    """`text` says why; `by_goal` for each goal alone; `always` that it stands without a violated goal too."""
 
     text: str
-    proved: bool
+    by_goal: Mapping[str, str] = field(default_factory=dict)
     always: bool = False
 
 
@@ -56,12 +57,11 @@ def why_left(snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOp
         elif state == BrokerState.ACTIVE:
             low = [g for g in range(len(compiled.goals)) if end.score[row, g] < 1.0]
             if low:
-                if len(result) < MOST_PROVED:
-                    found = [_reason(snapshot, compiled, end, row, g, options) for g in low]
-                else:
-                    found = [Left(_budget_text(options) or NOTHING_FOUND, False) for _ in low]
-                texts = list(dict.fromkeys(f.text for f in found))
-                result[row] = Left("; ".join(texts), all(f.proved for f in found))
+                proving = len(result) < MOST_PROVED
+                reasons = {
+                    compiled.goals[g].name: _reason(snapshot, compiled, end, row, g, options, proving) for g in low
+                }
+                result[row] = Left(_joined(reasons), reasons)
     return result
 
 
@@ -72,22 +72,29 @@ def _budget_text(options: PlanOptions) -> str | None:
     return "the budget is used up; a larger one would go on" if options.budgeted else None
 
 
+def _joined(reasons: Mapping[str, str]) -> str:
+    """Reasons of several goals, each reason once."""
+    goals: dict[str, list[str]] = {}
+    for name, text in reasons.items():
+        goals.setdefault(text, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in goals.items())
+
+
 def _reason(
-    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions
-) -> Left:  # fmt: skip
-    goal = compiled.goals[g]
-    proof = _proof(snapshot, compiled, end, row, g, goal)
-    if proof is not None:
-        return Left(f"{goal.name}: {proof}", True)
-    return Left(f"{goal.name}: {_budget_text(options) or NOTHING_FOUND}", False)
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions, proving: bool
+) -> str:
+    proof = _proof(snapshot, compiled, end, row, g, compiled.goals[g], options) if proving else None
+    return proof or _budget_text(options) or NOTHING_FOUND
 
 
-def _proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: Goal) -> str | None:
+def _proof(
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: Goal, options: PlanOptions
+) -> str | None:
     match goal:
         case UsageDistribution():
             return _band_proof(snapshot, compiled, end, row, g, goal)
         case Capacity() | CountLimit():
-            return _limit_proof(snapshot, compiled, end, row, g, goal)
+            return _limit_proof(snapshot, compiled, end, row, g, goal, options)
         case RackAware():
             return _rack_proof(snapshot, compiled, end, row)
         case TopicDistribution():
@@ -224,8 +231,9 @@ def _overshadowed(
 
 
 def _limit_proof(
-    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: Capacity | CountLimit
-) -> str | None:
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: Capacity | CountLimit,
+    options: PlanOptions,
+) -> str | None:  # fmt: skip
     problem = compiled.problem
     column = problem.goal[g, COLUMN]
     eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
@@ -243,6 +251,8 @@ def _limit_proof(
     stuck = float(held[problem.partition[partitions, MOVABLE] == 0].sum()) if len(held) else 0.0
     if stuck > ceiling:
         return f"excluded topics hold {amount(stuck, goal.resource)} on it, above its limit of {amount(ceiling, goal.resource)}"
+    if options.budgeted:
+        return None
     missing = float(end.load[row, column]) - ceiling
     spare = float(np.maximum(problem.table[eligible, g, CEILING] - end.load[eligible, column], 0.0).sum())
     return (
@@ -304,5 +314,6 @@ def _not_emptied(snapshot: Snapshot, compiled: Compiled, end: State, row: int, o
                 f"{count} replicas ({name} …) find no broker that the rack rule and hard limits allow; add one"
             )
     return Left(
-        f"{word}, and would still hold {len(partitions)} replicas: " + "; ".join(parts), True, always=True
+        f"{word}, and would still hold {len(partitions)} replicas: " + "; ".join(parts),
+        always=True,
     )

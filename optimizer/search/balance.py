@@ -41,6 +41,8 @@ SWAP_KEPT = 32
 LEADERSHIPS = 16  # transfers a broker makes in a round
 LEAST_GAIN = 1e-8
 PATIENCE = 4  # rounds without success after which a broker is given up
+LOOK_BACK = 16  # rounds, within which it has to get better ...
+LEAST_FALL = 0.01  # ... by so much, or somebody has to come into band
 ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
 
 
@@ -512,7 +514,17 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
     rest = np.zeros(brokers, np.int64)  # rounds to leave a broker alone after it found nothing
     failed = np.zeros(brokers, np.int64)
     with_swaps = False
+    past_low, past_badness = np.inf, np.inf
     for turn in range(rounds):
+        if turn % LOOK_BACK == 0:
+            now_low, now_badness = 0.0, 0.0
+            for b in range(brokers):
+                if is_low(problem, state, b):
+                    now_low += 1.0
+                    now_badness += badness(problem, state, b)
+            if now_low >= past_low and now_badness >= (1.0 - LEAST_FALL) * past_badness:
+                return turn
+            past_low, past_badness = now_low, now_badness
         low = np.zeros(brokers, np.int64)
         keys = np.zeros(brokers)
         count = 0

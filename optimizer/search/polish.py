@@ -33,6 +33,7 @@ from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, s
 
 LOOKS = 24  # candidates of one partner that are evaluated in full
 MOST_PARTNERS = 12
+SPARE_STEPS = 60_000  # annealing steps without success that a call may spend
 BYTES_PRICE = 2e-6  # of the potential, for one more replica of typical size in an exchange
 
 
@@ -529,6 +530,7 @@ def polish(
     published = relieve(
         problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores
     )
+    spare = SPARE_STEPS
     for _ in range(64):
         order = ascending(-state.score[:, COST])
         low = 0
@@ -574,6 +576,8 @@ def polish(
                 continue
             tried += 1
             for attempt in range(attempts):
+                if spare <= 0:
+                    break
                 if log.used[1] + MAX_CHANGES >= len(log.partition):
                     return published
                 around[0] = v
@@ -609,6 +613,8 @@ def polish(
                     done += 1
                     if not scores_low(problem, state, v):
                         break
+                else:
+                    spare -= steps
         published += done
         if done == 0:
             break

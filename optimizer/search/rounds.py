@@ -8,6 +8,7 @@ again on the result finds nothing either.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,14 +37,15 @@ from optimizer.search.polish import polish
 from optimizer.search.record import Record, record
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
 from optimizer.search.sequence import Budget, Log, align_slots, empty_log, send_home, sequence
-from optimizer.search.state import COST, RACKS, build_state
+from optimizer.search.state import COST, RACKS, State, build_state
 
 Rows = npt.NDArray[np.int64]
 
 ROUNDS_OF_BALANCE = 400
 MOST_ROUNDS = 200
-SEARCHES = ((6_000, 8), (60_000, 2))  # up to so many replicas: so many seeds while somebody is out of band
+SEARCHES = ((400, 6), (1_200, 3))  # up to so many replicas: so many seeds while somebody is out of band
 SEED_STEP = 1_000_003
+LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes: a round that brings less is not worth its moves
 POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
@@ -97,19 +99,25 @@ def search(compiled: Compiled, options: PlanOptions) -> list[Round]:
     size = compiled.replicas.size
     tries = 1 if options.budgeted else next((n for most, n in SEARCHES if size <= most), 1)
     rounds: list[Round] = []
+    exhausted = -1  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None
         for attempt in range(tries):
+            if attempt == exhausted:
+                continue
             seed = options.seed + attempt * SEED_STEP
             chain = _chain(compiled, replicas, lead, replace(options, seed=seed), budget)
             if best is None or (chain.undone, chain.low, chain.potential) < (best.undone, best.low, best.potential):
-                best = chain
+                best, found = chain, attempt
             if chain.undone == chain.low == 0:
                 break
         if best is None or not best.rounds:
             break
+        exhausted = found
         rounds.extend(best.rounds)
         replicas, lead, budget = best.replicas, best.lead, best.budget
+        if tries == 1 or best.undone == best.low == 0:
+            break
     return rounds
 
 
@@ -122,29 +130,53 @@ def _chain(compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions,
         setting = problem.setting.copy()
         setting[SAME_RACK] = same_rack_only(problem, replicas)
         problem = problem._replace(setting=setting)
-        log = _round(compiled, problem, replicas, lead, options, budget)
+        spent = budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
+        log = _round(compiled, problem, replicas, lead, options, spent)
         state = build_state(problem, replicas, lead)
         if log.used[0] == 0:
             break
+        start = _standing(problem, state)
         scores = record(problem, state, log, options.acceptance == "potential")
+        if not _is_progress(start, _standing(problem, state)):
+            state = build_state(problem, replicas, lead)
+            break
+        budget = spent
         changes = published_changes(compiled, replicas, lead, log)
         after, lead_after = replicas.copy(), lead.copy()
         rows = log.partition[: log.used[1]]
         after[rows], lead_after[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
         rounds.append(Round(replicas, lead, log, scores, changes, after, lead_after))
         replicas, lead = after, lead_after
+    end = _standing(problem, state)
+    return Chain(rounds, replicas, lead, budget, end.undone, end.low, float(end.potential.sum()))
+
+
+class Standing(NamedTuple):
+    """How good a placement is: repairs left, eligible brokers that score low, and float64 [n] their potential."""
+
+    undone: int
+    low: int
+    potential: npt.NDArray[np.float64]
+
+
+def _standing(problem: Problem, state: State) -> Standing:
     states = problem.broker[:, STATE]
     active = states == BrokerState.ACTIVE
     leaving = (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
-    return Chain(
-        rounds=rounds,
-        replicas=replicas,
-        lead=lead,
-        budget=budget,
-        undone=int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()),
+    return Standing(
+        undone=int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int((state.lead < 0).sum()),
         low=int((state.score[active, :COST] < 1.0).any(axis=1).sum()),
-        potential=float(state.score[active, COST].sum()),
+        potential=state.score[active, COST].copy(),
     )
+
+
+def _is_progress(before: Standing, after: Standing) -> bool:
+    """Whether a round is worth its moves: it repairs, brings brokers into band, or clearly lowers the potential."""
+    if after.undone < before.undone or after.low < before.low:
+        return True
+    changed = before.potential != after.potential
+    least = LEAST_PROGRESS * float(before.potential[changed].sum())
+    return float((before.potential - after.potential)[changed].sum()) > least
 
 
 def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) -> Lists:

@@ -17,7 +17,7 @@ from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.order import ascending
 from optimizer.search.state import MAX_CHANGES, State, commit, may_host, scores_low
 
-LEAST_STEP = 1e-10  # the potential falls by at least this with every published action
+LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
 BUNDLE_LOOKS = 16
 
 
