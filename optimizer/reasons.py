@@ -61,4 +61,4 @@ def _helped(name: str, goal: GoalScore) -> str:
     """The lowest touched broker's score before and after, in the goal that gains most."""
     worst = min(sorted(goal.before), key=lambda b: goal.before[b])
     lowest = min(goal.after.values())
-    return f"{name}: broker {worst} would rise from {goal.before[worst]:.3g}, lowest of those touched, to {lowest:.3g} or better"
+    return f"would raise the lowest {name} score of the brokers touched from {goal.before[worst]:.3g} (broker {worst}) to {lowest:.3g}"

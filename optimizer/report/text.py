@@ -157,8 +157,7 @@ def _actions(plan: Plan, found: Survey, paper: Paper) -> None:
     for a in found.top:
         for line in _action_lines(a, plan):
             paper.paragraph(line, indent=9)
-        repairs = f"repairs {', '.join(a.repairs)}: " if a.repairs else ""
-        paper.paragraph(" " * 7 + one_line(repairs + a.reason), "dim", indent=7)
+        paper.paragraph(" " * 7 + one_line(a.reason), "dim", indent=7)
 
 
 def _action_lines(a: Action, plan: Plan) -> list[str]:
