@@ -23,6 +23,7 @@ FIRST_ANSWER_SECONDS = 4.0
 LAST_ANSWER_SECONDS = 15.0
 ADDRESSES_TRIED = 4
 ENOUGH_REFUSALS = 2
+TURNED_AWAY = "SaslAuthenticationFailed"
 LOGIN_HINT = "Check user and password in sasl.jaas.config of --command-config."
 FAILED_CONNECTION = re.compile(
     r"^(?:Connection failed|Bootstrap (?:connection|attempt) to \S+ failed): (.*?)(?: \(backoff [\d.]+ "
@@ -139,10 +140,12 @@ def _overheard() -> Iterator[list[str]]:
 
 def _unreachable(error: Exception, where: str, protocol: str, said: list[str]) -> ExternalError:
     """Why no conversation came about, in the operator's terms."""
-    reason = said[-1] if said and isinstance(error, kafka_errors.KafkaTimeoutError) else named(error)
+    heard = said if isinstance(error, kafka_errors.KafkaTimeoutError) else []
+    told = [text for text in heard if TURNED_AWAY in text]  # of several attempts some may have heard less
+    reason = told[-1] if told else (heard[-1] if heard else named(error))
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError | kafka_errors.IllegalSaslStateError):
         hint = "Check security.protocol and sasl.mechanism in --command-config."
-    elif isinstance(error, kafka_errors.SaslAuthenticationFailedError):
+    elif isinstance(error, kafka_errors.SaslAuthenticationFailedError) or told:
         hint = LOGIN_HINT
     elif "IncompatibleBrokerVersion" in reason or isinstance(error, kafka_errors.UnsupportedVersionError):
         hint = "This may be a controller's listener: give the address of a broker."
