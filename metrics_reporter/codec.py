@@ -18,6 +18,7 @@ from metrics_reporter.sample import BROKER_SCOPES, METRIC_IDS, BatchHeader, Samp
 MAGIC = b"TTMS"
 VERSION = 1
 HEADER = struct.Struct("<4sBBHiIqQQI")  # magic version flags blocks broker window time incarnation sequence topics
+INCARNATION_FIELD = 7
 BLOCK = struct.Struct("<BBHI")  # scope reserved metrics rows
 CHECKSUM = struct.Struct("<I")
 MAX_TOPIC_BYTES = 249  # Kafka's limit of a topic name
@@ -82,6 +83,14 @@ def encode(batch: SampleBatch) -> bytes:
     except (struct.error, OverflowError) as e:
         raise ValueError(f"batch of broker {head.broker} at {head.time_ms}: a number is out of range: {e}") from e
     body = b"".join(parts)
+    return body + CHECKSUM.pack(zlib.crc32(body))
+
+
+def with_incarnation(record: bytes, incarnation: int) -> bytes:
+    """The same record of another incarnation of the reporter; `record` is one that `encode` made."""
+    fields = list(HEADER.unpack_from(record))
+    fields[INCARNATION_FIELD] = incarnation
+    body = HEADER.pack(*fields) + record[HEADER.size : -CHECKSUM.size]
     return body + CHECKSUM.pack(zlib.crc32(body))
 
 

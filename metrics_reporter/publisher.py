@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from metrics_reporter.codec import encode
 from metrics_reporter.sample import BatchHeader, Sample, SampleBatch
-from metrics_reporter.topic import MetricTopic
+from metrics_reporter.topic import RecordSink
 
 MAX_RECORD_BYTES = 900_000  # below the 1 MiB that Kafka topics accept by default
 
@@ -25,7 +25,7 @@ class SamplePublisher:
     """
 
     def __init__(
-        self, topic: MetricTopic, broker: int, incarnation: int, *, max_record_bytes: int = MAX_RECORD_BYTES
+        self, topic: RecordSink, broker: int, incarnation: int, *, max_record_bytes: int = MAX_RECORD_BYTES
     ) -> None:
         self._topic, self._broker, self._incarnation = topic, broker, incarnation
         self._max, self._sequence = max_record_bytes, 0

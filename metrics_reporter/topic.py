@@ -1,7 +1,8 @@
 """The internal topic: the seam between reporters and consumers, and its embedded form on a SQLite file.
 
-`MetricTopic` is what publisher and consumer know; a topic of a real cluster stands behind the same seam.
-`EmbeddedTopic` serves the demo, tests and single-host use: several processes may write and read one file.
+`RecordSink` is what a publisher knows, `RecordSource` what a consumer knows; a topic of a real cluster
+(`metrics_reporter.kafka_topic`) stands behind the same seam. `EmbeddedTopic` serves the demo, tests and
+single-host use: several processes may write and read one file.
 Standard library only; time comes in by parameter.
 """
 
@@ -31,6 +32,10 @@ class TopicError(Exception):
     """The internal topic cannot be used; the message says what to do."""
 
 
+class RecordRefused(TopicError):
+    """The topic will never take this record, however often it is sent."""
+
+
 class TopicRecord(NamedTuple):
     partition: int
     offset: int
@@ -38,15 +43,28 @@ class TopicRecord(NamedTuple):
     value: bytes
 
 
-class MetricTopic(Protocol):
-    """An ordered log of records in partitions. All records of one broker go to one partition, in order."""
+class RecordSink(Protocol):
+    """Where records go. All records of one broker go to one partition, in order."""
+
+    def publish(self, records: Sequence[bytes], *, broker: int, time_ms: int) -> None:
+        """Append records of a broker. One alone is appended or not; of several, a failure may leave the first
+        ones appended, unless the sink says that it is all or none.
+
+        Raises
+        ------
+        RecordRefused
+            Sending it again is of no use.
+        TopicError
+            It was not, or perhaps not, appended; the same record may be sent again.
+        """
+        ...
+
+
+class RecordSource(Protocol):
+    """An ordered log of records in partitions."""
 
     @property
     def partitions(self) -> int: ...
-
-    def publish(self, records: Sequence[bytes], *, broker: int, time_ms: int) -> None:
-        """Append records of a broker, all or none."""
-        ...
 
     def poll(self, positions: Mapping[int, int], limit: int) -> list[TopicRecord]:
         """At most `limit` records of each partition from the given offsets on; a position that retention has
@@ -58,8 +76,12 @@ class MetricTopic(Protocol):
     def end_offsets(self) -> dict[int, int]: ...
 
 
+class MetricTopic(RecordSink, RecordSource, Protocol):
+    """Both ends of one topic."""
+
+
 class EmbeddedTopic:
-    """A `MetricTopic` in one SQLite file.
+    """A `MetricTopic` in one SQLite file; `publish` appends all or none.
 
     Parameters
     ----------

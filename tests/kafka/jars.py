@@ -41,6 +41,15 @@ def class_path(environment: Mapping[str, str] = os.environ) -> str:
     return f"{_cached_jars(environment)}/*"
 
 
+def agent(name: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """The jar of an agent that `pom.xml` names, such as ``jmx_prometheus_javaagent``; no Kafka has it in its
+    `libs`."""
+    found = sorted(_cached_jars(environment).glob(f"{name}-*.jar"))
+    if not found:
+        raise Unavailable(f"{POM.name} brought no {name}-*.jar")
+    return found[-1]
+
+
 def kafka_version() -> str:
     """The release that `pom.xml` asks for."""
     found = re.search(r"<kafka\.version>([^<]+)<", POM.read_text())

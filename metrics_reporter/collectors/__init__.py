@@ -1,0 +1,1 @@
+"""Collectors: each reads one source of metrics beside a broker."""
