@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_model.refusals import MAX_ID, is_topic_name
+from cluster_model.resources import LARGEST_AMOUNT, LEAST_AMOUNT
 from cluster_model.snapshot import (
     STATES_BY_LABEL,
     BoolArray,
@@ -92,8 +93,8 @@ def _amounts(values: Sequence[float | None]) -> FloatArray:
 
 
 def _plain(amounts: FloatArray) -> FloatArray:
-    """One bit pattern for zero and one for NaN, so that equal amounts are equal bytes."""
-    return np.where(np.isnan(amounts), np.nan, amounts + 0.0)
+    """One bit pattern for zero, also for what is too small to be an amount, and one for NaN: equal amounts are equal bytes."""
+    return np.where(np.isnan(amounts), np.nan, np.where(amounts < LEAST_AMOUNT, 0.0, amounts))
 
 
 def assemble(head: Mapping[str, object], brokers: BrokerColumns, columns: PartitionColumns) -> Snapshot:
@@ -117,7 +118,7 @@ def assemble(head: Mapping[str, object], brokers: BrokerColumns, columns: Partit
     _check_replicas(replicas, leader)
     for table in (columns.leader_load, columns.follower_load):
         for amounts in table.values():
-            if bool(((amounts < 0) | np.isinf(amounts)).any()):
+            if bool(((amounts < 0) | (amounts > LARGEST_AMOUNT)).any()):
                 raise Doubtful
     return Snapshot(
         cluster_id=cast(str, head["cluster_id"]),

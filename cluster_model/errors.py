@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cluster_model.plain_text import one_line
+
 
 class TrimtabError(Exception):
     """Base of all errors that are not bugs."""
@@ -31,12 +33,12 @@ class DocumentError(TrimtabError):
     def __init__(self, document: str, problems: Iterable[Problem]) -> None:
         self.document = document
         self.problems = tuple(problems)
-        lines = [f"  {p}" for p in self.problems[:MAX_LISTED]]
+        lines = [f"  {one_line(str(p))}" for p in self.problems[:MAX_LISTED]]
         if len(self.problems) > MAX_LISTED:
             lines.append(f"  and {len(self.problems) - MAX_LISTED} more")
         count = len(self.problems)
         super().__init__(
-            f"{document}: {count} problem{'' if count == 1 else 's'}\n" + "\n".join(lines)
+            f"{one_line(document)}: {count} problem{'' if count == 1 else 's'}\n" + "\n".join(lines)
         )
 
 

@@ -27,7 +27,8 @@ from cluster_model.build import (
     partition_documents,
 )
 from cluster_model.errors import InputError, Problem
-from cluster_model.parquet import FOLDER_FILES, META, read_folder, write_folder
+from cluster_model.json_source import BrokenJsonError, parse_json
+from cluster_model.parquet import FOLDER_FILES, META, MISSING, read_folder, write_folder
 from cluster_model.snapshot import Snapshot
 
 FORMS = "a .json file, a .json.gz file, or a folder with " + ", ".join(FOLDER_FILES)
@@ -45,9 +46,9 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     where = Path(path)
     if where.is_dir():
         return _read_folder(where)
-    document = _read_json(where)
+    document, twice = _read_json(where)
     with collector_paused():
-        return build_snapshot(document, str(path))
+        return _with(twice, str(path), lambda: build_snapshot(document, str(path)))
 
 
 def write_snapshot(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
@@ -79,6 +80,17 @@ def write_snapshot(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
         reason = error.strerror or type(error).__name__
         advice = "name a path in a folder that exists and is yours"
         raise _refused(path, f"cannot be written ({reason}); {advice}") from None
+
+
+def _with(problems: list[Problem], name: str, read: Callable[[], Snapshot]) -> Snapshot:
+    """What `read` gives, refused with its problems after those found before."""
+    try:
+        snapshot = read()
+    except InputError as error:
+        raise InputError(name, [*problems, *error.problems]) from None
+    if problems:
+        raise InputError(name, problems)
+    return snapshot
 
 
 def _refused(path: str | os.PathLike[str], message: str, place: str = "") -> InputError:
@@ -113,8 +125,8 @@ def _write_lines(rows: Iterator[str], out: BinaryIO | gzip.GzipFile) -> None:
         out.write((separator + ",\n".join(lines)).encode())
 
 
-def _read_json(path: Path, document: str | None = None, place: str = "") -> Any:
-    """What a JSON file says, plain or compressed; `document` and `place` are where errors put it."""
+def _read_json(path: Path, document: str | None = None, place: str = "") -> tuple[Any, list[Problem]]:
+    """What a JSON file says, plain or compressed, and the keys written twice; `document` and `place` are where errors put it."""
     name = document or str(path)
     try:
         content = path.read_bytes()
@@ -133,29 +145,28 @@ def _read_json(path: Path, document: str | None = None, place: str = "") -> Any:
         raise _refused(name, one, place)
     try:
         with collector_paused():
-            return json.loads(content)
-    except json.JSONDecodeError as error:
-        at = f"line {error.lineno}, column {error.colno}"
-        raise _refused(name, f"expected JSON, found a mistake at {at}: {error.msg}", place) from None
-    except RecursionError:
-        raise _refused(name, "expected a snapshot, found JSON nested too deep to be one", place) from None
-    except ValueError as error:  # not Unicode, or a number of more digits than Python takes
-        reason = str(error)[:120]
-        raise _refused(name, f"expected JSON, found what cannot be read as such ({reason})", place) from None
+            return parse_json(content)
+    except BrokenJsonError as error:
+        raise _refused(name, str(error), place) from None
 
 
 # Folders
 
 
 def _read_folder(folder: Path) -> Snapshot:
-    missing = [name for name in FOLDER_FILES if not (folder / name).exists()]
-    if missing:
-        message = "expected this file in a snapshot folder, found none; name a folder that holds all three"
-        raise InputError(str(folder), [Problem(name, message) for name in missing])
-    meta = _read_json(folder / META, document=str(folder), place=META)
-    if not isinstance(meta, dict):
-        raise _refused(folder, f"expected an object, found {refusals.found(meta)}", META)
-    return read_folder(folder, meta)
+    """All three files are looked at, also where one of them is missing or broken."""
+    if not any((folder / name).exists() for name in FOLDER_FILES):
+        raise InputError(str(folder), [Problem(name, MISSING) for name in FOLDER_FILES])
+    problems: list[Problem] = []
+    meta: Any = None
+    try:
+        meta, twice = _read_json(folder / META, document=str(folder), place=META)
+        problems = [Problem(f"{META}: {p.place}", p.message) for p in twice]
+        if not isinstance(meta, dict):
+            problems.append(Problem(META, f"expected an object, found {refusals.found(meta)}"))
+    except InputError as error:
+        problems = list(error.problems) if (folder / META).exists() else [Problem(META, MISSING)]
+    return _with(problems, str(folder), lambda: read_folder(folder, meta if isinstance(meta, dict) else None))
 
 
 @contextmanager

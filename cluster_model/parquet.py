@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 BROKERS, PARTITIONS, META = "brokers.parquet", "partitions.parquet", "meta.json"
 FOLDER_FILES = (BROKERS, PARTITIONS, META)
+MISSING = "expected this file in a snapshot folder, found none; name a folder that holds all three"
 
 
 def write_folder(snapshot: Snapshot, folder: Path) -> None:
@@ -53,8 +54,8 @@ def write_folder(snapshot: Snapshot, folder: Path) -> None:
     (folder / META).write_text(text, encoding="utf-8")
 
 
-def read_folder(folder: Path, meta: Mapping[str, object]) -> Snapshot:
-    """The snapshot of a folder whose `meta.json` says `meta`.
+def read_folder(folder: Path, meta: Mapping[str, object] | None) -> Snapshot:
+    """The snapshot of a folder whose `meta.json` says `meta`; None where the caller has refused that file.
 
     Raises
     ------
@@ -63,21 +64,22 @@ def read_folder(folder: Path, meta: Mapping[str, object]) -> Snapshot:
         something that is refused; carries every problem found.
     """
     _require_pyarrow(folder)
-    problems = refusals.head_problems(meta, row_lists=())
+    problems = [] if meta is None else refusals.head_problems(meta, row_lists=())
     brokers = _read_table(folder, BROKERS, broker_column_tests(), problems)
     partitions = _read_table(folder, PARTITIONS, partition_column_tests(), problems)
-    if brokers is None or partitions is None:
+    broker_rows = None if brokers is None else _broker_rows(brokers)
+    if broker_rows is not None:
+        problems += refusals.broker_problems(broker_rows)
+    if partitions is None:
         raise InputError(str(folder), problems)
-    broker_rows = _broker_rows(brokers)
-    problems += refusals.broker_problems(broker_rows)
-    if not problems:
+    if meta is not None and broker_rows is not None and not problems:
         try:
             return assemble(meta, broker_columns(broker_rows), _partition_columns(partitions))
         except Doubtful:
             pass
     rows = _partition_rows(partitions, problems)
     problems += refusals.partition_problems(rows, broker_rows)
-    if not problems:
+    if not problems and meta is not None and brokers is not None:
         raise AssertionError(f"{folder}: refused by the array checks, but no problem was found in words")
     raise InputError(str(folder), problems)
 
@@ -153,7 +155,7 @@ def _read_table(folder: Path, file: str, tests: ColumnTests, problems: list[Prob
             table.validate(full=True)
             return table
     except FileNotFoundError:
-        problems.append(Problem(file, "expected this file in the folder, found none"))
+        problems.append(Problem(file, MISSING))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = (str(error).splitlines() or [""])[0][:200]
         message = f"expected a Parquet file, found one that cannot be read ({reason}); write it again"

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from cluster_model.errors import Problem
-from cluster_model.resources import DERIVED, MEASURED, RESOURCES
+from cluster_model.resources import DERIVED, LARGEST_AMOUNT, MEASURED, RESOURCES
 from cluster_model.snapshot import STATES_BY_LABEL
 
 VERSION = 1
@@ -173,7 +173,7 @@ def _rows(value: object) -> Sequence[Any]:
 
 def _known_brokers(brokers: object) -> frozenset[int] | None:
     """Ids that replica lists may name; None where the brokers are too broken to tell."""
-    if not isinstance(brokers, list | tuple):
+    if not isinstance(brokers, list | tuple) or not brokers:
         return None
     ids = [broker.get("id") if isinstance(broker, Mapping) else None for broker in brokers]
     if not all(is_kind(type(i), int) for i in ids):
@@ -319,3 +319,5 @@ class _Check:
             self.refuse(place, f"expected a finite number ({unit}), found {found(amount)}{advice}")
         elif amount < 0:
             self.refuse(place, f"expected 0 or more ({unit}), found {found(amount)}")
+        elif amount > LARGEST_AMOUNT:
+            self.refuse(place, f"expected at most {LARGEST_AMOUNT:g} ({unit}), found {found(amount)}; check the unit")

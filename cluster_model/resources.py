@@ -24,6 +24,10 @@ DERIVED: dict[str, str] = {
 
 RESOURCES: dict[str, str] = {**MEASURED, **DERIVED}
 
+# Loads and capacities beyond these are mistakes, or so small that they are none; sums and squares of those between stay numbers.
+LARGEST_AMOUNT = 1e30
+LEAST_AMOUNT = 1e-300
+
 # A follower costs these as much as its leader does where a snapshot gives no follower load.
 FOLLOWER_COPIES_LEADER: frozenset[str] = frozenset({"network_in", "disk"})
 

@@ -22,8 +22,9 @@ from optimizer.plan import Action, ActionType, Change, GoalScore, Plan, Summary
 from optimizer.problem import SIZE, WEIGHT, Compiled
 from optimizer.reasons import reason_of
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS
-from optimizer.search.rounds import Round
+from optimizer.search.rounds import Found, Round
 from optimizer.search.state import build_state
+from optimizer.whatif import idle_patterns
 from optimizer.why import why_left
 
 REPAIR_NAMES = {
@@ -179,18 +180,14 @@ def assemble(
     goals: GoalSet,
     options: PlanOptions,
     compiled: Compiled,
-    rounds: list[Round],
+    found: Found,
 ) -> Plan:
-    """The plan for `snapshot` (what-ifs applied; `given` is the file's) out of the rounds of a search."""
-    final, final_lead = compiled.replicas, compiled.lead
-    if rounds:
-        final, final_lead = rounds[-1].after, rounds[-1].lead_after
-    actions = _actions(snapshot, compiled, rounds)
-    proposals = _net_changes(snapshot, compiled, final, final_lead)
-    start = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    end = build_state(compiled.problem, final, final_lead)
+    """The plan for `snapshot` (what-ifs applied; `given` is the file's) out of what a search found."""
+    actions = _actions(snapshot, compiled, found.rounds)
+    proposals = _net_changes(snapshot, compiled, actions.changes)
+    start, end = build_state(compiled.problem, compiled.replicas, compiled.lead), found.end
     summary = _summary(compiled, proposals, len(actions.score))
-    bounds = lower_bounds(compiled.problem, compiled.replicas, compiled.lead)
+    bounds = lower_bounds(compiled.problem, start)
     left = why_left(snapshot, compiled, end, options)
     brokers = broker_outcomes(snapshot, compiled, start, end, left)
     outcomes = goal_outcomes(compiled, goals, start, end, brokers, left, options)
@@ -212,7 +209,10 @@ def assemble(
         lower_bounds=bounds,
         brokers=brokers,
         skipped=tuple(skipped),
-        notes=(*snapshot.notes, *goals.notes, *compiled.notes, *_mode_notes(options)),
+        notes=(
+            *snapshot.notes, *goals.notes, *idle_patterns(snapshot, goals.constraints), *compiled.notes,
+            *_mode_notes(options),
+        ),
         bands=bands_of(snapshot, compiled),
     )
 
@@ -288,19 +288,15 @@ def _actions(snapshot: Snapshot, compiled: Compiled, rounds: list[Round]) -> Act
     )
 
 
-def _net_changes(
-    snapshot: Snapshot, compiled: Compiled, final: np.ndarray, final_lead: np.ndarray
-) -> ChangeTable:
-    before = _leaders(snapshot, compiled.replicas, compiled.lead)
-    after = _leaders(snapshot, final, final_lead)
-    rows = np.flatnonzero((final != compiled.replicas).any(axis=1) | (before != after))
+def _net_changes(snapshot: Snapshot, compiled: Compiled, changes: ChangeTable) -> ChangeTable:
+    """The first list and the last of every partition, where they differ; in order of partitions."""
+    rows, last = np.unique(changes.partition[::-1], return_index=True)
+    last = len(changes.partition) - 1 - last
+    before, after = _ids(snapshot, compiled.replicas[rows]), changes.after[last]
+    leader_before = _leaders(snapshot, compiled.replicas[rows], compiled.lead[rows])
+    differs = (before != after).any(axis=1) | (leader_before != changes.leader_after[last])
     return ChangeTable(
-        snapshot,
-        rows,
-        _ids(snapshot, compiled.replicas[rows]),
-        _ids(snapshot, final[rows]),
-        before[rows],
-        after[rows],
+        snapshot, rows[differs], before[differs], after[differs], leader_before[differs], changes.leader_after[last][differs]
     )
 
 

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from cluster_model.compiled import inner, kernel
 from cluster_model.snapshot import BrokerState
 from optimizer.plan import LowerBounds
 from optimizer.problem import (
@@ -30,60 +31,113 @@ from optimizer.problem import (
     STATE,
     Problem,
 )  # fmt: skip
+from optimizer.search.order import ascending
+from optimizer.search.state import State
 
 Array = np.ndarray
 
+FIRST = 4096  # partitions that are sorted first to fill a broker
 
-def lower_bounds(problem: Problem, replicas: Array, lead: Array) -> LowerBounds:
-    """Bounds for bringing every broker into band (and dead and draining ones empty) from this placement.
+
+def lower_bounds(problem: Problem, state: State) -> LowerBounds:
+    """Bounds for bringing every broker into band (and dead and draining ones empty) from the placement of `state`.
 
     O(G P R log P). A broker that cannot reach its band counts as far as it can be known to need.
     """
-    present = replicas >= 0
-    partition, slot = np.nonzero(present)
-    broker = replicas[partition, slot]
-    led = lead[partition] == slot
-    size = problem.haul[partition, SIZE]
-    count = len(problem.broker)
-    state = problem.broker[:, STATE]
-    out_moves, in_moves = np.zeros(count), np.zeros(count)
-    out_bytes, in_bytes = np.zeros(count), np.zeros(count)
-    live = (problem.broker[np.maximum(replicas, 0), STATE] != BrokerState.DEAD) & present
-    must_go = (
-        np.isin(state[broker], (BrokerState.DEAD, BrokerState.DRAINING))
-        & (problem.partition[partition, MOVABLE] == 1)
-        & live.any(axis=1)[partition]
-    )
-    out_moves += np.bincount(broker[must_go], minlength=count)
-    out_bytes += np.bincount(broker[must_go], weights=size[must_go], minlength=count)
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] > LIMIT:
-            continue
-        column = problem.goal[g, COLUMN]
-        leading, following = problem.vector[:, LEADING, column], problem.vector[:, FOLLOWING, column]
-        least = np.minimum(leading, following)[partition]
-        most = np.maximum(leading, following)[partition]
-        held = np.where(led, leading[partition], following[partition])
-        equal = bool((leading == following).all())
-        low, high = _band(problem, g)
-        floor = np.bincount(broker, weights=held if equal else least, minlength=count)
-        roof = np.bincount(broker, weights=held if equal else most, minlength=count)
-        excess = np.where(state == BrokerState.ACTIVE, floor - high, 0.0)
-        lack = np.where(state == BrokerState.ACTIVE, low - roof, 0.0)
-        over = np.flatnonzero(excess > 1e-9 * np.maximum(high, 1e-300))
-        if len(over):
-            amount = held if equal else most
-            moves, data = _knapsacks(broker, amount, size, over, excess)
-            out_moves[over] = np.maximum(out_moves[over], moves)
-            out_bytes[over] = np.maximum(out_bytes[over], data)
-        under = np.flatnonzero(lack > 1e-9 * np.maximum(low, 1e-300))
+    replicas = state.replicas
+    count, goals = len(problem.broker), len(problem.goal)
+    states = problem.broker[:, STATE]
+    out_moves, out_bytes = _must_go(problem, replicas)
+    in_moves, in_bytes = np.zeros(count), np.zeros(count)
+    low, high = np.full((goals, count), -np.inf), np.full((goals, count), np.inf)
+    for g in range(goals):
+        if problem.goal[g, KIND] <= LIMIT:
+            low[g], high[g] = _band(problem, g)
+    lack = np.zeros((goals, count))
+    leaving(problem, state, low, high, out_moves, out_bytes, lack)
+    for g in range(goals):
+        under = np.flatnonzero((states == BrokerState.ACTIVE) & (lack[g] > 1e-9 * np.maximum(low[g], 1e-300)))
         if len(under):
-            moves, data = _fillings(np.maximum(leading, following), problem.haul[:, SIZE], lack[under])
+            amount = problem.vector[:, :, problem.goal[g, COLUMN]].max(axis=1)
+            moves, data = _fillings(amount, problem.haul[:, SIZE], lack[g, under])
             in_moves[under] = np.maximum(in_moves[under], moves)
             in_bytes[under] = np.maximum(in_bytes[under], data)
     moves = max(np.ceil(out_moves - 1e-9).sum(), np.ceil(in_moves - 1e-9).sum())
     data = max(out_bytes.sum(), in_bytes.sum())
     return LowerBounds(replica_moves=int(moves), bytes_to_move=math.floor(data * (1 - 1e-12)))
+
+
+def _must_go(problem: Problem, replicas: Array) -> tuple[Array, Array]:
+    """float64 [B] replicas, and bytes, that have to leave dead and draining brokers."""
+    count = len(problem.broker)
+    leaving = np.isin(problem.broker[:, STATE], (BrokerState.DEAD, BrokerState.DRAINING))
+    if not leaving.any():
+        return np.zeros(count), np.zeros(count)
+    partition, slot = np.nonzero(np.append(leaving, False)[replicas])
+    alive = np.append(problem.broker[:, STATE] != BrokerState.DEAD, False)[replicas[partition]].any(axis=1)
+    counts = alive & (problem.partition[partition, MOVABLE] == 1)
+    broker, size = replicas[partition, slot][counts], problem.haul[partition, SIZE][counts]
+    return np.bincount(broker, minlength=count).astype(float), np.bincount(broker, weights=size, minlength=count)
+
+
+@kernel
+def leaving(
+    problem: Problem, state: State, low: Array, high: Array, out_moves: Array, out_bytes: Array, lack: Array
+) -> None:
+    """Raise `out_moves` and `out_bytes` float64 [B] to what must leave each eligible broker; `lack` [G, B] to what must come.
+
+    `low`, `high` float64 [G, B] are bands. Giving up every leadership, or taking all, is free.
+    """
+    slots = state.replicas.shape[1]
+    room = 1
+    for b in range(len(problem.broker)):
+        room = max(room, state.hosts[b])
+    columns = problem.vector.shape[2]
+    least, most = np.zeros((columns, room)), np.zeros((columns, room))
+    size, keys = np.zeros(room), np.zeros(room)
+    for b in range(len(problem.broker)):
+        if problem.broker[b, STATE] != 0:
+            continue
+        n = state.hosts[b]
+        for i in range(n):
+            p = state.hosted[b, i] // slots
+            size[i] = problem.haul[p, SIZE]
+            for c in range(columns):
+                leads, follows = problem.vector[p, LEADING, c], problem.vector[p, FOLLOWING, c]
+                least[c, i] = min(leads, follows)
+                most[c, i] = max(leads, follows)
+        for g in range(len(problem.goal)):
+            if problem.goal[g, KIND] > LIMIT:
+                continue
+            c = problem.goal[g, COLUMN]
+            floor, roof = 0.0, 0.0
+            for i in range(n):
+                floor += least[c, i]
+                roof += most[c, i]
+            lack[g, b] = max(low[g, b] - roof, 0.0)
+            excess = floor - high[g, b]
+            if excess > 1e-9 * max(high[g, b], 1e-300):
+                for i in range(n):
+                    keys[i] = -most[c, i]
+                out_moves[b] = max(out_moves[b], fraction(keys[:n], most[c], size, False, excess))
+                for i in range(n):
+                    keys[i] = size[i] / most[c, i] if most[c, i] > 0.0 else np.inf
+                out_bytes[b] = max(out_bytes[b], fraction(keys[:n], most[c], size, True, excess))
+
+
+@inner
+def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float) -> float:
+    """Price (1 each, or its size) of taking items in ascending order of `keys`, the last in part, until `need` is reached."""
+    paid = 0.0
+    for i in ascending(keys):
+        if amount[i] <= 0.0:
+            continue
+        price = size[i] if by_size else 1.0
+        if amount[i] >= need:
+            return float(paid + price * need / amount[i])
+        need -= amount[i]
+        paid += price
+    return float(paid)
 
 
 def _band(problem: Problem, g: int) -> tuple[Array, Array]:
@@ -99,37 +153,33 @@ def _band(problem: Problem, g: int) -> tuple[Array, Array]:
     return np.where(quiet | (mean <= 0), -np.inf, low), np.where(mean <= 0, np.inf, high)
 
 
-def _knapsacks(broker: Array, amount: Array, size: Array, over: Array, excess: Array) -> tuple[Array, Array]:
-    """Fewest (fractional) replicas and bytes that take `excess` off each broker of `over`."""
-    order = np.argsort(broker, kind="stable")
-    starts = np.searchsorted(broker[order], over)
-    ends = np.searchsorted(broker[order], over, side="right")
-    moves, data = np.zeros(len(over)), np.zeros(len(over))
-    for i, b in enumerate(over):
-        rows = order[starts[i] : ends[i]]
-        rows = rows[amount[rows] > 0]
-        by_amount = rows[np.argsort(-amount[rows], kind="stable")]
-        moves[i] = _fraction(amount[by_amount], np.ones(len(rows)), excess[b])
-        by_bytes = rows[np.argsort(size[rows] / amount[rows], kind="stable")]
-        data[i] = _fraction(amount[by_bytes], size[by_bytes], excess[b])
-    return moves, data
-
-
 def _fillings(amount: Array, size: Array, lack: Array) -> tuple[Array, Array]:
     """Fewest replicas and bytes, out of all partitions, that supply each of `lack`; every broker may use the best ones."""
     rows = np.flatnonzero(amount > 0)
-    by_amount = rows[np.argsort(-amount[rows], kind="stable")]
-    by_bytes = rows[np.argsort(size[rows] / amount[rows], kind="stable")]
-    moves = np.array([_fraction(amount[by_amount], np.ones(len(rows)), need) for need in lack])
-    data = np.array([_fraction(amount[by_bytes], size[by_bytes], need) for need in lack])
-    return moves, data
+    amount, size = amount[rows], size[rows]
+    by_amount = _first(-amount, amount, lack.max())
+    by_bytes = _first(size / amount, amount, lack.max())
+    moves = _fractions(amount[by_amount], np.ones(len(by_amount)), lack)
+    return moves, _fractions(amount[by_bytes], size[by_bytes], lack)
 
 
-def _fraction(amount: Array, price: Array, need: float) -> float:
-    """Price of taking items in the given order, the last in part, until `need` is reached (all of them if it never is)."""
-    taken = np.cumsum(amount)
-    at = int(np.searchsorted(taken, need))
-    if at >= len(amount):
-        return float(price.sum())
-    before = taken[at - 1] if at else 0.0
-    return float(price[:at].sum() + price[at] * (need - before) / amount[at])
+def _first(keys: Array, amount: Array, need: float) -> Array:
+    """Rows in ascending order of `keys`, as many as make up `need` (or all)."""
+    most = FIRST
+    while most < len(keys):
+        rows = np.argpartition(keys, most)[:most]
+        if amount[rows].sum() > need:
+            return np.asarray(rows[np.argsort(keys[rows], kind="stable")])
+        most *= 8
+    return np.argsort(keys, kind="stable")
+
+
+def _fractions(amount: Array, price: Array, need: Array) -> Array:
+    """float64 [n]: price of taking items in the given order, the last in part, until each `need` is reached (or all are taken)."""
+    if not len(amount):
+        return np.zeros(len(need))
+    taken = np.concatenate([[0.0], np.cumsum(amount)])
+    paid = np.concatenate([[0.0], np.cumsum(price)])
+    at = np.minimum(np.searchsorted(taken, need) - 1, len(amount))
+    last = np.minimum(at, len(amount) - 1)
+    return np.asarray(paid[at] + np.where(at < len(amount), (need - taken[at]) / amount[last], 0.0) * price[last])

@@ -9,12 +9,23 @@ import numpy as np
 
 from cluster_model.resources import MEASURED
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
-from goals.model import Goal, GoalSet, UsageDistribution
+from goals.model import Goal, GoalSet, RackAware, UsageDistribution
 from optimizer.options import PlanOptions
 from optimizer.plan import Band, BrokerOutcome, GoalOutcome, GoalState, Skipped, Status
-from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, STATE, VAR, Compiled
-from optimizer.search.state import State
-from optimizer.why import Left
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    COLUMN,
+    KIND,
+    LIMIT,
+    MEAN,
+    STATE,
+    VAR,
+    Compiled,
+    offline_partitions,
+)
+from optimizer.search.state import RACKS, State
+from optimizer.why import Left, counted
 
 MOST_NAMED = 20
 
@@ -87,8 +98,22 @@ def goal_outcomes(
         status = _status(
             goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()), left, options
         )
-        result.append(_outcome(goal, status, before, after, _explanation(status, before, after, left, told)))
+        text = _explanation(status, before, after, left, told)
+        if isinstance(goal, RackAware):
+            text += _unjudged_conflicts(compiled, start, end)
+        result.append(_outcome(goal, status, before, after, text))
     return tuple(result)
+
+
+def _unjudged_conflicts(compiled: Compiled, start: State, end: State) -> str:
+    """What a plan does to replicas in over-full racks on brokers that no goal judges; they are no violations, but are repaired."""
+    others = np.flatnonzero(compiled.problem.broker[:, STATE] != BrokerState.ACTIVE)
+    before, after = (round(float(state.units[RACKS, others].sum())) for state in (start, end))
+    if not before:
+        return ""
+    would = "stay" if before == after else f"become {after}" if after else "be ended"
+    where = f"{counted(before, 'replica')} in over-full racks on brokers that are not active would {would}"
+    return f"; {where}"
 
 
 def _outcome(
@@ -128,10 +153,10 @@ def _explanation(
     count = before.violations
     if status == "satisfied":
         if count == 0:
-            return "every broker is within it already"
+            return "every active broker is within it already"
         return f"would bring {count} broker{'s' if count != 1 else ''} within it"
     ids = ", ".join(str(b.id) for b in left[:8]) + (" …" if len(left) > 8 else "")
-    text = f"{after.violations} left out, {count} before (broker{'s' if len(left) != 1 else ''} {ids})"
+    text = f"{after.violations} would be left out, {count} before (broker{'s' if len(left) != 1 else ''} {ids})"
     return f"{text}: {told}" if told else text
 
 
@@ -174,7 +199,8 @@ def _loads(snapshot: Snapshot, compiled: Compiled, state: State) -> dict[str, Fl
     placed = snapshot.with_placement(state.replicas.astype(np.int32), leaders)
     names = [r for r in MEASURED if snapshot.is_reported(r)]
     names += [r for r in ("replicas", "leaders", *compiled.columns) if r not in names]
-    return {name: placed.broker_load(name) for name in dict.fromkeys(names)}
+    known = {name: state.load[:, c].copy() for c, name in enumerate(compiled.columns)}
+    return {name: known[name] if name in known else placed.broker_load(name) for name in dict.fromkeys(names)}
 
 
 def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[Skipped, ...]:
@@ -184,18 +210,19 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
     states = compiled.problem.broker[:, STATE]
     present = end.replicas >= 0
     on = np.where(present, states[np.maximum(end.replicas, 0)], -1)
-    offline = (present & (on != BrokerState.DEAD)).sum(axis=1) == 0
-    result = [
-        Skipped(
-            f"partition {snapshot.partition_name(int(p))}",
-            "offline: every replica is on a dead broker; it stays there",
-        )
-        for p in np.flatnonzero(offline)[:MOST_NAMED]
-    ]
-    if offline.sum() > MOST_NAMED:
-        result.append(
-            Skipped(f"{int(offline.sum())} partitions", "offline: every replica is on a dead broker")
-        )
+    offline = offline_partitions(snapshot)
+    result = []
+    for kind, cause in (
+        (BrokerState.DEAD, "every replica is on a dead broker"),
+        (BrokerState.EXCLUDED, "what lives of it is on an excluded broker, which gains no leadership"),
+    ):
+        lost = offline & ((on == BrokerState.EXCLUDED).any(axis=1) == (kind == BrokerState.EXCLUDED))
+        result += [
+            Skipped(f"partition {snapshot.partition_name(int(p))}", f"offline: {cause}; it would stay there")
+            for p in np.flatnonzero(lost)[:MOST_NAMED]
+        ]
+        if lost.sum() > MOST_NAMED:
+            result.append(Skipped(counted(int(lost.sum()), "partition"), f"offline: {cause}"))
     fixed = compiled.problem.partition[:, 0] == 0
     for kind, word in ((BrokerState.DEAD, "dead"), (BrokerState.DRAINING, "draining")):
         stuck = ((on == kind).any(axis=1)) & fixed & ~offline
@@ -203,7 +230,7 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
             topics = sorted({snapshot.topics[t] for t in snapshot.partition_topic[stuck]})
             result.append(
                 Skipped(
-                    f"{int(stuck.sum())} partitions of excluded topics on {word} brokers",
+                    f"{counted(int(stuck.sum()), 'partition')} of excluded topics on {word} brokers",
                     f"excluded topics never change ({', '.join(topics[:5])}{' …' if len(topics) > 5 else ''}); include them to move them",
                 )
             )

@@ -25,6 +25,7 @@ NO_RACK_GOAL, SOFT_RACK, HARD_RACK = 0, 1, 2
 HINGE = 0.99  # the potential starts to rise a little inside the band
 CENTERING = 3.0  # weight of the sum of squares that prefers the middle of the band
 STEEP = 30.0  # of the fourth power beside the square beyond the hinge, so that the worst broker counts most
+LINE = 64  # bytes of a cache line
 LEAST_MEASURE = 0.01  # of the average load of a broker: what a smaller mean or limit counts as, in the potential
 HARD_WEIGHT = 1e3  # a hard limit or band in the potential, against a soft one
 UNIT_WEIGHT = 1e-3  # one misplaced replica of a topic or rack, against a squared deviation
@@ -54,6 +55,7 @@ class Problem(NamedTuple):
         np.ndarray
     )  # float64 [P, 2]: bytes a new replica copies, factor on the gain of a move (less for large partitions)
     vector: np.ndarray  # float64 [P, 2, C]: what a leader and a follower cost
+    compact: np.ndarray  # float32 [P, 2, C + 1 and padding]: the same in one cache line; C: thrift, 0 if it may not move
     goal: (
         np.ndarray
     )  # int64 [G, 5]: kind, column (row in topic tables for a topic goal), hard, group, absolute tail
@@ -103,6 +105,7 @@ def compile_problem(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) ->
     size = snapshot.vectors("disk")[0] if snapshot.storage == "local" else np.zeros(snapshot.partition_count)
     # What is copied follows `leader_load.disk` as given; the grid only carries broker sums.
     typical = size.mean() if len(size) and size.sum() > 0 else 1.0
+    thrift = 1.0 / np.sqrt(0.1 + 0.9 * size / typical)
     groups = _groups(counted)
     rack_limit = -(-rf // max(racks_eligible, 1))
     weight = np.array([0.0 if g.hard else g.weight for g in counted])
@@ -110,8 +113,9 @@ def compile_problem(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) ->
     problem = Problem(
         broker=np.stack([snapshot.broker_states, rack], axis=1).astype(np.int64),
         partition=np.stack([movable, rf, rack_limit, snapshot.partition_topic], axis=1).astype(np.int64),
-        haul=np.stack([size, 1.0 / np.sqrt(0.1 + 0.9 * size / typical)], axis=1),
+        haul=np.stack([size, thrift], axis=1),
         vector=np.stack([leading, following], axis=1),
+        compact=_compact(leading, following, np.where(movable, thrift, 0.0)),
         goal=np.stack(
             [
                 np.array([_kind(g) for g in counted], dtype=np.int64),
@@ -203,6 +207,19 @@ def _vectors(snapshot: Snapshot, columns: list[str]) -> tuple[FloatArray, FloatA
     return leading, following
 
 
+def _compact(leading: FloatArray, following: FloatArray, thrift: FloatArray) -> np.ndarray:
+    """float32 [P, 2, W]: vectors and thrift of a partition in as few cache lines as they fit, on their boundary."""
+    count, columns = leading.shape
+    width = -(-(columns + 1) // 8) * 8
+    room = np.zeros(count * 2 * width + LINE // 4, np.float32)
+    start = -(room.ctypes.data % LINE) % LINE // 4
+    compact = room[start : start + count * 2 * width].reshape(count, 2, width)
+    compact[:, LEADING, :columns] = leading
+    compact[:, FOLLOWING, :columns] = following
+    compact[:, :, columns] = thrift[:, None]
+    return compact
+
+
 def _dense_racks(snapshot: Snapshot) -> np.ndarray:
     names = {name: i for i, name in enumerate(sorted({r for r in snapshot.racks if r is not None}))}
     dense = []
@@ -244,10 +261,12 @@ def loads_by_broker(
 
 
 def offline_partitions(snapshot: Snapshot) -> np.ndarray:
-    """bool [P]: partitions whose every replica is on a dead broker; they have nothing to copy from and stay."""
-    hosts = snapshot.replicas
-    alive = snapshot.broker_states != BrokerState.DEAD
-    found: np.ndarray = ~((hosts >= 0) & alive[np.maximum(hosts, 0)]).any(axis=1)
+    """bool [P]: partitions that have nothing to copy from, and stay: every replica on a dead broker, or no leader and on excluded
+    brokers too, which gain no leadership."""
+    states = np.append(snapshot.broker_states, BrokerState.DEAD)[snapshot.replicas]
+    usable = ((states == BrokerState.ACTIVE) | (states == BrokerState.DRAINING)).any(axis=1)
+    led_by_excluded = np.append(snapshot.broker_states == BrokerState.EXCLUDED, False)[snapshot.leader]
+    found: np.ndarray = ~usable & ~led_by_excluded
     return found
 
 

@@ -1,6 +1,6 @@
 """What-ifs: the cluster as the caller wants it imagined, before anything is planned.
 
-Called by the planner and by `explain`. Pure; the snapshot given is not changed.
+Called by the planner, by `explain` and by the commands. Pure; the snapshot given is not changed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.resources import LARGEST_AMOUNT, LEAST_AMOUNT
 from cluster_model.snapshot import BoolArray, BrokerState, Snapshot
 from goals.model import Constraints, GoalSet
 from optimizer.options import PlanOptions
@@ -36,18 +37,17 @@ def apply_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> S
     """The snapshot with brokers added, drained and excluded and loads scaled as `options` and the goals'
     constraints say.
 
-    Adding a broker that is already there with the same rack changes nothing, so that a plan can be made again on the
-    state after it.
+    What is so already stays so: a broker to add that is there, one to remove that is excluded, a pattern that matches nothing.
+    So a plan can be made again on the state after it; what a person asks for goes through `check_whatifs` first.
 
     Raises
     ------
     ConfigurationError
         A broker to remove or exclude that is not in the snapshot, a broker to add that is there with another rack, a
-        pattern to scale that matches no topic, a factor that is not a positive number; all at once.
+        pattern to scale that matches no topic, a factor that is not a positive number, loads scaled beyond all measure; all at
+        once.
     """
-    problems = _problems(snapshot, goals, options)
-    if problems:
-        raise ConfigurationError("options", problems)
+    _refuse(goals, _problems(snapshot, options), _constraint_problems(snapshot, goals, options))
     snapshot = _with_added(snapshot, options)
     states = snapshot.broker_states.copy()
     for broker in options.remove_brokers:
@@ -62,7 +62,55 @@ def apply_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> S
     return _with_scaled_load(snapshot, options)
 
 
-def _problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[Problem]:
+def check_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> None:
+    """Refuse what-ifs that would do nothing or contradict each other, beside what `apply_whatifs` refuses.
+
+    Raises
+    ------
+    ConfigurationError
+        As `apply_whatifs`, and: a broker to add that is there, a broker to remove that is excluded, by its state, an option or
+        the goals' constraints, a pattern of topics to exclude that matches none; all at once.
+    """
+    problems = [*_problems(snapshot, options), *_idle_problems(snapshot, goals, options)]
+    _refuse(goals, problems, _constraint_problems(snapshot, goals, options))
+
+
+def idle_patterns(snapshot: Snapshot, constraints: Constraints) -> tuple[str, ...]:
+    """A note for each pattern of the goals' constraints that matches no topic; internal topics (``__*``) may be absent."""
+    told = []
+    for key in ("exclude_topics", "include_topics"):
+        for pattern in getattr(constraints, key):
+            if not pattern.startswith("__") and not matching_topics(snapshot.topics, (pattern,)).any():
+                told.append(f"constraints.{key}: no topic matches {pattern!r}")
+    return tuple(told)
+
+
+def _refuse(goals: GoalSet, of_options: list[Problem], of_goals: list[Problem]) -> None:
+    """Raise for problems of options and of the goals file, each under its own name."""
+    if of_options and of_goals:
+        named = [Problem(f"{goals.source}, {p.place}", p.message) for p in of_goals]
+        raise ConfigurationError("options and goals", [*of_options, *named])
+    if of_options:
+        raise ConfigurationError("options", of_options)
+    if of_goals:
+        raise ConfigurationError(goals.source or "goals", of_goals)
+
+
+def _constraint_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[Problem]:
+    known = {*snapshot.row_of_broker, *(b.id for b in options.add_brokers)}
+    return [
+        Problem("constraints.exclude_brokers", _no_broker(snapshot, wanted))
+        for wanted in goals.constraints.exclude_brokers
+        if wanted not in known
+    ]
+
+
+def _no_broker(snapshot: Snapshot, broker: int) -> str:
+    ids = ", ".join(str(b) for b in snapshot.broker_ids[:20]) + (" …" if snapshot.broker_count > 20 else "")
+    return f"no broker {broker} in the snapshot; it has {ids}"
+
+
+def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
     known = snapshot.row_of_broker
     added = {broker.id for broker in options.add_brokers}
     problems = []
@@ -81,18 +129,53 @@ def _problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[
     ):
         for wanted in brokers:
             if wanted not in known and wanted not in added:
-                ids = ", ".join(str(b) for b in snapshot.broker_ids[:20])
-                problems.append(Problem(option, f"no broker {wanted} in the snapshot; it has {ids}"))
-    for wanted in goals.constraints.exclude_brokers:
-        if wanted not in known and wanted not in added:
-            problems.append(Problem("constraints.exclude_brokers", f"no broker {wanted} in the snapshot"))
+                problems.append(Problem(option, _no_broker(snapshot, wanted)))
     for pattern, factor in options.scale_load:
         if not (np.isfinite(factor) and factor > 0):
-            problems.append(
-                Problem("--scale-load", f"expected a factor above 0, found {factor} for {pattern}")
-            )
+            problems.append(Problem("--scale-load", f"expected a factor above 0, found {factor} for {pattern}"))
         if not matching_topics(snapshot.topics, (pattern,)).any():
             problems.append(Problem("--scale-load", f"no topic matches {pattern!r}"))
+    return problems or _scaled_too_far(snapshot, options)
+
+
+def _scaled_too_far(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
+    if not options.scale_load:
+        return []
+    scaled = _with_scaled_load(snapshot, options)
+    return [
+        Problem("--scale-load", f"expected loads of at most {LARGEST_AMOUNT:g}, found {most:.3g} for {name}; check the factors")
+        for name, values in scaled.leader_load.items()
+        if (most := max(_most(values), _most(scaled.follower_load.get(name)))) > LARGEST_AMOUNT
+    ]
+
+
+def _most(values: np.ndarray | None) -> float:
+    given = values[~np.isnan(values)] if values is not None else np.zeros(0)
+    return float(given.max()) if len(given) else 0.0
+
+
+def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[Problem]:
+    known = snapshot.row_of_broker
+    problems = []
+    for added in options.add_brokers:
+        row = known.get(added.id)
+        if row is not None and added.rack in (None, snapshot.racks[row]):
+            message = f"broker {added.id} is in the snapshot already; choose an id that is free"
+            problems.append(Problem("--add-broker", message))
+    for broker in options.remove_brokers:
+        row = known.get(broker)
+        if broker in options.exclude_brokers:
+            why = "--exclude-broker says that it stays as it is; leave one out"
+        elif broker in goals.constraints.exclude_brokers:
+            why = f"constraints.exclude_brokers in {goals.source or 'the goals'} says that it stays as it is; drop one"
+        elif row is not None and snapshot.broker_states[row] == BrokerState.EXCLUDED:
+            why = "it is excluded in the snapshot, so nothing may leave it; change its state there"
+        else:
+            continue
+        problems.append(Problem("--remove-broker", f"broker {broker} cannot be emptied: {why}"))
+    for pattern in options.exclude_topics:
+        if not matching_topics(snapshot.topics, (pattern,)).any():
+            problems.append(Problem("--exclude-topic", f"no topic matches {pattern!r}"))
     return problems
 
 
@@ -137,7 +220,14 @@ def _with_scaled_load(snapshot: Snapshot, options: PlanOptions) -> Snapshot:
         scale = np.where(hit, factor, 1.0)
         snapshot = replace(
             snapshot,
-            leader_load={name: values * scale for name, values in snapshot.leader_load.items()},
-            follower_load={name: values * scale for name, values in snapshot.follower_load.items()},
+            leader_load={name: _scaled(values, scale) for name, values in snapshot.leader_load.items()},
+            follower_load={name: _scaled(values, scale) for name, values in snapshot.follower_load.items()},
         )
     return snapshot
+
+
+def _scaled(values: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Loads times factors; what gets too small to be an amount is 0."""
+    with np.errstate(over="ignore", under="ignore"):
+        product = values * scale
+    return np.where(product < LEAST_AMOUNT, 0.0, product)

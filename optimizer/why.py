@@ -7,7 +7,7 @@ move, whole numbers, racks, missing capacity); only then "nothing acceptable was
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,8 +21,11 @@ from optimizer.problem import (
     CEILING,
     COLUMN,
     FOLLOWING,
+    HARD,
     HARD_RACK,
+    KIND,
     LEADING,
+    LIMIT,
     MEAN,
     MOVABLE,
     RACK_GOAL,
@@ -31,9 +34,11 @@ from optimizer.problem import (
     RF,
     STATE,
     Compiled,
+    offline_partitions,
 )  # fmt: skip
-from optimizer.search.state import State
+from optimizer.search.state import State, hosts_legally
 
+MOST_LOOKED_AT = 50  # replicas of a broker whose ways off it are looked at one by one
 MOST_PROVED = 200  # brokers with a proof of their own; beyond, in a cluster that far off, a summary does
 
 
@@ -65,7 +70,22 @@ def why_left(snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOp
     return result
 
 
-NOTHING_FOUND = "no acceptable action was found that would bring it nearer; a wider bound, other weights or --acceptance potential may"
+def _nothing_found(options: PlanOptions) -> str:
+    remedies = "a wider bound or other weights could help"
+    if options.acceptance == "score":
+        remedies = "a wider bound, other weights or --acceptance potential could help"
+    return f"no acceptable action was found that would bring it nearer; {remedies}"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 replica``, ``1,234 replicas``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """``a, b``; ``a, b, c and 2 more`` beyond `most`."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
 
 
 def _budget_text(options: PlanOptions) -> str | None:
@@ -77,14 +97,14 @@ def _joined(reasons: Mapping[str, str]) -> str:
     goals: dict[str, list[str]] = {}
     for name, text in reasons.items():
         goals.setdefault(text, []).append(name)
-    return "; ".join(f"{', '.join(names)}: {text}" for text, names in goals.items())
+    return "; ".join(f"{few(names)}: {text}" for text, names in goals.items())
 
 
 def _reason(
     snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions, proving: bool
 ) -> str:
     proof = _proof(snapshot, compiled, end, row, g, compiled.goals[g], options) if proving else None
-    return proof or _budget_text(options) or NOTHING_FOUND
+    return proof or _budget_text(options) or _nothing_found(options)
 
 
 def _proof(
@@ -196,13 +216,13 @@ def _rack_share(
     name = snapshot.racks[row] or "its own"
     if over and least > highs:
         return (
-            f"the rack rule forces {amount(least, goal.resource)} into rack {name}, whose {int(members.sum())} brokers' "
-            f"bands end at {amount(highs, goal.resource)}; add brokers to that rack"
+            f"the rack rule forces {amount(least, goal.resource)} into rack {name}; the bands of its "
+            f"{counted(int(members.sum()), 'broker')} end at {amount(highs, goal.resource)}; add brokers to that rack"
         )
     if not over and most < lows:
         return (
-            f"the rack rule lets at most {amount(most, goal.resource)} into rack {name}, whose {int(members.sum())} "
-            f"brokers' bands begin at {amount(lows, goal.resource)}; even out the racks"
+            f"the rack rule lets at most {amount(most, goal.resource)} into rack {name}; the bands of its "
+            f"{counted(int(members.sum()), 'broker')} begin at {amount(lows, goal.resource)}; even out the racks"
         )
     return None
 
@@ -282,38 +302,93 @@ def _rack_proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int) ->
     return f"{some}: no broker of another rack can take a replica; add brokers there, or make room under their hard limits"
 
 
+def blockers(compiled: Compiled, end: State, p: int, slot: int) -> tuple[str, ...] | None:
+    """The hard goals that keep every active broker which holds no replica of partition `p` from taking the one in `slot`.
+
+    None where a broker could take it; empty where there is no such broker.
+    """
+    problem = compiled.problem
+    found: dict[str, None] = {}
+    for target in np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE):
+        if target in end.replicas[p]:
+            continue
+        if hosts_legally(problem, end, p, slot, int(target)):
+            return None
+        found |= dict.fromkeys(_forbids(compiled, end, p, slot, int(target)))
+    return tuple(found)
+
+
+def _forbids(compiled: Compiled, end: State, p: int, slot: int, target: int) -> list[str]:
+    """The hard goals that broker `target` would break with the replica."""
+    problem = compiled.problem
+    role = LEADING if end.lead[p] == slot else FOLLOWING
+    names = []
+    for g, goal in enumerate(compiled.goals):
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD]:
+            load = end.load[target, problem.goal[g, COLUMN]]
+            amount_more = problem.vector[p, role, problem.goal[g, COLUMN]]
+            if amount_more > 0 and load + amount_more > problem.table[target, g, CEILING]:
+                names.append(goal.name)
+    racks = [g.name for g in compiled.goals if isinstance(g, RackAware) and g.hard]
+    if racks:
+        others = [b for s, b in enumerate(end.replicas[p]) if b >= 0 and s != slot]
+        same = sum(problem.broker[b, RACK_OF] == problem.broker[target, RACK_OF] for b in others)
+        if same >= problem.partition[p, RACK_LIMIT] or not names:
+            names = [racks[0], *names]
+    return names
+
+
 def _not_emptied(snapshot: Snapshot, compiled: Compiled, end: State, row: int, options: PlanOptions) -> Left:
     problem = compiled.problem
     slots = end.replicas.shape[1]
-    partitions = end.hosted[row, : end.hosts[row]] // slots
+    entries = end.hosted[row, : end.hosts[row]]
+    partitions = entries // slots
     word = BrokerState(int(problem.broker[row, STATE])).label
-    fixed = problem.partition[partitions, MOVABLE] == 0
-    on = np.where(
-        end.replicas[partitions] >= 0, problem.broker[np.maximum(end.replicas[partitions], 0), STATE], -1
-    )
-    offline = ((on >= 0) & (on != BrokerState.DEAD)).sum(axis=1) == 0
+    offline = offline_partitions(snapshot)[partitions]
+    fixed = (problem.partition[partitions, MOVABLE] == 0) & ~offline
     parts = []
     if offline.any():
-        parts.append(f"{int(offline.sum())} offline partitions have no live replica to copy from")
-    if (fixed & ~offline).any():
-        parts.append(f"{int((fixed & ~offline).sum())} replicas are of excluded topics")
-    waiting = ~fixed & ~offline
-    if waiting.any():
-        eligible = int((problem.broker[:, STATE] == BrokerState.ACTIVE).sum())
-        name = snapshot.partition_name(int(partitions[waiting][0]))
-        needed = int(problem.partition[partitions[waiting], RF].max())
-        count = int(waiting.sum())
-        if eligible < needed:
-            parts.append(
-                f"{count} replicas need {needed} brokers and {eligible} are eligible; add {needed - eligible}"
-            )
-        elif options.budgeted:
-            parts.append(f"{count} replicas wait for a larger budget")
-        else:
-            parts.append(
-                f"{count} replicas ({name} …) find no broker that the rack rule and hard limits allow; add one"
-            )
+        number = int(offline.sum())
+        parts.append(f"{counted(number, 'offline partition')} {'has' if number == 1 else 'have'} nothing to copy from")
+    if fixed.any():
+        number = int(fixed.sum())
+        parts.append(f"{counted(number, 'replica')} {'is' if number == 1 else 'are'} of excluded topics; include them")
+    waiting = entries[~fixed & ~offline]
+    if len(waiting):
+        parts.append(_why_waiting(snapshot, compiled, end, waiting, options))
     return Left(
-        f"{word}, and would still hold {len(partitions)} replicas: " + "; ".join(parts),
+        f"{word}, and would still hold {counted(len(partitions), 'replica')}: " + "; ".join(parts),
         always=True,
     )
+
+
+def _why_waiting(
+    snapshot: Snapshot, compiled: Compiled, end: State, entries: np.ndarray, options: PlanOptions
+) -> str:
+    """Why replicas that may move (entries of `hosted`) would stay on a broker that is to be emptied."""
+    problem = compiled.problem
+    slots = end.replicas.shape[1]
+    partitions = entries // slots
+    number = counted(len(entries), "replica")
+    one = len(entries) == 1
+    eligible = int((problem.broker[:, STATE] == BrokerState.ACTIVE).sum())
+    needed = int(problem.partition[partitions, RF].max())
+    if eligible < needed:
+        are = "is" if eligible == 1 else "are"
+        return f"{number} would need {needed} brokers and {eligible} {are} eligible; add {needed - eligible}"
+    names: dict[str, None] = {}
+    blocked = 0
+    for p, slot in zip(partitions[:MOST_LOOKED_AT].tolist(), (entries % slots)[:MOST_LOOKED_AT].tolist(), strict=True):
+        found = blockers(compiled, end, p, slot)
+        if found is not None:
+            blocked += 1
+            names |= dict.fromkeys(found)
+    example = snapshot.partition_name(int(partitions[0])) + ("" if one else " …")
+    if blocked < min(len(entries), MOST_LOOKED_AT):
+        if options.budgeted:
+            return f"{number} {'waits' if one else 'wait'} for a larger budget"
+        return f"no acceptable way was found for {number} ({example}); add a broker"
+    if not names:
+        return f"{number} ({example}) would find no broker without a replica of the same partition; add a broker"
+    allow = "allows" if len(names) == 1 else "allow"
+    return f"{number} ({example}) would find no broker that {few(list(names))} {allow}; add one with room for {'it' if one else 'them'}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cluster_model.plain_text import printable
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, GoalState, Plan
 from optimizer.report.json_form import value_text
 from optimizer.report.labels import goal_labels
@@ -235,7 +236,7 @@ def _scores(actions: Sequence[Action], goals: Sequence[str], labels: Mapping[str
             )
             parts.append(f"[{i},{s.score:.{DETAIL_DIGITS}g},[{brokers}]]")
         rows.append(f'"{a.seq}":[{",".join(parts)}]')
-    text = f'{{"goals":[{",".join(map(value_text, (labels[g] for g in goals)))}],"actions":{{{",".join(rows)}}}}}'
+    text = f'{{"goals":[{",".join(value_text(printable(labels[g])) for g in goals)}],"actions":{{{",".join(rows)}}}}}'
     return el("script", script_data(text), type="application/json", id="goal-scores")
 
 

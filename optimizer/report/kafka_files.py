@@ -9,6 +9,7 @@ file`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from json import dumps
 
@@ -36,8 +37,8 @@ def topic_files(plan: Plan, snapshot: Snapshot) -> dict[str, str]:
     """Complete assignments, one reassignment file a topic: relative path -> text.
 
     ``original/TOPIC.json`` is the snapshot as given, ``migrated/TOPIC.json`` the same with the proposals
-    applied, for every topic of the snapshot; the two folders have the same file names, so they can be
-    compared with ``diff -r``.
+    applied, for every topic of the snapshot; the two folders have the same file names (`file_names`), so they
+    can be compared with ``diff -r``.
 
     Raises
     ------
@@ -73,8 +74,23 @@ def topic_files(plan: Plan, snapshot: Snapshot) -> dict[str, str]:
     problems += [_stale(c, None) for c in proposals.values()]
     if problems:
         raise InputError("plan and snapshot", problems)
-    texts = {f"original/{name}.json": assignment(entries) for name, entries in original.items()}
-    return texts | {f"migrated/{name}.json": assignment(entries) for name, entries in migrated.items()}
+    files = file_names(snapshot.topics)
+    texts = {f"original/{files[name]}.json": assignment(entries) for name, entries in original.items()}
+    return texts | {f"migrated/{files[name]}.json": assignment(entries) for name, entries in migrated.items()}
+
+
+def file_names(topics: Sequence[str]) -> dict[str, str]:
+    """Topic -> name of its file: its own, with ``~2``, ``~3`` … where an earlier topic differs only in case.
+
+    So files cannot replace each other on a disk that does not tell case apart; no topic has a ``~``.
+    """
+    seen: Counter[str] = Counter()
+    names = {}
+    for topic in topics:
+        folded = topic.casefold()
+        seen[folded] += 1
+        names[topic] = topic if seen[folded] == 1 else f"{topic}~{seen[folded]}"
+    return names
 
 
 def assignment(entries: Iterable[tuple[str, int, Sequence[int]]]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
 from optimizer.report.standing import worst_first
 from optimizer.report.survey import flows, partition_name, route, survey, type_words
@@ -58,7 +59,7 @@ def to_markdown(plan: Plan) -> str:
 
 def escaped(text: str) -> str:
     """User text that Markdown shows as it is, on one line."""
-    return SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return SPECIAL.sub(r"\\\1", one_line(text))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = ()) -> str:
@@ -145,7 +146,7 @@ def _skipped(plan: Plan) -> list[str]:
 
 
 def _code(text: str) -> str:
-    return " ".join(text.split()).replace("`", "'").replace("|", "\\|")
+    return one_line(text).replace("`", "'").replace("|", "\\|")
 
 
 def _of(most: int, total: int, noun: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from cluster_model.plain_text import printable
+
 VOID = frozenset({"meta", "input", "br", "hr", "line", "rect", "circle", "path", "polyline"})
 HTML_VOID = frozenset({"meta", "input", "br", "hr"})
 
@@ -31,7 +33,7 @@ def el(tag: str, *children: Child, **attributes: object) -> Markup:
         if value is None or value is False:
             continue
         key = name.rstrip("_").replace("_", "-")
-        head.append(key if value is True else f'{key}="{escape(_attribute(value))}"')
+        head.append(key if value is True else f'{key}="{escape(printable(_attribute(value)))}"')
     opening = " ".join(head)
     if tag in HTML_VOID:
         return Markup(f"<{opening}>")
@@ -56,7 +58,7 @@ def _text(child: Child) -> str:
     if isinstance(child, Markup):
         return child
     if isinstance(child, str):
-        return escape(child)
+        return escape(printable(child))
     return join(child)
 
 

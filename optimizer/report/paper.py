@@ -9,6 +9,8 @@ from __future__ import annotations
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
+from cluster_model.plain_text import one_line
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -78,8 +80,3 @@ class Paper:
         for name, right in columns:
             table.add_column(self.text(name), justify="right" if right else "left", no_wrap=True)
         return table
-
-
-def one_line(text: str) -> str:
-    """Control characters and line ends become spaces (a name must not be able to steer the terminal)."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from optimizer.plan import BrokerOutcome, GoalOutcome, Plan
 from optimizer.report.survey import TOLERANCE
 
+BUDGETS = ("max_moves", "max_bytes", "max_partitions")
 BANDED = ("usage_distribution", "topic_distribution")
 
 
@@ -21,6 +22,11 @@ class Standing:
     goals_out: tuple[str, ...]  # banded goals with a broker out of band before
     limits: tuple[GoalOutcome, ...]  # other goals with violations before or after
     leaving: tuple[BrokerOutcome, ...]  # dead and draining brokers that host replicas before
+
+    @property
+    def stuck(self) -> tuple[BrokerOutcome, ...]:
+        """Of those that are to be emptied, the ones that would still host replicas."""
+        return tuple(b for b in self.leaving if b.after.get("replicas", 0) > 0)
 
     @property
     def mended(self) -> int:
@@ -43,6 +49,13 @@ def standing(plan: Plan) -> Standing:
         limits=tuple(g for g in counted if g.kind not in BANDED and violations(g) != (0, 0)),
         leaving=tuple(b for b in plan.brokers if b.state in ("dead", "draining") and b.before.get("replicas", 0) > 0),
     )
+
+
+def not_emptied(plan: Plan) -> tuple[BrokerOutcome, ...]:
+    """Draining brokers that no plan could empty: those that would still host replicas, without a budget that stops it."""
+    if any(plan.options.get(key) is not None for key in BUDGETS):
+        return ()
+    return tuple(b for b in standing(plan).stuck if b.state == "draining")
 
 
 def worst_first(plan: Plan) -> list[BrokerOutcome]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, Plan
 from optimizer.report.labels import goal_labels
-from optimizer.report.paper import Paper, one_line
+from optimizer.report.paper import Paper
 from optimizer.report.standing import standing, stay_out, worst_first
 from optimizer.report.strips import legend, scale, strip, strip_width, worst_deviation
 from optimizer.report.survey import Survey, partition_name, route, survey, type_words

@@ -6,6 +6,7 @@ nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,9 @@ from optimizer.report.standing import Standing, standing, violations
 from optimizer.report.units import count, listing, ratio, size
 
 MOST_NAMED = 2  # limits with violations; of more, only the number is told
+MOST_GOALS = 3  # named in a row
+LONGEST_REASON = 160  # characters of a reason in the verdict, as far as its clauses allow
+COUNTS = re.compile(r"^[\d,]+ would be left out, [\d,]+ before \(.*?\): ")
 Tone = Literal["balanced", "good", "partial", "stuck", "infeasible", "unjudged"]
 
 
@@ -70,7 +74,7 @@ def _tone(plan: Plan, s: Standing) -> Tone:
         return "infeasible"
     if all(g.status == "skipped" for g in plan.goals) and not plan.summary.actions:
         return "unjudged"
-    left = s.out_after or any(violations(g)[1] for g in s.limits)
+    left = s.out_after or s.stuck or any(violations(g)[1] for g in s.limits)
     if not plan.summary.actions:
         return "stuck" if left else "balanced"
     return "partial" if left else "good"
@@ -116,10 +120,26 @@ def _remedy(plan: Plan, s: Standing) -> str:
     if s.out_before:
         aims.append(_aim_of_bands(s))
     aims += _aims_of_limits(s)
-    emptied = [b for b in s.leaving if b.after.get("replicas", 0) == 0]
+    emptied = [b for b in s.leaving if b not in s.stuck]
     if emptied:
         aims.append(f"empty {_named(emptied)}")
+    lighter = [b for b in s.stuck if b.after["replicas"] < b.before["replicas"]]
+    if lighter:
+        taken = round(sum(b.before["replicas"] - b.after["replicas"] for b in lighter))
+        aims.append(f"take {count(taken, 'replica')} off {_named(lighter)}")
+    led = _leaders_given(plan)
+    if led:
+        aims.append(f"give {count(led, 'partition')} a leader")
     return f"{within}{effort(plan)} would {listing(aims, most=len(aims)) or 'bring loads closer to their means'}"
+
+
+def _leaders_given(plan: Plan) -> int:
+    """Partitions that have no leader and would get one."""
+    before = sum(b.before.get("leaders", 0) for b in plan.brokers)
+    after = sum(b.after.get("leaders", 0) for b in plan.brokers)
+    if after <= before:  # as nearly always; spares a walk over perhaps 100,000 proposals
+        return 0
+    return sum(c.leader_before is None and c.leader_after is not None for c in plan.proposals)
 
 
 def _aims_of_limits(s: Standing) -> list[str]:
@@ -156,26 +176,66 @@ def _part(some: int, every: int) -> str:
 
 
 def _remainder(plan: Plan, s: Standing) -> str:
-    unmet = [g for g in plan.goals if g.hard and g.status in ("infeasible", "violated")]
-    clauses = []
-    for g in unmet:
-        how = "cannot be met" if g.status == "infeasible" else "would stay violated"
-        clauses.append(f"hard goal {g.name} {how}: {_bare(g.explanation)}" if g.explanation else f"hard goal {g.name} {how}")
+    clauses = _unmet_goals(plan)
     clauses += [
         f"{count(violations(g)[1], 'violation')} of {g.name} would stay" for g in s.limits if violations(g)[1] and not g.hard
     ]
+    told = " ".join(clauses)
     left = list(s.out_after)
     if left:
-        explained = next((b for b in left if b.why), None)
         text = f"{_named(left)} would stay out"
-        if explained is not None:
-            why = _bare(explained.why or "")
+        explained = next((b for b in left if b.why), None)
+        why = _first_reason(plan, explained.why or "", told) if explained is not None else ""
+        if explained is not None and why:
             text += f": {why}" if len(left) == 1 else f" (broker {explained.id}: {why})"
         clauses.append(text)
-    stuck = [b for b in s.leaving if b.after.get("replicas", 0) > 0]
-    if stuck:
-        clauses.append(f"{_named(stuck)} would still host replicas" + (f": {_bare(stuck[0].why)}" if stuck[0].why else ""))
+    if s.stuck:
+        held = count(round(sum(b.after["replicas"] for b in s.stuck)), "replica")
+        text = f"{_named(list(s.stuck))} would still host {held}"
+        first = s.stuck[0]
+        if first.why:
+            why = _brief(first.why.partition(": ")[2] or first.why)
+            text += f": {why}" if len(s.stuck) == 1 else f" (broker {first.id}: {why})"
+        clauses.append(text)
     return "; ".join(clauses)
+
+
+def _unmet_goals(plan: Plan) -> list[str]:
+    """Hard goals that would not hold, those of one kind together, with the reason of the first."""
+    clauses = []
+    for status, how in (("infeasible", "cannot be met"), ("violated", "would stay violated")):
+        unmet = [g for g in plan.goals if g.hard and g.status == status]
+        if unmet:
+            names = listing([g.name for g in unmet], most=MOST_GOALS)
+            text = f"hard goal{'' if len(unmet) == 1 else 's'} {names} {how}"
+            why = _brief(COUNTS.sub("", unmet[0].explanation))
+            of = f"{unmet[0].name}: " if len(unmet) > 1 else ""
+            clauses.append(f"{text} ({of}{why})" if why and of else f"{text}: {why}" if why else text)
+    return clauses
+
+
+def _first_reason(plan: Plan, why: str, told: str) -> str:
+    """The first reason of a broker's, each of which may begin with the goals it is for, that `told` has not given already."""
+    names = tuple(g.name for g in plan.goals)
+    reasons: list[str] = []
+    for clause in _bare(why).split("; "):
+        if reasons and not clause.startswith(names):
+            reasons[-1] += f"; {clause}"
+        else:
+            reasons.append(clause)
+    fresh = [r for r in reasons if not told or r.partition("; ")[0].partition(": ")[2] not in told]
+    text = _brief(fresh[0]) if fresh else ""
+    return text + ("; …" if len(fresh) > 1 and not text.endswith("…") else "")
+
+
+def _brief(why: str) -> str:
+    """A reason as far as its clauses fit."""
+    text, *clauses = _bare(why).split("; ")
+    for clause in clauses:
+        if len(text) + len(clause) > LONGEST_REASON:
+            return text + "; …"
+        text += f"; {clause}"
+    return text
 
 
 def _remarks(plan: Plan) -> list[str]:
@@ -203,6 +263,9 @@ def bounds_sentence(plan: Plan) -> str:
     if plan.storage != "shared":
         bound += f" or {size(least.bytes_to_move)}"
         use += f" and {size(used.bytes_to_move)}{_times(used.bytes_to_move, least.bytes_to_move)}"
+    if used.replica_moves < least.replica_moves or used.bytes_to_move < least.bytes_to_move:
+        short = "the budget ends before" if budgets(plan.options) else "not all of it can be done"
+        return f"Lower bound: to bring every reducible broker into band would take {bound}; this plan would use {use}, since {short}."
     least_words = f"no plan that brings every reducible broker into band could use fewer than {bound}"
     return f"Lower bound: {least_words}; this one would use {use}."
 

@@ -21,7 +21,6 @@ from optimizer.problem import (
     LIMIT,
     LOW,
     MEAN,
-    MOVABLE,
     RACK_OF,
     SAME_RACK,
     SCALE,
@@ -29,12 +28,11 @@ from optimizer.problem import (
     STATE,
     STEEP,
     STRENGTH,
-    THRIFT,
     Problem,
 )
 from optimizer.search.order import ascending, nth_largest
 from optimizer.search.repair import scramble
-from optimizer.search.state import State, commit, fits_rack, linear_cost, may_host
+from optimizer.search.state import LED, STRAY, State, commit, fits_rack, linear_cost, may_host
 
 KEPT = 256  # candidates kept of a scan
 SWAP_KEPT = 32
@@ -72,32 +70,57 @@ def badness(problem: Problem, state: State, b: int) -> float:
 
 
 @inner
+def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
+    """Goals on loads that a search has to look at, into `watched` int64 [G]; returns how many.
+
+    A hard limit that nobody exceeds stays out: targets over it are refused, so its part of the potential stays 0.
+    """
+    count = 0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] > LIMIT:
+            continue
+        counts = problem.goal[g, KIND] == DISTRIBUTION or problem.goal[g, HARD] == 0
+        for b in range(len(problem.broker)):
+            if counts:
+                break
+            if problem.broker[b, STATE] == 0:
+                counts = state.load[b, problem.goal[g, COLUMN]] > problem.table[b, g, CEILING]
+        if counts:
+            watched[count] = g
+            count += 1
+    return count
+
+
+@inner
 def gather(problem: Problem, state: State, b: int, block: np.ndarray) -> int:
-    """Vectors of the replicas on broker `b` into `block` float64 [C, n]; returns how many."""
+    """Vectors of the replicas on broker `b` into `block` float64 [C + 1, n]; returns how many.
+
+    The last row is the factor on the gain of moving each off `b`: less for large ones, most for those that have moved anyway, 0
+    for those that may not.
+    """
     slots = state.replicas.shape[1]
     n = state.hosts[b]
+    columns = block.shape[0] - 1
     for i in range(n):
-        entry = state.hosted[b, i]
-        p = entry // slots
-        if state.lead[p] == entry % slots:
-            for c in range(block.shape[0]):
-                block[c, i] = problem.vector[p, LEADING, c]
-        else:
-            for c in range(block.shape[0]):
-                block[c, i] = problem.vector[p, FOLLOWING, c]
+        p = state.hosted[b, i] // slots
+        mark = state.mark[b, i]
+        role = 0 if mark & LED else 1
+        for c in range(columns + 1):
+            block[c, i] = problem.compact[p, role, c]
+        if mark & STRAY and block[columns, i] > 0.0:
+            block[columns, i] = ANYWAY
     return int(n)
 
 
 @inner
 def scan(
-    problem: Problem, state: State, source: int, target: int, n: int, block: np.ndarray, gains: np.ndarray
-) -> None:
+    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, n: int, block: np.ndarray,
+    gains: np.ndarray,
+) -> None:  # fmt: skip
     """Gain in potential of moving each of the `n` vectors of `block` from `source` to `target`."""
     for i in range(n):
         gains[i] = 0.0
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] > LIMIT:
-            continue
+    for g in watched:
         c = problem.goal[g, COLUMN]
         w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
         ls, hs, os, ms, ss = (
@@ -164,30 +187,17 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
 
 
 @inner
-def thrift(problem: Problem, state: State, entry: int, source: int) -> float:
-    """Factor on the gain of moving a replica off `source`: less for large ones, most for those that have moved anyway."""
-    slots = state.replicas.shape[1]
-    if state.home[entry // slots, entry % slots] != source:
-        return ANYWAY
-    return float(problem.haul[entry // slots, THRIFT])
-
-
-@inner
 def pour(
-    problem: Problem, state: State, source: int, target: int, most: int,
+    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, most: int,
     block: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray,
 ) -> int:  # fmt: skip
-    """Move up to `most` replicas from `source` to `target`, best gain for its bytes first. Returns how many.
-
-    `block` holds the vectors of all replicas of `source` as its list stands now.
-    """
+    """Move up to `most` replicas from `source` to `target`, best gain for its bytes first. Returns how many."""
     slots = state.replicas.shape[1]
-    n = state.hosts[source]
-    scan(problem, state, source, target, n, block, gains)
+    factor = block.shape[0] - 1
+    n = gather(problem, state, source, block)
+    scan(problem, state, watched, source, target, n, block, gains)
     for i in range(n):
-        entry = state.hosted[source, i]
-        moves = problem.partition[entry // slots, MOVABLE] == 1 and gains[i] > LEAST_GAIN
-        gains[i] = gains[i] * thrift(problem, state, entry, source) if moves else 0.0
+        gains[i] = gains[i] * block[factor, i] if gains[i] > LEAST_GAIN else 0.0
     found = keep_best(gains, n, 0.0, whole(KEPT), kept)
     if found == 0:
         return 0
@@ -198,16 +208,15 @@ def pour(
             small[c, i] = block[c, kept[i]]
     row = np.zeros(slots, np.int64)
     moved = 0
-    fresh = False
     keys = gains
     while moved < most and found > 0:
-        scan(problem, state, source, target, found, small, keys)
-        fresh = True
-        while fresh and found > 0:
+        scan(problem, state, watched, source, target, found, small, keys)
+        legal = False
+        while not legal and found > 0:
             best, best_key = -1, 0.0
             for i in range(found):
                 if keys[i] > LEAST_GAIN:
-                    key = keys[i] * thrift(problem, state, entries[i], source)
+                    key = keys[i] * small[factor, i]
                     if key > best_key or (key == best_key and best >= 0 and entries[i] < entries[best]):
                         best, best_key = i, key
             if best < 0:
@@ -220,7 +229,6 @@ def pour(
                 row[s] = target
                 commit(problem, state, p, row, state.lead[p])
                 moved += 1
-                fresh = False
             found -= 1
             entries[best] = entries[found]
             keys[best] = keys[found]
@@ -231,40 +239,47 @@ def pour(
 
 @inner
 def rank_partners(
-    problem: Problem, state: State, v: int, most: int, noise: int, partners: np.ndarray, worth: np.ndarray
-) -> int:
+    problem: Problem, state: State, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
+    worth: np.ndarray,
+) -> int:  # fmt: skip
     """The brokers with which `v` could best meet half-way, best first, into `partners`; returns how many.
 
     `noise` seeds a disturbance of up to 30 % that keeps equal brokers from all choosing the same partner; 0 for none.
     """
     brokers = len(problem.broker)
     for u in range(brokers):
-        worth[u] = -1.0
-        if u == v or problem.broker[u, STATE] != 0:
-            continue
-        if problem.setting[SAME_RACK] == 1 and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]:
-            continue
-        gain = 0.0
-        for g in range(len(problem.goal)):
-            if problem.goal[g, KIND] > LIMIT:
-                continue
-            c = problem.goal[g, COLUMN]
-            lv, lu = state.load[v, c], state.load[u, c]
-            share = 0.5
-            if (
-                problem.goal[g, KIND] == DISTRIBUTION
-                and problem.table[v, g, MEAN] + problem.table[u, g, MEAN] > 0.0
-            ):
-                share = problem.table[v, g, MEAN] / (problem.table[v, g, MEAN] + problem.table[u, g, MEAN])
-            mid = (lv + lu) * share
-            gain += (
-                linear_cost(problem, v, g, lv) + linear_cost(problem, u, g, lu)
-                - linear_cost(problem, v, g, mid) - linear_cost(problem, u, g, lv + lu - mid)
+        worth[u] = 0.0
+    for g in watched:
+        c = problem.goal[g, COLUMN]
+        w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
+        shared = problem.goal[g, KIND] == DISTRIBUTION
+        lv, mv, hv, ov, sv = (
+            state.load[v, c], problem.table[v, g, MEAN], problem.table[v, g, HIGH], problem.table[v, g, LOW],
+            problem.table[v, g, SCALE],
+        )  # fmt: skip
+        now = linear_cost(problem, v, g, lv)
+        for u in range(brokers):
+            lu, mu, hu, ou, su = (
+                state.load[u, c], problem.table[u, g, MEAN], problem.table[u, g, HIGH], problem.table[u, g, LOW],
+                problem.table[u, g, SCALE],
             )  # fmt: skip
-        if gain > 0.0:
-            if noise != 0:
-                gain *= 1.0 - 0.3 * ((scramble(noise + v * 1000003 + u) & 0xFFFF) / 65536.0)
-            worth[u] = gain
+            both = mv + mu
+            share = mv / both if shared and both > 0.0 else 0.5
+            mid = (lv + lu) * share
+            rest = lv + lu - mid
+            x, y, z = max(lu - hu, ou - lu, 0.0) * su, max(mid - hv, ov - mid, 0.0) * sv, max(rest - hu, ou - rest, 0.0) * su
+            x *= x
+            y *= y
+            z *= z
+            cost = x * (1.0 + STEEP * x) - y * (1.0 + STEEP * y) - z * (1.0 + STEEP * z)
+            x, y, z = (lu - mu) * su, (mid - mv) * sv, (rest - mu) * su
+            worth[u] += now + w * cost + e * (x * x - y * y - z * z)
+    for u in range(brokers):
+        far = problem.setting[SAME_RACK] == 1 and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]
+        if u == v or far or problem.broker[u, STATE] != 0 or worth[u] <= 0.0:
+            worth[u] = -1.0
+        elif noise != 0:
+            worth[u] *= 1.0 - 0.3 * ((scramble(noise + v * 1000003 + u) & 0xFFFF) / 65536.0)
     found = 0
     while found < most:
         best, best_worth = -1, 0.0
@@ -280,11 +295,11 @@ def rank_partners(
 
 
 @inner
-def leans(problem: Problem, state: State, b: int) -> tuple[bool, bool]:
-    """Whether the broker is over, and whether it is under, its hinge in some goal on loads."""
+def leans(problem: Problem, state: State, watched: np.ndarray, b: int) -> tuple[bool, bool]:
+    """Whether the broker is over, and whether it is under, its hinge in some of the goals."""
     over, under = False, False
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] <= LIMIT and problem.table[b, g, SCALE] > 0.0:
+    for g in watched:
+        if problem.table[b, g, SCALE] > 0.0:
             load = state.load[b, problem.goal[g, COLUMN]]
             if load > problem.table[b, g, HIGH]:
                 over = True
@@ -294,19 +309,20 @@ def leans(problem: Problem, state: State, b: int) -> tuple[bool, bool]:
 
 
 @inner
-def transfer_gain(problem: Problem, state: State, p: int, giver: int, taker: int) -> float:
+def transfer_gain(
+    problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int
+) -> float:
     """Gain in potential when leadership of `p` goes from broker `giver` to broker `taker`."""
     gain = 0.0
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] <= LIMIT:
-            c = problem.goal[g, COLUMN]
-            x = problem.vector[p, LEADING, c] - problem.vector[p, FOLLOWING, c]
-            if x != 0.0:
-                a, b = state.load[giver, c], state.load[taker, c]
-                gain += (
-                    linear_cost(problem, giver, g, a) + linear_cost(problem, taker, g, b)
-                    - linear_cost(problem, giver, g, a - x) - linear_cost(problem, taker, g, b + x)
-                )  # fmt: skip
+    for g in watched:
+        c = problem.goal[g, COLUMN]
+        x = float(problem.compact[p, LEADING, c]) - float(problem.compact[p, FOLLOWING, c])
+        if x != 0.0:
+            a, b = state.load[giver, c], state.load[taker, c]
+            gain += (
+                linear_cost(problem, giver, g, a) + linear_cost(problem, taker, g, b)
+                - linear_cost(problem, giver, g, a - x) - linear_cost(problem, taker, g, b + x)
+            )  # fmt: skip
     return gain
 
 
@@ -326,32 +342,37 @@ def fits_as_leader(problem: Problem, state: State, p: int, b: int) -> bool:
 
 @part
 def transfer_leaders(
-    problem: Problem, state: State, v: int, best_gain: np.ndarray, best_entry: np.ndarray
+    problem: Problem, state: State, led: np.ndarray, v: int, best_gain: np.ndarray, best_entry: np.ndarray
 ) -> int:
-    """Up to `LEADERSHIPS` transfers from or to broker `v` that lower the potential. Costs no bytes."""
+    """Up to `LEADERSHIPS` transfers from or to broker `v` that lower the potential. Costs no bytes.
+
+    `led` are the goals that tell a leader from a follower.
+    """
     slots = state.replicas.shape[1]
-    over, under = leans(problem, state, v)
+    factor = problem.vector.shape[2]
+    over, under = leans(problem, state, led, v)
     found = whole(0)
     for i in range(state.hosts[v]):
-        entry = state.hosted[v, i]
-        p, s = entry // slots, entry % slots
-        if problem.partition[p, MOVABLE] == 0 or state.lead[p] < 0:
+        leads = (state.mark[v, i] & LED) != 0
+        if not (over if leads else under):
             continue
-        if state.lead[p] == s:
-            if not over:
-                continue
+        entry = whole(state.hosted[v, i])
+        p, s = entry // slots, entry % slots
+        if problem.compact[p, LEADING, factor] == 0.0 or state.lead[p] < 0:
+            continue
+        if leads:
             for o in range(slots):
                 u = state.replicas[p, o]
                 if u < 0 or o == s or problem.broker[u, STATE] != 0:
                     continue
-                gain = transfer_gain(problem, state, p, v, u)
+                gain = transfer_gain(problem, state, led, p, v, u)
                 if gain > LEAST_GAIN:
                     found = insert(best_gain, best_entry, found, gain, p * slots + o)
-        elif under:
+        else:
             giver = state.replicas[p, state.lead[p]]
             if problem.broker[giver, STATE] == 3:
                 continue
-            gain = transfer_gain(problem, state, p, giver, v)
+            gain = transfer_gain(problem, state, led, p, giver, v)
             if gain > LEAST_GAIN:
                 found = insert(best_gain, best_entry, found, gain, entry)
     done = 0
@@ -364,7 +385,7 @@ def transfer_leaders(
         giver, taker = state.replicas[p, s], state.replicas[p, o]
         if giver != v and taker != v:
             continue
-        gain = transfer_gain(problem, state, p, giver, taker)
+        gain = transfer_gain(problem, state, led, p, giver, taker)
         if gain > LEAST_GAIN and fits_as_leader(problem, state, p, taker):
             for q in range(slots):
                 row[q] = state.replicas[p, q]
@@ -396,23 +417,24 @@ def insert(best_gain: np.ndarray, best_entry: np.ndarray, found: int, gain: floa
 
 @inner
 def pair_gain(
-    problem: Problem, state: State, v: int, u: int, x: np.ndarray, i: int, y: np.ndarray, j: int
+    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, i: int, y: np.ndarray, j: int
 ) -> float:
     """Gain when vector `i` of `x` goes from `v` to `u` and vector `j` of `y` from `u` to `v`; below 0 if a hard limit breaks."""
-    gain = 0.0
     for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] > LIMIT:
-            continue
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
+            c = problem.goal[g, COLUMN]
+            d = x[c, i] - y[c, j]
+            if d > 0.0 and state.load[u, c] + d > problem.table[u, g, CEILING]:
+                return -1.0
+            if d < 0.0 and state.load[v, c] - d > problem.table[v, g, CEILING]:
+                return -1.0
+    gain = 0.0
+    for g in watched:
         c = problem.goal[g, COLUMN]
         d = x[c, i] - y[c, j]
         if d == 0.0:
             continue
         a, b = state.load[v, c], state.load[u, c]
-        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
-            if d > 0.0 and b + d > problem.table[u, g, CEILING]:
-                return -1.0
-            if d < 0.0 and a - d > problem.table[v, g, CEILING]:
-                return -1.0
         gain += (
             linear_cost(problem, v, g, a) + linear_cost(problem, u, g, b)
             - linear_cost(problem, v, g, a - d) - linear_cost(problem, u, g, b + d)
@@ -429,46 +451,47 @@ def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> boo
     return fits_rack(problem, state, p, s, target)
 
 
+@inner
+def shortlist(
+    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, block: np.ndarray,
+    gains: np.ndarray, kept: np.ndarray, small: np.ndarray, entries: np.ndarray,
+) -> int:  # fmt: skip
+    """The replicas of `source` that do best (or least harm) on `target`, into `small` and `entries`; returns how many."""
+    factor = block.shape[0] - 1
+    n = gather(problem, state, source, block)
+    scan(problem, state, watched, source, target, n, block, gains)
+    for i in range(n):
+        if block[factor, i] == 0.0:
+            gains[i] = -np.inf
+    found = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept)
+    for i in range(found):
+        entries[i] = state.hosted[source, kept[i]]
+        for c in range(block.shape[0]):
+            small[c, i] = block[c, kept[i]]
+    return found
+
+
 @part
 def swap_with(
-    problem: Problem, state: State, v: int, u: int, block: np.ndarray, other: np.ndarray, gains: np.ndarray,
-    small: np.ndarray, small2: np.ndarray, kept: np.ndarray,
+    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, block: np.ndarray, gains: np.ndarray,
+    small: np.ndarray, small2: np.ndarray, kept: np.ndarray, mine: np.ndarray, theirs: np.ndarray,
 ) -> int:  # fmt: skip
     """The best swap between `v` and `u` among their most promising replicas; returns 1 if one was made."""
     slots = state.replicas.shape[1]
-    n = gather(problem, state, v, block)
-    scan(problem, state, v, u, n, block, gains)
-    for i in range(n):
-        if problem.partition[state.hosted[v, i] // slots, MOVABLE] == 0:
-            gains[i] = -np.inf
-    found = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept)
-    mine = np.empty(found, np.int64)
-    for i in range(found):
-        mine[i] = state.hosted[v, kept[i]]
-        for c in range(block.shape[0]):
-            small[c, i] = block[c, kept[i]]
-    n = gather(problem, state, u, other)
-    scan(problem, state, u, v, n, other, gains)
-    for i in range(n):
-        if problem.partition[state.hosted[u, i] // slots, MOVABLE] == 0:
-            gains[i] = -np.inf
-    found2 = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept)
-    theirs = np.empty(found2, np.int64)
-    for i in range(found2):
-        theirs[i] = state.hosted[u, kept[i]]
-        for c in range(block.shape[0]):
-            small2[c, i] = other[c, kept[i]]
+    factor = block.shape[0] - 1
+    found = shortlist(problem, state, watched, v, u, block, gains, kept, small, mine)
+    found2 = shortlist(problem, state, watched, u, v, block, gains, kept, small2, theirs)
     best_i, best_j, best_key = -1, -1, 0.0
     for i in range(found):
         p, s = mine[i] // slots, mine[i] % slots
         if not may_swap(problem, state, p, s, u):
             continue
         for j in range(found2):
-            gain = pair_gain(problem, state, v, u, small, i, small2, j)
+            gain = pair_gain(problem, state, watched, v, u, small, i, small2, j)
             if gain <= LEAST_GAIN:
                 continue
             q = theirs[j] // slots
-            key = gain * min(thrift(problem, state, mine[i], v), thrift(problem, state, theirs[j], u))
+            key = gain * min(small[factor, i], small2[factor, j])
             if key > best_key and q != p and may_swap(problem, state, q, theirs[j] % slots, v):
                 best_i, best_j, best_key = i, j, key
     if best_i < 0:
@@ -491,13 +514,15 @@ def swap_with(
 def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.ndarray) -> int:
     """Rounds over the brokers out of band until none is left or nothing helps. Returns rounds used.
 
-    `roles` uint8 [G] marks goals that a leadership transfer can help.
+    `roles` int64 [G] marks goals that a leadership transfer can help.
     """
     brokers = len(problem.broker)
     columns = problem.vector.shape[2]
     room = state.hosted.shape[1] + 1
-    block, other = np.zeros((columns, room)), np.zeros((columns, room))
-    small, small2 = np.zeros((columns, KEPT)), np.zeros((columns, KEPT))
+    block = np.zeros((columns + 1, room))
+    small, small2 = np.zeros((columns + 1, KEPT)), np.zeros((columns + 1, KEPT))
+    mine, theirs = np.zeros(SWAP_KEPT, np.int64), np.zeros(SWAP_KEPT, np.int64)
+    goals, led = np.zeros(len(problem.goal), np.int64), np.zeros(len(problem.goal), np.int64)
     gains = np.zeros(max(room, KEPT))
     kept = np.zeros(KEPT, np.int64)
     partners = np.zeros(16, np.int64)
@@ -546,14 +571,20 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
             continue
         order = ascending(keys[:count])
         accepted = 0
+        watched = goals[: watched_goals(problem, state, goals)]
+        leading = whole(0)
+        for g in watched:
+            if roles[g] == 1:
+                led[leading] = g
+                leading += 1
         for i in range(count):
             v = low[order[i]]
             helps = False
-            for g in range(len(problem.goal)):
-                if roles[g] == 1 and state.score[v, g] < 1.0:
+            for g in led[:leading]:
+                if state.score[v, g] < 1.0:
                     helps = True
             if helps:
-                done = transfer_leaders(problem, state, v, best_gain, best_entry)
+                done = transfer_leaders(problem, state, led[:leading], v, best_gain, best_entry)
                 accepted += done
                 if done > 0:
                     failed[v] = 0
@@ -562,31 +593,29 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
             if not is_low(problem, state, v):
                 continue
             worst = np.sqrt(badness(problem, state, v))
-            most = min(max(int(0.064 * typical), 2), 64)
+            most = min(max(int(0.032 * typical), 2), 64)
             if worst < 0.1:
                 most = max(1, most // 4)
             stars = 2 if worst < 0.2 else (4 if worst < 0.5 else 8)
             done = 0
-            found = rank_partners(problem, state, v, stars, seed * 7919 + turn + 1, partners, worth)
+            found = rank_partners(problem, state, watched, v, stars, seed * 7919 + turn + 1, partners, worth)
             for k in range(found):
                 u = partners[k]
-                over, under = leans(problem, state, v)
-                over2, under2 = leans(problem, state, u)
+                over, under = leans(problem, state, watched, v)
+                over2, under2 = leans(problem, state, watched, u)
                 if over or under2:
-                    gather(problem, state, v, block)
-                    done += pour(problem, state, v, u, most, block, gains, small, kept)
+                    done += pour(problem, state, watched, v, u, most, block, gains, small, kept)
                 if under or over2:
-                    gather(problem, state, u, other)
-                    done += pour(problem, state, u, v, most, other, gains, small, kept)
+                    done += pour(problem, state, watched, u, v, most, block, gains, small, kept)
                 if not is_low(problem, state, v):
                     break
             if done == 0 and (with_swaps or failed[v] > 0):
                 found = rank_partners(
-                    problem, state, v, 12 if failed[v] > 1 else 4, seed * 7919 + turn + 1, partners, worth
+                    problem, state, watched, v, 12 if failed[v] > 1 else 4, seed * 7919 + turn + 1, partners, worth
                 )
                 for k in range(found):
                     done += swap_with(
-                        problem, state, v, partners[k], block, other, gains, small, small2, kept
+                        problem, state, watched, v, partners[k], block, gains, small, small2, kept, mine, theirs
                     )
                     if not is_low(problem, state, v):
                         break

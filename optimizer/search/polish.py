@@ -24,7 +24,15 @@ from optimizer.problem import (
     UNIT_WEIGHT,
     Problem,
 )
-from optimizer.search.balance import fits_as_leader, gather, keep_best, may_swap, rank_partners, scan
+from optimizer.search.balance import (
+    fits_as_leader,
+    gather,
+    keep_best,
+    may_swap,
+    rank_partners,
+    scan,
+    watched_goals,
+)
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.order import ascending
 from optimizer.search.repair import rack_mates, scramble
@@ -34,6 +42,7 @@ from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, s
 LOOKS = 24  # candidates of one partner that are evaluated in full
 MOST_PARTNERS = 12
 SPARE_STEPS = 60_000  # annealing steps without success that a call may spend
+LEAST_SHARE = 0.01  # of the potential of a broker, what a single step for it has to bring
 BYTES_PRICE = 2e-6  # of the potential, for one more replica of typical size in an exchange
 
 
@@ -51,16 +60,16 @@ def set_move(state: State, partitions: np.ndarray, replicas: np.ndarray, leads: 
 
 @part
 def best_single(
-    problem: Problem, state: State, budget: Budget, v: int, partners: np.ndarray, found: int, by_potential: bool,
-    block: np.ndarray, gains: np.ndarray, kept: np.ndarray,
+    problem: Problem, state: State, budget: Budget, watched: np.ndarray, v: int, partners: np.ndarray, found: int,
+    least: float, by_potential: bool, block: np.ndarray, gains: np.ndarray, kept: np.ndarray,
     partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
 ) -> bool:  # fmt: skip
-    """Leave in change 0 the acceptable single move or transfer at broker `v` with the best gain for its bytes."""
+    """Leave in change 0 the acceptable single move or transfer at broker `v` with the best gain (at least `least`) for its bytes."""
     slots = state.replicas.shape[1]
     zero, one, none = whole(0), whole(1), whole(-1)
     best_p, best_s, best_target, best_lead, best_key = none, none, none, none, 0.0
     for i in range(state.hosts[v]):
-        entry = state.hosted[v, i]
+        entry = whole(state.hosted[v, i])
         p, s = entry // slots, entry % slots
         if problem.partition[p, MOVABLE] == 0 or state.lead[p] < 0:
             continue
@@ -79,29 +88,26 @@ def best_single(
             set_move(state, partitions, replicas, leads, p, zero, none, o)
             verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
             key = verdict.gain * 10.0 + (1.0 if verdict.repairs != 0 else 0.0)
-            if key > best_key and acceptable(verdict, by_potential, LEAST_STEP):
+            if key > best_key and acceptable(verdict, by_potential, least):
                 if within_budget(problem, state, budget, one, partitions, replicas, leads):
                     best_p, best_s, best_target, best_lead, best_key = p, zero, none, o, key
     for k in range(found):
         for way in range(2):
             source, target = (v, partners[k]) if way == 0 else (partners[k], v)
             n = gather(problem, state, source, block)
-            scan(problem, state, source, target, n, block, gains)
+            scan(problem, state, watched, source, target, n, block, gains)
             for i in range(n):
-                p = state.hosted[source, i] // slots
-                gains[i] = (
-                    gains[i] * problem.haul[p, THRIFT] if problem.partition[p, MOVABLE] == 1 else -np.inf
-                )
+                gains[i] = gains[i] * block[-1, i] if block[-1, i] > 0.0 else -np.inf
             count = keep_best(gains, n, -np.inf if len(problem.topic_goal) else 0.0, whole(LOOKS), kept)
             for i in range(count):
-                entry = state.hosted[source, kept[i]]
+                entry = whole(state.hosted[source, kept[i]])
                 p, s = entry // slots, entry % slots
                 if not may_host(problem, state, p, s, target):
                     continue
                 set_move(state, partitions, replicas, leads, p, s, target, state.lead[p])
                 verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
                 key = verdict.gain * problem.haul[p, THRIFT] + (1.0 if verdict.repairs != 0 else 0.0)
-                if key > best_key and acceptable(verdict, by_potential, LEAST_STEP):
+                if key > best_key and acceptable(verdict, by_potential, least):
                     if within_budget(problem, state, budget, one, partitions, replicas, leads):
                         best_p, best_s, best_target, best_lead, best_key = p, s, target, state.lead[p], key
     if best_p < 0:
@@ -239,7 +245,7 @@ def exchange(
             if state.replicas[p, s] < 0:
                 continue
         else:
-            entry = state.hosted[b, draw(random, state.hosts[b])]
+            entry = whole(state.hosted[b, draw(random, state.hosts[b])])
             p, s = entry // slots, entry % slots
         if problem.partition[p, MOVABLE] == 0 or problem.broker[state.replicas[p, s], STATE] == 3:
             continue
@@ -440,6 +446,10 @@ def relieve(
             b = state.replicas[p, s]
             if b < 0 or problem.broker[b, STATE] == 3:
                 continue
+            # A replica that need not move does so only to make room for a leader that nobody else can be.
+            urgency = 2.0 if problem.broker[b, STATE] != 0 else 0.0
+            if problem.setting[RACK_GOAL] == HARD_RACK and rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT]:
+                urgency = 2.0
             for i in range(-1, count):
                 target = b if i < 0 else eligible[i]
                 if i >= 0 and not may_swap(problem, state, p, s, target):
@@ -468,7 +478,7 @@ def relieve(
                     verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
                     if verdict.repairs == 0 or not acceptable(verdict, by_potential, LEAST_STEP):
                         continue
-                    key = max((2.0 if i >= 0 else 1.0) + verdict.gain, 1e-6)
+                    key = max((urgency if i >= 0 else 1.0) + verdict.gain, 1e-6)
                     if key > best_key and has_room(state, one, partitions, replicas):
                         if within_budget(problem, state, budget, one, partitions, replicas, leads):
                             best_key = key
@@ -503,7 +513,9 @@ def polish(
     brokers, slots = len(problem.broker), state.replicas.shape[1]
     columns = problem.vector.shape[2]
     room = state.hosted.shape[1] + 1
-    block, gains = np.zeros((columns, room)), np.zeros(max(room, 256))
+    block, gains = np.zeros((columns + 1, room)), np.zeros(max(room, 256))
+    goals = np.zeros(len(problem.goal), np.int64)
+    watched = goals[: watched_goals(problem, state, goals)]
     kept = np.zeros(256, np.int64)
     partners, worth = np.zeros(MOST_PARTNERS, np.int64), np.zeros(brokers)
     partitions = np.zeros(MAX_CHANGES, np.int64)
@@ -547,7 +559,7 @@ def polish(
             for _ in range(256):
                 if log.used[1] + MAX_CHANGES >= len(log.partition):
                     return published
-                found = rank_partners(problem, state, v, whole(MOST_PARTNERS), zero, partners, worth)
+                found = rank_partners(problem, state, watched, v, whole(MOST_PARTNERS), zero, partners, worth)
                 for j in range(count):
                     if found >= MOST_PARTNERS or count > 2 * MOST_PARTNERS:
                         break
@@ -558,8 +570,9 @@ def polish(
                     if not known:
                         partners[found] = eligible[j]
                         found += 1
+                least = max(LEAST_STEP, LEAST_SHARE * state.score[v, COST])
                 good = best_single(
-                    problem, state, budget, v, partners, found, by_potential, block, gains, kept,
+                    problem, state, budget, watched, v, partners, found, least, by_potential, block, gains, kept,
                     partitions, replicas, leads, scores,
                 )  # fmt: skip
                 if not good and len(problem.topic_goal) > 0:
@@ -582,7 +595,7 @@ def polish(
                     return published
                 around[0] = v
                 members = 1
-                found = rank_partners(problem, state, v, whole(3), zero, partners, worth)
+                found = rank_partners(problem, state, watched, v, whole(3), zero, partners, worth)
                 for k in range(found):
                     around[members] = partners[k]
                     members += 1

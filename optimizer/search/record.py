@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cluster_model.compiled import kernel, whole
-from optimizer.problem import Problem
+from optimizer.problem import STATE, Problem
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.sequence import Log
 from optimizer.search.state import MAX_CHANGES, State, commit
@@ -99,3 +99,61 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
         for i in range(n):
             commit(problem, state, partitions[i], replicas[i], leads[i])
     return -1
+
+
+@kernel
+def write_lists(
+    problem: Problem, log: Log, replicas: np.ndarray, home: np.ndarray, home_lead: np.ndarray, previous: np.ndarray,
+    before: np.ndarray, lead_before: np.ndarray, after: np.ndarray, lead_after: np.ndarray,
+) -> None:  # fmt: skip
+    """Lists of all changes of `log` in published order; `before` and `after` come in as the lists of its start.
+
+    `previous` int64 [P] is -1; `home`, `home_lead` are the lists at the start of the plan.
+    """
+    slots = replicas.shape[1]
+    row = np.zeros(slots, np.int64)
+    for i in range(log.used[1]):
+        p = log.partition[i]
+        earlier = previous[p]
+        previous[p] = i
+        if earlier >= 0:
+            lead_before[i] = lead_after[earlier]
+            for s in range(slots):
+                before[i, s] = after[earlier, s]
+        for o in range(slots):
+            row[o] = before[i, o]
+        leader = log.replicas[i, log.lead[i]] if log.lead[i] >= 0 else -1
+        front = leader >= 0 and (before[i, lead_before[i]] if lead_before[i] >= 0 else -1) != leader
+        for s in range(slots):
+            old = replicas[p, s] if earlier < 0 else log.replicas[earlier, s]
+            new = log.replicas[i, s]
+            if old != new:
+                front = front or (leader >= 0 and problem.broker[leader, STATE] == 0)
+                for o in range(slots):
+                    if before[i, o] == old:
+                        row[o] = new
+        if front:
+            at = 0
+            while row[at] != leader:
+                at += 1
+            while at > 0:
+                row[at] = row[at - 1]
+                at -= 1
+            row[0] = leader
+        kept = lead_before[i] >= 0 and before[i, lead_before[i]] == leader
+        if home_lead[p] >= 0 and leader == home[p, home_lead[p]] and (home_lead[p] == 0 or kept):
+            same = True
+            for s in range(slots):
+                known = False
+                for o in range(slots):
+                    if home[p, s] == row[o]:
+                        known = True
+                same = same and known
+            if same:
+                for s in range(slots):
+                    row[s] = home[p, s]
+        lead_after[i] = -1
+        for s in range(slots):
+            after[i, s] = row[s]
+            if leader >= 0 and row[s] == leader:
+                lead_after[i] = s

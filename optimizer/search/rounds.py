@@ -17,35 +17,43 @@ from cluster_model.snapshot import BrokerState
 from goals.model import UsageDistribution
 from optimizer.options import PlanOptions
 from optimizer.problem import (
+    CENTERING,
     COLUMN,
+    DISTRIBUTION,
     FOLLOWING,
+    HIGH,
     KIND,
     LEADING,
     LIMIT,
+    LOW,
     MEAN,
     NO_RACK_GOAL,
     RACK_GOAL,
     SAME_RACK,
+    SCALE,
     SIZE,
     STATE,
+    STEEP,
     Compiled,
     Problem,
     same_rack_only,
 )  # fmt: skip
 from optimizer.search.balance import balance
 from optimizer.search.polish import polish
-from optimizer.search.record import Record, record
+from optimizer.search.record import Record, record, write_lists
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
-from optimizer.search.sequence import Budget, Log, align_slots, empty_log, send_home, sequence
+from optimizer.search.sequence import Budget, Log, align_slots, empty_log, follow, send_home, sequence
 from optimizer.search.state import COST, RACKS, State, build_state
 
 Rows = npt.NDArray[np.int64]
 
 ROUNDS_OF_BALANCE = 400
+MOST_TARGETS = 8  # in one round
+ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
 MOST_ROUNDS = 200
 SEARCHES = ((400, 6), (1_200, 3))  # up to so many replicas: so many seeds while somebody is out of band
 SEED_STEP = 1_000_003
-LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes: a round that brings less is not worth its moves
+LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
 POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
@@ -70,8 +78,6 @@ class Round:
     log: Log
     record: Record
     changes: Lists
-    after: Rows
-    lead_after: Rows
 
 
 @dataclass(frozen=True)
@@ -81,24 +87,34 @@ class Chain:
     rounds: list[Round]
     replicas: Rows
     lead: Rows
+    end: State
     budget: Budget
-    undone: int  # replicas on dead and draining brokers, and in crowded racks
+    undone: int  # repairs left
     low: int  # eligible brokers that score below 1 in some goal
     potential: float
 
 
-def search(compiled: Compiled, options: PlanOptions) -> list[Round]:
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and the state it leads to (the slots of its lists in no particular order)."""
+
+    rounds: list[Round]
+    end: State
+
+
+def search(compiled: Compiled, options: PlanOptions) -> Found:
     """Rounds of actions until none of a few differently seeded searches finds any (or the budget is spent).
 
     Where the first search leaves nobody out of band there is no second; large problems get one only.
     """
     problem = compiled.problem
     if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
-        return []
+        return Found([], build_state(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, _budget(compiled, options)
     size = compiled.replicas.size
     tries = 1 if options.budgeted else next((n for most, n in SEARCHES if size <= most), 1)
     rounds: list[Round] = []
+    end: State | None = None
     exhausted = -1  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None
@@ -111,14 +127,18 @@ def search(compiled: Compiled, options: PlanOptions) -> list[Round]:
                 best, found = chain, attempt
             if chain.undone == chain.low == 0:
                 break
-        if best is None or not best.rounds:
+        if best is None:
             break
+        end = best.end if end is None else end
+        if not best.rounds:
+            break
+        end = best.end
         exhausted = found
         rounds.extend(best.rounds)
         replicas, lead, budget = best.replicas, best.lead, best.budget
         if tries == 1 or best.undone == best.low == 0:
             break
-    return rounds
+    return Found(rounds, end if end is not None else build_state(problem, replicas, lead))
 
 
 def _chain(compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget) -> Chain:
@@ -126,131 +146,155 @@ def _chain(compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions,
     problem = compiled.problem
     budget = budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
     rounds: list[Round] = []
-    for _ in range(MOST_ROUNDS):
+    end = build_state(problem, replicas, lead)
+    reached = _standing(problem, end)
+    while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low):
         setting = problem.setting.copy()
         setting[SAME_RACK] = same_rack_only(problem, replicas)
         problem = problem._replace(setting=setting)
         spent = budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
-        log = _round(compiled, problem, replicas, lead, options, spent)
-        state = build_state(problem, replicas, lead)
-        if log.used[0] == 0:
+        log, tried = _round(compiled, problem, replicas, lead, options, spent)
+        after = _standing(problem, tried)
+        if log.used[0] == 0 or not _is_progress(reached, after):
             break
-        start = _standing(problem, state)
-        scores = record(problem, state, log, options.acceptance == "potential")
-        if not _is_progress(start, _standing(problem, state)):
-            state = build_state(problem, replicas, lead)
-            break
-        budget = spent
+        scores = record(problem, end, log, options.acceptance == "potential")
         changes = published_changes(compiled, replicas, lead, log)
-        after, lead_after = replicas.copy(), lead.copy()
+        rounds.append(Round(replicas, lead, log, scores, changes))
         rows = log.partition[: log.used[1]]
-        after[rows], lead_after[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
-        rounds.append(Round(replicas, lead, log, scores, changes, after, lead_after))
-        replicas, lead = after, lead_after
-    end = _standing(problem, state)
-    return Chain(rounds, replicas, lead, budget, end.undone, end.low, float(end.potential.sum()))
+        replicas, lead = replicas.copy(), lead.copy()
+        replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
+        reached, budget = after, spent
+        if reached.undone or reached.low:
+            end = build_state(problem, replicas, lead)
+    return Chain(rounds, replicas, lead, end, budget, reached.undone, reached.low, float(reached.potential.sum()))
 
 
 class Standing(NamedTuple):
-    """How good a placement is: repairs left, eligible brokers that score low, and float64 [n] their potential."""
+    """How good a placement is: repairs left, eligible brokers that score low, in how many goals, and their potential.
+
+    `potential` float64 [n] by broker; `by_goal` float64 [n] by goal on loads.
+
+    Repairs left are replicas and leaderships on dead and draining brokers, replicas in crowded racks, missing leaders.
+    """
 
     undone: int
     low: int
+    violations: int
     potential: npt.NDArray[np.float64]
+    by_goal: npt.NDArray[np.float64]
 
 
 def _standing(problem: Problem, state: State) -> Standing:
     states = problem.broker[:, STATE]
     active = states == BrokerState.ACTIVE
     leaving = (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
-    return Standing(
-        undone=int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int((state.lead < 0).sum()),
-        low=int((state.score[active, :COST] < 1.0).any(axis=1).sum()),
-        potential=state.score[active, COST].copy(),
-    )
+    undone = int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int((state.lead < 0).sum())
+    if leaving.any():
+        led = np.flatnonzero(state.lead >= 0)
+        undone += int(leaving[state.replicas[led, state.lead[led]]].sum())
+    low = state.score[active, :COST] < 1.0
+    linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
+    load = state.load[np.ix_(active, problem.goal[linear, COLUMN])]
+    table = problem.table[active][:, linear]
+    scale, off = table[:, :, SCALE], load - table[:, :, MEAN]
+    beyond = np.maximum(np.maximum(load - table[:, :, HIGH], table[:, :, LOW] - load), 0.0) * scale
+    spread = np.where(problem.goal[linear, KIND] == DISTRIBUTION, CENTERING, 0.0)
+    by_goal = (beyond**2 * (1.0 + STEEP * beyond**2) + spread * (off * scale) ** 2).sum(axis=0)
+    return Standing(undone, int(low.any(axis=1).sum()), int(low.sum()), state.score[active, COST].copy(), by_goal)
 
 
 def _is_progress(before: Standing, after: Standing) -> bool:
-    """Whether a round is worth its moves: it repairs, brings brokers into band, or clearly lowers the potential."""
-    if after.undone < before.undone or after.low < before.low:
+    """Whether a round is worth its moves: it repairs, brings brokers into band, or clearly lowers potential or violations.
+
+    The potential of the brokers it changes, or of some goal, which a hard limit that cannot be met does not hide.
+    """
+    if after.undone < before.undone or after.low < before.low or after.violations < before.violations:
         return True
     changed = before.potential != after.potential
-    least = LEAST_PROGRESS * float(before.potential[changed].sum())
-    return float((before.potential - after.potential)[changed].sum()) > least
+    old, new = before.potential[changed].sum(), after.potential[changed].sum()
+    clear = before.by_goal - after.by_goal > LEAST_PROGRESS * before.by_goal
+    return bool(old - new > LEAST_PROGRESS * old or clear.any())
 
 
 def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) -> Lists:
     """Lists of every change of a log in the order they are published, from the lists `replicas` and `lead` of its start.
 
-    Brokers keep their places, a new one takes the place of the one it replaces, and a new leader goes to the front. A partition
-    that comes back to the brokers and the leader it had when the plan began gets the list it had then.
+    Brokers keep their places, a new one takes the place of the one it replaces, and the leader goes to the front, so that
+    preferred leader election leaves it in place. A partition that comes back to the brokers and the leader it had when the plan
+    began gets the list it had then.
     """
     count = int(log.used[1])
-    rows, slots, slot_leads = log.partition[:count], log.replicas[:count], log.lead[:count]
+    rows = log.partition[:count]
     before, lead_before = replicas[rows], lead[rows]
     after, lead_after = before.copy(), lead_before.copy()
-    previous: dict[int, int] = {}
-    for i in range(count):
-        p = int(rows[i])
-        earlier = previous.get(p)
-        old_slots = replicas[p] if earlier is None else slots[earlier]
-        if earlier is not None:
-            before[i], lead_before[i] = after[earlier], lead_after[earlier]
-        previous[p] = i
-        current = before[i]
-        moved = old_slots != slots[i]
-        if moved.any():
-            replaced = dict(zip(old_slots[moved].tolist(), slots[i][moved].tolist(), strict=True))
-            current = np.array([replaced.get(b, b) for b in current.tolist()])
-        leader = slots[i][slot_leads[i]] if slot_leads[i] >= 0 else -1
-        old_leader = before[i][lead_before[i]] if lead_before[i] >= 0 else -1
-        if leader >= 0 and leader != old_leader:
-            current = np.concatenate([[leader], current[current != leader]])
-        home, home_lead = compiled.replicas[p], int(compiled.lead[p])
-        if home_lead >= 0 and leader == home[home_lead] and (home_lead == 0 or leader == old_leader):
-            current = home if set(home.tolist()) == set(current.tolist()) else current
-        after[i] = current
-        lead_after[i] = int(np.flatnonzero(current == leader)[0]) if leader >= 0 else -1
+    write_lists(
+        compiled.problem, log, replicas, compiled.replicas, compiled.lead, np.full(len(lead), -1), before, lead_before, after,
+        lead_after,
+    )  # fmt: skip
     return Lists(before, lead_before, after, lead_after)
 
 
 def _round(
     compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget
-) -> Log:
-    """One search from the given lists: a target by potential, sent home where possible, put in acceptable order, polished."""
+) -> tuple[Log, State]:
+    """One search from the given lists; its log, and the state it leads to.
+
+    A target by potential, sent home where possible, is put in acceptable order; what the order leaves undone is the start of the
+    next target, as long as brokers come into band by it; the rest is polished.
+    """
     by_potential = options.acceptance == "potential"
-    state = build_state(problem, replicas, lead)
-    lead_leaderless(problem, state)
-    drain(problem, state, _to_drain(problem, replicas), options.seed)
+    target = build_state(problem, replicas, lead)
+    standing = build_state(problem, replicas, lead)
+    log = empty_log(replicas.shape[1], replicas.size + POLISH_ROOM)
+    lead_leaderless(problem, target)
+    drain(problem, target, _to_drain(problem, replicas), options.seed)
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
-        mend_racks(problem, state)
-    balance(problem, state, options.seed, ROUNDS_OF_BALANCE, _roles(problem))
-    target, target_lead = align_slots(replicas, state.replicas, state.lead)
-    state = build_state(problem, target, target_lead)
-    moved = np.flatnonzero((target != replicas).any(axis=1) | (target_lead != lead)).astype(np.int64)
-    order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
-    send_home(problem, state, replicas, lead, order)
-    target, target_lead = align_slots(replicas, state.replicas, state.lead)
-    target, target_lead = _without_trivial(compiled, problem, replicas, lead, target, target_lead)
-    pending = np.flatnonzero((target != replicas).any(axis=1) | (target_lead != lead)).astype(np.int64)
-    state = build_state(problem, replicas, lead)
-    log = empty_log(replicas.shape[1], len(pending) + POLISH_ROOM)
-    if len(pending):
-        sequence(problem, state, budget, log, pending, target, target_lead, by_potential)
+        mend_racks(problem, target)
+    if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
+        align_slots(problem, target, replicas)
+        pending = _differing(target.replicas, target.lead, replicas, lead)
+        sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential)
+        follow(problem, target, standing, pending)
+    low = len(problem.broker) + 1
+    for turn in range(MOST_TARGETS):
+        balance(problem, target, options.seed + turn, ROUNDS_OF_BALANCE, _roles(problem))
+        align_slots(problem, target, replicas)
+        moved = _differing(target.replicas, target.lead, standing.replicas, standing.lead)
+        order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
+        send_home(problem, target, replicas, lead, order)
+        align_slots(problem, target, standing.replicas)
+        to, to_lead = _without_trivial(compiled, problem, replicas, lead, target)
+        pending = _differing(to, to_lead, standing.replicas, standing.lead)
+        if len(pending):
+            sequence(problem, standing, budget, log, pending, to, to_lead, by_potential)
+        follow(problem, target, standing, pending)
+        left, low = low, _standing(problem, standing).low
+        if low == 0 or low > ENOUGH_BETTER * left or not len(pending) or options.budgeted:
+            break
     if not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
-        polish(problem, state, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
-    return log
+        polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
+    return log, standing
+
+
+def _differing(one: Rows, one_lead: Rows, other: Rows, other_lead: Rows) -> Rows:
+    """int64 partitions whose lists or leaders differ."""
+    differs = one_lead != other_lead
+    for s in range(one.shape[1]):
+        differs |= one[:, s] != other[:, s]
+    return np.flatnonzero(differs).astype(np.int64)
 
 
 def _to_drain(problem: Problem, replicas: Rows) -> np.ndarray:
     """int64 entries of replicas on dead, then draining brokers, largest single component first."""
-    states = np.where(replicas >= 0, problem.broker[np.maximum(replicas, 0), STATE], -1)
-    total = problem.vector.max(axis=1).sum(axis=0)
-    share = (problem.vector[:, LEADING] / np.where(total > 0, total, 1.0)).max(axis=1)
+    if not np.isin(problem.broker[:, STATE], (BrokerState.DEAD, BrokerState.DRAINING)).any():
+        return np.zeros(0, np.int64)
+    states = np.append(problem.broker[:, STATE], -1)[replicas]
+    total = problem.vector[:, LEADING].sum(axis=0)
     entries = []
     for kind in (BrokerState.DEAD, BrokerState.DRAINING):
         p, s = np.nonzero(states == kind)
-        order = np.argsort(-share[p], kind="stable")
+        share = (problem.vector[p, LEADING] / np.where(total > 0, total, 1.0)).max(axis=1)
+        order = np.argsort(-share, kind="stable")
         entries.append((p * replicas.shape[1] + s)[order])
     return np.concatenate(entries).astype(np.int64)
 
@@ -265,17 +309,17 @@ def _roles(problem: Problem) -> np.ndarray:
 
 
 def _without_trivial(
-    compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, target: Rows, target_lead: Rows
+    compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, state: State
 ) -> tuple[Rows, Rows]:
-    """The target without the changes of brokers whose net change is below `trivial_change` in every goal that has one."""
+    """Lists of the target `state` without the changes of brokers whose net change is below `trivial_change` in every goal that has one."""
     limits = [
         (g, goal.trivial_change)
         for g, goal in enumerate(compiled.goals)
         if isinstance(goal, UsageDistribution) and goal.trivial_change > 0
     ]
     if not limits:
-        return target, target_lead
-    target, target_lead = target.copy(), target_lead.copy()
+        return state.replicas, state.lead
+    target, target_lead = state.replicas.copy(), state.lead.copy()
     for _ in range(replicas.shape[0] + 1):
         changed = np.flatnonzero((target != replicas).any(axis=1) | (target_lead != lead))
         before = build_state(problem, replicas, lead).load

@@ -12,9 +12,24 @@ from typing import NamedTuple
 import numpy as np
 
 from cluster_model.compiled import inner, kernel, part, whole
-from optimizer.problem import SIZE, STATE, THRIFT, Problem
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    COLUMN,
+    FOLLOWING,
+    KIND,
+    LEADING,
+    LIMIT,
+    MEAN,
+    MIN_LOAD,
+    SIZE,
+    STATE,
+    THRIFT,
+    Problem,
+)
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.order import ascending
+from optimizer.search.repair import NOTHING
 from optimizer.search.state import MAX_CHANGES, State, commit, may_host, scores_low
 
 LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
@@ -52,21 +67,60 @@ def empty_log(slots: int, room: int) -> Log:
     )
 
 
-def align_slots(start: np.ndarray, replicas: np.ndarray, lead: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same placement with every broker that stays in a list back in its slot of `start`.
+@kernel
+def align_slots(problem: Problem, state: State, home: np.ndarray) -> None:
+    """Put every broker that stays in a list back into its slot of `home` int64 [P, R]; the placement is the same.
 
-    Returns int64 [P, R] replicas and int64 [P] leader slots. Needed because two slots may have traded places on the way.
+    Needed because two slots may have traded places on the way.
     """
-    replicas, lead = replicas.copy(), lead.copy()
-    for p in np.flatnonzero((replicas != start).any(axis=1)):
-        was, now = start[p], replicas[p]
-        kept = {int(b) for b in was if b >= 0} & {int(b) for b in now if b >= 0}
-        fresh = [int(b) for b in now if b >= 0 and int(b) not in kept]
-        leader = int(now[lead[p]]) if lead[p] >= 0 else -1
-        row = [int(b) if int(b) in kept or b < 0 else fresh.pop(0) for b in was]
-        replicas[p] = row
-        lead[p] = row.index(leader) if leader >= 0 else -1
-    return replicas, lead
+    slots = state.replicas.shape[1]
+    row = np.zeros(slots, np.int64)
+    for p in range(len(state.lead)):
+        same = True
+        for s in range(slots):
+            if state.replicas[p, s] != home[p, s]:
+                same = False
+        if same:
+            continue
+        leader = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1
+        for s in range(slots):
+            row[s] = -2
+            for o in range(slots):
+                if home[p, s] == state.replicas[p, o]:
+                    row[s] = home[p, s]
+        at = 0
+        for o in range(slots):
+            b = state.replicas[p, o]
+            stays = b < 0
+            for s in range(slots):
+                if home[p, s] == b:
+                    stays = True
+            if not stays:
+                while row[at] != -2:
+                    at += 1
+                row[at] = b
+        lead = whole(-1)
+        moved = False
+        for s in range(slots):
+            if leader >= 0 and row[s] == leader:
+                lead = whole(s)
+            if row[s] != state.replicas[p, s]:
+                moved = True
+        if moved:
+            commit(problem, state, p, row, lead)
+
+
+@kernel
+def follow(problem: Problem, state: State, other: State, partitions: np.ndarray) -> None:
+    """Make the lists of `partitions` in `state` those of `other`."""
+    slots = state.replicas.shape[1]
+    for p in partitions:
+        same = state.lead[p] == other.lead[p]
+        for s in range(slots):
+            if state.replicas[p, s] != other.replicas[p, s]:
+                same = False
+        if not same:
+            commit(problem, state, p, other.replicas[p], other.lead[p])
 
 
 @inner
@@ -77,6 +131,32 @@ def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -
             if state.score[brokers[i], g] < before[i, g] - 1e-12:
                 return False
     return True
+
+
+@inner
+def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
+    """Whether broker `b` would leave the band of a goal in which it scores 1, when its replica of `p` goes from `held` to `role`.
+
+    Roles are `NOTHING`, `LEADING` and `FOLLOWING`.
+    """
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] > LIMIT or state.score[b, g] < 1.0:
+            continue
+        c = problem.goal[g, COLUMN]
+        load = state.load[b, c]
+        if role != NOTHING:
+            load += problem.vector[p, role, c]
+        if held != NOTHING:
+            load -= problem.vector[p, held, c]
+        if problem.goal[g, KIND] == LIMIT:
+            if load > problem.table[b, g, CEILING]:
+                return True
+        elif abs(load - problem.table[b, g, MEAN]) > problem.table[b, g, BOUND] * (1.0 + 1e-9):
+            if load > problem.force[g, MIN_LOAD] and problem.table[b, g, MEAN] > 0.0:
+                return True
+    return False
 
 
 @kernel
@@ -103,11 +183,18 @@ def send_home(
                     back = home[p, s]
                     if back < 0 or back == was[s] or not may_host(problem, state, p, s, back):
                         continue
+                    held = whole(LEADING if lead == s else FOLLOWING)
+                    if leaves_band(problem, state, was[s], p, held, whole(NOTHING)):
+                        continue
+                    role = held
+                    if home_lead[p] == s and problem.broker[back, STATE] == 0:
+                        lead = s
+                        role = whole(LEADING)
+                    if leaves_band(problem, state, back, p, whole(NOTHING), role):
+                        continue
                     row[s] = back
                     brokers[0], brokers[1] = was[s], back
                     n = 2
-                    if home_lead[p] == s and problem.broker[back, STATE] == 0:
-                        lead = s
                     if lead != state.lead[p]:
                         brokers[2] = was[state.lead[p]]
                         n = 3
@@ -116,6 +203,8 @@ def send_home(
                     if want < 0 or want == lead or lead < 0 or home[p, want] != was[want]:
                         continue
                     if problem.broker[was[want], STATE] != 0:
+                        continue
+                    if leaves_band(problem, state, was[want], p, whole(FOLLOWING), whole(LEADING)):
                         continue
                     brokers[0], brokers[1] = was[want], was[lead]
                     lead = want

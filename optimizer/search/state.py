@@ -45,7 +45,6 @@ from optimizer.problem import (
     UNIT_WEIGHT,
     VAR,
     Problem,
-    loads_by_broker,
 )
 
 
@@ -59,8 +58,9 @@ class State(NamedTuple):
     replicas: np.ndarray  # int64 [P, R], broker row or -1
     lead: np.ndarray  # int64 [P], slot, -1 none
     home: np.ndarray  # int64 [P, R], where the replicas were when the state was built
-    place: np.ndarray  # int64 [P, R], index in `hosted`
-    hosted: np.ndarray  # int64 [B, n], first `hosts[b]` of each row
+    place: np.ndarray  # int32 [P, R], index in `hosted`
+    hosted: np.ndarray  # int32 [B, n], first `hosts[b]` of each row
+    mark: np.ndarray  # uint8 [B, n], of each entry of `hosted`: LED, STRAY
     hosts: np.ndarray  # int64 [B]
     load: np.ndarray  # float64 [B, C]
     units: (
@@ -75,6 +75,7 @@ class State(NamedTuple):
 
 
 MAX_CHANGES = 8
+LED, STRAY = 1, 2  # the replica leads its partition; it is not where it was when the state was built
 COST, RACKS, LEAD = (
     -1,
     -1,
@@ -85,7 +86,7 @@ COST, RACKS, LEAD = (
 def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> State:
     """A state at the given placement. Lists are in partition order, so equal placements give equal states.
 
-    O(B + P R). `replicas` int64 [P, R] and `lead` int64 [P] are copied.
+    O(B + P R). `replicas` int64 [P, R] and `lead` int64 [P] are copied, and `replicas` kept as `home`: it must not change.
     """
     brokers, partitions = len(problem.broker), len(replicas)
     slots = replicas.shape[1] if replicas.ndim == 2 else 1
@@ -93,20 +94,22 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
         np.bincount(replicas[replicas >= 0], minlength=brokers) if partitions else np.zeros(brokers, np.int64)
     )
     eligible = max(int((problem.broker[:, STATE] == 0).sum()), 1)
-    roomy = max(2 * int(counts.max(initial=0)), 3 * int(counts.sum()) // eligible) + 64
+    most = int(counts.max(initial=0))
+    roomy = max(most + most // 4, 3 * int(counts.sum()) // eligible) + 64
     room = min(partitions, roomy) if brokers * partitions > 4_000_000 else partitions
+    room += slots  # while slots trade places, a list holds a partition more than once
     goals, topic_goals = len(problem.goal), len(problem.topic_goal)
     scratch = 2 * slots * MAX_CHANGES + 2
     topics = problem.topic_total.shape[1]
-    vectors = problem.vector
     state = State(
         replicas=np.array(replicas, dtype=np.int64, order="C"),
         lead=np.array(lead, dtype=np.int64),
-        home=np.array(replicas, dtype=np.int64, order="C"),
-        place=np.zeros((partitions, slots), np.int64),
-        hosted=np.zeros((brokers, max(room, 1)), np.int64),
+        home=np.ascontiguousarray(replicas, dtype=np.int64),
+        place=np.zeros((partitions, slots), np.int32),
+        hosted=np.zeros((brokers, max(room, 1)), np.int32),
+        mark=np.zeros((brokers, max(room, 1)), np.uint8),
         hosts=np.zeros(brokers, np.int64),
-        load=loads_by_broker(replicas, lead, vectors[:, LEADING], vectors[:, FOLLOWING], brokers),
+        load=np.zeros((brokers, problem.vector.shape[2])),
         units=np.zeros((topic_goals + 1, brokers)),
         topic_count=np.zeros(
             (topic_goals, topics if topic_goals else 1, brokers if topic_goals else 1), np.int64
@@ -123,14 +126,18 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
 
 @kernel
 def fill(problem: Problem, state: State) -> None:
-    """Replica lists, counts and caches of a state whose placement and loads are set."""
+    """Replica lists, loads, counts and caches of a state whose placement is set."""
     partitions, slots = state.replicas.shape
     for p in range(partitions):
         for s in range(slots):
             b = state.replicas[p, s]
             if b >= 0:
+                role = 0 if state.lead[p] == s else 1
+                for c in range(state.load.shape[1]):
+                    state.load[b, c] += problem.vector[p, role, c]
                 state.place[p, s] = state.hosts[b]
                 state.hosted[b, state.hosts[b]] = p * slots + s
+                state.mark[b, state.hosts[b]] = LED if state.lead[p] == s else 0
                 state.hosts[b] += 1
         if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
             rack_units(problem, state, p, 1.0)
@@ -294,11 +301,14 @@ def relist(state: State, p: int, s: int, old: int, new: int) -> None:
     at, last = state.place[p, s], state.hosts[old] - 1
     moved = state.hosted[old, last]
     state.hosted[old, at] = moved
+    state.mark[old, at] = state.mark[old, last]
     state.place[moved // slots, moved % slots] = at
     state.hosts[old] = last
-    state.hosted[new, state.hosts[new]] = p * slots + s
-    state.place[p, s] = state.hosts[new]
-    state.hosts[new] += 1
+    end = state.hosts[new]
+    state.hosted[new, end] = p * slots + s
+    state.mark[new, end] = (LED if state.lead[p] == s else 0) | (STRAY if state.home[p, s] != new else 0)
+    state.place[p, s] = end
+    state.hosts[new] = end + 1
 
 
 @inner
@@ -313,6 +323,8 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
         old, new = state.old[0, s], replicas[s]
         if old >= 0 and old != new:
             relist(state, p, s, old, new)
+        elif old >= 0 and (s == old_lead) != (s == lead):
+            state.mark[old, state.place[p, s]] ^= LED
     for s in range(slots):
         old, new = state.old[0, s], replicas[s]
         if old < 0:

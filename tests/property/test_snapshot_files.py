@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 ids = st.integers(0, 2**31 - 1)
 topics = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda t: t not in (".", ".."))
-amounts = st.floats(0, 1.7e308) | st.integers(0, 2**70)
+amounts = st.just(0.0) | st.floats(1e-300, 1e30) | st.integers(0, 2**70)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 measured = st.dictionaries(st.sampled_from(sorted(MEASURED)), amounts)
 capacities = st.dictionaries(st.sampled_from(sorted(RESOURCES)), amounts)

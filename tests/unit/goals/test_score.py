@@ -162,6 +162,14 @@ def test_the_edge_is_inside_also_where_rounding_makes_bound_and_var_one(kernels:
     assert kernels.distribution(96.0, 64.0, 32.0, 32.0, False, 0.0) == 1.0
 
 
+def test_an_edge_is_inside_to_the_last_bit_of_the_tolerance(kernels: Kernels) -> None:
+    edge = 1.0 + score.TOLERANCE
+    assert kernels.distribution(edge, 1e-30, 1.0, 2.0, False, 0.0) == 1.0
+    assert kernels.distribution(math.nextafter(edge, 2.0), 1e-30, 1.0, 2.0, False, 0.0) < 1.0
+    assert kernels.limit(edge, 1.0) == 1.0
+    assert kernels.limit(math.nextafter(edge, 2.0), 1.0) < 1.0
+
+
 def test_tail_in_units_of_the_bound(kernels: Kernels) -> None:
     """With var 4 bounds away, 16 bounds score a half and 64 a third of what var scores."""
     found = [kernels.distribution(100.0 + d, 100.0, 1.0, 4.0, False, 0.0) for d in (16.0, 64.0)]

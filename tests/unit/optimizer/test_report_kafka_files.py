@@ -119,3 +119,12 @@ def test_a_plan_of_another_snapshot_is_refused_with_every_place() -> None:
 def test_a_topic_name_cannot_lead_out_of_the_folder(name: str) -> None:
     with pytest.raises(InputError):
         topic_files(small_plan(()), small_snapshot(topics=("clicks", name)))
+
+
+def test_topics_that_differ_in_case_only_have_files_on_any_disk() -> None:
+    files = topic_files(small_plan(()), small_snapshot(topics=("Orders", "orders")))
+    names = [name for name in files if name.startswith("migrated/")]
+    assert names == ["migrated/Orders.json", "migrated/orders~2.json"]
+    assert len({name.casefold() for name in files}) == len(files)
+    for name, topic in zip(names, ("Orders", "orders"), strict=True):
+        assert {p["topic"] for p in json.loads(files[name])["partitions"]} == {topic}

@@ -10,12 +10,13 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from optimizer.plan import Change, Plan
+from optimizer.plan import Change, LowerBounds, Plan
 from optimizer.report import render_text, to_html, to_markdown
 from optimizer.report.labels import goal_labels
+from optimizer.report.standing import not_emptied
 from optimizer.report.survey import flows, route, survey
 from optimizer.report.units import amount, count, listing, percent, share_in_band, size, turn
-from optimizer.report.verdict import verdict
+from optimizer.report.verdict import bounds_sentence, verdict
 from tests.unit.optimizer import plans
 from tests.unit.optimizer.test_report_json import BUILDERS, named
 
@@ -341,3 +342,91 @@ def test_percent_does_not_round_to_perfection() -> None:
     assert listing(["7"]) == "7"
     assert listing(["7", "9", "11"]) == "7, 9 and 11"
     assert listing([str(i) for i in range(9)]) == "0, 1, 2, 3, 4 and 4 more"
+
+
+def test_control_and_bidirectional_signs_reach_no_report() -> None:
+    """U+202E in a rack's name would show the words after it backwards."""
+    signs = "\x1b[2J\u202e\u200f\u2066\x85"
+    plan = plans.example_plan(6, 20, racks=(f"a{signs}b", None))
+    plan = replace(plan, cluster_id=signs, notes=(signs,), goals=(replace(plan.goals[0], explanation=signs), *plan.goals[1:]))
+    actions = tuple(replace(a, reason=f"because {signs}") for a in plan.actions)
+    plan = replace(plan, actions=actions)
+    for report in (to_html(plan), to_markdown(plan), text_of(plan), text_of(plan, 140)):
+        assert not set(report) & set(signs) - set("[2J")
+        assert "a" in report
+
+
+def not_drained(held: tuple[float, float], whys: tuple[str, str], **options: object) -> Plan:
+    """Brokers 3 and 5 are draining and would keep replicas."""
+    plan = plans.example_plan(12, 80, options={"remove_brokers": [3, 5], **options})
+    brokers = list(plan.brokers)
+    for row, left, why in zip((2, 4), held, whys, strict=True):
+        brokers[row] = replace(
+            brokers[row], state="draining", scores_before={}, scores_after={}, violates=(), why=why,
+            after={**brokers[row].after, "replicas": left},
+        )  # fmt: skip
+    return replace(plan, brokers=tuple(brokers))
+
+
+def test_brokers_that_cannot_be_emptied_are_told_with_all_their_replicas() -> None:
+    whys = tuple(f"draining, and would still hold {n} replicas: {n} replicas would need 2 brokers; add 1" for n in (11, 16))
+    plan = not_drained((11.0, 16.0), whys)  # type: ignore[arg-type]
+    v = verdict(plan)
+    assert v.remainder.endswith(
+        "brokers 3 and 5 would still host 27 replicas (broker 3: 11 replicas would need 2 brokers; add 1)"
+    )
+    assert re.search(r"take \d+ replicas off brokers 3 and 5", v.remedy)
+    assert [b.id for b in not_emptied(plan)] == [3, 5]
+    assert not_emptied(not_drained((11.0, 16.0), ("", ""), max_moves=3)) == ()
+
+
+def test_a_broker_that_cannot_be_emptied_keeps_the_verdict_from_being_good() -> None:
+    plan = plans.empty_plan()
+    stuck = replace(plan.brokers[0], state="draining", why="draining, and would still hold 1 replica: it is too large")
+    v = verdict(replace(plan, brokers=(stuck, *plan.brokers[1:])))
+    assert v.tone == "stuck"
+    assert "nothing would change" not in v.sentence
+
+
+def test_partitions_that_get_a_leader_are_told_as_that() -> None:
+    plan = levelled()
+    calm = tuple(
+        replace(
+            b, scores_before=dict.fromkeys(b.scores_before, 1.0), scores_after=dict.fromkeys(b.scores_after, 1.0),
+            after={**b.before, "leaders": b.before["leaders"] + (b.id == 1)}, violates=(), why=None,
+        )
+        for b in plan.brokers
+    )  # fmt: skip
+    led = (Change("t", 0, (1, 2), (1, 2), None, 1),)
+    goals = tuple(replace(g, before=g.after) for g in plan.goals)
+    v = verdict(replace(plan, brokers=calm, proposals=led, goals=goals))
+    assert v.remedy.endswith("would give 1 partition a leader")
+    assert "closer to their means" not in v.sentence
+
+
+def test_a_verdict_stays_short_where_nearly_everything_is_wrong() -> None:
+    plan = plans.infeasible_plan()
+    hard = plan.goals[0]
+    reason = "2 would be left out, 2 before (brokers 1, 2): all may hold 6 TB, the load is 7 TB; add brokers, or raise the limit"
+    unmet = tuple(replace(hard, name=f"limit-{i}", explanation=reason) for i in range(6))
+    why = "; ".join(
+        [f"limit-{i}: all may hold 6 TB, the load is 7 TB; add brokers, or raise the limit" for i in range(6)]
+        + ["network-in: nothing was found that would bring it nearer; a wider bound could help", "disk: its share is forced"]
+    )
+    brokers = tuple(replace(b, why=why if b.violates else None) for b in plan.brokers)
+    v = verdict(replace(plan, goals=(*unmet, *plan.goals[1:]), brokers=brokers))
+    assert "hard goals limit-0, limit-1, limit-2 and 3 more cannot be met (limit-0: all may hold 6 TB" in v.remainder
+    assert v.remainder.count("all may hold") == 1
+    assert "network-in: nothing was found that would bring it nearer; a wider bound could help; …)" in v.remainder
+    assert "left out, 2 before" not in v.remainder
+    assert len(v.sentence) < 640
+
+
+def test_a_bound_that_cannot_be_reached_is_no_claim_about_this_plan() -> None:
+    plan = plans.example_plan()
+    more = LowerBounds(plan.summary.replica_moves + 5, plan.summary.bytes_to_move + 5)
+    told = bounds_sentence(replace(plan, lower_bounds=more))
+    assert "could use fewer" not in told
+    assert told.endswith("since not all of it can be done.")
+    budgeted = replace(plan, lower_bounds=more, options={**plan.options, "max_moves": 186})
+    assert bounds_sentence(budgeted).endswith("since the budget ends before.")

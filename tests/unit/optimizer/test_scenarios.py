@@ -222,6 +222,49 @@ def test_a_limit_that_cannot_be_met_is_approached_and_what_is_missing_is_said() 
     assert "100" in goal.explanation
 
 
+@pytest.mark.parametrize("room", [[5e9, 1e9, 5e9, 1e9], [1e9, 1e9, 1e9, 1e9]])
+def test_a_limit_that_cannot_be_met_hides_nothing_that_would_help_elsewhere(room: list[float]) -> None:
+    brokers = [{"id": b, "rack": f"r{b % 2}", "capacity": {"disk": most}} for b, most in enumerate(room, 1)]
+    load = {"network_in": 1e6, "network_out": 1e6, "disk": 1e9}
+    result = planned(cluster(brokers, [([1, 2], load)] * 6), RACK, {**FULL, "limit": 0.8}, IN, OUT, DISK, LEADERS)
+    assert result.infeasible
+    assert result.actions
+    leaders = loads(result, "leaders")
+    assert max(leaders.values()) <= 3  # 6 on broker 1 before
+
+
+def test_of_a_budget_dead_replicas_get_their_part_first() -> None:
+    partitions = [([4, 1], {"network_in": 1.0, "disk": 1e9})] * 6 + [([1, 2], {"network_in": 30.0, "disk": 1e6})] * 12
+    snapshot = cluster([1, 2, 3, {"id": 4, "state": "dead"}], partitions)
+    for entry in snapshot["partitions"][:6]:
+        entry["leader"] = 1
+    for most in (3, 6):
+        result = planned(snapshot, IN, REPLICAS, max_moves=most)
+        assert result.summary.replica_moves == most
+        assert loads(result, "replicas")[4] == 6 - most
+
+
+def test_a_list_that_changes_is_led_by_its_first_replica_so_that_an_election_changes_nothing() -> None:
+    snapshot = cluster([1, 2, 3, 4], [([1, 2, 3], {"network_in": 1.0, "disk": 1e9})] * 12)
+    for entry in snapshot["partitions"]:
+        entry["leader"] = 2
+    result = planned(snapshot, REPLICAS, LEADERS)
+    assert result.summary.replica_moves >= 6
+    for change in result.proposals:
+        if set(change.replicas_after) != set(change.replicas_before):
+            assert change.replicas_after[0] == change.leader_after
+
+
+def test_a_partition_that_only_an_excluded_broker_could_lead_stays_and_is_reported() -> None:
+    snapshot = cluster([1, 2, 3, {"id": 4, "state": "dead"}], [([3, 4], {"network_in": 5.0})] * 2)
+    for entry in snapshot["partitions"]:
+        entry["leader"] = None
+    result = planned(snapshot, REPLICAS, LEADERS, constraints={"exclude_brokers": [3]})
+    assert not result.actions
+    assert "excluded topics" not in told(result)
+    assert "excluded broker" in told(result)
+
+
 def test_the_rack_rule_is_never_given_up_for_balance() -> None:
     brokers = [{"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}, {"id": 3, "rack": "b"}]
     snapshot = cluster(brokers, [([1, 2 + n % 2], {"network_in": 10.0}) for n in range(8)])
@@ -367,3 +410,18 @@ def test_every_action_says_which_goal_asked_for_it() -> None:
     result = planned(cluster([1, 2], [([1], {"network_in": 10.0})] * 4), {**IN, "name": "bytes in"}, REPLICAS)
     assert len(result.actions) == 2
     assert all("bytes in" in a.reason or "replicas" in a.reason for a in result.actions)
+
+
+def test_conflicts_in_racks_of_brokers_that_are_gone_are_told_though_no_active_broker_is_in_one() -> None:
+    """Brokers 3 (excluded) and 4 (dead) stand in rack c together; their replicas are repaired, yet nobody is judged for them."""
+    brokers = [
+        {"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}, {"id": 3, "rack": "c", "state": "excluded"},
+        {"id": 4, "rack": "c", "state": "dead"},
+    ]  # fmt: skip
+    result = planned(cluster(brokers, [([3, 4], {}), ([3, 4], {}), ([1, 2], {})]), RACK, REPLICAS)
+    assert any("rack_aware" in a.repairs for a in result.actions)
+    told = next(g.explanation for g in result.goals if g.name == "rack_aware")
+    assert told == (
+        "every active broker is within it already; "
+        "4 replicas in over-full racks on brokers that are not active would be ended"
+    )

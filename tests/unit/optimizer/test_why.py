@@ -1,0 +1,166 @@
+"""Why a broker would be left as it is: the proofs, each on the smallest cluster in which it holds.
+
+An operator who reads "nothing was found" where the real reason is a rack or a missing disk waits for the balancer instead of
+acting. Nothing is planned here: the clusters are judged as they stand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from optimizer.options import PlanOptions
+from optimizer.why import amount, why_left
+from tests.unit.optimizer.actions import Document, Trial, partition, usage
+
+RACK: Document = {"kind": "rack_aware", "name": "racks"}
+DISK: Document = {"kind": "capacity", "resource": "disk", "limit": 0.5, "name": "disk"}
+REPLICAS = usage("replicas")
+
+
+def why(trial: Trial, broker: int, **options: Any) -> str:
+    left = why_left(trial.snapshot, trial.compiled, trial.state, PlanOptions(**options))
+    return left[trial.ids.index(broker)].text
+
+
+def broker(id: int, rack: str | None = None, state: str = "active", disk: float | None = None) -> Document:
+    return {"id": id, "rack": rack, "state": state, "capacity": {} if disk is None else {"disk": disk}}
+
+
+def loads(*amounts: tuple[int, float], topic: str = "t") -> list[Document]:
+    return [partition([b], topic=topic, network_in=amount) for b, amount in amounts]
+
+
+def replicas(*lists: list[int], topic: str = "t", **load: Any) -> list[Document]:
+    return [partition(on, topic=topic, **load) for on in lists]
+
+
+@pytest.mark.parametrize(
+    ("trial", "left", "reason"),
+    [
+        (Trial([1, broker(2, state="draining")], loads((1, 10.0), (2, 30.0)), usage()), 1, "only eligible broker"),
+        (Trial([1, 2], replicas([1], [1], [1], [2], [2]), REPLICAS), 1, "counts are whole"),
+        (Trial([1, 2, 3], loads((1, 100.0), (2, 10.0), (3, 10.0)), usage()), 1, "irreducible: t-0 alone is 100 B/s"),
+        (Trial([1, 2], loads((1, 30.0), (1, 30.0), topic="__x") + loads((2, 20.0)), usage(), exclude_topics=["__*"]),
+         1, "excluded topics hold 60 B/s"),
+        (Trial([1, 2], loads((1, 60.0), topic="__x") + loads((2, 10.0), (2, 10.0)), usage(), exclude_topics=["__*"]),
+         2, "all that may move amounts to 20 B/s"),
+        (Trial([broker(1, "a"), broker(2, "b"), broker(3, "b"), broker(4, "b")],
+               [partition([1, 2 + n], disk=10.0) for n in range(3)] + [partition([1, 2, 3], disk=10.0)], RACK, usage("disk")),
+         1, "the rack rule forces 40 B into rack a"),
+        (Trial([broker(1, "a"), broker(2, "a"), broker(3, "a"), broker(4, "b"), broker(5, "b")],
+               [partition([1 + n % 3, 4 + n % 2], disk=10.0) for n in range(6)] + [partition([4], disk=1.0)], RACK, usage("disk")),
+         1, "the rack rule lets at most 61 B into rack a"),
+        (Trial([1, 2], [partition([1, 2], disk=10.0, follower={"disk": 5.0})] * 5, usage("disk")), 1, "replication factor equals"),
+        (Trial([1, 2, 3], loads((1, 100.0), (2, 10.0), (3, 10.0)), usage()), 2, "partitions larger than a band (t-0) leave 10 B/s"),
+        (Trial([1, 2, 3, 4], loads((1, 100.0), (2, 100.0), (3, 10.0), (4, 10.0)), usage()), 3, "(t-0 and others) leave 10 B/s"),
+        (Trial([1, 2, 3], loads((1, 30.0), (1, 30.0), (2, 20.0), (3, 10.0)), usage()), 1, "no acceptable action was found"),
+    ],
+)  # fmt: skip
+def test_why_a_broker_stays_out_of_its_band(trial: Trial, left: int, reason: str) -> None:
+    assert reason in why(trial, left)
+
+
+@pytest.mark.parametrize(
+    ("trial", "left", "reason"),
+    [
+        (Trial([broker(1, disk=100.0), broker(2, disk=60.0)], replicas([1], [1], [2], disk=40.0), DISK),
+         1, "may hold 80 B, the load is 120 B: 40 B is missing"),
+        (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([2], disk=120.0), DISK),
+         2, "t-0 alone is 120 B, above every broker's limit"),
+        (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], topic="__x", disk=30.0), DISK,
+               exclude_topics=["__*"]), 1, "excluded topics hold 60 B on it, above its limit of 50 B"),
+        (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], disk=30.0), DISK),
+         1, "10 B above its limit of 50 B; the other brokers' room of 100 B could not be used"),
+    ],
+)  # fmt: skip
+def test_why_a_limit_is_not_kept(trial: Trial, left: int, reason: str) -> None:
+    assert reason in why(trial, left)
+
+
+@pytest.mark.parametrize(
+    ("trial", "reason"),
+    [
+        (Trial([broker(1, "a"), broker(2, "a"), broker(3, "b")], replicas([1, 2], [1, 2], topic="__x"), RACK,
+               exclude_topics=["__*"]), "__x-0 and 1 more are of an excluded topic"),
+        (Trial([broker(1, "a"), broker(2, "a"), broker(3, "b")], replicas([1, 2], topic="__x"), RACK,
+               exclude_topics=["__*"]), "__x-0 is of an excluded topic"),
+        (Trial([broker(1, "a"), broker(2, "a", "excluded"), broker(3, "b")], replicas([1, 2]), RACK),
+         "t-0: a replica on an excluded broker crowds the rack"),
+        (Trial([broker(1, "a"), broker(2, "a"), broker(3, "b")], replicas([1, 2]), RACK),
+         "t-0: no broker of another rack can take a replica"),
+    ],
+)  # fmt: skip
+def test_why_a_rack_stays_crowded(trial: Trial, reason: str) -> None:
+    assert reason in why(trial, 1)
+
+
+@pytest.mark.parametrize(
+    ("trial", "options", "reason"),
+    [
+        (Trial([1, broker(2, state="dead")], replicas([2], [2]), REPLICAS), {}, "dead, and would still hold 2 replicas: 2 offline"),
+        (Trial([1, broker(2, state="draining")], replicas([2], topic="__x"), REPLICAS, exclude_topics=["__*"]), {},
+         "draining, and would still hold 1 replica: 1 replica is of excluded topics; include them"),
+        (Trial([1, broker(2, state="draining")], replicas([1, 2]), REPLICAS), {},
+         "1 replica would need 2 brokers and 1 is eligible; add 1"),
+        (Trial([1, broker(2, state="draining")], replicas([2]), REPLICAS), {"max_moves": 0}, "1 replica waits for a larger budget"),
+        (Trial([1, broker(2, state="draining")], replicas([2]), REPLICAS), {}, "no acceptable way was found for 1 replica (t-0)"),
+        (Trial([broker(1, disk=60.0), broker(2, state="draining")], replicas([2], [2], disk=40.0), DISK, RACK), {},
+         "2 replicas (t-0 …) would find no broker that disk allows; add one with room for them"),
+        (Trial([broker(1, "a"), broker(2, "b", "draining"), broker(3, "a")], replicas([1, 2]), RACK), {"acceptance": "score"},
+         "no acceptable way was found for 1 replica"),
+        (Trial([broker(1, "a"), broker(2, "b", "draining"), broker(3, "a"), broker(4, "c", disk=10.0)],
+               replicas([1, 2], disk=40.0), RACK, DISK), {},
+         "1 replica (t-0) would find no broker that racks, disk allow; add one with room for it"),
+        (Trial([broker(1, "a"), broker(2, "b", "dead"), broker(3, "c", "excluded"), broker(4, "d")],
+               replicas([1, 4, 2, 3], [1]), REPLICAS), {}, "1 replica would need 4 brokers and 2 are eligible; add 2"),
+        (Trial([1, broker(2, state="draining"), 3], replicas([1, 2], [2, 3]), REPLICAS), {"max_moves": 0}, "2 replicas wait for"),
+    ],
+)  # fmt: skip
+def test_why_a_broker_is_not_emptied(trial: Trial, options: dict[str, Any], reason: str) -> None:
+    assert reason in why(trial, 2, **options)
+
+
+def test_potential_is_advised_only_where_it_is_not_asked_for() -> None:
+    level = Trial([1, 2, 3], loads((1, 30.0), (1, 30.0), (2, 20.0), (3, 10.0)), usage())
+    assert "other weights or --acceptance potential could help" in why(level, 1)
+    told = why(level, 1, acceptance="potential")
+    assert told.endswith("a wider bound or other weights could help")
+
+
+def test_of_many_goals_three_are_named() -> None:
+    names = ["network_in", "network_out", "disk", "cpu", "replicas"]
+    trial = Trial([1], [partition([1], network_in=1.0, network_out=1.0, disk=1.0, cpu=1.0)], *(usage(n) for n in names))
+    trial.state.score[0, :] = 0.5  # as a cluster far off would be
+    assert why(trial, 1).startswith("network_in, network_out, disk and 2 more: it is the only eligible broker")
+
+
+def test_a_budget_is_named_where_there_is_no_proof() -> None:
+    level = Trial([1, 2, 3], loads((1, 30.0), (1, 30.0), (2, 20.0), (3, 10.0)), usage())
+    assert "the budget is used up" in why(level, 1, max_bytes=1)
+    full = Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], disk=30.0), DISK)
+    assert "the budget is used up" in why(full, 1, max_partitions=0)
+    topics = Trial([1, 2], replicas(*[[1]] * 6), {"kind": "topic_distribution", "resource": "replicas", "name": "topics"})
+    assert "topics: the budget is used up" in why(topics, 1, max_moves=0)
+
+
+def test_goals_with_the_same_reason_share_it() -> None:
+    trial = Trial([1, 2], replicas([1], [1], [1], [2], [2]), REPLICAS, usage("leaders"))
+    assert why(trial, 1).startswith("replicas, leaders: counts are whole")
+
+
+def test_brokers_in_band_need_no_reason() -> None:
+    trial = Trial([1, 2, 3, broker(4, state="dead")], loads((1, 10.0), (2, 10.0), (3, 10.0)), usage())
+    assert why_left(trial.snapshot, trial.compiled, trial.state, PlanOptions()) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "resource", "text"),
+    [
+        (12.0, "replicas", "12"), (0.5, "network_in", "0.5 B/s"), (2500.0, "disk", "2.5 kB"), (2.5e6, "network_out", "2.5 MB/s"),
+        (2.5e9, "disk", "2.5 GB"), (2.5e12, "disk", "2.5 TB"), (0.25, "cpu", "0.25 cores"), (1234.0, "fetch_rate", "1.23e+03 requests/s"),
+    ],
+)  # fmt: skip
+def test_amounts_have_their_unit(value: float, resource: str, text: str) -> None:
+    assert amount(value, resource) == text
