@@ -55,11 +55,14 @@ bench: $(VENV)/.test-ready ## measure the planner
 coverage: $(VENV)/.test-ready ## lines of the pure rooms that tests reach; kernels run interpreted, so it takes a while
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit tests/property --cov --cov-report=term-missing $(ARGS)
 
-# Kernels are mutated too: uncompiled, `@kernel` returns its function, and without it the tool looks into them.
-mutants: $(VENV)/.test-ready ## does a test notice when the scoring is changed? (ARGS='goals.score*')
+# Kernels are mutated too: uncompiled, their decorators return the function, and without them the tool looks into it.
+# ARGS names others: 'goals*' is the whole room, 'optimizer.search.state*' also what is not scoring.
+STATE_SCORES := fill rack_units topic_level outside assess linear_cost shift recount commit
+mutants: ARGS ?= 'goals.score*' 'optimizer.search.evaluate*' $(STATE_SCORES:%='optimizer.search.state.x_%*')
+mutants: $(VENV)/.test-ready ## does a test notice when the scoring is changed?
 	rm -rf out/mutants && mkdir -p out/mutants
 	cp -r $(ROOMS) tests examples pyproject.toml out/mutants
-	sed -i '/^@kernel$$/d' out/mutants/goals/*.py
+	sed -i -E '/^@(kernel|inner|part)$$/d' out/mutants/goals/*.py out/mutants/optimizer/search/*.py
 	cd out/mutants && NUMBA_DISABLE_JIT=1 $(CURDIR)/$(BIN)/mutmut run $(ARGS)
 	cd out/mutants && $(CURDIR)/$(BIN)/mutmut results | grep -v 'not checked' || true
 

@@ -10,10 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from cluster_model.resources import MEASURED
 from cluster_model.snapshot import FloatArray, IntArray
 
 # Scopes of a block: what its values are about.
 BROKER, LEADER, FOLLOWER, REPLICA, CAPACITY = range(5)
+
+CONSUMER_OUT = "consumer_out"  # bytes/s that consumers fetch from a leader; `network_out` has followers too
+REPLICA_METRICS: frozenset[str] = frozenset({*MEASURED, CONSUMER_OUT})
+GAUGES: frozenset[str] = frozenset({"disk"})  # the newest value counts; everything else is a rate
 
 
 class ObservedBlock(Protocol):
@@ -53,13 +58,15 @@ class ObservedBatch(Protocol):
 
 @dataclass(slots=True)
 class IngestCounts:
-    """What became of batches, replica rows and values since the model began."""
+    """What became of batches and values since the model began."""
 
     batches: int = 0
-    values: int = 0  # counted into loads
-    repeated: int = 0  # batches delivered before
-    too_old: int = 0  # batches older than the horizon
+    repeated: int = 0  # batches delivered before, or so late that it cannot be told
     ahead: int = 0  # batches from a clock that runs ahead
-    unknown: int = 0  # rows of partitions or brokers that the metadata does not have
-    elsewhere: int = 0  # rows of a replica that the metadata places on other brokers
-    senseless: int = 0  # values that are negative or infinite
+    values: int = 0  # counted into loads
+    too_old: int = 0  # values older than every window, of which something newer is known
+    senseless: int = 0  # values that are negative, infinite or beyond all reason
+    earlier: int = 0  # values of a deleted topic whose name is used again, or was
+    unknown: int = 0  # values of partitions or brokers that the metadata did not bring in time
+    elsewhere: int = 0  # values of replicas that the metadata places on other brokers, and went on doing so
+    crowded_out: int = 0  # values that waited for metadata when there was no more room

@@ -1,116 +1,232 @@
-"""Averages of rates over a stated horizon: an exact ring of time-weighted window sums, and latest values of
-gauges.
+"""Loads per slot over two stated horizons: exact means of rates over time windows, newest values of gauges.
 
-Owned by `cluster_model.model`, which says which slot is which partition. Columnar; time comes in by
-parameter, nothing here knows what a partition or a broker is.
+Owned by `cluster_model.model`, which says which slot is which partition or broker, and holds the lock. Columnar; time
+comes in by parameter, nothing here knows what a partition or a broker is.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
 import numpy as np
 
+from cluster_model.loops import LongArray, Totals, count_rates, keep_newest, roll
 from cluster_model.snapshot import FloatArray, IntArray
 
+HorizonName = Literal["short", "long"]
+
 INITIAL_CAPACITY = 1024
+NEVER = -1
 
 
-class LatestValues:
-    """The newest value of one gauge per slot."""
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Means are over the newest `windows` windows of `window_ms` that samples have reached, the one that is being
+    filled included: over between ``windows - 1`` and ``windows`` times `window_ms`."""
 
-    def __init__(self) -> None:
-        self._values = np.full(INITIAL_CAPACITY, np.nan)
+    window_ms: int
+    windows: int
 
-    def put(self, slots: IntArray, values: FloatArray) -> None:
-        """Take new values, float64 [N], for slots, int32 [N]; neither is kept."""
-        self._reserve(slots)
-        self._values[slots] = values
+    def __post_init__(self) -> None:
+        if self.window_ms < 1 or self.windows < 1:
+            raise ValueError(
+                f"expected at least one window of at least 1 ms, found {self.windows} of {self.window_ms} ms"
+            )
 
-    def get(self, slots: IntArray) -> FloatArray:
-        """float64 [N], NaN where nothing was ever put; a copy."""
-        found = np.full(len(slots), np.nan)
-        known = slots < len(self._values)
-        found[known] = self._values[slots[known]]
-        return found
-
-    def forget(self, slots: IntArray) -> None:
-        self._values[slots[slots < len(self._values)]] = np.nan
-
-    def _reserve(self, slots: IntArray) -> None:
-        needed = int(slots.max(initial=-1)) + 1
-        if needed > len(self._values):
-            self._values = _grown(self._values, needed, np.nan)
+    @property
+    def span_ms(self) -> int:
+        return self.window_ms * self.windows
 
 
-class WindowRing:
-    """Time-weighted sums of one rate per slot in the newest `windows` windows of `window_ms` milliseconds.
+SHORT = Horizon(30_000, 4)  # for reaction
+LONG = Horizon(300_000, 6)  # for steady state
 
-    A value counts as often as the interval it was averaged over is long, so a burst between two reports is
-    neither lost nor counted twice, and reports of different lengths mix truly.
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of the values of one call: counted, senseless (negative or beyond all reason), too old."""
+
+    counted: int
+    senseless: int
+    old: int
+
+
+class Column(Protocol):
+    """One metric of all slots."""
+
+    @property
+    def times(self) -> LongArray:
+        """int64 [slots]: end of the newest interval that was counted, Unix ms; -1 where there is none."""
+        ...
+
+    def total(self, horizon: HorizonName) -> Totals:
+        """float32 [slots, 2] as `cluster_model.loops` describes it; the live array."""
+        ...
+
+    def add(self, slots: IntArray, values: FloatArray, window_ms: int, time_ms: int) -> Taken: ...
+
+    def advance(self, time_ms: int) -> None:
+        """Make ready for samples of this time; a few ms at a million replicas, once a window."""
+        ...
+
+    def forget(self, slots: IntArray) -> None: ...
+
+    def reserve(self, slots: int) -> None:
+        """Have room for so many slots."""
+        ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+class Ring:
+    """The windows of one horizon: float32 [windows, slots, 2], time-weighted sum and weight, and their total."""
+
+    def __init__(self, horizon: Horizon) -> None:
+        self.horizon = horizon
+        self.newest = NEVER  # number of the newest window
+        self.cells = np.zeros((horizon.windows, INITIAL_CAPACITY, 2), dtype=np.float32)
+        self.total: Totals = np.zeros((INITIAL_CAPACITY, 2), dtype=np.float32)
+
+    def row(self, time_ms: int) -> int:
+        """Where the window of this time stands; -1 where the ring has gone on."""
+        number = time_ms // self.horizon.window_ms
+        return -1 if number <= self.newest - self.horizon.windows else number % self.horizon.windows
+
+    def weight(self, window_ms: int) -> float:
+        """A value counts as often as its interval is long, but none for longer than the horizon."""
+        return float(min(max(window_ms, 1), self.horizon.span_ms))
+
+    def advance(self, time_ms: int) -> None:
+        """Have the window of this time. O(slots x windows), once a window."""
+        number, windows = time_ms // self.horizon.window_ms, self.horizon.windows
+        if number <= self.newest:
+            return
+        if self.newest != NEVER:
+            leaving = range(self.newest - windows + 1, min(self.newest, number - windows) + 1)
+            roll(self.cells, self.total, np.array([n % windows for n in leaving], dtype=np.int64))
+        self.newest = number
+
+    def resize(self, slots: int) -> None:
+        have = self.cells.shape[1]
+        if slots > have:
+            cells = np.zeros((self.horizon.windows, slots, 2), dtype=np.float32)
+            cells[:, :have] = self.cells
+            total = np.zeros((slots, 2), dtype=np.float32)
+            total[:have] = self.total
+            self.cells, self.total = cells, total
+
+
+class Rates:
+    """A rate per slot, averaged over both horizons.
+
+    A value counts as often as the interval it was averaged over is long, so a burst between two reports is neither
+    lost nor counted twice, and reports of different lengths mix truly. Late values count into the window they are
+    of. A slot without samples in the horizon keeps the mean of its newest window that had any, the last known load.
 
     Notes
     -----
-    16 bytes a slot and window. `add` is O(N), clearing a window O(slots), once per window.
+    ``8 x (windows of both horizons + 2) + 8`` bytes a slot. Single precision: relative error below 1e-5.
     """
 
-    def __init__(self, window_ms: int, windows: int) -> None:
-        if window_ms < 1 or windows < 1:
-            raise ValueError(f"expected at least one window of at least 1 ms, found {windows} of {window_ms}")
-        self.window_ms, self.windows = window_ms, windows
-        self._sums = np.zeros((windows, INITIAL_CAPACITY))
-        self._weights = np.zeros((windows, INITIAL_CAPACITY))
-        self._numbers = np.full(windows, -1, dtype=np.int64)  # which window each row of the ring holds
+    def __init__(self, short: Horizon, long: Horizon) -> None:
+        self._rings = {"short": Ring(short), "long": Ring(long)}
+        self._times: LongArray = np.full(INITIAL_CAPACITY, NEVER, dtype=np.int64)
 
-    def add(self, slots: IntArray, values: FloatArray, weight_ms: int, time_ms: int) -> bool:
-        """Count values, float64 [N], averaged over `weight_ms` up to `time_ms`, for distinct slots, int32
-        [N].
+    @property
+    def times(self) -> LongArray:
+        return self._times
 
-        False, and nothing counted, where `time_ms` is older than the ring reaches back.
-        """
-        number = time_ms // self.window_ms
-        if number <= int(self._numbers.max()) - self.windows:
-            return False
-        row = number % self.windows
-        if self._numbers[row] != number:
-            self._sums[row] = 0.0
-            self._weights[row] = 0.0
-            self._numbers[row] = number
-        self._reserve(slots)
-        weight = float(max(weight_ms, 1))
-        self._sums[row, slots] += values * weight
-        self._weights[row, slots] += weight
-        return True
+    @property
+    def nbytes(self) -> int:
+        return self._times.nbytes + sum(r.cells.nbytes + r.total.nbytes for r in self._rings.values())
 
-    def average(self, slots: IntArray, now_ms: int, windows: int | None = None) -> FloatArray:
-        """float64 [N]: mean over the newest `windows` (default all) windows up to now; NaN where they hold
-        nothing."""
-        span = self.windows if windows is None else min(windows, self.windows)
-        newest = now_ms // self.window_ms
-        rows = np.flatnonzero((self._numbers > newest - span) & (self._numbers <= newest))
-        sums, weights = np.zeros(len(slots)), np.zeros(len(slots))
-        known = slots < self._sums.shape[1]
-        inside = slots[known]
-        for row in rows:
-            sums[known] += self._sums[row, inside]
-            weights[known] += self._weights[row, inside]
-        with np.errstate(invalid="ignore"):
-            return np.asarray(sums / np.where(weights > 0.0, weights, np.nan), dtype=np.float64)
+    def total(self, horizon: HorizonName) -> Totals:
+        return self._rings[horizon].total
+
+    def advance(self, time_ms: int) -> None:
+        for ring in self._rings.values():
+            ring.advance(time_ms)
+
+    def add(self, slots: IntArray, values: FloatArray, window_ms: int, time_ms: int) -> Taken:
+        """Count values, float64 [N], averaged over `window_ms` up to `time_ms`, for slots, int32 [N]; -1 and NaN are
+        passed over. The arrays are not kept."""
+        self.advance(time_ms)
+        short, long = self._rings["short"], self._rings["long"]
+        return Taken(
+            *count_rates(
+                slots, values, time_ms, self._times,
+                short.cells, short.total, short.row(time_ms), short.weight(window_ms),
+                long.cells, long.total, long.row(time_ms), long.weight(window_ms),
+            )
+        )  # fmt: skip
 
     def forget(self, slots: IntArray) -> None:
-        """Drop all that was counted for slots, int32 [N]."""
-        inside = slots[slots < self._sums.shape[1]]
-        self._sums[:, inside] = 0.0
-        self._weights[:, inside] = 0.0
+        inside = slots[slots < len(self._times)]
+        self._times[inside] = NEVER
+        for ring in self._rings.values():
+            ring.cells[:, inside] = 0.0
+            ring.total[inside] = 0.0
 
-    def _reserve(self, slots: IntArray) -> None:
-        needed = int(slots.max(initial=-1)) + 1
-        if needed > self._sums.shape[1]:
-            self._sums = _grown(self._sums, needed, 0.0)
-            self._weights = _grown(self._weights, needed, 0.0)
+    def reserve(self, slots: int) -> None:
+        if slots > len(self._times):
+            room = _room(slots)
+            self._times = _longer(self._times, room)
+            for ring in self._rings.values():
+                ring.resize(room)
 
 
-def _grown(array: FloatArray, needed: int, fill: float) -> FloatArray:
-    """The array with its last axis at least doubled and at least `needed` long."""
-    length = max(needed, 2 * array.shape[-1])
-    grown = np.full((*array.shape[:-1], length), fill)
-    grown[..., : array.shape[-1]] = array
-    return grown
+class Gauges:
+    """The newest value per slot of what is not a rate; both horizons are the same.
+
+    Notes
+    -----
+    16 bytes a slot.
+    """
+
+    def __init__(self) -> None:
+        self._times: LongArray = np.full(INITIAL_CAPACITY, NEVER, dtype=np.int64)
+        self._total: Totals = np.zeros((INITIAL_CAPACITY, 2), dtype=np.float32)
+
+    @property
+    def times(self) -> LongArray:
+        return self._times
+
+    @property
+    def nbytes(self) -> int:
+        return self._times.nbytes + self._total.nbytes
+
+    def total(self, horizon: HorizonName) -> Totals:
+        return self._total
+
+    def advance(self, time_ms: int) -> None:
+        return
+
+    def add(self, slots: IntArray, values: FloatArray, window_ms: int, time_ms: int) -> Taken:
+        """As `Rates.add`; a value older than the one that is kept is too old."""
+        return Taken(*keep_newest(slots, values, time_ms, self._times, self._total))
+
+    def forget(self, slots: IntArray) -> None:
+        inside = slots[slots < len(self._times)]
+        self._times[inside] = NEVER
+        self._total[inside] = 0.0
+
+    def reserve(self, slots: int) -> None:
+        have = len(self._times)
+        if slots > have:
+            room = _room(slots)
+            total = np.zeros((room, 2), dtype=np.float32)
+            total[:have] = self._total
+            self._total, self._times = total, _longer(self._times, room)
+
+
+def _room(slots: int) -> int:
+    """An eighth more than is needed, so that growing slot by slot stays cheap."""
+    return -(-(slots + slots // 8) // INITIAL_CAPACITY) * INITIAL_CAPACITY
+
+
+def _longer(times: LongArray, slots: int) -> LongArray:
+    longer = np.full(slots, NEVER, dtype=np.int64)
+    longer[: len(times)] = times
+    return longer

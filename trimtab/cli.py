@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Annotated
 
 import typer
@@ -20,10 +19,15 @@ from typer.main import get_command
 
 from cluster_model.errors import ConfigurationError, DocumentError, Problem, TrimtabError
 from trimtab import __version__
-from trimtab.commands import demo, explain, goals, plan, snapshot
-from trimtab.story import LOG_FORMATS, Story, log, tell
+from trimtab.commands import demo, explain, goals, metadata, plan, reporter, snapshot
+from trimtab.story import LOG_FORMATS, Story, asked_for, log, tell
+from trimtab.streams import reader_gone
+from trimtab.usage import every_problem, usage_text
 
-COMMANDS = {"demo": demo, "snapshot": snapshot, "plan": plan, "explain": explain, "goals": goals}
+COMMANDS = {
+    "demo": demo, "snapshot": snapshot, "plan": plan, "explain": explain, "goals": goals, "metadata": metadata,
+    "reporter": reporter,
+}  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.
 EXTRAS = {
@@ -105,6 +109,7 @@ def build() -> TyperGroup:
     app = typer.Typer(name="trimtab", invoke_without_command=True, rich_markup_mode="rich", callback=_root)
     for module in COMMANDS.values():
         module.register(app)
+    every_problem(app)
     root = get_command(app)
     assert isinstance(root, TyperGroup)
     told = [parameter for parameter in root.params if parameter.name in ("quiet", "verbose", "log_format")]
@@ -120,9 +125,7 @@ def build() -> TyperGroup:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are told on stderr, tracebacks only with ``-v``."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # A usage error comes before any option is in force, yet should be told in the form that was asked for.
-    asked_json = "--log-format=json" in arguments or ("--log-format", "json") in pairwise(arguments)
-    story = Story(log_format="json" if asked_json else "text")
+    story = asked_for(arguments)
     tell(story)
     try:
         result = _invoke(arguments, story)
@@ -130,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.Exit as end:
         return end.exit_code
     except TyperException as error:
-        log.error("%s", _usage(error))
+        log.error("%s", usage_text(error))
         return USAGE
     except DocumentError as error:
         log.error("%s", error, exc_info=story.verbose)
@@ -139,7 +142,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log.error("%s", error, exc_info=story.verbose)
         return FAILED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the last flush needs somewhere to go
+        reader_gone()
+        return READER_GONE
+    except SystemExit as end:  # rich ends so where the reader of a table went away
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
         return READER_GONE
     except (KeyboardInterrupt, typer.Abort):
         log.error("interrupted")
@@ -167,23 +174,6 @@ def _invoke(arguments: list[str], story: Story) -> object:
         return root.main(arguments, prog_name="trimtab")
     with root.make_context("trimtab", arguments, obj=story) as context:
         return root.invoke(context)
-
-
-def run() -> None:
-    """Entry point of the installed command."""
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a sign gets a question mark
-    sys.exit(main())
-
-
-def _usage(error: TyperException) -> str:
-    """One or two lines for a wrong command line, naming the command whose help has more."""
-    text = error.format_message().replace("Value error, ", "")
-    context = getattr(error, "ctx", None)
-    possible = getattr(error, "possibilities", None)
-    if possible:
-        text = f"{error.message}; did you mean {' or '.join(sorted(possible))}?"
-    return text if context is None else f"{text}\nTry '{context.command_path} --help'."
 
 
 def _bug(error: Exception, story: Story) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from cluster_model.errors import ExternalError
 from cluster_model.model import ClusterModel
+from cluster_model.windows import Horizon
 from metrics_reporter.consumer import SampleConsumer
 from metrics_reporter.topic import EmbeddedTopic, TopicError
 from optimizer.options import PlanOptions
@@ -84,7 +85,7 @@ class Demo:
         options = self.options
         self.cluster = growing_cluster(options.seed, brokers=options.brokers, partitions=options.partitions)
         window_ms = round(REPORT_INTERVAL_S * 1000)
-        self.model = ClusterModel(self.cluster.cluster_id, window_ms=window_ms, windows=round(HORIZON_S / REPORT_INTERVAL_S))
+        self.model = ClusterModel(self.cluster.cluster_id, long=Horizon(window_ms, round(HORIZON_S / REPORT_INTERVAL_S)))
         try:
             self._topic = EmbeddedTopic(self.directory / TOPIC_FILE, retention_ms=RETENTION_MS)
             # A kept file may hold the records of an earlier run; they are of another cluster.

@@ -30,6 +30,22 @@ def unwritable(option: str, path: Path | None) -> list[Problem]:
     return []
 
 
+def overwritten(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> list[Problem]:
+    """Outputs (option -> path) that are one of the inputs, or a file of one that is a folder, also through links."""
+    return [
+        Problem(option, f"expected a file of its own, found that of {given}; writing would destroy it, name another")
+        for option, out in outputs.items()
+        for given, path in inputs.items()
+        if out is not None and path is not None and str(out) != "-" and _is_part(out, path)
+    ]
+
+
+def _is_part(out: Path, given: Path) -> bool:
+    place, source = Path(os.path.realpath(out)), Path(os.path.realpath(given))
+    part = place.parent == source and (place.suffix == ".parquet" or place.name == "meta.json")
+    return place == source or part or (out.exists() and given.exists() and out.samefile(given))
+
+
 def emit(text: str, out: Path | None) -> None:
     """Write `text`, which ends with one newline then, to `out`, or to stdout where that is None or ``-``."""
     text = text if text.endswith("\n") else text + "\n"

@@ -9,9 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Literal, TextIO
+
+from cluster_model.plain_text import lines
 
 LogFormat = Literal["text", "json"]
 LOG_FORMATS: tuple[LogFormat, ...] = ("text", "json")
@@ -40,7 +44,13 @@ class Story:
     @property
     def animated(self) -> bool:
         """Whether progress bars may be drawn: a person looks on and asked for neither silence nor JSON."""
-        return sys.stderr.isatty() and not self.quiet and self.log_format == "text"
+        return sys.stderr is not None and sys.stderr.isatty() and not self.quiet and self.log_format == "text"
+
+
+def asked_for(arguments: Sequence[str]) -> Story:
+    """The story in the form that a command line asks for, before it is parsed: a wrong one is told in that form, too."""
+    asked_json = "--log-format=json" in arguments or ("--log-format", "json") in pairwise(arguments)
+    return Story(log_format="json" if asked_json else "text")
 
 
 def tell(story: Story) -> None:
@@ -76,7 +86,7 @@ class _Sentences(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        return text if record.levelno < logging.WARNING else f"{record.levelname.lower()}: {text}"
+        return lines(text if record.levelno < logging.WARNING else f"{record.levelname.lower()}: {text}")
 
 
 class _JsonLines(logging.Formatter):
@@ -85,7 +95,7 @@ class _JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": lines(record.getMessage()),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)

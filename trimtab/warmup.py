@@ -19,7 +19,8 @@ def announce() -> None:
 
 
 def warm_up() -> None:
-    """Compile every kernel of the planner, or load it: plans a tiny cluster with every kind of goal."""
+    """Compile every kernel of the planner and of the live model, or load it: plans a tiny cluster with every kind of
+    goal, and follows one."""
     from cluster_model.build import build_snapshot
     from goals.document import parse_goals
     from optimizer.planner import plan
@@ -46,6 +47,32 @@ def warm_up() -> None:
         }
     )
     plan(snapshot, parse_goals("version: 1\npreset: default\n", "warm-up"))
+    _follow()
+
+
+def _follow() -> None:
+    """A tiny live model takes samples of two windows and hands out a snapshot."""
+    from cluster_model.metadata.events import BrokerRegistered, PartitionChanged, TopicCreated
+    from cluster_model.model import ClusterModel
+    from metrics_reporter.codec import encode
+    from metrics_reporter.columns import decode
+    from metrics_reporter.sample import BatchHeader, Sample, SampleBatch, Scope
+
+    model = ClusterModel("warm-up")
+    for event in (
+        BrokerRegistered(0, None),
+        TopicCreated("warm-up", "1"),
+        PartitionChanged("warm-up", 0, (0,), (0,), 0),
+    ):
+        model.apply(event, 0)
+    samples = (
+        Sample(Scope.BROKER, None, None, "cpu", 1.0),
+        Sample(Scope.LEADER, "warm-up", 0, "network_in", 1.0),
+        Sample(Scope.LEADER, "warm-up", 0, "disk", 1.0),
+    )
+    for sequence, time_ms in enumerate((0, 3_600_000)):
+        model.ingest(decode(encode(SampleBatch(BatchHeader(0, time_ms, 1, 0, sequence), samples))), time_ms)
+    model.snapshot(3_600_000)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -119,12 +119,14 @@ class KafkaCluster:
         How many controllers, numbered from 100.
     log_dirs
         Log directories of each broker.
-    properties
-        Broker properties that override the fixture's own.
+    properties, controller_properties
+        Properties of brokers and of controllers that override the fixture's own.
     listeners
         Client listeners beside the plain one.
     heap
         Heap of each JVM, as Java takes it.
+    jvm_options
+        More options of a broker's JVM by its id, such as an agent.
     """
 
     def __init__(
@@ -134,20 +136,25 @@ class KafkaCluster:
         controllers: int = 1,
         log_dirs: int = 1,
         properties: Mapping[str, str] | None = None,
+        controller_properties: Mapping[str, str] | None = None,
         listeners: Sequence[Listener] = (),
         heap: str = "256m",
+        jvm_options: Callable[[int], Sequence[str]] = lambda broker: (),
     ) -> None:
-        self._heap = heap
+        self._heap, self._jvm_options = heap, jvm_options
         self._class_path = jars.class_path()
         self._java = jars.java()
         self.folder = Path(tempfile.mkdtemp(prefix="trimtab-kafka-"))
         self._cluster_id = _new_cluster_id()
-        ports = iter(_free_ports(controllers + len(racks) * (1 + len(listeners))))
+        ports = iter(free_ports(controllers + len(racks) * (1 + len(listeners))))
         self.quorum = {FIRST_CONTROLLER + i: next(ports) for i in range(controllers)}
         self._ports = {
             i: {name: next(ports) for name in ["PLAINTEXT", *(x.name for x in listeners)]} for i in range(1, len(racks) + 1)
         }
-        self._controllers = {i: _Role(i, self.folder / f"controller-{i}", self._controller(i)) for i in self.quorum}
+        self._controllers = {
+            i: _Role(i, self.folder / f"controller-{i}", self._controller(i) | dict(controller_properties or {}))
+            for i in self.quorum
+        }
         self._brokers = {
             i: _Role(
                 i,
@@ -179,9 +186,9 @@ class KafkaCluster:
     def log_dirs(self, broker: int) -> list[Path]:
         return [Path(p) for p in self._brokers[broker].properties["log.dirs"].split(",")]
 
-    def metadata_log(self, controller: int = FIRST_CONTROLLER) -> Path:
-        """Folder of a controller's metadata log."""
-        return self.folder / f"controller-{controller}" / "data" / "__cluster_metadata-0"
+    def metadata_log(self, id: int = FIRST_CONTROLLER) -> Path:
+        """Folder of the metadata log of a controller, or of a broker, which keeps a copy."""
+        return Path(self._role(id).properties["log.dirs"].split(",")[0]) / "__cluster_metadata-0"
 
     def log_file(self, id: int) -> Path:
         return self._role(id).folder.with_suffix(".log")
@@ -243,6 +250,8 @@ class KafkaCluster:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
+    # What follows is said of brokers, and takes the id of a controller as well.
+
     def stop_broker(self, broker: int) -> None:
         """Stop a broker in order (its leaderships move first)."""
         self._end(self._role(broker), signal.SIGTERM)
@@ -269,6 +278,12 @@ class KafkaCluster:
             self._launch(role)
             self._await_ready(role, seconds)
 
+    def alter(self, id: int, properties: Mapping[str, str]) -> None:
+        """Change properties of a broker or controller; they hold from its next start."""
+        role = self._role(id)
+        role.properties.update(properties)
+        self._write_properties(role)
+
     def run_tool(self, main_class: str, *arguments: str, seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own command line tools to its end."""
         command = [*self._jvm("128m"), main_class, *arguments]
@@ -288,8 +303,7 @@ class KafkaCluster:
         running = []
         for role in roles:
             role.folder.mkdir(exist_ok=True)
-            lines = (f"{key}={value}" for key, value in role.properties.items())
-            (role.folder / "server.properties").write_text("\n".join(lines) + "\n")
+            self._write_properties(role)
             command = [*self._jvm("64m"), "kafka.tools.StorageTool", "format", "-t", self._cluster_id,
                        "-c", str(role.folder / "server.properties")]  # fmt: skip
             running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
@@ -298,8 +312,13 @@ class KafkaCluster:
             if process.returncode != 0:
                 raise StartFailed(f"formatting the log directories of {role.folder.name} failed:\n{text}")
 
+    def _write_properties(self, role: _Role) -> None:
+        lines = (f"{key}={value}" for key, value in role.properties.items())
+        (role.folder / "server.properties").write_text("\n".join(lines) + "\n")
+
     def _launch(self, role: _Role) -> None:
-        command = [*self._jvm(self._heap), "kafka.Kafka", str(role.folder / "server.properties")]
+        options = self._jvm_options(role.id) if role.id in self._brokers else ()
+        command = [*self._jvm(self._heap), *options, "kafka.Kafka", str(role.folder / "server.properties")]
         role.process = _Process(command, self.log_file(role.id), os.environ)
         self._tell(f"+{role.process.pid}")
 
@@ -377,7 +396,7 @@ def _new_cluster_id() -> str:
             return text
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Loopback ports nobody listens on, outside the range that outgoing connections take their ports from."""
     held: list[socket.socket] = []
     try:

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cluster_model.image import MetadataImage
+from cluster_model.metadata.image import MetadataImage
 from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.physics import CLOSE
 from trimtab.simulator.spec import MB, BrokerSpec, ErrorCode, TopicPartition, TopicSpec

@@ -1,7 +1,8 @@
-"""Captures a live cluster as a `Snapshot`, through Kafka's admin interface only; changes nothing on it.
+"""Captures a live cluster as a `Snapshot`, through Kafka's admin interface; changes nothing on it.
 
 Called by the commands `snapshot` and `plan`. `properties`, `tls` and `client` read client settings,
-`gateway` talks to Kafka, `rates`, `capacity` and `assemble` are pure; here they are put together.
+`gateway` talks to Kafka, `placement` reads a metadata log where one is given, `rates`, `capacity` and
+`assemble` are pure; here they are put together.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def capture(
     command_config: Path | None = None,
     interval: float = 10.0,
     capacity: Path | None = None,
+    kraft_log: Path | None = None,
     progress: Progress = lambda what, share: None,
     clock: Clock = Clock(),
 ) -> Snapshot:
@@ -55,11 +57,15 @@ def capture(
         Seconds between the two readings that rates come from; 0 measures none.
     capacity
         YAML file with what brokers can carry.
+    kraft_log
+        Metadata log directory on this machine; brokers, replica lists and leaders are read from it then.
 
     Raises
     ------
     ConfigurationError
-        An address, the properties file or the capacity file is wrong.
+        An address, the properties file or the capacity file is wrong, or the log is another cluster's.
+    InputError
+        The metadata log cannot be read.
     ExternalError
         No cluster answers there, or it refuses; the message says what to check.
 
@@ -84,13 +90,18 @@ def capture(
     progress("connecting", 0.0)
     with Gateway(bootstrap_server, settings, clock.monotonic) as gateway:
         progress("describing the cluster", 0.0)
-        earlier = gateway.topology()
+        describe = gateway.topology
+        if kraft_log is not None:
+            from trimtab.capture.placement import LogPlacement
+
+            describe = LogPlacement(kraft_log, gateway, gateway.cluster_id(), clock).topology
+        earlier = describe()
         before = gateway.read(earlier, rates=interval > 0, done=lambda share: progress("reading logs and offsets", share))
         require_broker(earlier, before, bootstrap_server)
         topology, after, rates = earlier, before, None
         if interval > 0:
             _pass(interval, clock, progress)
-            topology = gateway.topology()
+            topology = describe()
             after = gateway.read(topology, rates=True, done=lambda share: progress("reading logs and offsets again", share))
             rates = measure(before, after, earlier, topology)
     taken_at = clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

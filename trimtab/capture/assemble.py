@@ -45,6 +45,8 @@ def assemble(
 
     `rates` None means that none were measured; `before` and `after` may then be the same reading.
     """
+    for note in topology.notes:
+        notes.say(note)
     brokers = _brokers(topology, before, after, capacities, notes)
     _tell_topics(topology, after, notes)
     partitions = _partitions(topology, before, after, rates, notes)

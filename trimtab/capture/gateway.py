@@ -1,9 +1,9 @@
-"""The one place where a capture talks to Kafka: a thin port around the Python admin client.
+"""The one place where captures and followers talk to Kafka: a thin port around the Python admin client.
 
-Used by `trimtab.capture`. Every answer carries its own time and, per broker, its own error, so that one
-broker that does not answer never hides the others. Only reads. Most requests go out below the client's
-public methods (`_send`): those give up at the first partition that has an error, and put general questions
-to a broker of their own choice, which may be the one that hangs.
+Used by `trimtab.capture`, and asked by the followers of `cluster_model.metadata`. Every answer carries its own
+time and, per broker, its own error, so that one broker that does not answer never hides the others. Only reads.
+Most requests go out below the client's public methods (`_send`): those give up at the first partition that has an
+error, and put general questions to a broker of their own choice, which may be the one that hangs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,32 +19,44 @@ import kafka.errors as kafka_errors
 from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeLogDirsRequest,
+    DescribeQuorumRequest,
     ListPartitionReassignmentsRequest,
 )
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetSpec
 from kafka.protocol.metadata import MetadataRequest
 
 from cluster_model.errors import ExternalError
+from cluster_model.metadata.description import (
+    ClusterDescription,
+    DescribedBroker,
+    DescribedPartition,
+    DescribedTopic,
+    QuorumReport,
+)
+from cluster_model.metadata.wire import uuid_text
 from trimtab.capture.client import ClientSettings
 from trimtab.capture.connection import connect, named
 from trimtab.capture.reading import (
-    BrokerEntry,
     BrokerReading,
     Commits,
     LogEnds,
     LogSizes,
-    PartitionEntry,
     Reading,
     TopicPartition,
     Topology,
+    topology_of,
 )
 
 T = TypeVar("T")
+OUT_OF_TIME = (kafka_errors.RequestTimedOutError, kafka_errors.KafkaTimeoutError)
 ATTEMPTS = 4
 PAUSE_SECONDS = 0.25
 BROKERS_AT_ONCE = 8
 # Of ListOffsets: from here on it knows where the local log starts when older segments are in remote storage.
 LOCAL_START_VERSION = 8
+# A broker that knows no active controller lets the question wait for long; the next one is asked soon enough.
+QUORUM_TIMEOUT_MS = 2_000
+METADATA_TOPIC = "__cluster_metadata"
 
 
 class Gateway:
@@ -75,40 +88,65 @@ class Gateway:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    # -- topology -----------------------------------------------------------------------------------
+    # -- metadata ------------------------------------------------------------------------------------------
+
+    def describe(self) -> ClusterDescription:
+        """Brokers, topics, replica lists, leaders, reassignments that are under way, and the quorum."""
+        try:
+            quorum = self.quorum()
+        except ExternalError:
+            quorum = None
+        return replace(self._description(), quorum=quorum)
 
     def topology(self) -> Topology:
         """Brokers, topics, replica lists, leaders, and reassignments that are under way."""
+        return topology_of(self._description())
+
+    def quorum(self) -> QuorumReport:
+        """Leader, epoch and high watermark of the metadata quorum."""
+        what = "describe the metadata quorum"
+        kind = DescribeQuorumRequest.TopicData
+        topic = kind(topic_name=METADATA_TOPIC, partitions=[kind.PartitionData(partition_index=0)])
+        try:
+            response = self._anyone(what, lambda: DescribeQuorumRequest(topics=[topic]), QUORUM_TIMEOUT_MS)
+        except kafka_errors.UnsupportedVersionError as error:
+            raise ExternalError(f"{self._where}: cannot {what}: the cluster does not run on KRaft") from error
+        partition = response.topics[0].partitions[0]
+        if partition.error_code:
+            said = kafka_errors.for_code(partition.error_code).__name__
+            raise ExternalError(f"{self._where}: cannot {what} now: {said}", retriable=True)
+        leader = partition.leader_id if partition.leader_id >= 0 else None
+        return QuorumReport(leader, partition.leader_epoch, partition.high_watermark)
+
+    def cluster_id(self) -> str:
+        """Id of the cluster."""
+        request = lambda: DescribeClusterRequest(include_fenced_brokers=True)  # noqa: E731
+        return str(self._anyone("describe the cluster", request).cluster_id)
+
+    def _description(self) -> ClusterDescription:
         metadata = self._anyone("describe the topics", lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False))
         try:
             brokers = self._registered()
         except kafka_errors.UnsupportedVersionError:  # a cluster too old to tell of fenced brokers
-            brokers = {b.node_id: BrokerEntry(b.node_id, b.rack, False) for b in metadata.brokers}
-        leaving = self._leaving()
-        partitions, unreadable = {}, {}
-        for topic in metadata.topics:
-            if topic.error_code:
-                unreadable[topic.name or str(topic.topic_id)] = kafka_errors.for_code(topic.error_code).__name__
-            for p in topic.partitions:
-                key = (topic.name, p.partition_index)
-                replicas = tuple(p.replica_nodes)
-                staying = tuple(b for b in replicas if b not in leaving.get(key, ()))
-                partitions[key] = PartitionEntry(
-                    replicas=replicas,
-                    target=staying or replicas,
-                    leader=p.leader_id if p.leader_id >= 0 else None,
-                    offline=tuple(p.offline_replicas or ()),
-                )
-        return Topology(metadata.cluster_id, brokers, partitions, unreadable)
-
-    def _registered(self) -> dict[int, BrokerEntry]:
-        response = self._anyone("describe the cluster", lambda: DescribeClusterRequest(include_fenced_brokers=True))
-        return {
-            b.broker_id: BrokerEntry(b.broker_id, b.rack, bool(getattr(b, "is_fenced", False))) for b in response.brokers
+            brokers = [DescribedBroker(b.node_id, b.rack, False) for b in metadata.brokers]
+        unreadable = {
+            topic.name or str(topic.topic_id): kafka_errors.for_code(topic.error_code).__name__
+            for topic in metadata.topics
+            if topic.error_code
         }
+        topics = [
+            DescribedTopic(topic.name, _id_text(topic.topic_id), [_described(p) for p in topic.partitions])
+            for topic in metadata.topics
+            if topic.name
+        ]
+        return ClusterDescription(metadata.cluster_id, brokers, topics, self._reassigning(), unreadable)
 
-    def _leaving(self) -> dict[TopicPartition, set[int]]:
-        """Replicas that reassignments under way are removing."""
+    def _registered(self) -> list[DescribedBroker]:
+        response = self._anyone("describe the cluster", lambda: DescribeClusterRequest(include_fenced_brokers=True))
+        return [DescribedBroker(b.broker_id, b.rack, bool(getattr(b, "is_fenced", False))) for b in response.brokers]
+
+    def _reassigning(self) -> dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Replicas that reassignments under way are adding and removing."""
         try:
             response = self._anyone(
                 "list reassignments",
@@ -117,7 +155,9 @@ class Gateway:
         except kafka_errors.UnsupportedVersionError:  # so old that it cannot be asked
             return {}
         return {
-            (topic.name, p.partition_index): set(p.removing_replicas) for topic in response.topics for p in topic.partitions
+            (topic.name, p.partition_index): (tuple(p.adding_replicas), tuple(p.removing_replicas))
+            for topic in response.topics
+            for p in topic.partitions
         }
 
     # -- counters ------------------------------------------------------------------------------------------
@@ -242,14 +282,14 @@ class Gateway:
 
     # -- calls ---------------------------------------------------------------------------------------------
 
-    def _send(self, request: Callable[[], Any], broker: int) -> Any:
+    def _send(self, request: Callable[[], Any], broker: int, timeout_ms: int | None = None) -> Any:
         """The response of one broker to a request, tried again while its connection comes up.
 
         Goes below the public methods on purpose: `_manager` is private to the client, and held by the
         real-Kafka tests.
         """
         manager = self._admin._manager
-        return _patiently(lambda: manager.run(manager.send, request(), broker))
+        return _patiently(lambda: manager.run(manager.send, request(), broker, timeout_ms))
 
     def _timed(self, request: Callable[[], Any], broker: int) -> tuple[Any, float]:
         """A response, and the middle of the time it took, connecting and trying again left out."""
@@ -266,8 +306,10 @@ class Gateway:
         begun, ended = spans[-1]
         return response, (begun + ended) / 2
 
-    def _anyone(self, what: str, request: Callable[[], Any]) -> Any:
+    def _anyone(self, what: str, request: Callable[[], Any], timeout_ms: int | None = None) -> Any:
         """The response of the first broker that gives one; those that failed are asked last from then on.
+
+        With a `timeout_ms` of its own, a request that runs out of time is the last of this call.
 
         Raises
         ------
@@ -279,7 +321,7 @@ class Gateway:
         last: Exception = kafka_errors.NodeNotReadyError("no broker is known")
         for broker in sorted(known, key=lambda b: (self._failed.get(b, 0), b)):
             try:
-                response = self._send(request, broker)
+                response = self._send(request, broker, timeout_ms)
                 code = getattr(response, "error_code", 0)
                 if code:
                     raise kafka_errors.for_code(code)(getattr(response, "error_message", None) or "")
@@ -295,6 +337,8 @@ class Gateway:
             except kafka_errors.KafkaError as error:
                 self._failed[broker] = self._failed.get(broker, 0) + 1
                 last = error
+                if timeout_ms is not None and isinstance(error, OUT_OF_TIME):
+                    break
         raise ExternalError(
             f"{self._where}: none of {len(known)} brokers could {what}: {named(last)}. Check that they "
             "are up, and that their "
@@ -309,7 +353,7 @@ def _patiently(call: Callable[[], T]) -> T:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return call()
-        except (kafka_errors.RequestTimedOutError, kafka_errors.KafkaTimeoutError):
+        except OUT_OF_TIME:
             raise
         except (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError):
             if attempt == ATTEMPTS:
@@ -322,6 +366,20 @@ def _is_answer(error: kafka_errors.KafkaError) -> bool:
     """Whether a broker said this, rather than the client for want of an answer."""
     silence = (kafka_errors.RequestTimedOutError, kafka_errors.NetworkExceptionError)
     return isinstance(error, kafka_errors.BrokerResponseError) and not isinstance(error, silence)
+
+
+def _described(partition: Any) -> DescribedPartition:
+    return DescribedPartition(
+        partition.partition_index,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        partition.leader_id if partition.leader_id >= 0 else None,
+        tuple(partition.offline_replicas or ()),
+    )
+
+
+def _id_text(topic_id: Any) -> str:
+    return uuid_text(topic_id.bytes) if topic_id is not None else ""
 
 
 def require_broker(topology: Topology, reading: Reading, where: str) -> None:

@@ -1,6 +1,6 @@
 """What was read from a cluster: its topology, and counters at one moment with the time each was read.
 
-Filled by `trimtab.capture.gateway`, used by `rates` and `assemble`. Plain values; nothing here talks to a
+Filled by `trimtab.capture.gateway` and `placement`, used by `rates` and `assemble`. Plain values; nothing here talks to a
 cluster.
 """
 
@@ -9,16 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cluster_model.metadata.description import ClusterDescription, DescribedBroker
+
 TopicPartition = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerEntry:
-    """A registered broker as the cluster describes it."""
-
-    id: int
-    rack: str | None
-    fenced: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +28,34 @@ class PartitionEntry:
 @dataclass(frozen=True, slots=True)
 class Topology:
     """Brokers and partitions. `unreadable` are topics the cluster names but does not describe, with its
-    reason."""
+    reason; `notes` say where it comes from."""
 
     cluster_id: str
-    brokers: Mapping[int, BrokerEntry]
+    brokers: Mapping[int, DescribedBroker]
     partitions: Mapping[TopicPartition, PartitionEntry]
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def topology_of(description: ClusterDescription) -> Topology:
+    """The topology that an admin interface described."""
+    partitions = {
+        (topic.name, p.number): partition_entry(
+            p.replicas, description.reassigning.get((topic.name, p.number), ((), ()))[1], p.leader, p.offline
+        )
+        for topic in description.topics
+        for p in topic.partitions
+    }
+    brokers = {broker.id: broker for broker in description.brokers}
+    return Topology(description.cluster_id, brokers, partitions, description.unreadable)
+
+
+def partition_entry(
+    replicas: tuple[int, ...], removing: tuple[int, ...], leader: int | None, offline: tuple[int, ...]
+) -> PartitionEntry:
+    """A partition whose `removing` replicas a reassignment takes away."""
+    staying = tuple(b for b in replicas if b not in removing)
+    return PartitionEntry(replicas, staying or replicas, leader, offline)
 
 
 @dataclass(frozen=True, slots=True)

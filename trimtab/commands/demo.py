@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
-from trimtab.commands.options import DEFAULT_PRESET, GoalsPath, Preset
-from trimtab.output import unwritable, write_file
+from cluster_model.plain_text import printable
+from trimtab.commands.options import DEFAULT_PRESET, LARGEST, GoalsPath, Preset
+from trimtab.output import overwritten, unwritable, write_file
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     context: typer.Context,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Another cluster for every number.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=LARGEST, metavar="N", help="Another cluster for every number.")] = 0,
     brokers: Annotated[
         int | None,
         typer.Option("--brokers", metavar="N", help=f"Brokers, the new ones too (default {BROKERS})."),
@@ -75,7 +76,7 @@ def demo(
     )
     for note in wanted.notes:
         log.warning("%s", note)
-    _prepare(options, out, directory)
+    _prepare(options, out, directory, goals)
     told = story.log_format == "text" and not story.quiet
     console = Console(stderr=True, quiet=not told, highlight=False)
     with ExitStack() as stack:
@@ -100,7 +101,7 @@ def demo(
         raise ExternalError(f"{failed} of {len(plan.proposals)} changes were not carried out; the story above says why")
 
 
-def _prepare(options: DemoOptions, out: Path, directory: Path | None) -> None:
+def _prepare(options: DemoOptions, out: Path, directory: Path | None, goals: Path | None) -> None:
     """Folders for what will be written; what cannot work is told before the work begins, all of it at once."""
     from trimtab.simulator.scenario import size_problems
 
@@ -114,6 +115,7 @@ def _prepare(options: DemoOptions, out: Path, directory: Path | None) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as e:
             problems.append(Problem(option, f"the folder {folder} cannot be created: {e.strerror}; name another"))
+    problems += overwritten({"--out": out}, {"--goals": goals})
     problems += unwritable("--out", out)
     if problems:
         raise ConfigurationError("demo", problems)
@@ -267,7 +269,7 @@ class DemoStory:
         row = Table.grid(padding=(0, 1))
         row.add_column(no_wrap=True, width=10)
         row.add_column()
-        row.add_row(Text(f"{self._step} {title}", style="bold"), Text(text))
+        row.add_row(Text(f"{self._step} {title}", style="bold"), Text(printable(text)))
         self._console.print(Padding(row, (1, 0, 0, 0)))
 
     def _line(self, text: str) -> None:
@@ -277,7 +279,7 @@ class DemoStory:
         from rich.padding import Padding
         from rich.text import Text
 
-        self._console.print(Padding(Text(text), (0, 0, 0, 11)))
+        self._console.print(Padding(Text(printable(text)), (0, 0, 0, 11)))
 
     def _bars(self, snapshot: Snapshot, colour: str) -> RenderableType:
         """Brokers with a bar per resource: load as a share of capacity."""

@@ -11,7 +11,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
-from trimtab.output import emit, unwritable
+from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story
 
 
@@ -66,19 +66,23 @@ def explain_command(
         add_brokers=add_broker, remove_brokers=remove_broker, exclude_brokers=exclude_broker,
         exclude_topics=exclude_topic, scale_load=scale_load,
     )  # fmt: skip
+    wanted = o.Wanted(goals, preset)
     problems = source.problems()
     if (partition is None) == (broker is None):
         found = "none" if partition is None else "both"
         message = f"expected one of them, found {found}; ask about one partition or one broker"
         problems.append(Problem("--partition, --broker", message))
+    problems += overwritten({"--out": out}, source.files | wanted.files)
     problems += unwritable("--out", out)
     if problems:
         raise ConfigurationError("trimtab explain", problems)
 
-    goal_set = o.Wanted(goals, preset).read()
+    goal_set = wanted.read()
     cluster = source.read(context.find_object(Story) or Story())
     from optimizer.explain import explain_broker, explain_partition
+    from optimizer.whatif import check_whatifs
 
+    check_whatifs(cluster, goal_set, planning)
     if partition is not None:
         answer = explain_partition(cluster, goal_set, planning, partition.topic, partition.number)
     else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.plain_text import printable
 from trimtab.commands.options import Preset
 from trimtab.output import emit
 from trimtab.story import log
@@ -119,7 +120,7 @@ def _goals_table(goals: GoalSet) -> RenderableType:
         table.add_column(title, overflow="fold", no_wrap=title == "goal")
     for goal in goals.goals:
         weight = "hard" if goal.hard else f"{goal.weight:g}"
-        table.add_row(goal.name, weight, goal.group or "-", ", ".join(_parameters(goal)))
+        table.add_row(*map(printable, (goal.name, weight, goal.group or "-", ", ".join(_parameters(goal)))))
     return table
 
 
@@ -188,4 +189,4 @@ def _print(*parts: RenderableType) -> None:
     width = None if sys.stdout.isatty() else WIDTH
     console = Console(width=width, markup=False, highlight=False, emoji=False)
     for part in parts:
-        console.print(part, soft_wrap=isinstance(part, str))
+        console.print(printable(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))

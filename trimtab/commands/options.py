@@ -25,6 +25,8 @@ T = TypeVar("T")
 DEFAULT_PRESET = "default"
 DEFAULT_INTERVAL = "10s"
 DEFAULTS = PlanOptions()
+LARGEST_ID = 2**31 - 1
+LARGEST = 2**63 - 1  # of whole numbers that the search takes
 EITHER = "--snapshot, --bootstrap-server"
 
 
@@ -43,7 +45,7 @@ def parsed_by(parse: Callable[[str], T]) -> Callable[[str], T]:
 def parse_added_broker(text: str) -> AddedBroker:
     """``ID`` or ``ID:RACK``."""
     number, colon, rack = text.partition(":")
-    if not number.isdecimal() or (colon and not rack):
+    if not number.isdecimal() or int(number) > LARGEST_ID or (colon and not rack):
         raise ValueError(f"expected ID or ID:RACK such as 7 or 7:rack-b, found {text!r}")
     return AddedBroker(int(number), rack or None)
 
@@ -157,7 +159,7 @@ AddBroker = Annotated[
         parser=parsed_by(parse_added_broker),
         rich_help_panel=IMAGINED,
         metavar="ID[:RACK]",
-        help="An empty broker more. Repeatable, as all of these.",
+        help="An empty broker more, of the median capacity. Repeatable, as all of these.",
     ),
 ]
 RemoveBroker = Annotated[
@@ -207,7 +209,14 @@ AcceptanceRule = Annotated[
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", help=f"Seed of the search (default {DEFAULTS.seed}).")
+    int | None,
+    typer.Option(
+        "--seed",
+        min=-LARGEST - 1,
+        max=LARGEST,
+        metavar="N",
+        help=f"Seed of the search (default {DEFAULTS.seed}).",
+    ),
 ]
 Threads = Annotated[
     int | None,
@@ -217,12 +226,19 @@ Threads = Annotated[
 ]
 MaxMoves = Annotated[
     int | None,
-    typer.Option("--max-moves", min=0, metavar="N", rich_help_panel=BUDGETS, help="Replicas moved at most."),
+    typer.Option(
+        "--max-moves", min=0, max=LARGEST, metavar="N", rich_help_panel=BUDGETS, help="Replicas moved at most."
+    ),
 ]
 MaxPartitions = Annotated[
     int | None,
     typer.Option(
-        "--max-partitions", min=0, metavar="N", rich_help_panel=BUDGETS, help="Partitions changed at most."
+        "--max-partitions",
+        min=0,
+        max=LARGEST,
+        metavar="N",
+        rich_help_panel=BUDGETS,
+        help="Partitions changed at most.",
     ),
 ]
 Out = Annotated[
@@ -262,6 +278,15 @@ class Source:
     interval: float | None
     capacity: Path | None
 
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """What is read, by option."""
+        return {
+            "--snapshot": self.snapshot,
+            "--command-config": self.command_config,
+            "--capacity": self.capacity,
+        }
+
     def problems(self) -> list[Problem]:
         if self.snapshot is not None and self.bootstrap_server is not None:
             return [Problem(EITHER, "expected one of them, found both; leave one out")]
@@ -299,6 +324,11 @@ class Wanted:
 
     goals: Path | None
     preset: str | None
+
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """What is read, by option."""
+        return {"--goals": self.goals}
 
     def read(self) -> GoalSet:
         from goals.document import load_goals

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -16,7 +17,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
-from trimtab.output import emit, unwritable, unwritable_folders, write_file, write_folders
+from trimtab.output import emit, overwritten, unwritable, unwritable_folders, write_file, write_folders
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class Targets:
     election_out: Path | None
     per_topic: Path | None
 
-    def problems(self) -> list[Problem]:
+    def problems(self, inputs: Mapping[str, Path | None]) -> list[Problem]:
+        """What keeps the result from being written; `inputs` are files that are read, by option."""
         same = self.election_out is not None and self.election_out == self.out
         stdout = str(self.election_out) == "-"
         return [
@@ -50,6 +52,7 @@ class Targets:
                 if stdout
                 else []
             ),
+            *overwritten({"--out": self.out, "--election-out": self.election_out}, inputs),
             *unwritable("--out", self.out),
             *unwritable("--election-out", self.election_out),
             *unwritable_folders("--per-topic-dir", self.per_topic, (ORIGINAL, MIGRATED)),
@@ -101,7 +104,7 @@ def plan_command(
     threads: o.Threads = None,
     exit_code: Annotated[
         bool,
-        typer.Option("--exit-code", help="3 when there are proposals, 4 when a hard goal fails."),
+        typer.Option("--exit-code", help="3 when there are proposals, 4 when a hard goal fails or a broker cannot be emptied."),
     ] = False,
 ) -> int:
     """The dry run: what would be moved, why, and what it would cost. Changes nothing.
@@ -117,23 +120,27 @@ def plan_command(
         add_brokers=add_broker, remove_brokers=remove_broker, exclude_brokers=exclude_broker,
         exclude_topics=exclude_topic, scale_load=scale_load,
     )  # fmt: skip
-    problems = [*source.problems(), *targets.problems()]
+    wanted = o.Wanted(goals, preset)
+    problems = [*source.problems(), *targets.problems(source.files | wanted.files)]
     if problems:
         raise ConfigurationError("trimtab plan", problems)
 
     story = context.find_object(Story) or Story()
-    goal_set = o.Wanted(goals, preset).read()
+    goal_set = wanted.read()
     cluster = source.read(story)
     from optimizer.planner import plan
+    from optimizer.report.standing import not_emptied
     from optimizer.report.verdict import verdict
+    from optimizer.whatif import check_whatifs
     from trimtab.warmup import announce
 
+    check_whatifs(cluster, goal_set, planning)
     announce()
     result = plan(cluster, goal_set, planning)
     _write(result, cluster, targets)
     if not (targets.form == "text" and out is None and sys.stdout.isatty()):  # there the report just said it
         log.info("%s", verdict(result).sentence)
-    if exit_code and result.infeasible:
+    if exit_code and (result.infeasible or not_emptied(result)):
         return INFEASIBLE
     return PROPOSALS if exit_code and result.proposals else 0
 

@@ -15,7 +15,7 @@ import typer
 from cluster_model.errors import ConfigurationError
 from cluster_model.quantities import parse_duration
 from trimtab.commands import options as o
-from trimtab.output import emit, unwritable
+from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
@@ -44,6 +44,17 @@ def snapshot_command(
     command_config: o.CommandConfig = None,
     interval: o.Interval = None,
     capacity: o.CapacityPath = None,
+    kraft_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--kraft-log",
+            exists=True,
+            file_okay=False,
+            rich_help_panel=o.SOURCE,
+            metavar="DIR",
+            help="Metadata log on this machine (…/__cluster_metadata-0) to take brokers, replicas and leaders from.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -58,12 +69,13 @@ def snapshot_command(
     Rates are measured over --interval from offsets and log sizes, so no agent is needed on the brokers; 0s
     measures none.
     """
-    if out is not None and out != STDOUT and _is_file_name(out):
-        problems = unwritable("--out", out)
+    if out is not None and out != STDOUT:
+        problems = overwritten({"--out": out}, {"--command-config": command_config, "--capacity": capacity})
+        problems += unwritable("--out", out) if _is_file_name(out) else []
         if problems:
             raise ConfigurationError("trimtab snapshot", problems)
     story = context.find_object(Story) or Story()
-    snapshot = captured(story, bootstrap_server, command_config, interval, capacity)
+    snapshot = captured(story, bootstrap_server, command_config, interval, capacity, kraft_log)
     if out is None or out == STDOUT:
         from cluster_model.build import to_document
 
@@ -82,6 +94,7 @@ def captured(
     command_config: Path | None = None,
     interval: float | None = None,
     capacity: Path | None = None,
+    kraft_log: Path | None = None,
 ) -> Snapshot:
     """`trimtab.capture.capture` with a progress bar where a person watches; `interval` None is the default
     one."""
@@ -89,7 +102,9 @@ def captured(
 
     seconds = DEFAULT_INTERVAL_SECONDS if interval is None else interval
     if not story.animated:
-        return capture(bootstrap_server, command_config=command_config, interval=seconds, capacity=capacity)
+        return capture(
+            bootstrap_server, command_config=command_config, interval=seconds, capacity=capacity, kraft_log=kraft_log
+        )
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -102,7 +117,7 @@ def captured(
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("connecting", total=1.0)
         return capture(
-            bootstrap_server, command_config=command_config, interval=seconds, capacity=capacity,
+            bootstrap_server, command_config=command_config, interval=seconds, capacity=capacity, kraft_log=kraft_log,
             progress=lambda what, share: bar.update(task, description=what, completed=share),
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from cluster_model.image import Event
+from cluster_model.metadata.events import Event
 from cluster_model.snapshot import FloatArray
 from trimtab.simulator.controller import Controller
 from trimtab.simulator.faults import Faults

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cluster_model.image import (
+from cluster_model.metadata.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerRemoved,

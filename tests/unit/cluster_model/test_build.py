@@ -12,7 +12,7 @@ import pytest
 from cluster_model.build import build_snapshot, to_document
 from cluster_model.errors import InputError
 from cluster_model.resources import MEASURED, RESOURCES
-from tests.unit.cluster_model.documents import assert_same, document, problems_of
+from tests.unit.cluster_model.documents import Document, assert_same, document, problems_of
 
 
 def test_a_document_and_its_snapshot_say_the_same() -> None:
@@ -290,3 +290,31 @@ def test_the_document_is_not_changed() -> None:
     given = document()
     build_snapshot(given)
     assert given == document()
+
+
+@pytest.mark.parametrize("broken", [{}, {"brokers": []}, {"brokers": None}])
+def test_without_brokers_only_that_is_told(broken: Document) -> None:
+    """Every replica would be on an unknown broker, which says nothing more."""
+    given = document()
+    del given["brokers"]
+    assert set(problems_of(given | broken)) == {"brokers"}
+
+
+@pytest.mark.parametrize("load", ["leader_load", "follower_load"])
+def test_amounts_that_no_cluster_has_are_refused_with_their_place(load: str) -> None:
+    """Sums and squares of them would be no numbers any more."""
+    given = document()
+    given["partitions"][1][load] = {"network_in": 1.1e30, "disk": 1e30}
+    given["brokers"][0]["capacity"] = {"disk": 1e300}
+    found = problems_of(given)
+    assert set(found) == {f"partitions[1].{load}.network_in", "brokers[0].capacity.disk"}
+    assert found[f"partitions[1].{load}.network_in"] == "expected at most 1e+30 (bytes/s), found 1.1e+30; check the unit"
+
+
+def test_amounts_too_small_to_be_any_are_zero() -> None:
+    given = document()
+    given["partitions"][1]["leader_load"] = {"network_in": 5e-324, "cpu": 1e-300}
+    snapshot = build_snapshot(given)
+    row = snapshot.row_of_partition("orders", 0)
+    assert snapshot.leader_load["network_in"][row] == 0.0
+    assert snapshot.leader_load["cpu"][row] == 1e-300

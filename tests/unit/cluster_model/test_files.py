@@ -43,8 +43,8 @@ def test_from_any_form_to_any_other(tmp_path: Path, snapshot: Snapshot, first: s
 
 def test_numbers_that_decimal_text_loses_easily(tmp_path: Path) -> None:
     given = document()
-    given["partitions"][0]["leader_load"] = {"cpu": 0.1 + 0.2, "disk": 2.0**53 - 1, "network_in": 5e-324}
-    given["brokers"][0]["capacity"] = {"disk": 1.7976931348623157e308}
+    given["partitions"][0]["leader_load"] = {"cpu": 0.1 + 0.2, "disk": 2.0**53 - 1, "network_in": 1.0000000000000002e-300}
+    given["brokers"][0]["capacity"] = {"disk": 9.999999999999999e29}
     snapshot = build_snapshot(given)
     for form in FORMS:
         write_snapshot(snapshot, tmp_path / form)
@@ -170,7 +170,8 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 def test_a_path_that_no_file_can_have(tmp_path: Path) -> None:
-    assert "cannot be read" in refusal(tmp_path / "we\0st.json")
+    with pytest.raises(InputError, match=r"we st\.json: 1 problem\n  cannot be read"):
+        read_snapshot(tmp_path / "we\0st.json")
 
 
 def test_a_folder_that_is_no_snapshot(tmp_path: Path) -> None:
@@ -188,7 +189,10 @@ def test_broken_json_has_line_and_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "line 1, column 1"),
+        (b"", "found an empty file; copy or capture it again"),
+        (b" \n", "found an empty file"),
+        (b'{"version": 1,\n "brokers": [', "breaks off at line 2, column 14; copy or capture it again"),
+        (b'{"version": 1, "cluster_id": "we', "breaks off at line 1"),
         (b"\xff\xfe\x00\xd8", "expected JSON, found"),
         (b'{"version": "\xe4"}', "expected JSON, found what cannot be read"),
         (b"[" * 200_000, "nested too deep"),
@@ -216,6 +220,42 @@ def test_nan_and_infinity_written_out_in_json(tmp_path: Path) -> None:
     assert "partitions[0].leader_load.disk: expected a finite number" in message
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        ('"version": 1', '"version": 1, "version": 1', "version"),
+        ('"id": 1', '"id": 1, "id": 7', "brokers[1].id"),
+        ('"cpu": 0.5', '"cpu": 0.5, "cpu": 0.7', "partitions[0].leader_load.cpu"),
+        ('"cpu": 0.125', '"cpu": 0.125, "cpu": 0.1', "partitions[0].follower_load.cpu"),
+        ('"topic": "clicks"', '"topic": "orders", "topic": "clicks"', "partitions[2].topic"),
+        ('"cluster_id": "abc"', '"cluster_id": "a\\u003a\\u003Ac", "storage": "shared"', "storage"),
+        ('"cluster_id": "abc"', '"cluster_id": "a:b:c", "cluster\\u005fid": "abc"', "cluster_id"),
+    ],
+)
+def test_a_key_written_twice_is_not_taken_for_one(tmp_path: Path, before: str, after: str, place: str) -> None:
+    """The parser would keep the last one: an operator's edit would be lost without a word."""
+    text = json.dumps(document())
+    assert text.count(before) == 1
+    path = tmp_path / "west.json"
+    path.write_text(text.replace(before, after))
+    assert f"{place}: key written twice; keep one" in refusal(path)
+
+
+def test_keys_written_twice_are_told_beside_everything_else(tmp_path: Path) -> None:
+    path = tmp_path / "west.json"
+    path.write_text(json.dumps({**document(), "storage": "remote"}).replace('"id": 9', '"id": 9, "id": 9'))
+    message = refusal(path)
+    assert "brokers[2].id: key written twice" in message
+    assert "storage: expected 'local'" in message
+
+
+@pytest.mark.parametrize("name", ["a:b", 'quo"te: x', "\u003a", "{\"a\": 1}"])
+def test_colons_in_names_are_no_keys(tmp_path: Path, name: str) -> None:
+    given = {**document(), "cluster_id": name, "notes": [name]}
+    (tmp_path / "west.json").write_text(json.dumps(given))
+    assert_same(read_snapshot(tmp_path / "west.json"), build_snapshot(given))
+
+
 def test_every_truncation_of_a_gzip_file_is_refused(tmp_path: Path, snapshot: Snapshot) -> None:
     path = tmp_path / "west.json.gz"
     write_snapshot(snapshot, path)
@@ -237,7 +277,7 @@ def test_a_gzip_file_with_a_wrong_checksum(tmp_path: Path) -> None:
     ("meta", "words"),
     [
         ("[]", "meta.json: expected an object, found a list"),
-        ("{", "meta.json: expected JSON, found a mistake at line 1"),
+        ("{", "meta.json: expected JSON, found a text that breaks off at line 1"),
         (
             '{"version": 1, "cluster_id": "c", "taken_at": "2026-01-01", "brokers": []}',
             "storage: expected this",
@@ -248,6 +288,30 @@ def test_wrong_meta(tmp_path: Path, snapshot: Snapshot, meta: str, words: str) -
     write_snapshot(snapshot, tmp_path / "west")
     (tmp_path / "west" / "meta.json").write_text(meta)
     assert words in refusal(tmp_path / "west")
+
+
+def test_a_folder_with_one_file_missing_and_others_broken_tells_all(tmp_path: Path, snapshot: Snapshot) -> None:
+    home = tmp_path / "west"
+    write_snapshot(snapshot, home)
+    (home / "brokers.parquet").unlink()
+    (home / "partitions.parquet").write_bytes(b"junk")
+    (home / "meta.json").write_text('{"version": 2, "version": 2, "cluster_id": "c", "taken_at": "2026-01-01"}')
+    message = refusal(home)
+    assert "brokers.parquet: expected this file" in message
+    assert "partitions.parquet: expected a Parquet file, found one that cannot be read" in message
+    assert "meta.json: version: key written twice" in message
+    assert "storage: expected this key" in message
+
+
+def test_a_folder_without_meta_still_tells_what_is_wrong_in_its_tables(tmp_path: Path, snapshot: Snapshot) -> None:
+    home = tmp_path / "west"
+    write_snapshot(snapshot, home)
+    (home / "meta.json").unlink()
+    (home / "brokers.parquet").write_bytes(b"")
+    message = refusal(home)
+    assert "meta.json: expected this file" in message
+    assert "brokers.parquet: expected a Parquet file" in message
+    assert "partitions" not in message
 
 
 def test_an_unreadable_thing(tmp_path: Path) -> None:

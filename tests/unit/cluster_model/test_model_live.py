@@ -2,74 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
 
 from cluster_model.errors import ExternalError
-from cluster_model.image import (
+from cluster_model.metadata.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerRemoved,
+    BrokerStopping,
     BrokerUnfenced,
     Event,
     PartitionChanged,
     TopicCreated,
     TopicDeleted,
 )
+from cluster_model.metadata.image import MetadataImage
 from cluster_model.model import ClusterModel
 from cluster_model.observed import BROKER, CAPACITY, FOLLOWER, LEADER, REPLICA
-from cluster_model.snapshot import BrokerState, FloatArray, IntArray
-
-NOW = 1_767_225_600_000
-
-
-@dataclass(frozen=True)
-class Block:
-    scope: int
-    metrics: tuple[str, ...]
-    topic: IntArray
-    partition: IntArray
-    values: FloatArray
-
-
-@dataclass(frozen=True)
-class Batch:
-    broker: int
-    time_ms: int
-    sequence: int
-    topics: tuple[str, ...] = ("orders",)
-    blocks: tuple[Block, ...] = ()
-    window_ms: int = 10_000
-    incarnation: int = 1
-
-
-@dataclass
-class Reports:
-    """Numbers batches, and writes blocks shortly."""
-
-    sequence: dict[int, int] = field(default_factory=dict)
-
-    def of(self, broker: int, time_ms: int, *blocks: Block, topics: tuple[str, ...] = ("orders",)) -> Batch:
-        self.sequence[broker] = self.sequence.get(broker, -1) + 1
-        return Batch(broker, time_ms, self.sequence[broker], topics, blocks)
-
-
-def replica(scope: int, partition: int, **values: float) -> Block:
-    return Block(
-        scope,
-        tuple(values),
-        np.array([0], dtype=np.int32),
-        np.array([partition], dtype=np.int32),
-        np.array([[v] for v in values.values()]),
-    )
-
-
-def whole(scope: int, **values: float) -> Block:
-    empty = np.empty(0, dtype=np.int32)
-    return Block(scope, tuple(values), empty, empty, np.array([[v] for v in values.values()]))
-
+from cluster_model.snapshot import BrokerState
+from cluster_model.windows import Horizon
+from tests.unit.cluster_model.batches import NOW, Batch, Reports, replica, rows, whole
 
 EVENTS: tuple[Event, ...] = (
     BrokerRegistered(1, "a"),
@@ -81,9 +34,17 @@ EVENTS: tuple[Event, ...] = (
 )
 
 
+YOUNGER: tuple[Event, ...] = (
+    TopicCreated("a-new-one", "id-0"),
+    PartitionChanged("a-new-one", 0, (2,), (2,), 2),
+    TopicCreated("young", "id-2"),
+    PartitionChanged("young", 0, (1,), (1,), 1),
+)
+
+
 @pytest.fixture
 def model() -> ClusterModel:
-    model = ClusterModel("c", window_ms=10_000, windows=6, stale_after_ms=30_000, dead_after_ms=60_000)
+    model = ClusterModel("c", short=Horizon(10_000, 1), long=Horizon(10_000, 6), stale_after_ms=30_000, dead_after_ms=60_000)
     for event in EVENTS:
         model.apply(event, NOW)
     return model
@@ -140,6 +101,30 @@ def test_a_topic_of_the_same_name_created_anew_has_no_history(model: ClusterMode
     assert "orders-0" in snapshot.notes[0]
 
 
+def test_samples_of_a_deleted_topic_do_not_count_for_its_successor(model: ClusterModel, reports: Reports) -> None:
+    """The interval that the deletion falls into was measured of both."""
+    model.apply(TopicDeleted("orders"), NOW)
+    late = reports.of(1, NOW + 5_000, replica(LEADER, 0, network_in=100.0))  # since 5 s before
+    model.ingest(late, NOW + 5_000)
+    model.apply(TopicCreated("orders", "id-2"), NOW + 6_000)
+    model.apply(PartitionChanged("orders", 0, (1, 2), (1, 2), 1), NOW + 6_000)
+    model.ingest(reports.of(1, NOW + 9_999, replica(LEADER, 0, network_in=100.0)), NOW + 9_999)
+    assert model.snapshot(NOW + 9_999).leader_load == {}
+    assert model.counts.earlier == 2
+    model.ingest(reports.of(1, NOW + 10_000, replica(LEADER, 0, network_in=3.0)), NOW + 10_000)
+    assert model.snapshot(NOW + 10_000).leader_load["network_in"].tolist() == [3.0]
+
+
+def test_a_topic_replaced_in_one_step_starts_anew_too(model: ClusterModel, reports: Reports) -> None:
+    model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0)), NOW)
+    image = MetadataImage()
+    for event in (*EVENTS[:3], TopicCreated("orders", "id-2"), PartitionChanged("orders", 0, (1, 2), (1, 2), 1)):
+        image.apply(event, NOW)
+    model.replace(image, NOW)
+    model.ingest(reports.of(1, NOW + 9_999, replica(LEADER, 0, network_in=100.0)), NOW + 9_999)
+    assert model.snapshot(NOW + 9_999).leader_load == {}
+
+
 def test_a_batch_delivered_twice_counts_once(model: ClusterModel, reports: Reports) -> None:
     first = reports.of(1, NOW, replica(LEADER, 0, network_in=100.0))
     assert model.ingest(first, NOW)
@@ -147,6 +132,29 @@ def test_a_batch_delivered_twice_counts_once(model: ClusterModel, reports: Repor
     model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=200.0)), NOW)
     assert model.snapshot(NOW).leader_load["network_in"][0] == 150.0
     assert (model.counts.batches, model.counts.repeated) == (2, 1)
+
+
+def test_batches_that_overtake_each_other_all_count_once(model: ClusterModel) -> None:
+    batches = [
+        Batch(1, NOW + 1000 * n, n, blocks=(replica(LEADER, 0, network_in=float(n), disk=float(n)),)) for n in range(5)
+    ]
+    for n in (3, 1, 4, 1, 0, 3, 2, 0, 4, 2):
+        model.ingest(batches[n], NOW + 4000)
+    snapshot = model.snapshot(NOW + 4000)
+    assert snapshot.leader_load["network_in"][0] == 2.0
+    assert snapshot.leader_load["disk"][0] == 4.0
+    assert (model.counts.batches, model.counts.repeated) == (5, 5)
+
+
+def test_a_batch_of_so_long_ago_that_it_cannot_be_told_is_taken_for_repeated(model: ClusterModel) -> None:
+    assert model.ingest(Batch(1, NOW, 2000), NOW)
+    assert not model.ingest(Batch(1, NOW, 2000 - 1024), NOW)
+    assert model.ingest(Batch(1, NOW, 2000 - 1023), NOW)
+    for incarnation in (5, 6, 7):
+        assert model.ingest(Batch(1, NOW, 0, incarnation=incarnation), NOW)
+    assert not model.ingest(Batch(1, NOW, 2001, incarnation=1), NOW)
+    assert not model.ingest(Batch(1, NOW, 0, incarnation=6), NOW)
+    assert model.ingest(Batch(1, NOW, 1, incarnation=5), NOW)
 
 
 def test_a_restarted_reporter_is_heard_again(model: ClusterModel) -> None:
@@ -162,13 +170,49 @@ def test_a_clock_that_runs_ahead_does_not_push_out_the_windows(model: ClusterMod
     assert model.snapshot(NOW).leader_load["network_in"][0] == 100.0
 
 
-def test_samples_from_a_broker_that_does_not_host_the_replica_are_not_counted(model: ClusterModel, reports: Reports) -> None:
+def test_samples_that_metadata_never_places_are_given_up_and_counted(model: ClusterModel, reports: Reports) -> None:
     model.ingest(reports.of(7, NOW, replica(LEADER, 0, network_in=100.0)), NOW)
     model.ingest(reports.of(1, NOW, replica(LEADER, 99, network_in=1.0)), NOW)
     model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=1.0), topics=("gone",)), NOW)
-    model.ingest(reports.of(99, NOW, replica(LEADER, 0, network_in=1.0)), NOW)
-    assert (model.counts.elsewhere, model.counts.unknown) == (1, 3)
+    model.ingest(reports.of(99, NOW, replica(LEADER, 0, network_in=1.0), whole(BROKER, cpu=1.0)), NOW)
     assert "network_in" not in model.snapshot(NOW).leader_load
+    assert model.state().waiting == 5
+    later = NOW + 60_001
+    assert "network_in" not in model.snapshot(later).leader_load
+    assert (model.counts.elsewhere, model.counts.unknown, model.state().waiting) == (1, 4, 0)
+
+
+def test_samples_count_as_soon_as_late_metadata_places_them(model: ClusterModel, reports: Reports) -> None:
+    """A new topic, a partition added, a replica moved and a new broker: brokers report each before metadata tells."""
+    first = reports.of(2, NOW, rows(LEADER, "network_in", [(0, 0, 3.0), (1, 2, 5.0)]), topics=("new", "orders"))
+    model.ingest(first, NOW)
+    model.ingest(reports.of(7, NOW, replica(LEADER, 0, network_in=7.0)), NOW)
+    model.ingest(reports.of(8, NOW, replica(LEADER, 1, network_in=8.0), whole(CAPACITY, disk=9.0)), NOW)
+    assert "network_in" not in model.snapshot(NOW).leader_load
+    for event in (
+        TopicCreated("new", "id-new"),
+        PartitionChanged("new", 0, (2,), (2,), 2),
+        PartitionChanged("orders", 2, (2,), (2,), 2),
+        PartitionChanged("orders", 0, (7, 2), (7, 2), 7, epoch=1),
+        BrokerRegistered(8, "a"),
+        PartitionChanged("orders", 1, (8, 1), (8, 1), 8, epoch=1),
+    ):
+        model.apply(event, NOW + 1000)
+    snapshot = model.snapshot(NOW + 1000)
+    assert snapshot.topics == ("new", "orders")
+    assert snapshot.leader_load["network_in"].tolist() == [3.0, 7.0, 8.0, 5.0]
+    assert snapshot.capacity["disk"][snapshot.row_of_broker[8]] == 9.0
+    assert (model.state().waiting, model.counts.unknown, model.counts.elsewhere) == (0, 0, 0)
+    assert model.counts.values == 5
+
+
+def test_what_waits_for_metadata_is_bounded(model: ClusterModel) -> None:
+    """A reporter of topics that nobody tells of must not take all memory."""
+    many = rows(LEADER, "network_in", [(0, number, 1.0) for number in range(50_000)])
+    for sequence in range(15):
+        model.ingest(Batch(1, NOW + sequence, sequence, ("hidden",), (many,)), NOW)
+    assert model.state().waiting <= 500_000
+    assert model.counts.crowded_out == 250_000
 
 
 def test_values_that_make_no_sense_are_counted_and_the_others_taken(model: ClusterModel, reports: Reports) -> None:
@@ -185,24 +229,13 @@ def test_a_replica_of_unknown_role_counts_by_the_metadata(model: ClusterModel, r
     assert snapshot.follower_load["cpu"][1] == 0.1
 
 
-def test_a_stale_partition_counts_with_its_last_load_and_is_named(model: ClusterModel, reports: Reports) -> None:
-    model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0)), NOW)
-    later = NOW + 3_600_000
-    model.ingest(reports.of(2, later, replica(LEADER, 1, network_in=7.0)), later)
-    snapshot = model.snapshot(later)
-    assert snapshot.leader_load["network_in"].tolist() == [100.0, 7.0]
-    assert snapshot.notes == ("loads of 1 partitions are old or unknown: orders-0", "no samples from brokers 1, 7")
-    stale = model.staleness(later)
-    assert (stale.partitions, stale.brokers) == ((("orders", 0),), (1, 7))
-
-
 def test_the_short_horizon_reacts_and_the_long_one_is_steady(model: ClusterModel, reports: Reports) -> None:
     for i in range(6):
         time_ms = NOW + i * 10_000
         model.ingest(reports.of(1, time_ms, replica(LEADER, 0, network_in=600.0 if i == 5 else 0.0)), time_ms)
     now = NOW + 50_000
     assert model.snapshot(now).leader_load["network_in"][0] == 100.0
-    assert model.snapshot(now, horizon_ms=10_000).leader_load["network_in"][0] == 600.0
+    assert model.snapshot(now, horizon="short").leader_load["network_in"][0] == 600.0
 
 
 def test_capacity_comes_from_configuration_until_the_reporter_says_it(model: ClusterModel, reports: Reports) -> None:
@@ -212,15 +245,38 @@ def test_capacity_comes_from_configuration_until_the_reporter_says_it(model: Clu
     assert model.snapshot(NOW).capacity["disk"][:2].tolist() == [9.0, 6.0]
     assert np.isnan(model.snapshot(NOW).capacity["disk"][2])
     assert model.broker_use(1) == {"disk": 3.0}
+    model.ingest(reports.of(1, NOW - 5000, whole(CAPACITY, disk=1.0)), NOW)  # came late
+    assert model.snapshot(NOW).capacity["disk"][0] == 9.0
 
 
 def test_a_fenced_broker_is_left_alone_then_dead_and_serves_again(model: ClusterModel) -> None:
     model.apply(BrokerFenced(2), NOW)
     assert model.snapshot(NOW + 60_000).broker_states.tolist() == [0, BrokerState.EXCLUDED, 0]
-    assert "brokers 2 are fenced" in " ".join(model.snapshot(NOW + 60_000).notes)
+    assert "broker 2 is fenced or shutting down; left alone for 60 s" in " ".join(model.snapshot(NOW + 60_000).notes)
     assert model.snapshot(NOW + 60_001).broker_states.tolist() == [0, BrokerState.DEAD, 0]
     model.apply(BrokerUnfenced(2), NOW + 70_000)
     assert model.snapshot(NOW + 70_000).broker_states.tolist() == [0, 0, 0]
+
+
+def test_a_broker_that_shuts_down_in_order_is_left_alone(model: ClusterModel) -> None:
+    model.apply(BrokerStopping(1), NOW)
+    assert model.snapshot(NOW).broker_states.tolist() == [BrokerState.EXCLUDED, 0, 0]
+    assert "broker 1 is fenced or shutting down" in " ".join(model.snapshot(NOW).notes)
+
+
+def test_an_id_used_again_does_not_inherit_use_and_capacity(model: ClusterModel, reports: Reports) -> None:
+    model.ingest(reports.of(7, NOW, whole(CAPACITY, disk=9.0), whole(BROKER, cpu=3.0)), NOW)
+    model.apply(BrokerRemoved(7), NOW)
+    model.apply(BrokerRegistered(7, "c"), NOW)
+    assert model.broker_use(7) == {}
+    assert model.snapshot(NOW).capacity == {}
+
+
+def test_a_stated_capacity_outlives_the_brokers_absence(model: ClusterModel) -> None:
+    model.set_capacity(7, "disk", 9.0)
+    model.apply(BrokerRemoved(7), NOW)
+    model.apply(BrokerRegistered(7, "c"), NOW)
+    assert model.snapshot(NOW).capacity["disk"][2] == 9.0
 
 
 def test_a_broker_gone_for_good_stays_as_dead_while_it_holds_replicas(model: ClusterModel) -> None:
@@ -239,7 +295,7 @@ def test_a_reassignment_in_progress_counts_where_it_is_going(model: ClusterModel
     snapshot = model.snapshot(NOW)
     assert snapshot.replicas.tolist() == [[2, 1], [1, 0]]
     assert snapshot.leader.tolist() == [1, 1]  # broker 2: in sync and staying
-    assert snapshot.notes[-1] == "1 reassignments in progress, counted where they are going"
+    assert snapshot.notes[-1] == "1 reassignment in progress; replicas count where they are going"
 
 
 def test_an_older_change_of_a_partition_is_ignored(model: ClusterModel) -> None:
@@ -263,12 +319,21 @@ def test_a_snapshot_does_not_change_when_the_model_goes_on(model: ClusterModel, 
 def test_loading_a_whole_image_replaces_and_keeps_the_history_of_what_stays(model: ClusterModel, reports: Reports) -> None:
     model.apply(TopicCreated("old", "id-old"), NOW)
     model.apply(PartitionChanged("old", 0, (1,), (1,), 1), NOW)
-    model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0)), NOW)
-    model.reload([e for e in EVENTS if e != BrokerRegistered(7, None)], NOW)
+    model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0), whole(CAPACITY, disk=9.0)), NOW)
+    model.set_capacity(7, "disk", 7.0)
+    model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=3.0), topics=("young",)), NOW)
+    whole_image = MetadataImage()
+    for event in (*(e for e in EVENTS if e != BrokerRegistered(7, None)), *YOUNGER):
+        whole_image.apply(event, NOW)
+    model.replace(whole_image, NOW)
     snapshot = model.snapshot(NOW)
-    assert snapshot.topics == ("orders",)
+    assert snapshot.topics == ("a-new-one", "orders", "young")
     assert snapshot.broker_ids.tolist() == [1, 2]
-    assert snapshot.leader_load["network_in"][0] == 100.0
+    assert snapshot.capacity["disk"].tolist()[0] == 9.0
+    assert snapshot.leader_load["network_in"][1:].tolist()[0] == 100.0
+    assert snapshot.leader_load["network_in"][3] == 3.0  # had waited
+    whole_image.apply(BrokerRegistered(55, None), NOW)
+    assert model.snapshot(NOW).broker_ids.tolist() == [1, 2]
 
 
 def test_metadata_out_of_order_asks_for_a_new_image(model: ClusterModel) -> None:

@@ -56,7 +56,7 @@ def logging_kept() -> Iterator[None]:
 
 def process(*arguments: str | Path, before: str = "") -> subprocess.Popen[bytes]:
     """`trimtab` as a process of its own, after the Python statements `before`."""
-    code = f"import sys\n{before}\nfrom trimtab.cli import run\nrun()"
+    code = f"import sys\n{before}\nfrom trimtab.__main__ import run\nrun()"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=REPOSITORY,

@@ -8,12 +8,13 @@ import pytest
 
 from cluster_model.build import build_snapshot
 from cluster_model.errors import ConfigurationError, ExternalError
+from cluster_model.metadata.description import DescribedBroker
 from cluster_model.snapshot import BrokerState, Snapshot
 from trimtab.capture.assemble import Notes, assemble
 from trimtab.capture.capacity import Capacities, read_capacities
 from trimtab.capture.gateway import require_broker
 from trimtab.capture.rates import Rate, Rates
-from trimtab.capture.reading import BrokerEntry, BrokerReading, LogSizes, PartitionEntry, Reading, Topology
+from trimtab.capture.reading import BrokerReading, LogSizes, PartitionEntry, Reading, Topology
 
 KEY = ("orders", 0)
 SILENT = BrokerReading(answered=False, errors=("KafkaConnectionError: 113 EHOSTUNREACH",))
@@ -26,7 +27,7 @@ def sized(sizes: dict[tuple[str, int], int] | None = None, **rest: object) -> Br
 def cluster(
     entry: PartitionEntry, brokers: tuple[int, ...] = (1, 2, 3), fenced: tuple[int, ...] = (), **rest: object
 ) -> Topology:
-    entries = {b: BrokerEntry(b, f"r{b}", b in fenced) for b in brokers}
+    entries = {b: DescribedBroker(b, f"r{b}", b in fenced) for b in brokers}
     return Topology("c", entries, {KEY: entry}, **rest)  # type: ignore[arg-type]
 
 
@@ -143,7 +144,7 @@ def test_rates_that_could_not_be_measured_are_told_and_absent() -> None:
 
 def test_long_lists_are_cut_with_their_length() -> None:
     entries = {("t", n): PartitionEntry((1,), (1,), None, (1,)) for n in range(20)}
-    topology = Topology("c", {1: BrokerEntry(1, None, True)}, entries)
+    topology = Topology("c", {1: DescribedBroker(1, None, True)}, entries)
     _, notes = captured(topology, {})
     assert warned(notes, "20 partitions have no leader: t-0, t-1,", "t-7 and 12 more")
 

@@ -12,6 +12,16 @@ import pytest
 import trimtab as package
 from tests.unit.trimtab.command_line import CommandLine, finished, process, snapshot_file
 
+# Python statements after which the import of a module raises the signal that Ctrl-C does.
+INTERRUPTED_WHEN = """
+import signal
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {0!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+"""
+
 
 def test_version_is_data(trimtab: CommandLine) -> None:
     ended = trimtab("--version")
@@ -132,6 +142,88 @@ def test_ctrl_c_ends_in_one_line(tmp_path: Path) -> None:
         started.send_signal(signal.SIGINT)
         ended = finished(started)
     assert (ended.code, ended.out, ended.err) == (130, "", "error: interrupted\n")
+
+
+def test_ctrl_c_while_the_program_is_still_loading() -> None:
+    """The first third of a second is imports."""
+    ended = finished(process("goals", "list", before=INTERRUPTED_WHEN.format("trimtab.usage")))
+    assert (ended.code, ended.out, ended.err) == (130, "", "error: interrupted\n")
+    told = finished(process("goals", "list", "--log-format", "json", before=INTERRUPTED_WHEN.format("typer")))
+    assert told.code == 130
+    assert json.loads(told.err)["message"] == "interrupted"
+
+
+def test_ctrl_c_inside_generated_code_ends_with_the_same_code(tmp_path: Path) -> None:
+    """Libraries run generated code, dataclasses for one; Python remembers an interrupt in there and ends by the signal."""
+    generated = "import json\ndef dumps(*a, **k): exec('import signal; signal.raise_signal(signal.SIGINT)')\njson.dumps = dumps"
+    ended = finished(process("goals", "schema", before=generated))
+    assert (ended.code, ended.out, ended.err) == (130, "", "error: interrupted\n")
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("goals", "list"), ("goals", "schema"), ("--help",)])
+def test_closed_stdout_is_said(arguments: tuple[str, ...]) -> None:
+    """Data that was asked for and went nowhere is a failure (``>&-``)."""
+    ended = finished(process(*arguments, before="import os; os.close(1); sys.stdout = None"))
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "error: stdout is closed; give --out FILE, or a stdout that is open\n"
+
+
+def test_with_stdout_closed_a_file_is_still_written(tmp_path: Path) -> None:
+    closed = "import os; os.close(1); sys.stdout = None"
+    path = tmp_path / "schema.json"
+    assert finished(process("goals", "schema", "--out", path, before=closed)).code == 0
+    assert json.loads(path.read_text())
+
+
+def test_with_stderr_closed_the_command_works(tmp_path: Path) -> None:
+    ended = finished(process("goals", "schema", before="import os; os.close(2); sys.stderr = None"))
+    assert ended.code == 0
+    assert json.loads(ended.out)
+    assert finished(process("goals", "zzz", before="import os; os.close(2); sys.stderr = None")).code == 2
+
+
+@pytest.mark.parametrize("arguments", [("goals", "list"), ("--help",), ("goals", "show", "default")])
+def test_a_reader_that_has_seen_enough_is_no_error(arguments: tuple[str, ...]) -> None:
+    """``trimtab --help | head -1``: tables and help are printed by a library that would end with 1."""
+    started = process(*arguments)
+    assert started.stdout is not None
+    assert started.stderr is not None
+    started.stdout.close()
+    assert started.stderr.read() == b""
+    assert started.wait(timeout=60) == 141
+    started.stderr.close()
+
+
+@pytest.mark.parametrize(("arguments", "there"), [(["xyz"], "plan"), (["goals", "zzz"], "schema"), (["goals"], "schema")])
+def test_an_unknown_command_says_which_there_are(trimtab: CommandLine, arguments: list[str], there: str) -> None:
+    ended = trimtab(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert "; expected one of " in ended.err
+    assert there in ended.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain", "--snapshot", "FILE", "--partition", "\x1b[31mx\u202e-1"],
+        ["plan", "--snapshot", "FILE", "--add-broker", "1:q\x1b[31m\nerror: all is lost"],
+        ["plan", "--snapshot", "FILE", "--goals", "GOALS"],
+        ["plan", "--snapshot", "absent\x1b[2J"],
+        ["plan", "--snapshot", "FILE", "--preset", "\x1b[2J"],
+        ["\x1b[2J"],
+    ],
+)
+def test_no_name_can_steer_the_terminal_through_an_error(
+    trimtab: CommandLine, tmp_path: Path, arguments: list[str]
+) -> None:
+    goals = tmp_path / "goals.yaml"
+    goals.write_text('version: 1\n"k\\e[31m\\u202e": 1\ngoals:\n - {kind: "\\e[31mx"}\n')
+    files = {"FILE": str(snapshot_file(tmp_path)), "GOALS": str(goals)}
+    for form in ([], ["--log-format", "json"]):
+        ended = trimtab(*(files.get(a, a) for a in arguments), *form)
+        assert ended.code == 2
+        assert not set(ended.err) & set("\x1b\u202e")
+        assert not any(line.startswith("error: all is lost") for line in ended.err.splitlines())
 
 
 def test_python_imports_need_one_name_only() -> None:

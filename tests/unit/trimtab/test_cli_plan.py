@@ -154,7 +154,7 @@ def test_what_ifs_and_budgets_reach_the_plan(trimtab: CommandLine, level: Path) 
     ended = trimtab(
         "plan", "--snapshot", level, *COUNTS, "--format", "json", "--seed", "7", "--acceptance", "potential",
         "--add-broker", "4:r4", "--add-broker", "5", "--remove-broker", "1", "--exclude-broker", "2",
-        "--exclude-topic", "click*", "--exclude-topic", "x", "--scale-load", "ord*=1.5",
+        "--exclude-topic", "ord*s", "--exclude-topic", "*rders", "--scale-load", "ord*=1.5",
         "--max-moves", "4", "--max-bytes", "10GB", "--max-partitions", "3",
     )  # fmt: skip
     assert ended.code == 0, ended.err
@@ -165,7 +165,7 @@ def test_what_ifs_and_budgets_reach_the_plan(trimtab: CommandLine, level: Path) 
     assert plan["summary"]["replica_moves"] <= 4
     assert plan["summary"]["bytes_to_move"] <= 10_000_000_000
     recorded = json.dumps(plan["options"])
-    for trace in ("click*", "ord*", "1.5", "r4", "10000000000"):
+    for trace in ("*rders", "ord*", "1.5", "r4", "10000000000"):
         assert trace in recorded
     frozen = [p for p in plan["proposals"] if (2 in p["replicas_before"]) != (2 in p["replicas_after"])]
     assert frozen == []
@@ -194,6 +194,16 @@ def test_what_ifs_and_budgets_reach_the_plan(trimtab: CommandLine, level: Path) 
         (["--snapshot", "FILE", "--acceptance", "any"], "'potential'"),
         (["--snapshot", "FILE", "--format", "xml"], "'reassignment'"),
         (["--snapshot", "FILE", "--threads", "0"], "--threads"),
+        (["--snapshot", "FILE", "--seed", "9223372036854775808"], "--seed: expected at most 9223372036854775807"),
+        (["--snapshot", "FILE", "--seed", "-9223372036854775809"], "--seed: expected -9223372036854775808 or more"),
+        (["--snapshot", "FILE", "--max-moves", "9" * 30], "--max-moves: expected"),
+        (["--snapshot", "FILE", "--add-broker", "4294967296"], "ID:RACK"),
+        (["--snapshot", "FILE", "--scale-load", "*=1e29"], "--scale-load: expected loads of at most 1e+30"),
+        (["--snapshot", "FILE", "--exclude-topic", "zzz*"], "--exclude-topic: no topic matches 'zzz*'"),
+        (["--snapshot", "FILE", "--add-broker", "3"], "--add-broker: broker 3 is in the snapshot already"),
+        (["--snapshot", "FILE", "--remove-broker", "1", "--exclude-broker", "1"], "broker 1 cannot be emptied"),
+        (["--snapshot", "FILE", "--out", "FILE"], "--out: expected a file of its own, found that of --snapshot"),
+        (["--snapshot", "FILE", "--election-out", "FILE"], "--election-out: expected a file of its own"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_written(
@@ -236,3 +246,61 @@ def test_explain_answers_about_one_partition_or_one_broker(trimtab: CommandLine,
         ended = trimtab(*asked, option, unknown)
         assert (ended.code, ended.out) == (2, "")
         assert unknown in ended.err
+
+
+def test_all_that_is_wrong_with_options_is_told_at_once_in_plain_words(trimtab: CommandLine, skewed: Path) -> None:
+    ended = trimtab(
+        "plan", "--snapshot", skewed, "--max-bytes", "10XB", "--add-broker", "x", "--seed", "x", "--max-moves", "-1",
+        "--format", "xml", "--remove-broker", "one", "--goals", "absent.yaml",
+    )  # fmt: skip
+    assert (ended.code, ended.out) == (2, "")
+    for told in (
+        "--max-bytes: unknown unit 'XB' in '10XB'",
+        "--add-broker: expected ID or ID:RACK such as 7 or 7:rack-b, found 'x'",
+        "--seed: expected a whole number, found 'x'",
+        "--max-moves: expected 0 or more, found '-1'",
+        "--format: expected one of 'text', 'json', 'html', 'markdown', 'reassignment', found 'xml'",
+        "--remove-broker: expected a whole number, found 'one'",
+        "--goals: there is no file absent.yaml",
+    ):
+        assert told in ended.err
+    assert ended.err.endswith("Try 'trimtab plan --help'.\n")
+    assert "Input should" not in ended.err
+
+
+@pytest.mark.parametrize("seed", ["9223372036854775807", "-9223372036854775808"])
+def test_the_outermost_seeds_work(trimtab: CommandLine, level: Path, seed: str) -> None:
+    assert trimtab("plan", "--snapshot", level, *COUNTS, "--format", "json", "--seed", seed).code == 0
+
+
+def test_the_goals_file_is_not_written_over(trimtab: CommandLine, level: Path, tmp_path: Path) -> None:
+    goals = tmp_path / "goals.yaml"
+    goals.write_text("version: 1\npreset: counts\n")
+    for command in (["plan"], ["explain", "--broker", "1"]):
+        ended = trimtab(*command, "--snapshot", level, "--goals", goals, "--out", goals)
+        assert (ended.code, ended.out) == (2, "")
+        assert "found that of --goals" in ended.err
+    demo = trimtab("demo", "--quick", "--goals", goals, "--out", goals)
+    assert demo.code == 2
+    assert goals.read_text() == "version: 1\npreset: counts\n"
+
+
+def test_exit_code_4_when_a_broker_cannot_be_emptied(trimtab: CommandLine, tmp_path: Path) -> None:
+    """A script that takes a broker away afterwards would lose the replicas that are left on it."""
+    small = [{"id": b, "rack": f"r{b}", "capacity": {"disk": 3e9}} for b in (1, 2, 3)]
+    parts = [partition("t", n, [1 + n % 3]) for n in range(6)]
+    path = snapshot_file(tmp_path, brokers=small, partitions=parts)
+    goals = tmp_path / "goals.yaml"
+    goals.write_text("version: 1\ngoals:\n  - {kind: capacity, resource: disk, limit: 0.7}\n")
+    command = ("plan", "--snapshot", path, "--goals", goals, "--remove-broker", "3", "--format", "json")
+    ended = trimtab(*command, "--exit-code")
+    assert ended.code == 4
+    assert "broker 3 would still host 2 replicas" in ended.err
+    assert "would find no broker that capacity-disk allows" in ended.err
+    assert trimtab(*command).code == 0
+    assert trimtab(*command, "--exit-code", "--max-moves", "0").code == 0
+
+
+def test_a_drain_that_works_is_no_failure(trimtab: CommandLine, level: Path) -> None:
+    command = ("plan", "--snapshot", level, *COUNTS, "--remove-broker", "3", "--format", "json", "--exit-code")
+    assert trimtab(*command).code == 3

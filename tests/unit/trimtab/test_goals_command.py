@@ -57,6 +57,13 @@ def test_check_shows_the_goals_as_understood(tmp_path: Path, capsys: Capture) ->
     assert out.split() == " ".join(rows).split()
 
 
+def test_what_a_goals_file_names_cannot_steer_the_terminal(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "goals.yaml"
+    path.write_text('version: 1\npreset: counts\nconstraints: {exclude_topics: ["\\e[2J\\u202ex"]}\n')
+    assert main(["goals", "check", str(path)]) == 0
+    assert not set(capsys.readouterr().out) & set("\x1b\u202e")
+
+
 def test_check_tells_every_problem_and_ends_with_2(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "goals.yaml"
     path.write_text(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trimtab.output import unwritable, unwritable_folders, write_file, write_folders
+from trimtab.output import overwritten, unwritable, unwritable_folders, write_file, write_folders
 
 UNENCODABLE = "first half\ud800"
 
@@ -86,3 +86,23 @@ def test_folders_are_complete_or_absent(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         write_folders(tmp_path, {"original/a.json": "1", "migrated/a.json": UNENCODABLE})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_is_an_input_is_refused_also_through_links(tmp_path: Path) -> None:
+    """The capture of a cluster may exist once only."""
+    given, other = tmp_path / "me.json", tmp_path / "plan.json"
+    given.write_text("{}")
+    (tmp_path / "link.json").symlink_to(given)
+    os.link(given, tmp_path / "hard.json")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    for out in (given, tmp_path / "link.json", tmp_path / "hard.json", tmp_path / "folder" / "me.json"):
+        (problem,) = overwritten({"--out": out}, {"--snapshot": given, "--goals": None})
+        assert str(problem).startswith("--out: expected a file of its own, found that of --snapshot")
+    assert overwritten({"--out": other, "--election-out": None}, {"--snapshot": given}) == []
+    assert overwritten({"--out": Path("-")}, {"--snapshot": given}) == []
+
+
+def test_files_of_a_snapshot_folder_are_inputs_and_others_in_it_are_not(tmp_path: Path) -> None:
+    for name in ("brokers.parquet", "partitions.parquet", "meta.json"):
+        assert len(overwritten({"--out": tmp_path / name}, {"--snapshot": tmp_path})) == 1
+    assert overwritten({"--out": tmp_path / "plan.html"}, {"--snapshot": tmp_path}) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cluster_model.image import BrokerFenced, BrokerUnfenced, PartitionChanged, TopicDeleted
+from cluster_model.metadata.events import BrokerFenced, BrokerUnfenced, PartitionChanged, TopicDeleted
 from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.scenario import growing_cluster
 from trimtab.simulator.spec import GB, MB, BrokerSpec, ErrorCode, Refusal, TopicPartition, TopicSpec

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cluster_model.model import ClusterModel
+from cluster_model.windows import Horizon
 from metrics_reporter.columns import BatchColumns
 from metrics_reporter.consumer import SampleConsumer
 from metrics_reporter.sample import Scope
@@ -135,7 +136,7 @@ def test_model_loads_equal_what_brokers_really_did(tmp_path: Path) -> None:
     from trimtab.simulator.scenario import growing_cluster
 
     cluster = growing_cluster(5, brokers=9, partitions=270)
-    model = ClusterModel(cluster.cluster_id, window_ms=30_000, windows=10)
+    model = ClusterModel(cluster.cluster_id, long=Horizon(30_000, 10))
     with EmbeddedTopic(tmp_path / "metrics.db", partitions=4) as topic:
         reporters = [SimulatedReporter(cluster, b, topic) for b in cluster.broker_ids]
         consumer = SampleConsumer(topic)

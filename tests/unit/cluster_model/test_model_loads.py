@@ -1,0 +1,97 @@
+"""Leader and follower loads: each broker's must add up to what it really does, also where replicas are not measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cluster_model.loops import ESTIMATED, STALE, UNKNOWN
+from cluster_model.metadata.events import BrokerRegistered, PartitionChanged, TopicCreated
+from cluster_model.model import ClusterModel
+from cluster_model.observed import BROKER, FOLLOWER, LEADER
+from cluster_model.windows import Horizon
+from tests.unit.cluster_model.batches import NOW, Reports, replica, whole
+
+
+@pytest.fixture
+def model() -> ClusterModel:
+    model = ClusterModel("c", long=Horizon(60_000, 6))
+    for broker in (1, 2, 3):
+        model.apply(BrokerRegistered(broker, None), NOW)
+    model.apply(TopicCreated("orders", "id-1"), NOW)
+    model.apply(PartitionChanged("orders", 0, (1, 2), (1, 2), 1), NOW)
+    model.apply(PartitionChanged("orders", 1, (2, 3), (2, 3), 2), NOW)
+    model.apply(PartitionChanged("orders", 2, (3,), (3,), 3), NOW)
+    return model
+
+
+@pytest.fixture
+def reports() -> Reports:
+    return Reports()
+
+
+def test_cpu_of_a_broker_is_divided_by_the_bytes_its_replicas_handle(model: ClusterModel, reports: Reports) -> None:
+    """Broker 1 leads orders-0 alone, so all its cpu is that leader's; broker 2 follows it and leads orders-1."""
+    model.ingest(reports.of(1, NOW, whole(BROKER, cpu=3.0), replica(LEADER, 0, network_in=100.0, consumer_out=100.0)), NOW)
+    model.ingest(reports.of(2, NOW, whole(BROKER, cpu=2.0), replica(LEADER, 1, network_in=50.0, consumer_out=0.0)), NOW)
+    model.ingest(reports.of(3, NOW, whole(BROKER, cpu=0.5), replica(LEADER, 2, network_in=0.0, consumer_out=0.0)), NOW)
+    snapshot = model.snapshot(NOW)
+    assert snapshot.leader_load["network_out"].tolist() == [200.0, 50.0, 0.0]
+    assert snapshot.leader_load["cpu"].tolist() == [3.0, 1.0, 0.0]  # broker 2: 100 bytes in and out, 100 for orders-0
+    assert snapshot.follower_load["cpu"].tolist()[:2] == [1.0, 0.5]
+    assert snapshot.broker_load("cpu") == pytest.approx([3.0, 2.0, 0.5])
+    assert (snapshot.trust.leader["cpu"] == ESTIMATED).all()
+
+
+def test_what_replicas_measured_of_cpu_is_not_given_to_others(model: ClusterModel, reports: Reports) -> None:
+    leader = replica(LEADER, 1, network_in=50.0, consumer_out=0.0, cpu=1.5)
+    model.ingest(reports.of(1, NOW, whole(BROKER, cpu=3.0), replica(LEADER, 0, network_in=100.0, consumer_out=100.0)), NOW)
+    model.ingest(reports.of(2, NOW, whole(BROKER, cpu=2.0), leader), NOW)
+    snapshot = model.snapshot(NOW)
+    assert snapshot.leader_load["cpu"][:2].tolist() == [3.0, 1.5]
+    assert snapshot.follower_load["cpu"][0] == 0.5
+    assert snapshot.trust.leader["cpu"].tolist() == [ESTIMATED, 0, UNKNOWN]
+
+
+def test_estimates_from_stale_numbers_are_stale(model: ClusterModel, reports: Reports) -> None:
+    model.ingest(reports.of(1, NOW, whole(BROKER, cpu=3.0), replica(LEADER, 0, network_in=100.0, consumer_out=100.0)), NOW)
+    later = NOW + 90_001
+    model.ingest(reports.of(1, later, replica(LEADER, 0, network_in=100.0, consumer_out=100.0)), later)
+    snapshot = model.snapshot(later)
+    assert snapshot.trust.leader["network_in"][0] == 0
+    assert snapshot.trust.leader["cpu"][0] == ESTIMATED | STALE
+
+
+def test_a_leader_nobody_measured_is_taken_from_its_followers(model: ClusterModel, reports: Reports) -> None:
+    model.ingest(reports.of(3, NOW, replica(FOLLOWER, 1, network_in=50.0, disk=7.0)), NOW)
+    snapshot = model.snapshot(NOW)
+    assert snapshot.leader_load["network_in"][1] == 50.0
+    assert snapshot.leader_load["disk"][1] == 7.0
+    assert snapshot.trust.leader["disk"].tolist() == [UNKNOWN, ESTIMATED, UNKNOWN]
+    assert "network_out" not in snapshot.leader_load  # nobody measures consumers: unknown, not small
+    assert not snapshot.has_follower_load.any()
+
+
+def test_measured_network_out_goes_before_what_is_added_up(model: ClusterModel, reports: Reports) -> None:
+    model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0, consumer_out=50.0, network_out=170.0)), NOW)
+    model.ingest(reports.of(2, NOW, replica(LEADER, 1, network_in=100.0, consumer_out=50.0)), NOW)
+    snapshot = model.snapshot(NOW)
+    assert snapshot.leader_load["network_out"][:2].tolist() == [170.0, 150.0]
+    assert snapshot.trust.leader["network_out"].tolist() == [0, 0, UNKNOWN]
+
+
+def test_a_resource_unknown_to_the_model_is_passed_over(model: ClusterModel, reports: Reports) -> None:
+    model.ingest(reports.of(1, NOW, replica(LEADER, 0, heat=1.0, network_in=2.0), whole(BROKER, heat=3.0)), NOW)
+    assert list(model.snapshot(NOW).leader_load) == ["network_in"]
+    assert model.broker_use(1) == {}
+
+
+def test_every_load_of_a_snapshot_is_private_to_it(model: ClusterModel, reports: Reports) -> None:
+    """Also placements that two snapshots share are read-only."""
+    model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0, consumer_out=50.0, cpu=1.0)), NOW)
+    first, second = model.snapshot(NOW), model.snapshot(NOW)
+    for snapshot in (first, second):
+        for table in (snapshot.leader_load, snapshot.trust.leader):
+            assert not any(array.flags.writeable for array in table.values())
+        assert not snapshot.replicas.flags.writeable
+    assert not np.shares_memory(first.leader_load["network_in"], second.leader_load["network_in"])

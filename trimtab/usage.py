@@ -1,0 +1,101 @@
+"""Wrong command lines in words: every problem of one at once, as expected and found, with the command whose help has more.
+
+Called by the command line only. Knows the library that parses, so that nothing else has to.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import typer
+from typer import Context
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+
+# What the library says of a value, and what an operator understands.
+PLAINLY = (
+    (r"Input should be a valid integer\b.*", "expected a whole number"),
+    (r"Input should be a valid number\b.*", "expected a number"),
+    (r"Unable to parse input string as an integer\b.*", "expected a whole number of fewer digits"),
+    (r"Input should be a finite number", "expected a finite number"),
+    (r"Input should be greater than or equal to (\S+)", r"expected \1 or more"),
+    (r"Input should be less than or equal to (\S+)", r"expected at most \1"),
+    (r"Input should be greater than (\S+)", r"expected more than \1"),
+    (r"Input should be less than (\S+)", r"expected less than \1"),
+    (r"'(.*)' is not one of (.*?)\.?", r"expected one of \2, found '\1'"),
+    (r"(file|path|directory) '(.*)' does not exist\.?", r"there is no \1 \2"),
+)
+SAYS_FOUND = re.compile(r"found|there is no|is a (file|directory)|not (readable|writable)")
+
+
+class EveryProblem(TyperCommand):
+    """A command that tells all that is wrong with its options at once, not the first of it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as first:
+            raise typer.BadParameter("\n".join(self._problems(ctx, given)), ctx=ctx) from first
+
+    def _problems(self, ctx: Any, args: list[str]) -> list[str]:
+        options, _, _ = self.make_parser(ctx).parse_args(args=args)
+        told = []
+        for parameter in self.get_params(ctx):
+            try:
+                parameter.handle_parse_result(ctx, options, [])
+            except typer.BadParameter as error:
+                told.append(_of_parameter(error, options.get(parameter.name or "")))
+        return told
+
+
+def _of_parameter(error: typer.BadParameter, value: object) -> str:
+    """``--seed: expected a whole number, found 'x'``."""
+    name = error.param.get_error_hint() if error.param is not None else ""
+    if not error.message:
+        kind = error.param.param_type_name if error.param is not None else "option"
+        return f"{_bare(name)}: expected this {kind}, found none; add it"
+    text = error.message.removeprefix("Value error, ")
+    for pattern, plain in PLAINLY:
+        match = re.fullmatch(pattern, text, re.DOTALL)
+        if match:
+            text = match.expand(plain)
+            break
+    values = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
+    if not SAYS_FOUND.search(text) and not any(repr(v) in text for v in values):
+        text += f", found {', '.join(map(repr, values))}"
+    return f"{_bare(name)}: {text}"
+
+
+def _bare(hint: str) -> str:
+    return hint.replace("'", "")
+
+
+def every_problem(app: typer.Typer) -> None:
+    """Have every command of `app` and of its groups tell all its problems."""
+    for command in app.registered_commands:
+        command.cls = EveryProblem
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            every_problem(group.typer_instance)
+
+
+def usage_text(error: TyperException) -> str:
+    """One or more lines for a wrong command line, naming the command whose help has more."""
+    context = getattr(error, "ctx", None)
+    text = error.message if isinstance(error, typer.BadParameter) and error.param is None else error.format_message()
+    possible = getattr(error, "possibilities", None)
+    if possible:
+        text = f"{error.message}; did you mean {' or '.join(sorted(possible))}?"
+    elif text.startswith(("No such command", "Missing command")) and context is not None:
+        text = _with_commands(text, context)
+    return text if context is None else f"{text}\nTry '{context.command_path} --help'."
+
+
+def _with_commands(text: str, context: Context) -> str:
+    """What there is, where nothing close was found."""
+    command = context.command
+    if "Did you mean" in text or not isinstance(command, TyperGroup):
+        return text
+    return f"{text.rstrip('.')}; expected one of {', '.join(command.commands)}"
