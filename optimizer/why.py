@@ -74,7 +74,7 @@ def _nothing_found(options: PlanOptions) -> str:
     remedies = "a wider bound or other weights could help"
     if options.acceptance == "score":
         remedies = "a wider bound, other weights or --acceptance potential could help"
-    return f"no acceptable action was found that would bring it nearer; {remedies}"
+    return f"no acceptable action was found that would bring it clearly nearer; {remedies}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -115,7 +115,7 @@ def _remedy(plan: Plan, s: Standing) -> str:
     if not plan.summary.actions:
         if _tone(plan, s) in ("balanced", "unjudged"):
             return "the plan is empty and nothing would change"
-        return f"{within}no acceptable action would bring the cluster closer, so the plan is empty"
+        return f"{within}nothing acceptable would bring the cluster clearly closer, so the plan is empty"
     aims = []
     if s.out_before:
         aims.append(_aim_of_bands(s))

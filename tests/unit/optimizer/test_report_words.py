@@ -99,7 +99,7 @@ def test_an_empty_plan_of_a_level_cluster_says_so() -> None:
 def test_an_empty_plan_of_a_skewed_cluster_does_not_sound_content() -> None:
     v = verdict(plans.stuck_plan())
     assert v.tone == "stuck"
-    assert "no acceptable action would bring the cluster closer" in v.sentence
+    assert "nothing acceptable would bring the cluster clearly closer" in v.sentence
     assert "every topic on it is excluded" in v.sentence
     assert "in band in all" not in v.sentence
 
