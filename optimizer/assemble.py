@@ -16,6 +16,7 @@ import numpy as np
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.bounds import lower_bounds
+from optimizer.frontier import Frontier
 from optimizer.options import PlanOptions
 from optimizer.outcome import bands_of, broker_outcomes, goal_outcomes, judged, offline_notes
 from optimizer.plan import Action, ActionType, Change, GoalScore, Plan, Summary
@@ -214,6 +215,7 @@ def assemble(
             *_mode_notes(options),
         ),
         bands=bands_of(snapshot, compiled),
+        frontier=Frontier(actions, compiled, start),
     )
 
 

@@ -124,6 +124,20 @@ class LowerBounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """Where the first `actions` of a plan lead, net. `balance` is the weighted mean of all soft broker scores, `worst` the lowest."""
+
+    actions: int
+    replica_moves: int
+    leadership_changes: int
+    bytes_to_move: int
+    brokers_in_band: int
+    violations: int
+    balance: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     what: str
     reason: str
@@ -149,6 +163,7 @@ class Plan:
     skipped: tuple[Skipped, ...]
     notes: tuple[str, ...] = ()
     bands: Mapping[str, Mapping[int, Band]] = field(default_factory=dict)  # goal name -> broker id -> band
+    frontier: Sequence[Step] = ()  # from nothing to the whole plan
 
     @property
     def hard_violations_left(self) -> int:

@@ -6,6 +6,7 @@ changes nothing.
 
 from __future__ import annotations
 
+from optimizer.report.frontier import frontier_json, render_frontier
 from optimizer.report.html import to_html
 from optimizer.report.json_form import iter_json, to_json
 from optimizer.report.kafka_files import to_election, to_reassignment, topic_files
@@ -13,7 +14,9 @@ from optimizer.report.markdown import to_markdown
 from optimizer.report.text import render_text
 
 __all__ = [
+    "frontier_json",
     "iter_json",
+    "render_frontier",
     "render_text",
     "to_election",
     "to_html",

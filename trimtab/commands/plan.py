@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -21,6 +21,8 @@ from trimtab.output import emit, overwritten, unwritable, unwritable_folders, wr
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cluster_model.snapshot import Snapshot
     from optimizer.plan import Plan
 
@@ -40,12 +42,15 @@ class Targets:
     out: Path | None
     election_out: Path | None
     per_topic: Path | None
+    frontier: bool
 
     def problems(self, inputs: Mapping[str, Path | None]) -> list[Problem]:
         """What keeps the result from being written; `inputs` are files that are read, by option."""
         same = self.election_out is not None and self.election_out == self.out
         stdout = str(self.election_out) == "-"
+        shapeless = self.frontier and self.form not in ("text", "json")
         return [
+            *([Problem("--frontier", f"expected --format text or json beside it, found {self.form}")] if shapeless else []),
             *([Problem("--election-out", "expected a file of its own, found that of --out")] if same else []),
             *(
                 [Problem("--election-out", "expected a file, found stdout, where the data goes")]
@@ -102,6 +107,10 @@ def plan_command(
     acceptance: o.AcceptanceRule = None,
     seed: o.Seed = None,
     threads: o.Threads = None,
+    frontier: Annotated[
+        bool,
+        typer.Option("--frontier", help="Instead of the plan, what each part of its bytes would buy (text or json)."),
+    ] = False,
     exit_code: Annotated[
         bool,
         typer.Option("--exit-code", help="3 when there are proposals, 4 when a hard goal fails or a broker cannot be emptied."),
@@ -113,7 +122,7 @@ def plan_command(
     fewest moves that bring every broker into the band of every goal.
     """
     source = o.Source(snapshot, bootstrap_server, command_config, interval, capacity)
-    targets = Targets(form or _form_of(out), out, election_out, per_topic_dir)
+    targets = Targets(form or _form_of(out), out, election_out, per_topic_dir, frontier)
     planning = o.planning_options(
         seed=seed, acceptance=acceptance, threads=threads,
         max_moves=max_moves, max_bytes=max_bytes, max_partitions=max_partitions,
@@ -157,9 +166,15 @@ def _write(plan: Plan, snapshot: Snapshot, targets: Targets) -> None:
         write_folders(targets.per_topic, report.topic_files(plan, snapshot))
     if targets.election_out is not None:
         write_file(targets.election_out, report.to_election(plan))
+    if targets.frontier:
+        if targets.form == "json":
+            emit(report.frontier_json(plan), targets.out)
+        else:
+            _write_text(plan, targets.out, report.render_frontier)
+        return
     match targets.form:
         case "text":
-            _write_text(plan, targets.out)
+            _write_text(plan, targets.out, report.render_text)
         case "json":
             emit(report.to_json(plan), targets.out)
         case "html":
@@ -170,18 +185,14 @@ def _write(plan: Plan, snapshot: Snapshot, targets: Targets) -> None:
             emit(report.to_reassignment(plan), targets.out)
 
 
-def _write_text(plan: Plan, out: Path | None) -> None:
+def _write_text(plan: Plan, out: Path | None, render: Callable[[Plan, Console], None]) -> None:
     """The report for people: as wide as the terminal and in colour there, plain elsewhere."""
     from rich.console import Console
 
-    from optimizer.report import render_text
-
     if out is None and sys.stdout.isatty():
-        render_text(plan, Console())
+        render(plan, Console())
         return
     width = os.environ.get("COLUMNS", "")
     page = StringIO()
-    render_text(
-        plan, Console(file=page, width=int(width) if width.isdecimal() else TEXT_WIDTH, no_color=True)
-    )
+    render(plan, Console(file=page, width=int(width) if width.isdecimal() else TEXT_WIDTH, no_color=True))
     emit(page.getvalue(), out)

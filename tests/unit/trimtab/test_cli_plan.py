@@ -171,6 +171,18 @@ def test_what_ifs_and_budgets_reach_the_plan(trimtab: CommandLine, level: Path) 
     assert frozen == []
 
 
+def test_the_frontier_is_of_the_plan_that_would_be_made(trimtab: CommandLine, level: Path) -> None:
+    given: list[str | Path] = ["plan", "--snapshot", level, *COUNTS, "--add-broker", "4:r4", "--format", "json"]
+    whole, curve = trimtab(*given), trimtab(*given, "--frontier")
+    assert curve.code == 0, curve.err
+    steps = json.loads(curve.out)
+    assert steps["plan_id"] == plan_of(whole.out)["plan_id"]
+    assert steps["steps"][-1]["bytes_to_move"] == plan_of(whole.out)["summary"]["bytes_to_move"]
+    refused = trimtab("plan", "--snapshot", level, *COUNTS, "--format", "html", "--frontier")
+    assert refused.code == 2
+    assert "--frontier" in refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

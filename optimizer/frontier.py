@@ -1,0 +1,94 @@
+"""What each further gigabyte buys: how balanced a cluster would be after each part of a plan.
+
+A plan does first what brings most balance for its bytes, so every first part of it is a plan for a smaller budget, and one search
+gives the whole curve. Called by the assembly of a plan; computed when somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from optimizer.plan import Step
+from optimizer.problem import HARD, SIZE, STATE, WEIGHT, Compiled
+
+if TYPE_CHECKING:
+    from optimizer.assemble import ActionTable
+    from optimizer.search.state import State
+
+POINTS = 20  # steps of the curve, the start not counted
+
+
+class Frontier(Sequence[Step]):
+    """Steps from nothing to the whole plan, at about equal distances in bytes (in actions, where nothing is copied)."""
+
+    def __init__(self, table: ActionTable, compiled: Compiled, start: State) -> None:
+        self._table, self._compiled = table, compiled
+        self._scores = start.score[:, : len(compiled.goals)].copy()
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Step]: ...
+    def __getitem__(self, index: int | slice) -> Step | Sequence[Step]:
+        return self._steps[index]
+
+    @cached_property
+    def _steps(self) -> tuple[Step, ...]:
+        table, problem = self._table, self._compiled.problem
+        rows = {int(b): row for row, b in enumerate(table.changes.snapshot.broker_ids)}
+        row = np.array([rows[int(b)] for b in table.broker], dtype=np.int64)
+        soft = np.flatnonzero(problem.goal[:, HARD] == 0)
+        weight = problem.force[soft, WEIGHT]
+        active = problem.broker[:, STATE] == 0
+        scores, at = self._scores.copy(), 0
+        steps = []
+        for cut in self._cuts():
+            until = int(table.first_broker[cut])
+            scores[row[at:until]] = table.score_after[at:until]  # of a broker's several, the last stays
+            at = until
+            low = scores[active] < 1.0
+            kept = scores[active][:, soft]
+            moves, data, leaders = self._spent(int(table.first[cut]))
+            steps.append(
+                Step(
+                    actions=cut,
+                    replica_moves=moves,
+                    leadership_changes=leaders,
+                    bytes_to_move=data,
+                    brokers_in_band=int((~low.any(axis=1)).sum()),
+                    violations=int(low.sum()),
+                    balance=float((kept * weight).sum() / (weight.sum() * len(kept))) if kept.size and weight.sum() > 0 else 1.0,
+                    worst=float(kept.min()) if kept.size else 1.0,
+                )
+            )
+        return tuple(steps)
+
+    def _cuts(self) -> list[int]:
+        """Numbers of actions after which to look."""
+        spent = np.cumsum(self._table.bytes_to_move)
+        count = len(spent)
+        if not count:
+            return [0]
+        if spent[-1] <= 0:
+            spent = np.arange(1.0, count + 1)
+        marks = np.searchsorted(spent, np.linspace(0.0, spent[-1], POINTS + 1)) + 1
+        return sorted({0, count, *(int(min(mark, count)) for mark in marks)})
+
+    def _spent(self, changes: int) -> tuple[int, int, int]:
+        """Net replica moves, bytes and leadership changes of the first so many changes."""
+        table = self._table.changes
+        partitions = table.partition[:changes]
+        rows, first = np.unique(partitions, return_index=True)
+        _, last = np.unique(partitions[::-1], return_index=True)
+        last = changes - 1 - last
+        before, after = table.before[first], table.after[last]
+        new = ((after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)).sum(axis=1)
+        led = (table.leader_before[first] != table.leader_after[last]).sum()
+        return int(new.sum()), round(float((new * self._compiled.problem.haul[rows, SIZE]).sum())), int(led)

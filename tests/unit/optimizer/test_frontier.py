@@ -1,0 +1,75 @@
+"""What each part of a plan would buy: the steps are counted here from the actions themselves."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cluster_model.files import read_snapshot
+from goals.document import load_goals
+from optimizer.options import PlanOptions
+from optimizer.plan import Plan
+from optimizer.planner import plan
+from optimizer.report import render_frontier
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.fixture(scope="module")
+def made() -> Plan:
+    return plan(read_snapshot(EXAMPLES / "skewed-12-brokers.json.gz"), load_goals(EXAMPLES / "goals.yaml"))
+
+
+def test_it_begins_with_nothing_and_ends_with_the_whole_plan(made: Plan) -> None:
+    first, last = made.frontier[0], made.frontier[-1]
+    assert (first.actions, first.replica_moves, first.leadership_changes, first.bytes_to_move) == (0, 0, 0, 0)
+    assert (last.actions, last.replica_moves, last.leadership_changes, last.bytes_to_move) == (
+        made.summary.actions, made.summary.replica_moves, made.summary.leadership_changes, made.summary.bytes_to_move,
+    )  # fmt: skip
+    assert last.brokers_in_band == sum(not b.violates for b in made.brokers)
+    assert first.brokers_in_band == sum(all(s >= 1.0 for s in b.scores_before.values()) for b in made.brokers)
+
+
+def test_each_step_is_where_so_many_actions_lead(made: Plan) -> None:
+    scores = {b.id: dict(b.scores_before) for b in made.brokers}
+    soft = {g.name: g.weight for g in made.goals if not g.hard}
+    start: dict[tuple[str, int], tuple[int, ...]] = {}
+    now: dict[tuple[str, int], tuple[int, ...]] = {}
+    done = 0
+    assert len(made.frontier) > 10
+    for step in made.frontier:
+        for action in made.actions[done : step.actions]:
+            for name, goal in action.goal_scores.items():
+                for broker, score in goal.after.items():
+                    scores[broker][name] = score
+            for c in action.changes:
+                start.setdefault((c.topic, c.partition), c.replicas_before)
+                now[c.topic, c.partition] = c.replicas_after
+        done = step.actions
+        assert step.replica_moves == sum(len(set(now[p]) - set(start[p])) for p in now)
+        assert step.brokers_in_band == sum(all(s >= 1.0 for s in of.values()) for of in scores.values())
+        assert step.violations == sum(s < 1.0 for of in scores.values() for s in of.values())
+        total = sum(soft[name] * of[name] for of in scores.values() for name in soft)
+        assert step.balance == pytest.approx(total / (sum(soft.values()) * len(scores)))
+        assert step.worst == min(of[name] for of in scores.values() for name in soft)
+
+
+def test_an_empty_plan_has_nothing_to_offer() -> None:
+    snapshot = read_snapshot(EXAMPLES / "three-brokers.json")
+    made = plan(snapshot, load_goals(None, "default"), PlanOptions(max_moves=0, exclude_topics=("*",)))
+    assert [step.actions for step in made.frontier] == [0]
+    page = StringIO()
+    render_frontier(made, Console(file=page, width=120))
+    assert "no budget would buy" in page.getvalue()
+
+
+def test_the_table_says_what_most_of_the_balance_would_take(made: Plan) -> None:
+    page = StringIO()
+    render_frontier(made, Console(file=page, width=140))
+    text = page.getvalue()
+    assert "Nine tenths of the gain in balance would take" in " ".join(text.split())
+    assert text.count("█" * 40) >= 1
+    assert f"{made.summary.replica_moves:,}" in text

@@ -1,0 +1,363 @@
+"""History of decisions: what was planned or not, why, and what came of it; one SQLite file.
+
+Written by the service (each decision before anything is done about it), read by its HTTP interface, by guards that count
+what was done in the last hour, and by people: docs/history.md has the tables. May be called from any thread. Time comes in
+by parameter.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Literal, Self
+
+from cluster_model.errors import ExternalError
+
+VERSION = 1
+BUSY_TIMEOUT_S = 10.0
+
+Verdict = Literal["planned", "nothing", "refused", "failed"]
+"""A plan with actions; a plan without; no plan because of what was known (`reason` says); no plan because of an error."""
+
+OutcomeKind = Literal["approved", "rejected", "superseded", "started", "done", "failed", "cancelled", "rolled_back", "noted"]
+
+# Times are texts, ISO 8601 in UTC with milliseconds, so that they sort, and people and Spark read them.
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS decision (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    began TEXT NOT NULL,
+    ended TEXT NOT NULL,
+    cluster_id TEXT NOT NULL,
+    instance TEXT NOT NULL,
+    controller INTEGER,
+    controller_epoch INTEGER,
+    cause TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    horizon TEXT,
+    snapshot_digest TEXT,
+    goals_digest TEXT,
+    plan_id TEXT,
+    actions INTEGER NOT NULL,
+    replica_moves INTEGER NOT NULL,
+    leadership_changes INTEGER NOT NULL,
+    bytes_to_move INTEGER NOT NULL,
+    plan BLOB);
+CREATE INDEX IF NOT EXISTS decision_began ON decision (began);
+CREATE INDEX IF NOT EXISTS decision_plan ON decision (plan_id);
+CREATE TABLE IF NOT EXISTS goal (
+    decision_id INTEGER NOT NULL REFERENCES decision (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    hard INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    violations_before INTEGER,
+    violations_after INTEGER,
+    deviation_before REAL,
+    deviation_after REAL,
+    PRIMARY KEY (decision_id, name));
+CREATE TABLE IF NOT EXISTS outcome (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    decision_id INTEGER NOT NULL REFERENCES decision (id) ON DELETE CASCADE,
+    time TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    who TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    replica_moves INTEGER NOT NULL,
+    leadership_changes INTEGER NOT NULL,
+    bytes_moved INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS outcome_decision ON outcome (decision_id);
+CREATE INDEX IF NOT EXISTS outcome_time ON outcome (time);
+CREATE VIEW IF NOT EXISTS story AS
+    SELECT began AS time, id AS decision_id, instance AS who, verdict AS what, reason AS detail,
+           replica_moves, leadership_changes, bytes_to_move AS bytes FROM decision
+    UNION ALL
+    SELECT time, decision_id, who, kind, detail, replica_moves, leadership_changes, bytes_moved FROM outcome
+    ORDER BY time, decision_id;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GoalStanding:
+    """One goal in one decision; numbers are None where the goal was skipped."""
+
+    name: str
+    hard: bool
+    status: str
+    violations_before: int | None = None
+    violations_after: int | None = None
+    deviation_before: float | None = None
+    deviation_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one instance decided at one time.
+
+    Attributes
+    ----------
+    began_ms, ended_ms
+        From when to when this instance was about it, Unix ms: two that overlap would be two planners at once.
+    instance, controller, controller_epoch
+        Who decided, and which controller, elected in which epoch, it took for the active one.
+    cause
+        Why now: ``interval``, ``broker lost``, a detector.
+    reason
+        A sentence for people; for every verdict but ``planned`` it says why there is no plan.
+    plan
+        The plan file's text; None where there is no plan.
+    """
+
+    began_ms: int
+    ended_ms: int
+    instance: str
+    cause: str
+    mode: str
+    verdict: Verdict
+    reason: str
+    controller: int | None = None
+    controller_epoch: int | None = None
+    horizon: str | None = None
+    snapshot_digest: str | None = None
+    goals_digest: str | None = None
+    plan_id: str | None = None
+    actions: int = 0
+    replica_moves: int = 0
+    leadership_changes: int = 0
+    bytes_to_move: int = 0
+    goals: tuple[GoalStanding, ...] = ()
+    plan: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a decision; `who` is a person, ``auto`` or the executor. Amounts are those this outcome adds."""
+
+    time_ms: int
+    kind: OutcomeKind
+    who: str
+    detail: str = ""
+    replica_moves: int = 0
+    leadership_changes: int = 0
+    bytes_moved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A decision as it is kept, without its plan's text, and what came of it so far, oldest first."""
+
+    id: int
+    decision: Decision
+    outcomes: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What outcomes of some time add up to."""
+
+    replica_moves: int
+    leadership_changes: int
+    bytes_moved: int
+
+
+class DecisionHistory:
+    """The file, open for reading and writing.
+
+    Parameters
+    ----------
+    path
+        Created where absent.
+
+    Raises
+    ------
+    ExternalError
+        The file cannot be opened or is something else.
+    """
+
+    def __init__(self, path: Path, cluster_id: str) -> None:
+        self.path, self._cluster_id, self._lock = path, cluster_id, Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+        except (OSError, sqlite3.Error) as e:
+            raise ExternalError(f"{path}: expected a file that can be opened as history of decisions: {e}") from e
+        try:
+            self._open()
+        except sqlite3.Error as e:
+            self._db.close()
+            raise ExternalError(
+                f"{path}: expected a history of decisions, found something else ({e}); move it away or choose another file"
+            ) from e
+        except ExternalError:
+            self._db.close()
+            raise
+
+    def _open(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=FULL")  # decisions are few, and must not be lost
+        self._db.execute("PRAGMA foreign_keys=ON")
+        version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
+        if version > VERSION:
+            raise ExternalError(
+                f"{self.path}: expected version {VERSION} of the history of decisions, found {version}, which a later"
+                " release wrote; choose another file or use that release"
+            )
+        self._db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    def record(self, decision: Decision) -> int:
+        """Keep a decision, durably; its id."""
+        d = decision
+        plan = None if d.plan is None else zlib.compress(d.plan.encode())
+        with self._transaction() as db:
+            row = db.execute(
+                f"INSERT INTO decision VALUES (NULL{', ?' * 19})",
+                (
+                    text_of(d.began_ms), text_of(d.ended_ms), self._cluster_id, d.instance, d.controller, d.controller_epoch,
+                    d.cause, d.mode, d.verdict, d.reason, d.horizon, d.snapshot_digest, d.goals_digest, d.plan_id,
+                    d.actions, d.replica_moves, d.leadership_changes, d.bytes_to_move, plan,
+                ),
+            )  # fmt: skip
+            id = int(row.lastrowid or 0)
+            db.executemany(
+                "INSERT INTO goal VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (id, g.name, g.hard, g.status, g.violations_before, g.violations_after, g.deviation_before, g.deviation_after)
+                    for g in d.goals
+                ],
+            )
+        return id
+
+    def add_outcome(self, decision_id: int, outcome: Outcome) -> None:
+        """Keep what came of a decision, durably.
+
+        Raises
+        ------
+        ExternalError
+            There is no such decision (any more), or the file cannot be written.
+        """
+        o = outcome
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO outcome VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (decision_id, text_of(o.time_ms), o.kind, o.who, o.detail, o.replica_moves, o.leadership_changes, o.bytes_moved),
+            )
+
+    def retain(self, now_ms: int, *, keep_days: int, keep_plan_days: int) -> int:
+        """Delete decisions, with what came of them, that began more than `keep_days` ago, and the texts of plans of more
+        than `keep_plan_days` ago; how many decisions went."""
+        day = 86_400_000
+        with self._transaction() as db:
+            gone = db.execute("DELETE FROM decision WHERE began < ?", (text_of(now_ms - keep_days * day),)).rowcount
+            db.execute(
+                "UPDATE decision SET plan = NULL WHERE plan IS NOT NULL AND began < ?",
+                (text_of(now_ms - keep_plan_days * day),),
+            )
+        return gone
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def newest(self, limit: int, *, before: int | None = None) -> list[Recorded]:
+        """Decisions, newest first; of those older than the decision `before`, where it is given."""
+        query = f"SELECT {_COLUMNS} FROM decision WHERE id < ? ORDER BY id DESC LIMIT ?"
+        with self._reading() as db:
+            rows = db.execute(query, (2**62 if before is None else before, limit)).fetchall()
+            return [self._recorded(db, row) for row in rows]
+
+    def find(self, plan_id: str) -> Recorded | None:
+        """The newest decision for a plan."""
+        with self._reading() as db:
+            row = db.execute(f"SELECT {_COLUMNS} FROM decision WHERE plan_id = ? ORDER BY id DESC LIMIT 1", (plan_id,)).fetchone()
+            return None if row is None else self._recorded(db, row)
+
+    def plan(self, decision_id: int) -> str | None:
+        """The text of a decision's plan; None where there was none, or it is not kept any more."""
+        with self._reading() as db:
+            row = db.execute("SELECT plan FROM decision WHERE id = ?", (decision_id,)).fetchone()
+        return None if row is None or row[0] is None else zlib.decompress(row[0]).decode()
+
+    def done_since(self, time_ms: int) -> Done:
+        """What was really done from a time on, for limits per hour that a restart does not forget."""
+        query = "SELECT SUM(replica_moves), SUM(leadership_changes), SUM(bytes_moved) FROM outcome WHERE time >= ?"
+        with self._reading() as db:
+            moves, leaders, size = db.execute(query, (text_of(time_ms),)).fetchone()
+        return Done(int(moves or 0), int(leaders or 0), int(size or 0))
+
+    def rows(self, table: Literal["decision", "goal", "outcome"]) -> tuple[list[str], list[tuple[object, ...]]]:
+        """Names of the columns and all rows of a table, plans' texts left out; for export."""
+        hidden = {"plan"}
+        with self._reading() as db:
+            names = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[1] not in hidden]
+            return names, db.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2").fetchall()
+
+    def _recorded(self, db: sqlite3.Connection, row: Sequence[object]) -> Recorded:
+        id, began, ended, *rest = row
+        goals = db.execute("SELECT * FROM goal WHERE decision_id = ? ORDER BY rowid", (id,)).fetchall()
+        outcomes = db.execute(
+            "SELECT time, kind, who, detail, replica_moves, leadership_changes, bytes_moved FROM outcome"
+            " WHERE decision_id = ? ORDER BY id",
+            (id,),
+        ).fetchall()
+        values: dict[str, object] = dict(zip(_FIELDS, rest, strict=True))
+        standings = tuple(GoalStanding(g[1], bool(g[2]), *g[3:]) for g in goals)
+        decision = Decision(began_ms=ms_of(str(began)), ended_ms=ms_of(str(ended)), goals=standings, **values)  # type: ignore[arg-type]
+        return Recorded(int(str(id)), decision, tuple(Outcome(ms_of(o[0]), *o[1:]) for o in outcomes))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._db
+                except BaseException:
+                    self._db.execute("ROLLBACK")
+                    raise
+                self._db.execute("COMMIT")
+            except sqlite3.IntegrityError as e:
+                raise ExternalError(f"{self.path}: expected a decision that is in the history, found none ({e})") from e
+            except sqlite3.Error as e:
+                raise ExternalError(f"{self.path}: the decision was not kept: {e}", retriable=True) from e
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                yield self._db
+            except sqlite3.Error as e:
+                raise ExternalError(f"{self.path}: the history of decisions could not be read: {e}", retriable=True) from e
+
+
+_FIELDS = (
+    "instance", "controller", "controller_epoch", "cause", "mode", "verdict", "reason", "horizon", "snapshot_digest",
+    "goals_digest", "plan_id", "actions", "replica_moves", "leadership_changes", "bytes_to_move",
+)  # fmt: skip
+_COLUMNS = f"id, began, ended, {', '.join(_FIELDS)}"
+
+
+def text_of(time_ms: int) -> str:
+    """``2026-11-20T12:00:00.000Z`` of Unix ms; texts sort as times do."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % 1000:03}Z"
+
+
+def ms_of(text: str) -> int:
+    """Unix ms of what `text_of` gives."""
+    moment = datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 1000 + int(text[20:23])

@@ -1,0 +1,71 @@
+"""Decisions and outcomes as Parquet, for Spark, which reads no SQLite without help.
+
+Called by the service after decisions, and by whoever has the SQLite file. The files are made anew as a whole each time:
+decisions are few.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from cluster_model.errors import ExternalError
+from trimtab.history.decisions import DecisionHistory
+
+Table = Literal["decision", "goal", "outcome"]
+TABLES: tuple[Table, ...] = ("decision", "goal", "outcome")
+TIMES = frozenset({"began", "ended", "time"})
+NUMBERS = frozenset({"deviation_before", "deviation_after"})
+WHOLE = frozenset({
+    "id", "decision_id", "controller", "controller_epoch", "actions", "replica_moves", "leadership_changes",
+    "bytes_to_move", "bytes_moved", "violations_before", "violations_after",
+})  # fmt: skip
+
+
+def export(history: DecisionHistory, folder: Path) -> list[Path]:
+    """Write ``decision.parquet``, ``goal.parquet`` and ``outcome.parquet``; their paths. Times become timestamps.
+
+    Raises
+    ------
+    ExternalError
+        The folder cannot be written, or pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ExternalError(
+            f"{folder}: Parquet needs pyarrow, which is not installed: pip install 'trimtab[parquet]'"
+        ) from None
+    made = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for table in TABLES:
+            names, rows = history.rows(table)
+            arrays = [_column(name, [row[place] for row in rows]) for place, name in enumerate(names)]
+            path, unfinished = folder / f"{table}.parquet", folder / f".{table}.parquet.tmp"
+            pq.write_table(pa.table(dict(zip(names, arrays, strict=True))), unfinished, compression="zstd", store_schema=False)
+            os.replace(unfinished, path)
+            made.append(path)
+    except OSError as e:
+        raise ExternalError(f"{folder}: the history of decisions was not exported: {e}", retriable=True) from e
+    return made
+
+
+def _column(name: str, values: list[object]) -> object:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if name in TIMES:
+        moments = pc.strptime(pc.utf8_slice_codeunits(pa.array(values, pa.string()), 0, 19), "%Y-%m-%dT%H:%M:%S", "us")
+        thousandths = pc.cast(pc.utf8_slice_codeunits(pa.array(values, pa.string()), 20, 23), pa.int64())
+        micros = pc.add(pc.cast(moments, pa.int64()), pc.multiply(thousandths, 1000))
+        return pc.cast(micros, pa.timestamp("us", tz="UTC"))
+    if name in NUMBERS:
+        return pa.array(values, pa.float64())
+    if name in WHOLE:
+        return pa.array(values, pa.int64())
+    if name == "hard":
+        return pa.array([bool(value) for value in values], pa.bool_())
+    return pa.array(values, pa.string())
