@@ -212,17 +212,20 @@ def assemble(
         skipped=tuple(skipped),
         notes=(
             *snapshot.notes, *goals.notes, *idle_patterns(snapshot, goals.constraints), *compiled.notes,
-            *_mode_notes(options),
+            *_mode_notes(options, found),
         ),
         bands=bands_of(snapshot, compiled),
         frontier=Frontier(actions, compiled, start),
     )
 
 
-def _mode_notes(options: PlanOptions) -> tuple[str, ...]:
+def _mode_notes(options: PlanOptions, found: Found) -> tuple[str, ...]:
+    notes = []
     if options.acceptance == "potential":
-        return ("acceptance is by potential: not every action scores above 0.5 on its own",)
-    return ()
+        notes.append("acceptance is by potential: not every action scores above 0.5 on its own")
+    if found.stopped:
+        notes.append("stopped on request before the search was done: the best plan so far; planning again on its result would go on")
+    return tuple(notes)
 
 
 def _ids(snapshot: Snapshot, rows: np.ndarray) -> np.ndarray:

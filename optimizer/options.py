@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+Watch = Callable[[int], bool]
+"""Told how many brokers are still out of band (or wait for repairs); False ends the search with what there is."""
 
 Acceptance = Literal["score", "potential"]
 

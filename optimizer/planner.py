@@ -9,15 +9,20 @@ from __future__ import annotations
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.assemble import assemble
-from optimizer.options import PlanOptions
+from optimizer.options import PlanOptions, Watch
 from optimizer.plan import Plan
 from optimizer.problem import compile_problem
 from optimizer.search.rounds import search
 from optimizer.whatif import apply_whatifs
 
 
-def plan(snapshot: Snapshot, goals: GoalSet, options: PlanOptions | None = None) -> Plan:
+def plan(
+    snapshot: Snapshot, goals: GoalSet, options: PlanOptions | None = None, watch: Watch | None = None
+) -> Plan:
     """The best plan found for `snapshot` under `goals`; deterministic in all its arguments.
+
+    `watch`, where given, is told between the phases of the search how many brokers are still out of band; when it returns False, the
+    plan is the best so far, and its notes say so.
 
     Raises
     ------
@@ -32,4 +37,4 @@ def plan(snapshot: Snapshot, goals: GoalSet, options: PlanOptions | None = None)
     options = options or PlanOptions()
     imagined = apply_whatifs(snapshot, goals, options)
     compiled = compile_problem(imagined, goals, options)
-    return assemble(snapshot, imagined, goals, options, compiled, search(compiled, options))
+    return assemble(snapshot, imagined, goals, options, compiled, search(compiled, options, watch))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState
 from goals.model import UsageDistribution
-from optimizer.options import PlanOptions
+from optimizer.options import PlanOptions, Watch
 from optimizer.problem import (
     CENTERING,
     COLUMN,
@@ -100,9 +100,22 @@ class Found:
 
     rounds: list[Round]
     end: State
+    stopped: bool = False  # before it was done, because the caller's watch said so
 
 
-def search(compiled: Compiled, options: PlanOptions) -> Found:
+class Lookout:
+    """Tells the caller's watch between phases, and keeps in mind that it said stop."""
+
+    def __init__(self, watch: Watch | None) -> None:
+        self._watch = watch
+        self.stopped = False
+
+    def tell(self, low: int) -> None:
+        if self._watch is not None and not self.stopped:
+            self.stopped = not self._watch(low)
+
+
+def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None) -> Found:
     """Rounds of actions until none of a few differently seeded searches finds any (or the budget is spent).
 
     Where the first search leaves nobody out of band there is no second; large problems get one only.
@@ -115,6 +128,7 @@ def search(compiled: Compiled, options: PlanOptions) -> Found:
     tries = 1 if options.budgeted else next((n for most, n in SEARCHES if size <= most), 1)
     rounds: list[Round] = []
     end: State | None = None
+    lookout = Lookout(watch)
     exhausted = -1  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None
@@ -122,10 +136,10 @@ def search(compiled: Compiled, options: PlanOptions) -> Found:
             if attempt == exhausted:
                 continue
             seed = options.seed + attempt * SEED_STEP
-            chain = _chain(compiled, replicas, lead, replace(options, seed=seed), budget)
+            chain = _chain(compiled, replicas, lead, replace(options, seed=seed), budget, lookout)
             if best is None or (chain.undone, chain.low, chain.potential) < (best.undone, best.low, best.potential):
                 best, found = chain, attempt
-            if chain.undone == chain.low == 0:
+            if chain.undone == chain.low == 0 or lookout.stopped:
                 break
         if best is None:
             break
@@ -136,24 +150,27 @@ def search(compiled: Compiled, options: PlanOptions) -> Found:
         exhausted = found
         rounds.extend(best.rounds)
         replicas, lead, budget = best.replicas, best.lead, best.budget
-        if tries == 1 or best.undone == best.low == 0:
+        if tries == 1 or best.undone == best.low == 0 or lookout.stopped:
             break
-    return Found(rounds, end if end is not None else build_state(problem, replicas, lead))
+    return Found(rounds, end if end is not None else build_state(problem, replicas, lead), lookout.stopped)
 
 
-def _chain(compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget) -> Chain:
+def _chain(
+    compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout
+) -> Chain:
     """Rounds with one seed from the given lists."""
     problem = compiled.problem
     budget = budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
     rounds: list[Round] = []
     end = build_state(problem, replicas, lead)
     reached = _standing(problem, end)
-    while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low):
+    lookout.tell(reached.low)
+    while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
         setting = problem.setting.copy()
         setting[SAME_RACK] = same_rack_only(problem, replicas)
         problem = problem._replace(setting=setting)
         spent = budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
-        log, tried = _round(compiled, problem, replicas, lead, options, spent)
+        log, tried = _round(compiled, problem, replicas, lead, options, spent, lookout)
         after = _standing(problem, tried)
         if log.used[0] == 0 or not _is_progress(reached, after):
             break
@@ -235,7 +252,7 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
 
 
 def _round(
-    compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget
+    compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout
 ) -> tuple[Log, State]:
     """One search from the given lists; its log, and the state it leads to.
 
@@ -269,6 +286,9 @@ def _round(
             sequence(problem, standing, budget, log, pending, to, to_lead, by_potential)
         follow(problem, target, standing, pending)
         left, low = low, _standing(problem, standing).low
+        lookout.tell(low)
+        if lookout.stopped:
+            return log, standing
         if low == 0 or low > ENOUGH_BETTER * left or not len(pending) or options.budgeted:
             break
     if not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):

@@ -137,15 +137,15 @@ def plan_command(
     story = context.find_object(Story) or Story()
     goal_set = wanted.read()
     cluster = source.read(story)
-    from optimizer.planner import plan
     from optimizer.report.standing import not_emptied
     from optimizer.report.verdict import verdict
     from optimizer.whatif import check_whatifs
+    from trimtab.planning import planned
     from trimtab.warmup import announce
 
     check_whatifs(cluster, goal_set, planning)
     announce()
-    result = plan(cluster, goal_set, planning)
+    result = planned(cluster, goal_set, planning, story)
     _write(result, cluster, targets)
     if not (targets.form == "text" and out is None and sys.stdout.isatty()):  # there the report just said it
         log.info("%s", verdict(result).sentence)

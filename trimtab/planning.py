@@ -1,0 +1,80 @@
+"""Planning for a person who waits: a progress bar on a large cluster, and Ctrl-C for the best plan so far.
+
+Called by the commands that plan.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from trimtab.story import Story, log
+
+if TYPE_CHECKING:
+    from cluster_model.snapshot import Snapshot
+    from goals.model import GoalSet
+    from optimizer.options import PlanOptions
+    from optimizer.plan import Plan
+
+LONG = 100_000  # replicas; below, a plan is there before a bar could be read
+
+
+def planned(
+    snapshot: Snapshot, goals: GoalSet, options: PlanOptions, story: Story, told: Callable[[int], None] | None = None
+) -> Plan:
+    """The plan; after one Ctrl-C the best so far, after a second `KeyboardInterrupt` goes on its way.
+
+    `told` hears how many brokers are still out of band.
+    """
+    from optimizer.planner import plan
+
+    with _stop_on_request() as asked, _bar(story, snapshot) as show:
+
+        def watch(low: int) -> bool:
+            show(low)
+            if told is not None:
+                told(low)
+            return not asked
+
+        return plan(snapshot, goals, options, watch)
+
+
+@contextmanager
+def _stop_on_request() -> Iterator[list[int]]:
+    """A list that the first Ctrl-C makes true; the second interrupts."""
+    asked: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+        log.warning("stopping with the best plan so far; Ctrl-C again gives up")
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _bar(story: Story, snapshot: Snapshot) -> Iterator[Callable[[int], None]]:
+    """Shows what is left, to a person who looks on."""
+    if not story.animated or snapshot.replica_count < LONG:
+        yield lambda low: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("planning", total=None, left="")
+
+        def show(low: int) -> None:
+            total = max(low, int(progress.tasks[0].total or 0))
+            progress.update(task, total=max(total, 1), completed=total - low, left=f"{low:,} brokers out of band")
+
+        yield show
