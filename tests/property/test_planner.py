@@ -20,10 +20,10 @@ from tests.oracle.runs import BUDGETS, after, deviations, is_budgeted, plan_docu
 Document = dict[str, Any]
 
 thorough = settings(
-    max_examples=60, deadline=None, derandomize=True,
+    max_examples=30, deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
-brief = settings(thorough, max_examples=25)
+brief = settings(thorough, max_examples=12)
 
 
 def with_acceptance(case: Case, acceptance: str) -> Case:
