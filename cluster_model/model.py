@@ -20,7 +20,7 @@ from cluster_model.metadata.events import Event
 from cluster_model.metadata.image import MetadataImage
 from cluster_model.notes import notes_of
 from cluster_model.observed import LEADER, IngestCounts, ObservedBatch
-from cluster_model.placement import Partitions, Placement, Placer, canonical, structure_of
+from cluster_model.placement import Partitions, Placement, Placer, Room, canonical, structure_of
 from cluster_model.samples import SampleStore
 from cluster_model.snapshot import BrokerState, Storage
 from cluster_model.trust import NAMED, BrokerVoice, LiveSnapshot, LoadTrust, Staleness, Voice
@@ -178,10 +178,11 @@ class ClusterModel:
         -----
         O(replicas). The writer waits only while columns are copied out; what is derived from them is private already.
         """
-        raw = RawLoads(*self._prepare())
+        count, keys, is_placed = self._prepare()
+        raw, room = RawLoads(count, keys), None if is_placed else self._placer.room(count)
         with self._reading():
             self._samples.settle(taken_at_ms)
-            partitions, placed = self._ordered(), self._place()
+            partitions, placed = self._ordered(), self._place(room)
             if raw.count != len(partitions.slots):
                 raw = RawLoads(len(partitions.slots), [])
             raw.read(self._samples.columns, partitions.slots, horizon, taken_at_ms - self._stale_after_ms)
@@ -217,24 +218,25 @@ class ClusterModel:
         )
         return replace(snapshot, notes=notes_of(snapshot, moving, self._dead_after_ms))
 
-    def _prepare(self) -> tuple[int, list[Key]]:
-        """Work out the order of partitions beside the writer; how many there are, and which columns."""
+    def _prepare(self) -> tuple[int, list[Key], bool]:
+        """Work out the order of partitions beside the writer; how many there are, which columns, and whether their
+        placement is known."""
         with self._reading():
             keys, known = list(self._samples.columns), self._partitions
             if known is not None and known.structure == self.image.structure:
-                return len(known.slots), keys
+                return len(known.slots), keys, self._placed is not None and self._placed[0] == self._changes
             given = structure_of(self.image)
         self._partitions = canonical(given)
-        return len(given.slots), keys
+        return len(given.slots), keys, False
 
     def _ordered(self) -> Partitions:
         if self._partitions is None or self._partitions.structure != self.image.structure:
             self._partitions = canonical(structure_of(self.image))
         return self._partitions
 
-    def _place(self) -> Placement:
+    def _place(self, room: Room | None) -> Placement:
         if self._placed is None or self._placed[0] != self._changes:
-            self._placed = (self._changes, self._placer.place(self.image, self._ordered()))
+            self._placed = (self._changes, self._placer.place(self.image, self._ordered(), room))
         return self._placed[1]
 
     def _voices(self, now_ms: int) -> tuple[BrokerVoice, ...]:

@@ -29,6 +29,8 @@ class Partitions:
         int32 [P]: slot, number within the topic, and row in `topics`.
     topics
         Names that have partitions, ascending.
+    row_of_slot
+        int32 [newest slot + 1]: row of each slot; of no use where a slot is free.
     """
 
     structure: int
@@ -36,6 +38,7 @@ class Partitions:
     number: IntArray
     topic: IntArray
     topics: tuple[str, ...]
+    row_of_slot: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +74,11 @@ def canonical(given: Structure) -> Partitions:
         order[first[rank] + given.number] = np.arange(len(rank))
     else:
         order = np.lexsort((given.number, rank))
-    return Partitions(
-        given.structure, given.slots[order], given.number[order], rank[order], tuple(names[row] for row in by_name)
-    )
+    slots = given.slots[order]
+    row_of_slot = np.zeros(int(slots.max(initial=-1)) + 1, dtype=np.int32)
+    row_of_slot[slots] = np.arange(len(slots), dtype=np.int32)
+    topics = tuple(names[row] for row in by_name)
+    return Partitions(given.structure, slots, given.number[order], rank[order], topics, row_of_slot)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +126,10 @@ class _BrokerTable:
         self.rows = np.array(rows, dtype=np.int64)
 
 
+Room = tuple[IntArray, IntArray, IntArray]
+"""Replica lists, leaders and factors that are being written."""
+
+
 class Placer:
     """Makes placements; remembers which brokers and how long lists there were the last time."""
 
@@ -128,60 +137,75 @@ class Placer:
         self._table = _BrokerTable(np.empty(0, dtype=np.int32))
         self._width = 1
 
-    def place(self, image: MetadataImage, partitions: Partitions) -> Placement:
-        """Placement as of now; the arrays are new. O(replicas)."""
+    def room(self, count: int) -> Room:
+        """Room for so many partitions, taken from the system already; made before the image is locked."""
+        room = np.empty((count, self._width), np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+        for array in room:
+            array.fill(0)
+        return room
+
+    def place(self, image: MetadataImage, partitions: Partitions, room: Room | None = None) -> Placement:
+        """Placement as of now, in `room` where that fits. O(replicas)."""
         registered = np.array(sorted(image.brokers), dtype=np.int32)
         if not np.isin(registered, self._table.ids).all():
             self._table = _BrokerTable(registered)
-        found = self._rows(image, partitions)
-        if found is None or self._has_more_than(registered, found):
+        found = self._rows(image, partitions, room)
+        if found is None or self._has_more_than(registered, found[0]):
             hosts = image.replicas[partitions.slots]
             used = np.unique(hosts[hosts != NO_BROKER])
             self._table = _BrokerTable(np.union1d(registered, used).astype(np.int32))
-            found = self._rows(image, partitions)
+            found = self._rows(image, partitions, found)
         if found is None:
             raise AssertionError("a replica is on a broker that none of the replica lists names")
-        return self._reassigned(image, partitions, found) if image.reassigning else found
+        if image.reassigning:
+            found = self._reassigned(image, partitions, *found)
+        return Placement(self._table.ids, *found)
 
-    def _rows(self, image: MetadataImage, partitions: Partitions) -> Placement | None:
+    def _rows(self, image: MetadataImage, partitions: Partitions, room: Room | None) -> Room | None:
         """None where a broker is not in the table."""
         count = len(partitions.slots)
         while True:
-            hosts = np.empty((count, self._width), dtype=np.int32)
-            leads, factor = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+            if room is None or room[0].shape != (count, self._width):
+                room = self.room(count)
             longest, missing = place(
-                image.replicas, image.leader, partitions.slots, self._table.keys, self._table.rows, hosts, leads, factor
+                image.replicas, image.leader, partitions.slots, self._table.keys, self._table.rows, *room
             )
             if missing:
                 return None
             if max(longest, 1) == self._width:
-                return Placement(self._table.ids, hosts, leads, factor)
+                return room
             self._width = max(longest, 1)
 
-    def _has_more_than(self, registered: IntArray, found: Placement) -> bool:
+    def _has_more_than(self, registered: IntArray, hosts: IntArray) -> bool:
         """Whether a broker of the table is neither registered nor hosts anything."""
         ids = self._table.ids
         if len(ids) == len(registered):
             return False
-        hosted = np.bincount(found.replicas.ravel() + 1, minlength=len(ids) + 1)[1:]
+        hosted = np.bincount(hosts.ravel() + 1, minlength=len(ids) + 1)[1:]
         return not bool((np.isin(ids, registered) | (hosted > 0)).all())
 
-    def _reassigned(self, image: MetadataImage, partitions: Partitions, found: Placement) -> Placement:
+    def _reassigned(
+        self, image: MetadataImage, partitions: Partitions, hosts: IntArray, leads: IntArray, factor: IntArray
+    ) -> Room:
         """Replica lists as they will be; a leader that goes away gives way to one that stays."""
-        row_of_slot = np.zeros(len(image.topic_row), dtype=np.int32)
-        row_of_slot[partitions.slots] = np.arange(len(partitions.slots), dtype=np.int32)
-        row_of_id = {id: row for row, id in enumerate(self._table.ids.tolist())}
-        hosts, leads, factor = found.replicas.copy(), found.leader.copy(), found.factor.copy()
-        for slot, (_, removing) in image.reassigning.items():
-            row = int(row_of_slot[slot])
-            kept = [b for b in image.replicas[slot].tolist() if b != NO_BROKER and b not in removing]
-            if not kept:
-                continue
-            rows = [row_of_id[b] for b in kept]
-            hosts[row] = rows + [-1] * (hosts.shape[1] - len(rows))
-            factor[row] = len(rows)
-            if int(image.leader[slot]) in removing:
-                in_sync = image.in_sync(slot)
-                leads[row] = row_of_id[next((b for b in kept if b in in_sync), kept[0])]
+        slots = np.fromiter(image.reassigning, dtype=np.int32, count=len(image.reassigning))
+        rows = partitions.row_of_slot[slots]
+        lists = [removing for _, removing in image.reassigning.values()]
+        most = max(len(removing) for removing in lists)
+        leaving = np.array([[*removing, *[NO_BROKER] * (most - len(removing))] for removing in lists], dtype=np.int32)
+        before, old = hosts[rows], image.replicas[slots][:, : hosts.shape[1]]
+        in_sync = image.in_sync_places[slots][:, : hosts.shape[1]]
+        stays = (old != NO_BROKER) & ~(old[:, :, None] == leaving[:, None, :]).any(axis=2)
+        stays[~stays.any(axis=1)] = True  # a list that nothing would be left of stays as it is
+        order = np.argsort(~stays, axis=1, kind="stable")
+        each = np.arange(len(rows))
+        left = stays.sum(axis=1)
+        after = np.where(np.arange(hosts.shape[1]) < left[:, None], np.take_along_axis(before, order, axis=1), -1)
+        kept_in_sync = np.take_along_axis(stays & in_sync, order, axis=1)
+        heir = after[each, kept_in_sync.argmax(axis=1)]  # the first in sync, or the first at all
+        led = leads[rows]
+        gone = (led >= 0) & ~(after == led[:, None]).any(axis=1)
+        hosts[rows], factor[rows] = after, (after >= 0).sum(axis=1)
+        leads[rows] = np.where(gone, heir, led)
         width = int(factor.max(initial=1))
-        return Placement(found.broker_ids, np.ascontiguousarray(hosts[:, :width]), leads, factor)
+        return (hosts if width == hosts.shape[1] else np.ascontiguousarray(hosts[:, :width])), leads, factor

@@ -12,6 +12,7 @@ from typing import Literal
 
 from cluster_model.errors import ExternalError
 from trimtab.history.decisions import DecisionHistory
+from trimtab.history.records import ms_of
 
 Table = Literal["decision", "goal", "outcome"]
 TABLES: tuple[Table, ...] = ("decision", "goal", "outcome")
@@ -55,13 +56,9 @@ def export(history: DecisionHistory, folder: Path) -> list[Path]:
 
 def _column(name: str, values: list[object]) -> object:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if name in TIMES:
-        moments = pc.strptime(pc.utf8_slice_codeunits(pa.array(values, pa.string()), 0, 19), "%Y-%m-%dT%H:%M:%S", "us")
-        thousandths = pc.cast(pc.utf8_slice_codeunits(pa.array(values, pa.string()), 20, 23), pa.int64())
-        micros = pc.add(pc.cast(moments, pa.int64()), pc.multiply(thousandths, 1000))
-        return pc.cast(micros, pa.timestamp("us", tz="UTC"))
+        return pa.array([1000 * ms_of(str(value)) for value in values], pa.timestamp("us", tz="UTC"))
     if name in NUMBERS:
         return pa.array(values, pa.float64())
     if name in WHOLE:

@@ -206,7 +206,7 @@ class SampleHistory:
         """Sequence number, day and path of every finished file."""
         for folder in self._root.iterdir():
             day = _FOLDER.fullmatch(folder.name)
-            if day is None:
+            if day is None or not folder.is_dir():
                 continue
             for path in folder.iterdir():
                 name = _FILE.fullmatch(path.name)
@@ -232,16 +232,17 @@ def _write(table: pa.Table, path: Path, commit: Mapping[str, object] | None) -> 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    metadata = None if commit is None else {COMMIT: json.dumps(commit).encode()}
-    if metadata is not None:
-        table = table.replace_schema_metadata(metadata)
+    # Without Arrow's own schema, every reader sees plain columns, as the contract has them.
+    options: dict[str, Any] = {
+        "compression": "zstd", "store_schema": False,
+        "use_dictionary": ["cluster_id", "broker", "topic", "partition", "metric", "time"],
+    }  # fmt: skip
     try:
         with path.open("wb") as file:
-            # Without Arrow's own schema, every reader sees plain columns, as the contract has them.
-            pq.write_table(
-                table, file, compression="zstd", row_group_size=ROW_GROUP, store_schema=False,
-                use_dictionary=["cluster_id", "broker", "topic", "partition", "metric", "time"],
-            )  # fmt: skip
+            with pq.ParquetWriter(file, table.schema, **options) as writer:
+                writer.write_table(table, row_group_size=ROW_GROUP)
+                if commit is not None:
+                    writer.add_key_value_metadata({COMMIT: json.dumps(commit).encode()})
             file.flush()
             os.fsync(file.fileno())
     except pa.ArrowException as e:

@@ -375,3 +375,19 @@ def test_many_topics_come_and_go_and_every_name_keeps_its_own_place() -> None:
 def test_an_empty_cluster_has_an_empty_snapshot() -> None:
     snapshot = ClusterModel("c").snapshot(NOW)
     assert (snapshot.broker_count, snapshot.partition_count, snapshot.replica_count) == (0, 0, 0)
+
+
+def test_memory_is_what_the_documentation_says_and_does_not_grow_with_samples() -> None:
+    """104 bytes a rate, 16 a gauge, 60 of metadata for each partition, an eighth more, and room of the metadata's."""
+    model, partitions = ClusterModel("c"), 20_000
+    model.apply(BrokerRegistered(1, None), NOW)
+    model.apply(TopicCreated("orders", "id"), NOW)
+    for number in range(partitions):
+        model.apply(PartitionChanged("orders", number, (1, 2, 3), (1, 2, 3), 1), NOW)
+    metadata = model.state().nbytes
+    block = [rows(LEADER, m, [(0, n, 1.0) for n in range(partitions)]) for m in ("network_in", "cpu", "disk")]
+    for i in range(30):
+        model.ingest(Batch(1, NOW + i * 60_000, i, blocks=tuple(block)), NOW + i * 60_000)
+    assert model.counts.values == 30 * 3 * partitions
+    assert model.state().nbytes - metadata <= (2 * 104 + 16) * (partitions * 9 / 8 + 1024) + 1024 * 1024
+    assert metadata <= 4 * 60 * partitions
