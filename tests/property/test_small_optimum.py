@@ -24,7 +24,7 @@ from tests.oracle.runs import after, plan_document
 
 BOUND = 0.10
 ALLOWANCE = 0.02
-CASES = 300
+CASES = 100
 SHARE = 0.95
 MOST_NODES = 400_000
 
