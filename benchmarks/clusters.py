@@ -1,18 +1,17 @@
-"""Synthetic clusters of any size, straight as `Snapshot`, from a seed: the model of the planner benchmark.
+"""Synthetic clusters of any size, straight as `Snapshot`, from a seed: what the planner benchmark plans.
 
-Topics have Zipf partition counts, lognormal rates (sigma 1.5), a partition skew of 0.3, 0 to 5 consumers and
-a lognormal retention; RF 3; no leader carries more than half of the mean broker load in bytes in or out.
-Broker capacities are equal, such that the limit of 0.8 of preset `default` stands at 1.5 times the mean.
 Scenarios:
 
 - ``a``: a tenth of the brokers is new and empty; the others are balanced;
 - ``b``: skewed random placement, brokers weighted lognormally (0.5);
 - ``c``, ``c5``: one broker, or 5 % of them, draining; all are balanced before;
-- ``d``: a tenth of the topics is 4 to 15 times hotter (bytes and cpu, not disk), the rest 0.9, after
-  balancing.
+- ``d``: a tenth of the topics is 4 to 15 times hotter (bytes and cpu, not disk), the rest 0.9, after balancing.
 
-Balanced means dealt out: partitions by falling size, each replica to the best of some sampled legal brokers
-by sum of squares over the six resources. It owes nothing to the planner that it is there to measure.
+Each of them on equal brokers and racks with RF 3, or in a variant that has what real clusters have (`VARIANTS`). Broker
+capacities are such that the limit of 0.8 of preset `default` stands at 1.5 times the mean.
+
+Balanced means dealt out: partitions by falling size, each replica to the best of some sampled legal brokers by sum of squares
+over the six resources. It owes nothing to the planner that it is there to measure.
 """
 
 from __future__ import annotations
@@ -23,143 +22,128 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.loads import FactorShares, FloatArray, IntArray, Loads, draw_loads, heated
 from cluster_model.compiled import kernel
 from cluster_model.snapshot import BrokerState, Snapshot
 
 Scenario = Literal["a", "b", "c", "c5", "d"]
+BoolArray = npt.NDArray[np.bool_]
 SCENARIOS: tuple[Scenario, ...] = ("a", "b", "c", "c5", "d")
 SIZES: dict[str, tuple[int, int]] = {
     "10x1k": (10, 1_000),
     "100x50k": (100, 50_000),
+    "300x150k": (300, 150_000),
+    "1000x500k": (1_000, 500_000),
     "1000x1M": (1_000, 1_000_000),
     "2000x3M": (2_000, 3_000_000),
 }
 
-RF = 3
 RACKS = 5
-RATES = ("network_in", "network_out", "cpu")
-CPU_IN, CPU_OUT, CPU_REPLICATE = (
-    1.0e-8,
-    4.0e-9,
-    6.0e-9,
-)  # cores for a byte per second led in, out, and followed
-MEAN_RATE = 2.0e5  # bytes/s in of a typical partition
-RETENTION = 4.0e4  # seconds, typical
-CLIP = 0.5  # of the mean broker load, one leader
+UNEQUAL = (0.10, 0.15, 0.20, 0.25, 0.30)  # of the brokers in each rack; none above 1/3, so that RF 3 forces nothing
+CAPACITIES = (1.0, 2.0, 1.0, 4.0)  # in turn over the brokers of a rack
+DRAINING = 0.05  # of the brokers
+FIXED_TOPICS = 0.20
+FIXED_GLOB = "fixed-*"  # matches the topics of variant `excluded`
 HEADROOM = 1.5 / 0.8  # capacity over mean
+SKEW = 0.5  # sigma of what makes brokers attractive in scenario b
 SAMPLED = 24  # brokers looked at for one replica
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
+CROWDED = 1e3  # cost of a replica where one of its topic is already, where topics are spread
 
 
 @dataclass(frozen=True)
-class Loads:
-    """Partitions of a cluster before they are placed: topic rows and vectors, all [P]."""
+class Variant:
+    """How a cluster differs from equal brokers with three replicas of everything."""
 
-    topic: IntArray
-    number: IntArray
-    leading: dict[str, FloatArray]
-    following: dict[str, FloatArray]
+    text: str
+    factors: FactorShares = ((3, 1.0),)
+    unequal_racks: bool = False
+    unequal_capacities: bool = False
+    excluded: bool = False
+    draining: bool = False
+    spread_topics: bool = False
+    shared: bool = False
 
 
-def cluster(brokers: int, replicas: int, scenario: Scenario, seed: int = 0, racks: int = RACKS) -> Snapshot:
-    """A cluster of so many brokers and about so many replicas in the state of a scenario.
+MIXED: FactorShares = ((1, 0.2), (2, 0.3), (3, 0.5))
+VARIANTS: dict[str, Variant] = {
+    "even": Variant("equal brokers and racks, RF 3"),
+    "capacities": Variant("brokers of 1, 2 and 4 times the capacity, counts included", unequal_capacities=True),
+    "racks": Variant("racks of 10 to 30 % of the brokers", unequal_racks=True),
+    "rf1": Variant("RF 1", factors=((1, 1.0),)),
+    "rf2": Variant("RF 2", factors=((2, 1.0),)),
+    "rf-mixed": Variant("topics of RF 1, 2 and 3", factors=MIXED),
+    "excluded": Variant("20 % of the topics excluded", excluded=True),
+    "draining": Variant("5 % of the brokers draining", draining=True),
+    "topics": Variant("replicas and leaders of every topic spread, too", spread_topics=True),
+    "shared": Variant("shared storage, RF 1", factors=((1, 1.0),), shared=True),
+    "everything": Variant(
+        "capacities, racks, rf-mixed, excluded and draining at once",
+        MIXED, unequal_racks=True, unequal_capacities=True, excluded=True, draining=True,
+    ),
+}  # fmt: skip
 
-    Racks are of equal size where `racks` divides `brokers`. Equal arguments give equal snapshots.
-    """
+
+def cluster(brokers: int, replicas: int, scenario: Scenario, seed: int = 0, variant: str = "even") -> Snapshot:
+    """A cluster of so many brokers and about so many replicas in the state of a scenario. Equal arguments, equal snapshots."""
+    chosen = VARIANTS[variant]
     r = np.random.default_rng([seed, brokers, replicas])
-    loads = draw_loads(r, max(1, replicas // RF), brokers)
-    rack = np.arange(brokers, dtype=np.int32) % racks
+    uneven = np.random.default_rng([seed, brokers, replicas, 1])  # what a variant adds leaves the other draws alone
+    mean_factor = sum(factor * share for factor, share in chosen.factors)
+    loads = draw_loads(r, max(1, int(replicas / mean_factor)), brokers, chosen.factors)
+    rack = racks_of(uneven, brokers, chosen)
+    weight = capacities_of(rack, chosen)
     open_to_all = np.ones(brokers, dtype=np.bool_)
     states = np.zeros(brokers, dtype=np.int8)
     match scenario:
         case "a":
-            new = np.arange(brokers - max(1, brokers // 10), brokers)
-            open_to_all[new] = False
+            open_to_all[brokers - max(1, brokers // 10) :] = False
         case "c" | "c5":
             gone = r.choice(brokers, 1 if scenario == "c" else max(1, brokers // 20), replace=False)
             states[gone] = BrokerState.DRAINING
         case _:
             pass
+    if chosen.draining:
+        old = np.flatnonzero(open_to_all)
+        states[uneven.choice(old, max(1, round(DRAINING * brokers)), replace=False)] = BrokerState.DRAINING
     if scenario == "b":
-        placed = skewed(r, len(loads.topic), rack)
+        placed = skewed(r, loads.factor, rack, weight)
     else:
-        placed = balanced(loads, rack, open_to_all, int(r.integers(1, 2**31)))
+        placed = balanced(loads, rack, weight, open_to_all, int(r.integers(1, 2**31)), chosen.spread_topics)
     if scenario == "d":
         loads = heated(r, loads, brokers)
-    return snapshot_of(f"{scenario}-{brokers}-{replicas}-{seed}", loads, placed, rack, states)
+    name = "-".join(str(x) for x in (scenario, variant, brokers, replicas, seed) if x != "even")
+    return snapshot_of(name, loads, placed, rack, weight, states, chosen)
 
 
-def draw_loads(r: np.random.Generator, partitions: int, brokers: int) -> Loads:
-    """Random topics and partitions; bytes/s, cores, bytes."""
-    topics = max(3, partitions // 10)
-    shares = 1.0 / np.arange(1, topics + 1)
-    counts = np.maximum(1, (shares / shares.sum() * partitions).astype(np.int64))
-    counts[0] += partitions - counts.sum()
-    if counts[0] < 1:
-        raise ValueError(f"{partitions} partitions are too few for {topics} topics")
-    order = r.permutation(topics)
-    topic = np.repeat(order, counts).astype(np.int32)
-    number = (np.arange(partitions) - np.repeat(np.cumsum(counts) - counts, counts)).astype(np.int32)
-    rows = np.lexsort((number, topic))
-    topic, number = topic[rows], number[rows]
-    rate = MEAN_RATE * r.lognormal(0.0, 1.5, topics)[topic] * r.lognormal(0.0, 0.3, partitions)
-    consumers = r.integers(0, 6, topics)[topic]
-    retention = RETENTION * r.lognormal(0.0, 0.5, topics)[topic]
-    rate = clipped(rate, consumers + RF - 1, brokers)
-    bytes_out = rate * (consumers + RF - 1)
-    leading = {
-        "network_in": rate, "network_out": bytes_out, "disk": rate * retention,
-        "cpu": CPU_IN * rate + CPU_OUT * bytes_out,
-    }  # fmt: skip
-    return Loads(topic, number, leading, followers(leading))
+def racks_of(r: np.random.Generator, brokers: int, variant: Variant) -> IntArray:
+    """int32 [B]: of equal size where their number divides the brokers, or unequal ones over all brokers at random."""
+    if not variant.unequal_racks:
+        return np.arange(brokers, dtype=np.int32) % RACKS
+    place = (np.arange(brokers) + 0.5) / brokers
+    in_blocks = np.searchsorted(np.cumsum(UNEQUAL)[:-1], place).astype(np.int32)
+    return r.permutation(in_blocks)
 
 
-def clipped(rate: FloatArray, fan: npt.NDArray[np.int64], brokers: int) -> FloatArray:
-    """Rates at which no leader carries more than `CLIP` of the mean broker load in bytes in or out."""
-    for _ in range(50):  # the mean falls with what is cut off
-        most_in = CLIP * rate.sum() * RF / brokers
-        most_out = CLIP * (rate * fan).sum() / brokers
-        cut = np.minimum(rate, np.minimum(most_in, most_out / np.maximum(fan, 1)))
-        if np.allclose(cut, rate, rtol=1e-9):
-            break
-        rate = cut
-    return rate
+def capacities_of(rack: IntArray, variant: Variant) -> FloatArray:
+    """float64 [B]: capacity of each broker over the smallest; alike in all racks."""
+    if not variant.unequal_capacities:
+        return np.ones(len(rack))
+    weight = np.empty(len(rack))
+    for one in np.unique(rack):
+        members = np.flatnonzero(rack == one)
+        weight[members] = np.resize(CAPACITIES, len(members))
+    return weight
 
 
-def followers(leading: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    none = np.zeros(len(leading["disk"]))
-    return {
-        "network_in": leading["network_in"], "network_out": none, "disk": leading["disk"],
-        "cpu": CPU_REPLICATE * leading["network_in"],
-    }  # fmt: skip
-
-
-def heated(r: np.random.Generator, loads: Loads, brokers: int) -> Loads:
-    """Rates with a tenth of the topics 4 to 15 times hotter and the rest at 0.9; disk stays."""
-    topics = int(loads.topic.max()) + 1
-    factor = np.full(topics, 0.9)
-    hot = r.choice(topics, max(1, topics // 10), replace=False)
-    factor[hot] = r.uniform(4.0, 15.0, len(hot))
-    given = loads.leading["network_in"]
-    fan = np.rint(loads.leading["network_out"] / np.maximum(given, 1e-9)).astype(np.int64)
-    rate = clipped(given * factor[loads.topic], fan, brokers)
-    bytes_out = rate * fan
-    leading = {
-        "network_in": rate, "network_out": bytes_out, "disk": loads.leading["disk"],
-        "cpu": CPU_IN * rate + CPU_OUT * bytes_out,
-    }  # fmt: skip
-    return Loads(loads.topic, loads.number, leading, followers(leading))
-
-
-def skewed(r: np.random.Generator, partitions: int, rack: IntArray) -> IntArray:
-    """int32 [P, RF]: random brokers in different racks, some brokers more attractive than others."""
-    weight = r.lognormal(0.0, 0.5, len(rack))
-    placed = np.full((partitions, RF), -1, dtype=np.int32)
+def skewed(
+    r: np.random.Generator, factor: IntArray, rack: IntArray, capacity: FloatArray, spread: float = SKEW
+) -> IntArray:
+    """int32 [P, R]: random brokers in different racks, some brokers more attractive than their capacity makes them."""
+    weight = r.lognormal(0.0, spread, len(rack)) * capacity
+    placed = np.full((len(factor), int(factor.max())), -1, dtype=np.int32)
     cumulated = np.cumsum(weight / weight.sum())
-    for slot in range(RF):
-        open_rows = np.arange(partitions)
+    for slot in range(placed.shape[1]):
+        open_rows = np.flatnonzero(factor > slot)
         while len(open_rows):
             drawn = np.searchsorted(cumulated, r.random(len(open_rows)) * cumulated[-1]).astype(np.int32)
             earlier = placed[open_rows, :slot]
@@ -169,19 +153,27 @@ def skewed(r: np.random.Generator, partitions: int, rack: IntArray) -> IntArray:
     return placed
 
 
-def balanced(loads: Loads, rack: IntArray, allowed: npt.NDArray[np.bool_], seed: int) -> IntArray:
-    """int32 [P, RF]: an even placement on the allowed brokers, leaders first."""
+def balanced(
+    loads: Loads, rack: IntArray, capacity: FloatArray, allowed: BoolArray, seed: int, spread_topics: bool
+) -> IntArray:
+    """int32 [P, R]: an even placement on the allowed brokers, in proportion to their capacity, leaders first."""
     brokers = np.flatnonzero(allowed).astype(np.int32)
     count = len(loads.topic)
     ones, zeros = np.ones(count), np.zeros(count)
     names = ("network_in", "network_out", "disk", "cpu")
     leading = np.stack([*(loads.leading[x] for x in names), ones, ones], axis=1)
     following = np.stack([*(loads.following[x] for x in names), ones, zeros], axis=1)
-    means = (leading + (RF - 1) * following).sum(axis=0) / len(brokers)
+    others = (loads.factor - 1)[:, None]
+    means = (leading + others * following).sum(axis=0) / len(brokers)
     leading, following = leading / means, following / means
-    order = np.argsort(-(leading + (RF - 1) * following).max(axis=1), kind="stable")
-    placed = np.full((count, RF), -1, dtype=np.int32)
-    deal(order, leading, following, brokers, rack, np.zeros((len(rack), 6)), placed, np.uint64(seed))
+    order = np.argsort(-(leading + others * following).max(axis=1), kind="stable")
+    placed = np.full((count, int(loads.factor.max())), -1, dtype=np.int32)
+    weight = capacity / capacity[allowed].mean()
+    held = np.zeros((2, loads.topic_count if spread_topics else 0, len(rack)), dtype=np.int16)
+    deal(
+        order, leading, following, loads.factor, brokers, rack, weight, loads.topic, held,
+        np.zeros((len(rack), 6)), placed, np.uint64(seed),
+    )  # fmt: skip
     return placed
 
 
@@ -190,16 +182,25 @@ def deal(
     order: npt.NDArray[np.int64],
     leading: FloatArray,
     following: FloatArray,
+    factor: IntArray,
     brokers: IntArray,
     rack: IntArray,
+    weight: FloatArray,
+    topic: IntArray,
+    held: npt.NDArray[np.int16],
     load: FloatArray,
     placed: IntArray,
     seed: np.uint64,
 ) -> None:
-    """Fill `placed`, partition by partition: each replica to the sampled broker where squares grow least."""
+    """Fill `placed`, partition by partition: each replica to the sampled broker where squares grow least.
+
+    `held` counts leaders (0) and replicas (1) of each topic on each broker, or is empty where topics need no spreading.
+    """
     state = np.uint64(seed) | np.uint64(1)
+    spread = held.shape[1] > 0
     for p in order:
-        for slot in range(placed.shape[1]):
+        t = topic[p]
+        for slot in range(factor[p]):
             best, least = -1, 1e300
             tries = 0
             while tries < SAMPLED or best < 0:
@@ -217,32 +218,38 @@ def deal(
                 for c in range(load.shape[1]):
                     more = leading[p, c] if slot == 0 else following[p, c]
                     cost += more * (2.0 * load[b, c] + more)
+                cost /= weight[b]
+                if spread:
+                    cost += CROWDED * held[1, t, b] / weight[b]
+                    if slot == 0:
+                        cost += CROWDED * held[0, t, b] / weight[b]
                 if cost < least:
                     best, least = b, cost
             placed[p, slot] = best
             for c in range(load.shape[1]):
                 load[best, c] += leading[p, c] if slot == 0 else following[p, c]
+            if spread:
+                held[1, t, best] += 1
+                if slot == 0:
+                    held[0, t, best] += 1
 
 
-def snapshot_of(name: str, loads: Loads, placed: IntArray, rack: IntArray,
-                states: npt.NDArray[np.int8]) -> Snapshot:  # fmt: skip
+def snapshot_of(name: str, loads: Loads, placed: IntArray, rack: IntArray, weight: FloatArray,
+                states: npt.NDArray[np.int8], variant: Variant) -> Snapshot:  # fmt: skip
     """The snapshot of placed partitions; the first replica leads."""
     brokers = len(rack)
-    topics = int(loads.topic.max()) + 1
-    width = len(str(topics))
-    capacity = {}
-    for resource, leading in loads.leading.items():
-        total = float((leading + (RF - 1) * loads.following[resource]).sum())
-        capacity[resource] = np.full(brokers, HEADROOM * total / brokers)
+    totals = {resource: loads.total(resource) for resource in loads.leading}
+    if variant.unequal_capacities:
+        totals |= {"replicas": float(loads.factor.sum()), "leaders": float(len(loads.topic))}
     return Snapshot(
         cluster_id=f"benchmark-{name}",
         taken_at="2026-11-20T12:00:00Z",
-        storage="local",
+        storage="shared" if variant.shared else "local",
         broker_ids=np.arange(1, brokers + 1, dtype=np.int32),
         broker_states=states,
         racks=tuple(f"rack-{x}" for x in rack),
-        capacity=capacity,
-        topics=tuple(f"topic-{t:0{width}d}" for t in range(topics)),
+        capacity={x: HEADROOM * total * weight / weight.sum() for x, total in totals.items()},
+        topics=topic_names(loads.topic_count, variant.excluded),
         partition_topic=loads.topic,
         partition_number=loads.number,
         replicas=placed,
@@ -251,3 +258,10 @@ def snapshot_of(name: str, loads: Loads, placed: IntArray, rack: IntArray,
         follower_load={x: values.copy() for x, values in loads.following.items()},
         has_follower_load=np.ones(len(loads.topic), dtype=np.bool_),
     )
+
+
+def topic_names(topics: int, some_fixed: bool) -> tuple[str, ...]:
+    """Ascending; where some are excluded, they come first (rows are in no order of size)."""
+    width = len(str(topics))
+    fixed = round(FIXED_TOPICS * topics) if some_fixed else 0
+    return tuple(f"{'fixed' if t < fixed else 'topic'}-{t:0{width}d}" for t in range(topics))

@@ -1,14 +1,12 @@
-"""The random clusters that Cruise Control's own optimizer tests use, drawn from the same streams of
-`java.util.Random`.
+"""The random clusters that Cruise Control's own optimizer tests use, drawn from the same streams of `java.util.Random`.
 
-Facts from reference: seeds and distributions of its `RandomCluster` and `TestConstants` (BSD 2-Clause,
-LinkedIn), written anew. Equal parameters give the brokers, racks, topics, placement and loads that its
-generator gives, with three differences, stated here:
+Facts from reference: seeds and distributions of its `RandomCluster` and `TestConstants` (BSD 2-Clause, LinkedIn), written anew.
+Equal parameters give the brokers, racks, topics, placement and loads that its generator gives, with one difference: it draws a load
+for every follower, and a partition here has one follower vector, the average of its followers' draws. Its MB, KB/s and percent of a
+cpu are bytes, bytes/s and cores here.
 
-- its extra topic of two replicas a partition, one partition a broker, is left out (80 of 50,081 replicas);
-- it draws a load for every follower; a partition here has one follower vector, the average of its followers'
-  draws;
-- its units are MB, KB/s and percent of a cpu; they are kept as plain numbers.
+Two capacities stand for what its goals measure and ours take from the snapshot: `potential_network_out` has that of `network_out`,
+and `leader_network_in` has the mean of it over the brokers.
 """
 
 from __future__ import annotations
@@ -28,9 +26,11 @@ MULTIPLIER, ADDEND, MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
 RACK_SEED, RF_SEED, PARTITIONS_SEED = 3140, 5234, 72033
 PLACEMENT_SEED, POPULARITY_SEED = 1240, 7234
 LOAD_SEEDS = {"cpu": 100_000, "disk": 300_000, "network_in": 500_000, "network_out": 700_000}
-MEANS = {"cpu": 0.01, "disk": 100.0, "network_in": 100.0, "network_out": 100.0}
+UNITS = {"cpu": 0.01, "disk": 1e6, "network_in": 1e3, "network_out": 1e3}  # its percent, MB, KB/s in ours
+MEANS = {"cpu": 0.01, "disk": 100.0, "network_in": 100.0, "network_out": 100.0}  # its units, as the capacities
 CAPACITY = {"cpu": 100.0, "disk": 300_000.0, "network_in": 300_000.0, "network_out": 200_000.0}
 SMALL_BROKER, SMALL_CAPACITY = 1, 150_000.0  # of disk and network; its cpu is as the others'
+LAST_TOPIC, LAST_FACTOR = "one-leader-per-broker", 2  # after the random topics: as many partitions as brokers
 
 # Brokers, racks, topics, replicas of the measured cases (reference/cruise_control.md, section 2.6).
 SIZES: dict[str, tuple[int, int, int, int]] = {
@@ -94,33 +94,23 @@ def cruise_control_cluster(
     factor: int = 3,
     rack_aware: bool = False,
 ) -> Snapshot:
-    """The cluster that its generator gives for these parameters, no broker dead, leaders first."""
+    """The cluster that its generator gives for these parameters, no broker dead, leaders first.
+
+    `replicas` is a multiple of `factor` (at least 2) and counts those of the random topics.
+    """
     rack = np.arange(brokers) % max(racks, 1)
     if brokers > racks:
         rack[racks:] = first_ints(RACK_SEED + np.arange(racks, brokers), racks)
-    counts = partition_counts(topics, replicas, factor)
-    placed = placement(int(counts.sum()), factor, brokers, distribution, rack if rack_aware else None)
-    topic = np.repeat(np.arange(topics), counts)
+    counts = np.append(partition_counts(topics, replicas, factor), brokers)
+    factors = np.repeat([factor, LAST_FACTOR], [int(counts[:-1].sum()), brokers])
+    placed = placement(factors, brokers, distribution, rack if rack_aware else None)
+    topic = np.repeat(np.arange(topics + 1), counts)
     number = np.arange(len(topic)) - np.repeat(np.cumsum(counts) - counts, counts)
-    popularity = exponential(POPULARITY_SEED, topics)[topic]
-    leading, following = {}, {}
-    for resource, mean in MEANS.items():
-        if resource == "network_out":
-            leading[resource] = exponential(LOAD_SEEDS[resource], len(topic)) * mean * popularity
-            following[resource] = np.zeros(len(topic))
-        else:
-            drawn = exponential(LOAD_SEEDS[resource], len(topic) * factor).reshape(len(topic), factor)
-            leading[resource] = drawn[:, 0] * mean * popularity
-            others = drawn[:, 1:].mean(axis=1) if factor > 1 else np.zeros(len(topic))
-            following[resource] = others * mean * popularity
-    names = [f"T{t}" for t in range(topics)]
+    popularity = exponential(POPULARITY_SEED, topics + 1)[topic]
+    leading, following = draw_loads(factors, popularity)
+    names = [f"T{t}" for t in range(topics)] + [LAST_TOPIC]
     rank = np.argsort(np.argsort(names))  # snapshots have topics by name
     rows = np.lexsort((number, rank[topic]))
-    capacity = {}
-    for resource, amount in CAPACITY.items():
-        capacity[resource] = np.full(brokers, amount)
-        if resource != "cpu" and brokers > SMALL_BROKER:
-            capacity[resource][SMALL_BROKER] = SMALL_CAPACITY
     return Snapshot(
         cluster_id=f"cruise-control-{distribution}-{brokers}-{replicas}",
         taken_at="2026-11-20T12:00:00Z",
@@ -128,7 +118,7 @@ def cruise_control_cluster(
         broker_ids=np.arange(brokers, dtype=np.int32),
         broker_states=np.zeros(brokers, dtype=np.int8),
         racks=tuple(str(x) for x in rack),
-        capacity=capacity,
+        capacity=capacities(brokers, float(leading["network_in"].sum())),
         topics=tuple(sorted(names)),
         partition_topic=rank[topic][rows].astype(np.int32),
         partition_number=number[rows].astype(np.int32),
@@ -138,6 +128,33 @@ def cruise_control_cluster(
         follower_load={x: values[rows] for x, values in following.items()},
         has_follower_load=np.ones(len(topic), dtype=np.bool_),
     )
+
+
+def capacities(brokers: int, leader_network_in: float) -> dict[str, FloatArray]:
+    """Of every broker; `leader_network_in` is the sum over all leaders, bytes/s."""
+    given = {x: np.full(brokers, amount * UNITS[x]) for x, amount in CAPACITY.items()}
+    if brokers > SMALL_BROKER:
+        for x in ("disk", "network_in", "network_out"):
+            given[x][SMALL_BROKER] = SMALL_CAPACITY * UNITS[x]
+    given["potential_network_out"] = given["network_out"].copy()
+    given["leader_network_in"] = np.full(brokers, leader_network_in / brokers)
+    return given
+
+
+def draw_loads(factors: IntArray, popularity: FloatArray) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Leader and follower loads, float64 [P] each: one draw a replica, leaders first, and of `network_out` one a partition."""
+    leading, following = {}, {}
+    first = np.cumsum(factors) - factors
+    for resource, mean in MEANS.items():
+        scale = mean * UNITS[resource] * popularity
+        if resource == "network_out":
+            leading[resource] = exponential(LOAD_SEEDS[resource], len(factors)) * scale
+            following[resource] = np.zeros(len(factors))
+        else:
+            drawn = exponential(LOAD_SEEDS[resource], int(factors.sum()))
+            leading[resource] = drawn[first] * scale
+            following[resource] = (np.add.reduceat(drawn, first) - drawn[first]) / (factors - 1) * scale
+    return leading, following
 
 
 def exponential(seed: int, count: int) -> FloatArray:
@@ -163,9 +180,10 @@ def partition_counts(topics: int, replicas: int, factor: int) -> IntArray:
     return counts
 
 
-def placement(partitions: int, factor: int, brokers: int, distribution: Distribution,
-              rack: IntArray | None) -> npt.NDArray[np.int32]:  # fmt: skip
-    """int32 [P, RF]: one draw a replica, by its running number; on a broker that is taken, it draws on."""
+def placement(
+    factors: IntArray, brokers: int, distribution: Distribution, rack: IntArray | None
+) -> npt.NDArray[np.int32]:
+    """int32 [P, R]: one draw a replica, by its running number; on a broker that is taken, it draws on."""
 
     def drawn(seeds: IntArray) -> IntArray:
         match distribution:
@@ -179,18 +197,21 @@ def placement(partitions: int, factor: int, brokers: int, distribution: Distribu
                 edges = np.arange(1, brokers + 1) ** 2
         return np.searchsorted(edges, value)
 
-    first = drawn(PLACEMENT_SEED + np.arange(partitions * factor)).reshape(partitions, factor)
+    used = np.arange(int(factors.max())) < factors[:, None]
+    placed = np.full(used.shape, -1, dtype=np.int64)
+    placed[used] = drawn(PLACEMENT_SEED + np.arange(int(factors.sum())))
     label = np.arange(brokers) if rack is None else rack
-    in_order = np.sort(label[first], axis=1)
-    for p in np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1)):
+    labels = np.sort(np.where(used, label[placed], -1 - np.arange(used.shape[1])), axis=1)
+    running = np.cumsum(factors) - factors
+    for p in np.flatnonzero((labels[:, 1:] == labels[:, :-1]).any(axis=1)):
         conflicts = 0
-        used: list[int] = []
-        for slot in range(factor):
-            broker = int(first[p, slot])
-            while int(label[broker]) in used:
+        taken: list[int] = []
+        for slot in range(int(factors[p])):
+            broker = int(placed[p, slot])
+            while int(label[broker]) in taken:
                 conflicts += 1
-                seed = PLACEMENT_SEED + int(p) * factor + slot + conflicts
+                seed = PLACEMENT_SEED + int(running[p]) + slot + conflicts
                 broker = int(drawn(np.array([seed]))[0])
-            first[p, slot] = broker
-            used.append(int(label[broker]))
-    return first.astype(np.int32)
+            placed[p, slot] = broker
+            taken.append(int(label[broker]))
+    return placed.astype(np.int32)

@@ -211,18 +211,13 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
     present = end.replicas >= 0
     on = np.where(present, states[np.maximum(end.replicas, 0)], -1)
     offline = offline_partitions(snapshot)
-    result = []
-    for kind, cause in (
-        (BrokerState.DEAD, "every replica is on a dead broker"),
-        (BrokerState.EXCLUDED, "what lives of it is on an excluded broker, which gains no leadership"),
-    ):
-        lost = offline & ((on == BrokerState.EXCLUDED).any(axis=1) == (kind == BrokerState.EXCLUDED))
-        result += [
-            Skipped(f"partition {snapshot.partition_name(int(p))}", f"offline: {cause}; it would stay there")
-            for p in np.flatnonzero(lost)[:MOST_NAMED]
-        ]
-        if lost.sum() > MOST_NAMED:
-            result.append(Skipped(counted(int(lost.sum()), "partition"), f"offline: {cause}"))
+    cause = "offline: every replica is on a dead broker"
+    result = [
+        Skipped(f"partition {snapshot.partition_name(int(p))}", f"{cause}; it would stay there")
+        for p in np.flatnonzero(offline)[:MOST_NAMED]
+    ]
+    if offline.sum() > MOST_NAMED:
+        result.append(Skipped(counted(int(offline.sum()), "partition"), cause))
     fixed = compiled.problem.partition[:, 0] == 0
     for kind, word in ((BrokerState.DEAD, "dead"), (BrokerState.DRAINING, "draining")):
         stuck = ((on == kind).any(axis=1)) & fixed & ~offline

@@ -261,12 +261,9 @@ def loads_by_broker(
 
 
 def offline_partitions(snapshot: Snapshot) -> np.ndarray:
-    """bool [P]: partitions that have nothing to copy from, and stay: every replica on a dead broker, or no leader and on excluded
-    brokers too, which gain no leadership."""
-    states = np.append(snapshot.broker_states, BrokerState.DEAD)[snapshot.replicas]
-    usable = ((states == BrokerState.ACTIVE) | (states == BrokerState.DRAINING)).any(axis=1)
-    led_by_excluded = np.append(snapshot.broker_states == BrokerState.EXCLUDED, False)[snapshot.leader]
-    found: np.ndarray = ~usable & ~led_by_excluded
+    """bool [P]: partitions whose every replica is on a dead broker; they have nothing to copy from and stay."""
+    alive = np.append(snapshot.broker_states != BrokerState.DEAD, False)[snapshot.replicas]
+    found: np.ndarray = np.logical_not(alive.any(axis=1))
     return found
 
 

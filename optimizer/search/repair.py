@@ -28,7 +28,8 @@ from optimizer.problem import (
 )
 from optimizer.search.state import State, commit, linear_cost, may_host, outside
 
-SAMPLED_TARGETS = 160
+SAMPLED_TARGETS, MANY_TARGETS = 160, 40  # brokers looked at for one replica, and where very many are to be moved
+MANY = 5_000  # replicas
 NOTHING = -1  # role of a broker that holds no replica
 
 
@@ -119,6 +120,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
             eligible[count] = b
             count += 1
     done = 0
+    most = whole(SAMPLED_TARGETS if len(entries) <= MANY else MANY_TARGETS)
     for entry in entries:
         p, s = entry // slots, entry % slots
         if problem.partition[p, MOVABLE] == 0:
@@ -132,8 +134,8 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
             heir, heir_cost = best_heir(problem, state, p, s)
         best, best_cost, best_leads = -1, np.inf, False
         for attempt in range(2):
-            sampled = attempt == 0 and count > 2 * SAMPLED_TARGETS
-            tries = SAMPLED_TARGETS if sampled else count
+            sampled = attempt == 0 and count > 2 * most
+            tries = most if sampled else count
             for i in range(tries):
                 at = scramble(seed * 1000003 + entry * SAMPLED_TARGETS + i) % count if sampled else i
                 target = eligible[at]
@@ -168,15 +170,16 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
         elif leads and heir >= 0:
             commit(problem, state, p, row, heir)
     for _ in range(2):
-        if reroute(problem, state, entries, eligible, count, row) == 0:
+        if reroute(problem, state, entries, eligible, count, most, seed, row) == 0:
             break
     return done
 
 
 @part
 def reroute(
-    problem: Problem, state: State, entries: np.ndarray, eligible: np.ndarray, count: int, row: np.ndarray
-) -> int:
+    problem: Problem, state: State, entries: np.ndarray, eligible: np.ndarray, count: int, most: int, seed: int,
+    row: np.ndarray,
+) -> int:  # fmt: skip
     """Better brokers for drained replicas now that all are placed: those on a broker out of band. Costs no move."""
     slots = state.replicas.shape[1]
     done = 0
@@ -194,8 +197,10 @@ def reroute(
         role = whole(LEADING if state.lead[p] == s else FOLLOWING)
         relief = cost_of_gaining(problem, state, here, p, role, whole(NOTHING))
         best, best_cost = whole(-1), -1e-9
-        for i in range(count):
-            target = eligible[i]
+        sampled = count > 2 * most
+        for i in range(most if sampled else count):
+            at = scramble(seed * 1000033 + entry * SAMPLED_TARGETS + i) % count if sampled else i
+            target = eligible[at]
             if target == here or not may_host(problem, state, p, s, target):
                 continue
             cost = relief + cost_of_gaining(problem, state, target, p, whole(NOTHING), role)

@@ -98,6 +98,24 @@ def test_swaps_level_what_counts_forbid_to_move() -> None:
     assert {a.type for a in result.actions} == {"swap"}
 
 
+@pytest.mark.parametrize(
+    "partitions",
+    [
+        [([1], 17), ([1], 20), ([1], 60), ([2], 46), ([2], 43), ([2], 15), ([2], 44)],
+        [([3, 2], 13), ([1, 2], 34), ([1, 3], 33), ([3, 1], 13), ([3, 2], 17), ([2, 3], 55), ([3, 2], 10)],
+        [([2, 3], 38), ([2, 1], 47), ([2, 1], 30), ([1, 3], 33), ([1, 3], 18), ([1, 3], 30)],
+        [([1, 2], 46), ([3, 1], 52), ([1, 3], 26), ([2, 3], 16), ([1, 3], 58), ([1, 3], 39)],
+        [([3, 2], 50), ([2, 1], 21), ([2, 1], 28), ([3, 1], 38), ([3, 1], 29)],
+    ],
+    ids=["two brokers", "seven lists", "leaders too", "six lists", "five lists"],
+)
+def test_several_changes_at_once_bring_into_band_what_single_ones_do_not(partitions: list[tuple[list[int], int]]) -> None:
+    brokers = sorted({b for on, _ in partitions for b in on})
+    snapshot = cluster(brokers, [(on, {"network_in": size, "network_out": 3.0 * size}) for on, size in partitions])
+    result = planned(snapshot, {**IN, "bound": 0.05}, OUT)
+    assert {g.status for g in result.goals} == {"satisfied"}
+
+
 def test_leadership_stays_off_a_broker_whose_limit_it_would_break() -> None:
     brokers = [{"id": b, "capacity": {"network_out": 200.0 if b == 1 else 25.0}} for b in (1, 2, 3)]
     partitions = [([1, 2 + n % 2], {"network_out": 10.0}) for n in range(9)]
@@ -125,10 +143,12 @@ def test_excluded_topics_stay_where_others_make_room() -> None:
 # Brokers that leave
 
 
-def test_a_draining_leader_hands_over_where_its_replica_has_nowhere_to_go() -> None:
-    """Two brokers for two replicas: the third can only give its leadership away."""
-    snapshot = cluster([1, {"id": 2, "state": "draining"}], [([2, 1], {"network_in": 5.0})] * 3)
-    result = planned(snapshot, LEADERS)
+@pytest.mark.parametrize("goal", [LEADERS, {**IN, "trivial_change": 0.01}], ids=["leaders", "network_in"])
+@pytest.mark.parametrize("state", ["draining", "dead"])
+def test_leadership_is_handed_over_where_the_replica_has_nowhere_to_go(state: str, goal: Document) -> None:
+    """Two brokers for two replicas: the one that leaves can only give its leadership away, whatever the goals say of it."""
+    snapshot = cluster([1, {"id": 2, "state": state}], [([2, 1], {"network_in": 5.0})] * 3)
+    result = planned(snapshot, goal)
     assert loads(result, "leaders") == {1: 3, 2: 0}
     assert loads(result, "replicas") == {1: 3, 2: 3}
 
@@ -197,10 +217,10 @@ def test_the_dearest_change_waits_where_bytes_are_few() -> None:
     assert 0 < result.summary.bytes_to_move <= 4e9
 
 
-def test_a_partition_that_has_moved_already_may_move_on_within_the_budget() -> None:
+def test_no_more_partitions_change_than_allowed_where_lists_and_leaders_both_should() -> None:
     partitions = [([1, 2], {"network_in": 10.0, "disk": 1e9}) for _ in range(6)] + [([2, 3], {"network_in": 1.0, "disk": 1e9})]
     snapshot = cluster([1, 2, 3, 4], partitions)
-    result = planned(snapshot, IN, {**LEADERS, "bound": 0.5}, max_partitions=2)
+    result = planned(snapshot, {**IN, "trivial_change": 0.01}, LEADERS, max_partitions=2)
     assert result.summary.partitions <= 2
     assert result.summary.replica_moves >= 1
 

@@ -255,16 +255,6 @@ def test_a_list_that_changes_is_led_by_its_first_replica_so_that_an_election_cha
             assert change.replicas_after[0] == change.leader_after
 
 
-def test_a_partition_that_only_an_excluded_broker_could_lead_stays_and_is_reported() -> None:
-    snapshot = cluster([1, 2, 3, {"id": 4, "state": "dead"}], [([3, 4], {"network_in": 5.0})] * 2)
-    for entry in snapshot["partitions"]:
-        entry["leader"] = None
-    result = planned(snapshot, REPLICAS, LEADERS, constraints={"exclude_brokers": [3]})
-    assert not result.actions
-    assert "excluded topics" not in told(result)
-    assert "excluded broker" in told(result)
-
-
 def test_the_rack_rule_is_never_given_up_for_balance() -> None:
     brokers = [{"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}, {"id": 3, "rack": "b"}]
     snapshot = cluster(brokers, [([1, 2 + n % 2], {"network_in": 10.0}) for n in range(8)])
