@@ -1,0 +1,1 @@
+"""The service beside the active controller; docs/service.md."""

@@ -1,0 +1,206 @@
+"""What the service says of itself: the shapes that its HTTP interface serves and its page draws.
+
+Frozen values, made by `trimtab.service.balancer`, read by `trimtab.http`, which knows the service through `ServiceFace` only.
+Times are Unix ms; loads are in the units of the snapshot file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Mode = Literal["dry-run", "approve", "auto"]
+
+
+class View(BaseModel):
+    """Base of all shapes."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class WorkerView(View):
+    """One thread of the service."""
+
+    name: str = Field(description="metadata, samples, planner, history, …")
+    alive: bool
+    beat_age_ms: int = Field(description="since it last came round")
+    error: str | None = Field(default=None, description="what stops it at the moment, in words")
+
+
+class Leadership(View):
+    """Whether this instance decides."""
+
+    node: int | None = Field(description="the node that this instance stands beside")
+    controller: int | None = Field(description="the active controller, as last asked")
+    epoch: int | None
+    leads: bool
+    checked_ms: int | None
+    error: str | None = None
+
+
+class GoalView(View):
+    """How a goal stands, live."""
+
+    name: str
+    kind: str
+    resource: str | None
+    hard: bool
+    weight: float
+    violations: int | None = Field(description="brokers out of band; null where the goal is skipped")
+    in_band: float | None = Field(description="share of eligible brokers")
+    max_deviation: float | None = Field(description="share of the mean")
+    skipped: str | None = Field(default=None, description="why it cannot be judged")
+
+
+class BrokerView(View):
+    """How a broker stands, live."""
+
+    id: int
+    rack: str | None
+    state: str
+    voice: str = Field(description="its reporter: fresh, late, silent or never")
+    loads: Mapping[str, float]
+    share_of_mean: Mapping[str, float] = Field(description="load over the mean of goals on that resource, 1.0 is level")
+    violates: tuple[str, ...]
+
+
+class PlanView(View):
+    """The newest plan, without its actions; `ServiceFace.plan_text` has them."""
+
+    plan_id: str
+    decision_id: int
+    made_ms: int
+    state: Literal["proposed", "approved", "rejected", "running", "done", "failed", "superseded", "cancelled"]
+    actions: int
+    replica_moves: int
+    leadership_changes: int
+    bytes_to_move: float
+    progress: float | None = Field(default=None, description="share carried out, where it runs")
+    note: str = ""
+
+
+class DecisionView(View):
+    """One verdict of an instance."""
+
+    id: int
+    began_ms: int
+    ended_ms: int
+    instance: str
+    cause: str
+    mode: str
+    verdict: Literal["planned", "nothing", "refused", "failed"]
+    reason: str
+    plan_id: str | None
+    actions: int
+    replica_moves: int
+    bytes_to_move: int
+    outcomes: tuple[tuple[int, str, str, str], ...] = Field(description="time, kind, who, detail")
+
+
+class ModelView(View):
+    """The model behind it all."""
+
+    brokers: int
+    topics: int
+    partitions: int
+    newest_sample_ms: int = Field(description="-1: none yet")
+    metadata_held: str | None = Field(description="why the metadata may be older than the cluster")
+    stale_partitions: int
+    waiting: int
+    bytes: int
+    samples: int
+    records: int
+    decode_errors: int
+    last_decode_error: str | None
+    lag: int | None = Field(description="records of the metric topic not read yet; null where unknown")
+    lost: int
+    windows_reached: Mapping[str, float] = Field(description="share of each horizon that samples cover")
+    counts: Mapping[str, int] = Field(description="what became of batches and values; docs/model.md")
+
+
+class StateView(View):
+    """Everything at a glance; made on demand, does not grow with partitions."""
+
+    version: str
+    cluster_id: str | None
+    instance: str
+    mode: Mode
+    paused: bool
+    now_ms: int
+    started_ms: int
+    healthy: bool
+    ready: bool
+    why_unhealthy: tuple[str, ...]
+    why_not_ready: tuple[str, ...]
+    why_nothing: tuple[str, ...] = Field(description="sentences; empty while a plan waits or runs")
+    next_plan_ms: int | None
+    leadership: Leadership
+    workers: tuple[WorkerView, ...]
+    model: ModelView
+    goals_file: str
+    goals_digest: str
+    goals_error: str | None = Field(description="why the newest edit of the goals file was not taken")
+    goals: tuple[GoalView, ...]
+    brokers: tuple[BrokerView, ...]
+    plan: PlanView | None
+
+
+class Refused(Exception):
+    """The service does not do that now; the message says why and what to do. `missing`: there is no such thing."""
+
+    def __init__(self, message: str, *, missing: bool = False) -> None:
+        super().__init__(message)
+        self.missing = missing
+
+
+class ServiceFace(Protocol):
+    """What the HTTP interface may ask of the service. Every call is safe from any thread and returns within a second
+    on a cluster of a million replicas, but for `snapshot_text`."""
+
+    def state(self) -> StateView: ...
+
+    def decisions(self, limit: int, before: int | None = None) -> tuple[DecisionView, ...]:
+        """Newest first."""
+        ...
+
+    def plan_text(self, plan_id: str | None, form: Literal["json", "text", "markdown", "html", "reassignment"]) -> str:
+        """A plan in one of the report's forms; the newest for None. Raises `Refused`."""
+        ...
+
+    def snapshot_text(self) -> str:
+        """The snapshot file (JSON) of this moment. Raises `Refused` while there is no metadata."""
+        ...
+
+    def explain(self, *, broker: int | None = None, partition: str | None = None) -> str:
+        """Text of `trimtab explain` for the cluster as it stands. Raises `Refused`."""
+        ...
+
+    def goals_text(self) -> str:
+        """The goals in force, as YAML with every default written out."""
+        ...
+
+    def approve(self, plan_id: str, who: str) -> PlanView:
+        """Raises `Refused`."""
+        ...
+
+    def reject(self, plan_id: str, who: str, why: str) -> PlanView:
+        """Raises `Refused`."""
+        ...
+
+    def pause(self, who: str, why: str) -> None: ...
+
+    def resume(self, who: str) -> None: ...
+
+    def plan_now(self, who: str) -> None:
+        """Ask for a decision at once, whatever the interval says."""
+        ...
+
+    def drain(self, broker: int, on: bool, who: str) -> None:
+        """Treat a broker as draining from now on, or no longer. Raises `Refused`."""
+        ...
+
+    def watch(self, told: Callable[[], None]) -> Callable[[], None]:
+        """Call `told`, from any thread, when the state changed worth a look; returns what ends it."""
+        ...
