@@ -51,6 +51,7 @@ class GoalView(View):
     violations: int | None = Field(description="brokers out of band; null where the goal is skipped")
     in_band: float | None = Field(description="share of eligible brokers")
     max_deviation: float | None = Field(description="share of the mean")
+    bound: float | None = Field(default=None, description="of a band: how far from the mean is in it, share of the mean")
     skipped: str | None = Field(default=None, description="why it cannot be judged")
 
 
