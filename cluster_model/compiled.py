@@ -36,7 +36,7 @@ def kernel(function: F) -> F:
     """The compiled form of `function`, or `function` itself where there is no compiler."""
     if not COMPILED:
         return function
-    compiled: F = numba.njit(cache=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True)(function)
+    compiled: F = numba.njit(cache=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True, nogil=True)(function)
     return compiled
 
 
