@@ -7,172 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
+from optimizer.actions import ActionLog, ActionTable, ChangeTable, Proposals
 from optimizer.bounds import lower_bounds
 from optimizer.frontier import Frontier
 from optimizer.options import PlanOptions
-from optimizer.outcome import bands_of, broker_outcomes, goal_outcomes, judged, offline_notes
-from optimizer.plan import Action, ActionType, Change, GoalScore, Plan, Summary
-from optimizer.problem import SIZE, WEIGHT, Compiled
-from optimizer.reasons import reason_of
-from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS
+from optimizer.outcome import bands_of, broker_outcomes, goal_outcomes, offline_notes
+from optimizer.plan import Plan, Summary
+from optimizer.problem import SIZE, Compiled
 from optimizer.search.rounds import Found, Round
 from optimizer.search.state import build_state
 from optimizer.whatif import idle_patterns
 from optimizer.why import why_left
-
-REPAIR_NAMES = {
-    REPAIRS_DEAD: "dead_broker",
-    REPAIRS_DRAINING: "draining_broker",
-    REPAIRS_LEADERLESS: "leaderless",
-}
-
-
-@dataclass(frozen=True)
-class ChangeTable:
-    """Changes in rows: partition, lists before and after (wire ids, -1 beyond the list), leaders (-1 none)."""
-
-    snapshot: Snapshot
-    partition: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
-    leader_before: np.ndarray
-    leader_after: np.ndarray
-
-    def row(self, i: int) -> Change:
-        p = int(self.partition[i])
-        return Change(
-            topic=self.snapshot.topics[self.snapshot.partition_topic[p]],
-            partition=int(self.snapshot.partition_number[p]),
-            replicas_before=tuple(int(b) for b in self.before[i] if b >= 0),
-            replicas_after=tuple(int(b) for b in self.after[i] if b >= 0),
-            leader_before=int(self.leader_before[i]) if self.leader_before[i] >= 0 else None,
-            leader_after=int(self.leader_after[i]) if self.leader_after[i] >= 0 else None,
-        )
-
-    def __len__(self) -> int:
-        return len(self.partition)
-
-
-class Proposals(Sequence[Change]):
-    """Net changes, built when asked for."""
-
-    def __init__(self, table: ChangeTable) -> None:
-        self._table = table
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    @overload
-    def __getitem__(self, index: int) -> Change: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Change]: ...
-    def __getitem__(self, index: int | slice) -> Change | list[Change]:
-        if isinstance(index, slice):
-            return [self._table.row(i) for i in range(*index.indices(len(self)))]
-        return self._table.row(range(len(self))[index])
-
-    def __iter__(self) -> Iterator[Change]:
-        return (self._table.row(i) for i in range(len(self)))
-
-
-@dataclass(frozen=True)
-class ActionTable:
-    """Columns of all actions; `first` and `first_broker` index the rows of changes and of touched brokers."""
-
-    changes: ChangeTable
-    first: np.ndarray  # int64 [A + 1]
-    score: np.ndarray  # float64 [A]
-    repairs: np.ndarray  # int64 [A]
-    goal_score: np.ndarray  # float64 [A, G]
-    first_broker: np.ndarray  # int64 [A + 1]
-    broker: np.ndarray  # int64 [N], wire ids
-    score_before: np.ndarray  # float64 [N, G]
-    score_after: np.ndarray  # float64 [N, G]
-    bytes_to_move: np.ndarray  # float64 [A]
-
-
-class ActionLog(Sequence[Action]):
-    """Actions of a plan in order, built when asked for."""
-
-    def __init__(self, table: ActionTable, compiled: Compiled) -> None:
-        self._table = table
-        self._names = [goal.name for goal in compiled.goals]
-        self._weights = compiled.problem.force[:, WEIGHT].tolist()
-        ids = table.changes.snapshot.broker_ids
-        self._judged = [{int(ids[row]) for row in judged(compiled, g)} for g in range(len(compiled.goals))]
-        self._states = {
-            int(b): int(state)
-            for b, state in zip(table.changes.snapshot.broker_ids, compiled.problem.broker[:, 0], strict=True)
-        }
-
-    def __len__(self) -> int:
-        return len(self._table.score)
-
-    @overload
-    def __getitem__(self, index: int) -> Action: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Action]: ...
-    def __getitem__(self, index: int | slice) -> Action | list[Action]:
-        if isinstance(index, slice):
-            return [self._build(i) for i in range(*index.indices(len(self)))]
-        return self._build(range(len(self))[index])
-
-    def __iter__(self) -> Iterator[Action]:
-        return (self._build(i) for i in range(len(self)))
-
-    def _build(self, i: int) -> Action:
-        table = self._table
-        changes = tuple(table.changes.row(c) for c in range(table.first[i], table.first[i + 1]))
-        lo, hi = table.first_broker[i], table.first_broker[i + 1]
-        brokers = [int(b) for b in table.broker[lo:hi]]
-        before, after = table.score_before[lo:hi].tolist(), table.score_after[lo:hi].tolist()
-        scores = table.goal_score[i].tolist()
-        goal_scores = {
-            name: GoalScore(
-                score=scores[g],
-                before={b: before[n][g] for n, b in enumerate(brokers) if b in self._judged[g]},
-                after={b: after[n][g] for n, b in enumerate(brokers) if b in self._judged[g]},
-            )
-            for g, name in enumerate(self._names)
-        }
-        repairs = self._repairs(int(table.repairs[i]))
-        kind = action_type(changes)
-        return Action(
-            seq=i + 1,
-            type=kind,
-            score=float(table.score[i]),
-            repairs=repairs,
-            reason=reason_of(kind, changes, repairs, goal_scores, self._names, self._weights, self._states),
-            bytes_to_move=round(float(table.bytes_to_move[i])),
-            changes=changes,
-            goal_scores=goal_scores,
-        )
-
-    def _repairs(self, bits: int) -> tuple[str, ...]:
-        beyond = [name for bit, name in REPAIR_NAMES.items() if bits >> bit & 1]
-        return (*beyond, *(name for g, name in enumerate(self._names) if bits >> g & 1))
-
-
-def action_type(changes: tuple[Change, ...]) -> ActionType:
-    """What the contract calls an action of these changes."""
-    if len(changes) == 1:
-        added = len(changes[0].added)
-        return "leadership" if added == 0 else ("move" if added == 1 else "exchange")
-    if len(changes) == 2:
-        one, two = changes
-        gone = [set(c.replicas_before) - set(c.replicas_after) for c in changes]
-        came = [set(c.added) for c in changes]
-        if len(came[0]) == 1 and came[0] == gone[1] and came[1] == gone[0] and one != two:
-            return "swap"
-    return "exchange"
 
 
 def assemble(

@@ -16,7 +16,7 @@ from optimizer.plan import Step
 from optimizer.problem import HARD, SIZE, STATE, WEIGHT, Compiled
 
 if TYPE_CHECKING:
-    from optimizer.assemble import ActionTable
+    from optimizer.actions import ActionTable
     from optimizer.search.state import State
 
 POINTS = 20  # steps of the curve, the start not counted

@@ -7,8 +7,9 @@ A `Plan` is a value. It is produced by `optimizer.planner.plan`, shown by `optim
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 ActionType = Literal["move", "leadership", "swap", "exchange"]
@@ -38,6 +39,52 @@ class GoalScore:
     score: float
     before: Mapping[int, float]
     after: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class ScoreFrame:
+    """What the scores of all actions of a plan share: goals in order, and the brokers that each one judges."""
+
+    names: tuple[str, ...]
+    judged: tuple[frozenset[int], ...]
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {name: g for g, name in enumerate(self.names)}
+
+    @cached_property
+    def everywhere(self) -> frozenset[int]:
+        """Brokers that every goal judges."""
+        return frozenset.intersection(*self.judged) if self.judged else frozenset()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreRows(Mapping[str, GoalScore]):
+    """Goal name -> `GoalScore` of one action, on rows: `score` [G], and `before`, `after` [touched brokers][G]."""
+
+    frame: ScoreFrame
+    score: Sequence[float]
+    brokers: Sequence[int]
+    before: Sequence[Sequence[float]]
+    after: Sequence[Sequence[float]]
+
+    def __getitem__(self, name: str) -> GoalScore:
+        g = self.frame.index[name]
+        rows = [(n, b) for n, b in enumerate(self.brokers) if b in self.frame.judged[g]]
+        return GoalScore(
+            self.score[g], {b: self.before[n][g] for n, b in rows}, {b: self.after[n][g] for n, b in rows}
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.frame.names)
+
+    def __len__(self) -> int:
+        return len(self.frame.names)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(self) == dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,34 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from optimizer.plan import Change, GoalScore
+from optimizer.plan import Change, GoalScore, ScoreRows
 
 STATE_WORDS = {1: "draining", 2: "dead"}
 
 
 def reason_of(
-    kind: str, changes: Sequence[Change], repairs: Sequence[str], scores: Mapping[str, GoalScore],
-    names: Sequence[str], weights: Sequence[float], states: Mapping[int, int],
+    changes: Sequence[Change], repairs: Sequence[str], scores: ScoreRows, weights: Sequence[float],
+    states: Mapping[int, int],
 ) -> str:  # fmt: skip
     """One sentence: what the action repairs, or which goal it helps most and at which brokers.
 
-    `names` and `weights` are the goals in order (weight 0 for hard ones); `states` are broker states by id.
+    `weights` are those of the goals in order (0 for hard ones); `states` are broker states by id.
     """
     parts = []
     if "dead_broker" in repairs or "draining_broker" in repairs:
         parts.append(_leaving(changes, states))
     if "leaderless" in repairs:
         parts.append("would give a leader to " + _partitions(c for c in changes if c.leader_before is None))
-    parts.extend(f"would lower the violation of {name}" for name in repairs if name in scores)
-    gained = [
-        (weight * (scores[name].score - 0.5), -i, name)
-        for i, (name, weight) in enumerate(zip(names, weights, strict=True))
-        if name in scores and weight > 0
-    ]
-    if gained:
-        best = max(gained)
-        if best[0] > 1e-9:
-            parts.append(_helped(best[2], scores[best[2]]))
+    parts.extend(f"would lower the violation of {name}" for name in repairs if name in scores.frame.index)
+    gained = [weight * (score - 0.5) for weight, score in zip(weights, scores.score, strict=True)]
+    best = max(gained, default=0.0)
+    if best > 1e-9:
+        name = scores.frame.names[gained.index(best)]
+        parts.append(_helped(name, scores[name]))
     if not parts:
         parts.append("would bring the touched brokers nearer to the middle of their bands")
     return "; ".join(part for part in parts if part)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -46,29 +46,32 @@ def _is_part(out: Path, given: Path) -> bool:
     return place == source or part or (out.exists() and given.exists() and out.samefile(given))
 
 
-def emit(text: str, out: Path | None) -> None:
-    """Write `text`, which ends with one newline then, to `out`, or to stdout where that is None or ``-``."""
-    text = text if text.endswith("\n") else text + "\n"
+def emit(text: str | Iterable[str], out: Path | None) -> None:
+    """Write `text` to `out`, or to stdout where that is None or ``-``; whole, it ends with one newline then, in pieces it is as given."""
+    if isinstance(text, str):
+        text = (text if text.endswith("\n") else text + "\n",)
     if out is None or str(out) == "-":
-        sys.stdout.write(text)
+        sys.stdout.writelines(text)
         sys.stdout.flush()
     else:
         write_file(out, text)
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a UTF-8 file at once: readers see the old content or all of the new one.
+def write_file(path: Path, text: str | Iterable[str]) -> None:
+    """Write a UTF-8 file at once, whole or from pieces: readers see the old content or all of the new one.
 
     Links are followed; what is no regular file (a pipe, a terminal) is written to, not replaced.
     """
+    pieces = (text,) if isinstance(text, str) else text
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
         return
     temporary = path.with_name(f".{path.name}.{token_hex(4)}.part")
     try:
         with open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         if path.exists():

@@ -5,6 +5,7 @@ Called by the commands that plan.
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,7 +40,9 @@ def planned(
                 told(low)
             return not asked
 
-        return plan(snapshot, goals, options, watch)
+        found = plan(snapshot, goals, options, watch)
+    gc.freeze()  # kernels and cluster stay to the end; collecting garbage among what a report makes need not look at them
+    return found
 
 
 @contextmanager

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as text_of
 from math import isfinite
 
-from optimizer.plan import Action, Band, BrokerOutcome, Change, GoalOutcome, GoalScore, GoalState, Plan
+from optimizer.plan import (
+    Action,
+    Band,
+    BrokerOutcome,
+    Change,
+    GoalOutcome,
+    GoalScore,
+    GoalState,
+    Plan,
+    ScoreRows,
+)
 
 OPTION_ORDER = (
     "seed",
@@ -84,8 +94,7 @@ class ActionWriter:
 
     def __init__(self, goals: Sequence[str]) -> None:
         self._rank = {name: i for i, name in enumerate(goals)}
-        self._ordered: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._templates: dict[tuple[str, ...], str] = {}
+        self._ordered: dict[tuple[str, ...], tuple[list[int], str]] = {}  # goals in order, and their template
         self._topics: dict[str, str] = {}
 
     def lines(self, actions: Iterable[Action]) -> Iterator[str]:
@@ -102,41 +111,41 @@ class ActionWriter:
         )
 
     def _goal_scores(self, scores: Mapping[str, GoalScore]) -> str:
-        names = tuple(scores)
-        ordered = self._ordered.get(names)
-        if ordered is None:
-            last = len(self._rank)
-            ordered = tuple(sorted(names, key=lambda n: (self._rank.get(n, last), n)))
-            self._ordered[names] = ordered
+        if not isinstance(scores, ScoreRows) or not scores.frame.everywhere.issuperset(scores.brokers):
+            return self._one_by_one(scores)
+        names = scores.frame.names
+        known = self._ordered.get(names)
+        if known is None:
+            goals = [scores.frame.index[name] for name in self._in_order(names)]
+            template = ",".join([_score_template(names[g]) for g in goals])
+            known = self._ordered[names] = goals, template
+        goals, template = known
+        brokers, before, after = scores.brokers, scores.before, scores.after
+        if len(brokers) > 1:
+            rows = sorted(range(len(brokers)), key=brokers.__getitem__)
+            brokers, before, after = [brokers[n] for n in rows], [before[n] for n in rows], [after[n] for n in rows]
         numbers: list[float] = []
-        shared: list[int] | None = None  # the brokers that every score of the action names
-        ascending: list[int] = []
-        for name in ordered:
-            one = scores[name]
-            numbers.append(one.score)
-            for of_broker in (one.before, one.after):
-                ids = list(of_broker)
-                if ids != shared:
-                    if shared is not None:
-                        return self._irregular(ordered, scores)
-                    shared, ascending = ids, sorted(ids)
-                numbers += of_broker.values() if ids == ascending else [of_broker[b] for b in ascending]
+        for g in goals:
+            numbers.append(scores.score[g])
+            numbers += [row[g] for row in before]
+            numbers += [row[g] for row in after]
         if not isfinite(sum(numbers)):
-            raise ValueError(f"a goal score that is not a finite number: {scores}")
-        template = self._templates.get(ordered)
-        if template is None:
-            template = self._templates[ordered] = ",".join(map(_score_template, ordered))
-        brokers = ",".join([f'"{b:d}":%.9g' for b in ascending])
-        return template.replace(SLOT, brokers) % tuple(numbers)
+            raise ValueError(f"a goal score that is not a finite number: {dict(scores)}")
+        named = ",".join([f'"{b:d}":%.9g' for b in brokers])
+        return template.replace(SLOT, named) % tuple(numbers)
 
-    def _irregular(self, ordered: tuple[str, ...], scores: Mapping[str, GoalScore]) -> str:
-        """Goals that name different brokers (one that has no capacity is left out of a limit)."""
+    def _one_by_one(self, scores: Mapping[str, GoalScore]) -> str:
+        """Where goals name different brokers: one that has no capacity is left out of a limit."""
         parts = []
-        for name in ordered:
+        for name in self._in_order(tuple(scores)):
             one = scores[name]
             before, after = ({str(b): of[b] for b in sorted(of)} for of in (one.before, one.after))
             parts.append(f"{text_of(name)}:{value_text({'score': one.score, 'before': before, 'after': after})}")
         return ",".join(parts)
+
+    def _in_order(self, names: tuple[str, ...]) -> list[str]:
+        last = len(self._rank)
+        return sorted(names, key=lambda n: (self._rank.get(n, last), n))
 
 
 def _score_template(name: str) -> str:

@@ -176,7 +176,7 @@ def _write(plan: Plan, snapshot: Snapshot, targets: Targets) -> None:
         case "text":
             _write_text(plan, targets.out, report.render_text)
         case "json":
-            emit(report.to_json(plan), targets.out)
+            emit(report.iter_json(plan), targets.out)
         case "html":
             emit(report.to_html(plan), targets.out)
         case "markdown":
