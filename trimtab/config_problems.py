@@ -1,6 +1,6 @@
 """What pydantic found wrong with a configuration file, in the words of its reader: expected, found, what to do.
 
-Works for any model whose parts are models; used by `trimtab.reporter.config`.
+Works for any model whose parts are models; used by `trimtab.config_file`.
 """
 
 from __future__ import annotations

@@ -6,26 +6,15 @@ a default stands here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from cluster_model.errors import ConfigurationError, Problem
-from cluster_model.quantities import parse_duration, parse_rate, parse_size
-from goals.yaml_source import in_order, read_yaml
 from metrics_reporter.topic import DEFAULT_NAME
-from trimtab.reporter.problems import to_problems
+from trimtab.config_file import Amount, Bytes, KafkaPart, Part, Rate, Seconds, Wrong, or_defaults, read_config
 
-MAX_BYTES = 1_000_000
 COMPRESSIONS = {"gzip": "zlib", "lz4": "lz4.frame", "snappy": "snappy", "zstd": "zstandard"}
-
-
-def _above_zero(value: float) -> float:
-    if value <= 0:
-        raise ValueError("expected more than 0")
-    return value
 
 
 def _http_url(value: str) -> str:
@@ -34,44 +23,7 @@ def _http_url(value: str) -> str:
     return value
 
 
-def _addresses(value: object) -> object:
-    """``HOST:PORT`` with commas, of one text or a list of them."""
-    given = value if isinstance(value, list) else [value]
-    parts = [part.strip() for text in given if isinstance(text, str) for part in text.split(",")]
-    for part in parts:
-        host, _, port = part.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise ValueError(f"expected HOST:PORT such as 127.0.0.1:9092, found {part!r}")
-    if not parts or not all(isinstance(text, str) for text in given):
-        raise ValueError(f"expected HOST:PORT such as 127.0.0.1:9092, found {value!r}")
-    return ",".join(parts)
-
-
-def _or_defaults(value: object) -> object:
-    """A part that is named and has nothing under it takes its defaults."""
-    return {} if value is None else value
-
-
-def _quantity(parse: Callable[[Any], float]) -> BeforeValidator:
-    return BeforeValidator(parse)
-
-
-Seconds = Annotated[float, _quantity(parse_duration), AfterValidator(_above_zero)]
-Bytes = Annotated[int, _quantity(parse_size), AfterValidator(_above_zero)]
-Rate = Annotated[float, _quantity(parse_rate), AfterValidator(_above_zero)]
-Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Url = Annotated[str, AfterValidator(_http_url)]
-
-
-class Part(BaseModel):
-    """A mapping in the file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class KafkaPart(Part):
-    bootstrap_servers: Annotated[str, BeforeValidator(_addresses)] = Field(description="HOST:PORT of the broker")
-    command_config: str | None = Field(default=None, description="properties file with TLS and SASL settings")
 
 
 class TopicPart(Part):
@@ -104,8 +56,8 @@ class AdminPart(Part):
 class CollectorsPart(Part):
     prometheus: EndpointPart | None = Field(default=None, description="the JMX exporter's endpoint")
     jolokia: EndpointPart | None = Field(default=None, description="Jolokia's endpoint")
-    kafka: Annotated[AdminPart | None, BeforeValidator(_or_defaults)] = Field(default=None, description="log sizes and offsets")
-    host: Annotated[HostPart | None, BeforeValidator(_or_defaults)] = Field(default=None, description="CPU, network and disks")
+    kafka: Annotated[AdminPart | None, BeforeValidator(or_defaults)] = Field(default=None, description="log sizes and offsets")
+    host: Annotated[HostPart | None, BeforeValidator(or_defaults)] = Field(default=None, description="CPU, network and disks")
 
 
 class CapacityPart(Part):
@@ -127,9 +79,9 @@ class ReporterConfig(Part):
     kafka: KafkaPart = Field(description="where the cluster is")
     collectors: CollectorsPart = Field(description="at least one of prometheus, jolokia, kafka, host")
     interval: Seconds = Field(default=10.0, description="time from round to round")
-    topic: Annotated[TopicPart, BeforeValidator(_or_defaults)] = Field(TopicPart(), description="the internal topic")
+    topic: Annotated[TopicPart, BeforeValidator(or_defaults)] = Field(TopicPart(), description="the internal topic")
     spool: Bytes = Field(default=64_000_000, description="bytes kept in memory while the cluster is away")
-    capacity: Annotated[CapacityPart, BeforeValidator(_or_defaults)] = Field(
+    capacity: Annotated[CapacityPart, BeforeValidator(or_defaults)] = Field(
         default=CapacityPart(), description="what the broker can carry"
     )
 
@@ -142,34 +94,9 @@ def load_config(path: Path) -> ReporterConfig:
     ConfigurationError
         It cannot be read, or anything in it is wrong: all problems at once, each with its place and line.
     """
-    name = str(path)
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(name, [Problem("", f"cannot read it: {error.strerror or error}")]) from error
-    if len(raw) > MAX_BYTES:
-        raise ConfigurationError(name, [Problem("", f"expected a configuration file, found more than {MAX_BYTES} bytes")])
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(name, [Problem("", f"expected UTF-8, found byte {raw[error.start]:#04x}")]) from error
-    source = read_yaml(text, name)
-    found = list(source.problems)
-    if not isinstance(source.value, dict):
-        what = "nothing" if source.value is None else type(source.value).__name__
-        found.append(source.problem((), f"expected a mapping with version: 1, broker, kafka and collectors, found {what}"))
-        raise ConfigurationError(name, in_order(found))
-    try:
-        config = ReporterConfig.model_validate(source.value)
-    except ValidationError as error:
-        known = {problem.place for _, problem in found}
-        more = to_problems(ReporterConfig, source, error.errors(include_url=False))
-        raise ConfigurationError(name, in_order([*found, *(f for f in more if f.problem.place not in known)])) from None
-    config = _rebased(config, path.absolute().parent)
-    found += [source.problem(place, message) for place, message in _disagreements(config)]
-    if found:
-        raise ConfigurationError(name, in_order(found))
-    return config
+    return read_config(
+        path, ReporterConfig, "a mapping with version: 1, broker, kafka and collectors", _rebased, _disagreements
+    )
 
 
 def _rebased(config: ReporterConfig, folder: Path) -> ReporterConfig:
@@ -190,9 +117,9 @@ def _rebased(config: ReporterConfig, folder: Path) -> ReporterConfig:
     return config.model_copy(update={"kafka": kafka, "collectors": collectors.model_copy(update={**agents, "host": host})})
 
 
-def _disagreements(config: ReporterConfig) -> list[tuple[tuple[str | int, ...], str]]:
+def _disagreements(config: ReporterConfig) -> list[Wrong]:
     """Places where parts that are right by themselves do not go together."""
-    found: list[tuple[tuple[str | int, ...], str]] = []
+    found: list[Wrong] = []
     parts = config.collectors
     if parts.prometheus is None and parts.jolokia is None and parts.kafka is None and parts.host is None:
         found.append((("collectors",), "expected at least one of prometheus, jolokia, kafka, host, found none"))
@@ -220,5 +147,3 @@ def _installed() -> list[str]:
     from importlib.util import find_spec
 
     return [name for name, module in COMPRESSIONS.items() if find_spec(module.partition(".")[0]) is not None]
-
-
