@@ -18,8 +18,9 @@ from cluster_model.windows import Horizon
 from metrics_reporter.consumer import SampleConsumer
 from metrics_reporter.topic import EmbeddedTopic, TopicError
 from optimizer.options import PlanOptions
+from trimtab.executor import Executor, Progress
 from trimtab.simulator.collector import SimulatedReporter
-from trimtab.simulator.executor import Executor, Progress, SimulatedExecutor
+from trimtab.simulator.executor import SimulatedExecutor
 from trimtab.simulator.scenario import growing_cluster
 from trimtab.simulator.spec import MB
 from trimtab.warmup import announce

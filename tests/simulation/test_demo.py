@@ -11,7 +11,7 @@ from cluster_model.snapshot import Snapshot
 from goals.document import load_goals
 from optimizer.plan import Change, Plan
 from trimtab.demo import TOPIC_FILE, Demo, DemoOptions, deviations
-from trimtab.simulator.executor import Progress
+from trimtab.executor import Progress
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
     from optimizer.plan import Action, Plan
     from trimtab.demo import Demo, DemoOptions
-    from trimtab.simulator.executor import Progress
+    from trimtab.executor import Progress
 
 DEFAULT_OUT = Path("trimtab-demo/report.html")
 BROKERS, PARTITIONS = 12, 900

@@ -1,8 +1,7 @@
-"""Carrying out an approved plan: the seam, and what stands behind it where the cluster is simulated.
+"""Carrying out an approved plan on a simulated cluster; what stands behind `trimtab.executor.Executor` there.
 
-`Executor` is what the demo and the service know: hand over proposals, ask how far they are.
-`SimulatedExecutor` works in batches: so many replicas at a time into each broker, copied within the throttle,
-then preferred leader election where the plan wants another leader. It leaves no throttle behind.
+Works in batches: so many replicas at a time into each broker, copied within the throttle, then preferred leader election
+where the plan wants another leader. It leaves no throttle behind.
 """
 
 from __future__ import annotations
@@ -10,54 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from optimizer.plan import Change
+from trimtab.executor import Failure, Progress
 from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.spec import ErrorCode, Refusal, TopicPartition
 
 ATTEMPTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A proposal that was not carried out, and why."""
-
-    topic: str
-    partition: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an execution is: proposals by state, and bytes copied of bytes to copy in all."""
-
-    waiting: int
-    moving: int
-    done: int
-    failed: tuple[Failure, ...]
-    bytes_copied: float
-    bytes_total: float
-
-    @property
-    def finished(self) -> bool:
-        return self.waiting == 0 and self.moving == 0
-
-
-class Executor(Protocol):
-    """Carries out one plan at a time."""
-
-    def submit(self, plan_id: str, proposals: Sequence[Change]) -> None:
-        """Take an approved plan; nothing happens before the first `poll`."""
-        ...
-
-    def poll(self) -> Progress:
-        """Look at the cluster, take the next safe steps, and say how far it is."""
-        ...
-
-    def cancel(self) -> Progress:
-        """Take back what is in progress, drop what waits, leave no throttle; what is done stays."""
-        ...
 
 
 @dataclass(slots=True)
@@ -121,6 +79,13 @@ class SimulatedExecutor:
             self._fail(step, "cancelled before its leader was elected")
         self._electing = []
         self._cluster.throttle = None
+        return self._progress()
+
+    def release(self) -> Progress:
+        """See `Executor.release`; what is being copied goes on, within the throttle, which stays for as long."""
+        for step in (*self._moving, *self._waiting, *self._electing):
+            self._fail(step, "another instance decides now")
+        self._waiting, self._moving, self._electing = [], [], []
         return self._progress()
 
     def _finish_moves(self) -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from optimizer.plan import Change
+from trimtab.executor import Progress
 from trimtab.simulator.cluster import SimulatedCluster
-from trimtab.simulator.executor import Progress, SimulatedExecutor
+from trimtab.simulator.executor import SimulatedExecutor
 from trimtab.simulator.spec import MB, BrokerSpec, ErrorCode, TopicPartition, TopicSpec
 from trimtab.simulator.traffic import Traffic
 
@@ -131,3 +132,16 @@ def test_one_plan_at_a_time(cluster: SimulatedCluster) -> None:
     executor.submit("sha256:x", MOVES)
     with pytest.raises(ValueError, match="one plan at a time"):
         executor.submit("sha256:y", MOVES)
+
+
+def test_released_it_touches_nothing_and_forgets_the_plan(cluster: SimulatedCluster) -> None:
+    """Another instance decides now: cancelling would fight with what that one does."""
+    executor = SimulatedExecutor(cluster, throttle=20 * MB, concurrency=2)
+    executor.submit("sha256:x", MOVES)
+    executor.poll()
+    moving = cluster.list_partition_reassignments().keys()
+    progress = executor.release()
+    assert progress.finished
+    assert len(progress.failed) == len(MOVES)
+    assert cluster.list_partition_reassignments().keys() == moving
+    executor.submit("sha256:y", MOVES[-1:])
