@@ -1,6 +1,8 @@
-"""What all tests share: how thoroughly Hypothesis looks, the same on every machine and in every run."""
+"""What all tests share: how thoroughly Hypothesis looks, and that Ctrl-C means something, on every machine and in every run."""
 
 from __future__ import annotations
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -9,3 +11,6 @@ settings.register_profile(
     "trimtab", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("trimtab")
+
+# A shell that runs us in the background has us, and every program we start, ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
