@@ -136,6 +136,19 @@ class ClusterModel:
         with self._reading():
             return self._samples.brokers.use(broker, horizon)
 
+    def leads(self, broker: int, topic: str, partition: int) -> bool | None:
+        """Whether a broker leads a partition now; None where the metadata does not know the partition."""
+        with self._reading():
+            row = self.image.topic_rows((topic,))
+            slot = int(self.image.slots(row, np.array([partition], dtype=np.int32))[0])
+            return None if slot < 0 else int(self.image.leader[slot]) == broker
+
+    def capacity(self, broker: int, resource: str) -> float | None:
+        """What a broker can carry, in the resource's unit; None where nobody said."""
+        with self._reading():
+            values = self._samples.brokers.capacities([broker]).get(resource)
+        return None if values is None or np.isnan(values[0]) else float(values[0])
+
     @property
     def counts(self) -> IngestCounts:
         """What became of batches and values so far; goes on counting."""

@@ -28,11 +28,13 @@ class AutoMQFormat:
     ----------
     interval_ms
         How often its reporters report; the records do not say it.
+    incarnation
+        When reading began, Unix ms.
     """
 
-    def __init__(self, interval_ms: int = INTERVAL_MS) -> None:
+    def __init__(self, interval_ms: int = INTERVAL_MS, *, incarnation: int = 0) -> None:
         self._interval_ms = interval_ms
-        self._assembler = Assembler()
+        self._assembler = Assembler(incarnation)
         self._open: dict[tuple[int, int], list[Sample]] = {}
 
     def add(self, record: bytes) -> None:

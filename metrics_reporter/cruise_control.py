@@ -74,11 +74,19 @@ class _Broker:
 
 class CruiseControlFormat:
     """A `RecordFormat`; a round is given out when a poll brought nothing more of it, since its records stand in
-    several partitions of the topic."""
+    several partitions of the topic.
 
-    def __init__(self, leads: Leads, cores: Cores = lambda broker: None) -> None:
+    Parameters
+    ----------
+    leads, cores
+        What the records do not say.
+    incarnation
+        When reading began, Unix ms.
+    """
+
+    def __init__(self, leads: Leads, cores: Cores = lambda broker: None, *, incarnation: int = 0) -> None:
         self._leads, self._cores = leads, cores
-        self._assembler = Assembler()
+        self._assembler = Assembler(incarnation)
         self._open: dict[tuple[int, int], _OpenRound] = {}
         self._brokers: dict[int, _Broker] = {}
 

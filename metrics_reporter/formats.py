@@ -49,14 +49,20 @@ class OwnFormat:
 
 
 class Assembler:
-    """Makes batches of samples, numbered in the order they are given out."""
+    """Makes batches of samples, numbered in the order they are given out.
 
-    def __init__(self) -> None:
-        self._sequence = 0
+    Parameters
+    ----------
+    incarnation
+        When reading began, Unix ms: who begins anew numbers anew, and must not be taken for one that repeats itself.
+    """
+
+    def __init__(self, incarnation: int) -> None:
+        self._incarnation, self._sequence = incarnation, 0
 
     def batch(self, broker: int, time_ms: int, window_ms: int, samples: Iterable[Sample]) -> BatchColumns:
         """A batch of samples; none is allowed, and says that the broker lives."""
-        header = BatchHeader(broker, time_ms, window_ms, 0, self._sequence)
+        header = BatchHeader(broker, time_ms, window_ms, self._incarnation, self._sequence)
         self._sequence += 1
         return decode(encode(SampleBatch(header, tuple(samples))))
 

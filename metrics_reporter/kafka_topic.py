@@ -286,6 +286,13 @@ class KafkaTopicReader:
         """Partition -> the offset that comes next."""
         return self._offsets(self._consumer.end_offsets)
 
+    def offsets_at(self, time_ms: int) -> dict[int, int]:
+        """See `RecordSource.offsets_at`; times are the brokers'."""
+        ends = self.end_offsets()
+        asked = {TopicPartition(self._name, n): max(time_ms, 0) for n in ends}
+        found = self._asked(lambda: self._consumer.offsets_for_times(asked))
+        return ends | {tp.partition: entry.offset for tp, entry in found.items() if entry is not None and entry.offset >= 0}
+
     def _offsets(self, look_up: Callable[..., Mapping[Any, int]]) -> dict[int, int]:
         every = [TopicPartition(self._name, n) for n in range(self._partitions)]
         return {tp.partition: offset for tp, offset in sorted(self._asked(lambda: look_up(every)).items())}

@@ -75,6 +75,11 @@ class RecordSource(Protocol):
 
     def end_offsets(self) -> dict[int, int]: ...
 
+    def offsets_at(self, time_ms: int) -> dict[int, int]:
+        """Partition -> oldest offset of a record that was appended at this time (Unix ms) or later; the end where there
+        is none."""
+        ...
+
 
 class MetricTopic(RecordSink, RecordSource, Protocol):
     """Both ends of one topic."""
@@ -189,6 +194,12 @@ class EmbeddedTopic:
     def end_offsets(self) -> dict[int, int]:
         """Partition -> the offset that comes next."""
         return self._pairs("SELECT partition, value FROM next_offset ORDER BY partition")
+
+    def offsets_at(self, time_ms: int) -> dict[int, int]:
+        """See `RecordSource.offsets_at`; times are those that `publish` was given."""
+        offsets = self.end_offsets()
+        newer = f"SELECT partition, MIN(record_offset) FROM record WHERE time_ms >= {int(time_ms)} GROUP BY partition"
+        return offsets | self._pairs(newer)
 
     def retain(self, now_ms: int) -> int:
         """Delete what retention does not keep, oldest first; how many records went."""

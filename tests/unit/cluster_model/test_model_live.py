@@ -391,3 +391,11 @@ def test_memory_is_what_the_documentation_says_and_does_not_grow_with_samples() 
     assert model.counts.values == 30 * 3 * partitions
     assert model.state().nbytes - metadata <= (2 * 104 + 16) * (partitions * 9 / 8 + 1024) + 1024 * 1024
     assert metadata <= 4 * 60 * partitions
+
+
+def test_it_says_who_leads_and_what_a_broker_can_carry(model: ClusterModel) -> None:
+    """What records of other balancers' agents leave out."""
+    model.set_capacity(1, "cpu", 8.0)
+    assert (model.leads(1, "orders", 0), model.leads(2, "orders", 0), model.leads(9, "orders", 0)) == (True, False, False)
+    assert model.leads(1, "orders", 7) is model.leads(1, "nothing", 0) is None
+    assert (model.capacity(1, "cpu"), model.capacity(1, "disk"), model.capacity(2, "cpu")) == (8.0, None, None)

@@ -246,3 +246,15 @@ def test_every_automq_value_arrives(topic: str, partition: int, pairs: dict[int,
     names = {0: "network_in", 1: "consumer_out", 2: "disk"}
     assert batch.broker == broker
     assert values(batch) == {(Scope.LEADER, topic, partition, names[k]): v for k, v in pairs.items() if k in names}
+
+
+def test_who_reads_anew_numbers_anew() -> None:
+    """Else a model that outlives its reader would take everything from then on for repeated."""
+    for incarnation in (1000, 2000):
+        form = AutoMQFormat(incarnation=incarnation)
+        form.add(AUTOMQ_PARTITION)
+        (batch,) = form.take()
+        assert (batch.incarnation, batch.sequence) == (incarnation, 0)
+        other = CruiseControlFormat(leads_but_2, incarnation=incarnation)
+        other.add(cruise_control(0, 0, 1.0, time_ms=5))
+        assert [b.incarnation for b in other.take() + other.take()] == [incarnation]

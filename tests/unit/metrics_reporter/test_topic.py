@@ -132,3 +132,14 @@ def test_an_interval_too_large_for_one_record_is_split_without_loss(path: Path) 
     assert [b.sequence for b in batches] == list(range(count))
     numbers = [int(n) for b in batches for n in b.blocks[0].partition]
     assert numbers == list(range(1000))
+
+
+def test_reading_can_begin_at_a_time(path: Path) -> None:
+    """A service that restarts warms its model with the last half hour, not with all that is kept."""
+    with EmbeddedTopic(path, partitions=2) as topic:
+        topic.publish([b"a"], broker=0, time_ms=10)
+        topic.publish([b"b", b"c"], broker=0, time_ms=20)
+        topic.publish([b"d"], broker=1, time_ms=15)
+        assert topic.offsets_at(0) == {0: 0, 1: 0}
+        assert topic.offsets_at(11) == {0: 1, 1: 0}
+        assert topic.offsets_at(20) == {0: 1, 1: 1}, "the end where nothing is newer"
