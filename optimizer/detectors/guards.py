@@ -88,7 +88,7 @@ def may_act(guards: Guards, snapshot: Snapshot, done: Iterable[Deed], now_ms: in
 
 
 def _until_one_is_free(recent: list[Deed], allowed: int, now_ms: int) -> int:
-    """Milliseconds until old deeds have left the hour so far that one change is allowed; 0 where none ever is."""
+    """Milliseconds until so many deeds have left the hour that one change is allowed; 0 where none ever is."""
     made = sum(d.moves for d in recent)
     for deed in recent:
         made -= deed.moves

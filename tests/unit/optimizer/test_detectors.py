@@ -36,8 +36,9 @@ def goals(detector: str, *kinds: Mapping[str, Any], accept: str = "both") -> Goa
 
 
 def cluster(
-    loads: Mapping[str, Sequence[float]], capacity: Mapping[str, Sequence[float]] | None = None, moment: int = 0, states: Mapping[str, str] | None = None,
-) -> Snapshot:
+    loads: Mapping[str, Sequence[float]], capacity: Mapping[str, Sequence[float]] | None = None, moment: int = 0,
+    states: Mapping[str, str] | None = None,
+) -> Snapshot:  # fmt: skip
     """Broker 1, 2 … with one partition each that carries the loads in their order; `{"b2": "dead"}` says how broker 2 is."""
     count = len(next(iter(loads.values())))
     brokers = [
@@ -450,7 +451,10 @@ def test_only_active_brokers_are_judged_and_those_that_leave_are_forgotten() -> 
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("loads", "states"),
-    [([5.0], {}), ([0.0, 0.0, 0.0], {}), ([7.0, 7.0, 7.0], {}), ([9.0, 1.0], {"b1": "excluded"}), ([9.0, 1.0], {"b1": "dead", "b2": "dead"})],
+    [
+        ([5.0], {}), ([0.0, 0.0, 0.0], {}), ([7.0, 7.0, 7.0], {}), ([9.0, 1.0], {"b1": "excluded"}),
+        ([9.0, 1.0], {"b1": "dead", "b2": "dead"}),
+    ],
 )
 def test_nothing_to_compare_is_no_reason_to_act(kind: str, loads: list[float], states: dict[str, str]) -> None:
     policy = goals(kind, IN, CPU, {"kind": "rack_aware"})
