@@ -1,0 +1,134 @@
+"""How the service stands, in a sentence: the first thing on the page.
+
+A pure function of the state. One line for people, and what colour it has.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from optimizer.report.units import count, listing, size
+from trimtab.service.views import PlanView, StateView, View
+
+Tone = Literal["good", "some", "bad", "plain"]
+
+
+class GlanceView(View):
+    """A verdict for people."""
+
+    tone: Tone = Field(description="good, something to see to, bad, nothing known")
+    label: str
+    sentence: str
+    remainder: str
+
+
+class StateAnswer(StateView):
+    """The state, and what it comes to in words."""
+
+    glance: GlanceView
+
+
+def with_glance(state: StateView) -> StateAnswer:
+    """The state with its verdict."""
+    return StateAnswer.model_construct(
+        **{name: getattr(state, name) for name in StateView.model_fields}, glance=glance(state)
+    )
+
+
+def glance(state: StateView) -> GlanceView:
+    """The most important thing first: broken, blind, then out of band or level, then what is done about it."""
+    who = _who(state)
+    if not state.healthy:
+        return GlanceView(
+            tone="bad",
+            label="Not healthy",
+            sentence=_first(state.why_unhealthy, "A part of the service has stopped"),
+            remainder=who,
+        )
+    if not state.ready:
+        return GlanceView(
+            tone="plain",
+            label="Not ready",
+            sentence=_first(state.why_not_ready, "Not enough is known to decide"),
+            remainder=who,
+        )
+    out = [b.id for b in state.brokers if b.violates]
+    hard = [g for g in state.goals if g.hard and g.violations]
+    judged = [g for g in state.goals if g.skipped is None]
+    plan = _plan(state.plan, state.mode)
+    if not judged:
+        return GlanceView(
+            tone="plain", label="Nothing to judge", sentence="No goal can be judged yet.", remainder=who
+        )
+    if not out and not hard:
+        return GlanceView(
+            tone="good",
+            label="Level",
+            sentence=_sentence(f"All {count(len(state.brokers), 'broker')} are in band", plan),
+            remainder=who,
+        )
+    if out:
+        ids = f" ({listing([str(i) for i in out], 4)})" if len(out) < len(state.brokers) else ""
+        first = f"{len(out):,} of {count(len(state.brokers), 'broker')} {'is' if len(out) == 1 else 'are'} out of band{ids}"
+    else:
+        first = f"{listing([g.name for g in hard], 3)} {'is' if len(hard) == 1 else 'are'} violated"
+    label = "Hard goal violated" if hard else "Out of band"
+    if state.plan is not None and state.plan.state in ("approved", "running"):
+        label = "Being levelled"
+    return GlanceView(
+        tone="bad" if hard else "some", label=label, sentence=_sentence(first, plan), remainder=who
+    )
+
+
+def _first(reasons: tuple[str, ...], otherwise: str) -> str:
+    return _sentence(reasons[0] if reasons else otherwise, "")
+
+
+def _sentence(first: str, then: str) -> str:
+    text = first.strip().rstrip(".") + (f"; {then}" if then else "")
+    return text[:1].upper() + text[1:] + "."
+
+
+def _plan(plan: PlanView | None, mode: str) -> str:
+    """What becomes of the plan; empty where there is none worth a word."""
+    if plan is None or plan.state in ("superseded", "rejected", "cancelled", "done"):
+        return ""
+    parts = [count(plan.replica_moves, "replica move")] if plan.replica_moves else []
+    parts += [count(plan.leadership_changes, "leadership change")] if plan.leadership_changes else []
+    what = f"a plan of {listing(parts) or count(plan.actions, 'action')}" + (
+        f", {size(plan.bytes_to_move)}" if plan.bytes_to_move else ""
+    )
+    match plan.state:
+        case "proposed":
+            return (
+                f"{what} would level them (dry run: it is not carried out)"
+                if mode == "dry-run"
+                else f"{what} waits for approval"
+            )
+        case "approved":
+            return f"{what} is approved and about to begin"
+        case "running":
+            return f"{what} is running" + ("" if plan.progress is None else f", {plan.progress:.0%} done")
+        case "failed":
+            return f"{what} has failed" + (f": {plan.note.rstrip('.')}" if plan.note else "")
+    return what
+
+
+def _who(state: StateView) -> str:
+    """Who decides, and whether it may."""
+    it = state.leadership
+    if it.error:
+        said = f"It is not known which controller is active: {it.error.rstrip('.')}."
+    elif it.leads:
+        said = (
+            "This instance decides"
+            + ("" if it.node is None else f": its node {it.node} is the active controller")
+            + "."
+        )
+    elif it.controller is None:
+        said = "No active controller is known, so this instance decides nothing."
+    else:
+        said = f"Node {it.controller} is the active controller; this instance keeps its model warm and decides nothing."
+    return said + (" Paused: nothing is planned or begun until someone resumes." if state.paused else "")
