@@ -14,6 +14,7 @@ from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.actions import ActionLog, ActionTable, ChangeTable, Proposals
 from optimizer.bounds import lower_bounds
+from optimizer.caution import held_back
 from optimizer.frontier import Frontier
 from optimizer.options import PlanOptions
 from optimizer.outcome import bands_of, broker_outcomes, goal_outcomes, offline_notes
@@ -42,7 +43,7 @@ def assemble(
     left = why_left(snapshot, compiled, end, options)
     brokers = broker_outcomes(snapshot, compiled, start, end, left)
     outcomes = goal_outcomes(compiled, goals, start, end, brokers, left, options)
-    skipped = (*compiled.skipped, *offline_notes(snapshot, compiled, end))
+    skipped = (*compiled.skipped, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end))
     recorded = _recorded(options)
     goals_digest = goals.digest or "sha256:" + hashlib.sha256(repr(goals.goals).encode()).hexdigest()
     return Plan(

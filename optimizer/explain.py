@@ -14,6 +14,7 @@ from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Goal, GoalSet, UsageDistribution
+from optimizer.caution import few_words
 from optimizer.options import PlanOptions
 from optimizer.plan import Action, Band, BrokerOutcome, Change, Plan
 from optimizer.planner import plan
@@ -164,6 +165,9 @@ def _why_it_stays(
     if not movable_topics(snapshot, goals.constraints, options)[snapshot.partition_topic[row]]:
         return "Its topic is excluded, so it would never change; its load still counts."
     leaving = [b for b in hosts if outcomes[b].state in ("dead", "draining")]
+    caution = compiled.caution
+    if caution is not None and caution.partitions[row] and not leaving:
+        return f"Its {few_words(caution.resources)} is stale or was never measured, so it would not be moved for balance."
     if leaving:
         return _why_not_leaving(snapshot, compiled, made, row, leaving, outcomes, options)
     if all(outcomes[b].state == "excluded" for b in hosts):

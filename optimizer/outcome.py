@@ -96,8 +96,9 @@ def goal_outcomes(
         left = [b for b in brokers if goal.name in b.violates]
         told = next((found.by_goal[goal.name] for found in why.values() if goal.name in found.by_goal), None)
         status = _status(
-            goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()), left, options
-        )
+            goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()),
+            options.budgeted or compiled.caution is not None,
+        )  # fmt: skip
         text = _explanation(status, before, after, left, told)
         if isinstance(goal, RackAware):
             text += _unjudged_conflicts(compiled, start, end)
@@ -133,13 +134,13 @@ def _outcome(
 
 
 def _status(
-    goal: Goal, before: GoalState, after: GoalState, score_before: float, score_after: float,
-    left: list[BrokerOutcome], options: PlanOptions,
+    goal: Goal, before: GoalState, after: GoalState, score_before: float, score_after: float, held_back: bool,
 ) -> Status:  # fmt: skip
+    """`held_back`: a budget or doubts kept the search from doing all it could, so what is left is not infeasible."""
     if after.violations == 0:
         return "satisfied"
     if goal.hard:
-        return "violated" if options.budgeted else "infeasible"
+        return "violated" if held_back else "infeasible"
     if after.violations < before.violations:
         return "improved"
     if after.violations > before.violations:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.assemble import assemble
+from optimizer.careful import careful_search
 from optimizer.options import PlanOptions, Watch
 from optimizer.plan import Plan
 from optimizer.problem import compile_problem
@@ -22,7 +23,8 @@ def plan(
     """The best plan found for `snapshot` under `goals`; deterministic in all its arguments.
 
     `watch`, where given, is told between the phases of the search how many brokers are still out of band; when it returns False, the
-    plan is the best so far, and its notes say so.
+    plan is the best so far, and its notes say so. Of a `LiveSnapshot`, what cannot be trusted is left alone except for repairs, and
+    `skipped` says so (`optimizer.caution`).
 
     Raises
     ------
@@ -37,4 +39,6 @@ def plan(
     options = options or PlanOptions()
     imagined = apply_whatifs(snapshot, goals, options)
     compiled = compile_problem(imagined, goals, options)
-    return assemble(snapshot, imagined, goals, options, compiled, search(compiled, options, watch))
+    caution = compiled.caution
+    found = search(compiled, options, watch) if caution is None else careful_search(compiled, caution, options, watch)
+    return assemble(snapshot, imagined, goals, options, compiled, found)

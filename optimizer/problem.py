@@ -15,6 +15,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 from goals.model import Capacity, CountLimit, Goal, GoalSet, RackAware, TopicDistribution, UsageDistribution
+from optimizer.caution import Caution, caution_of
 from optimizer.options import PlanOptions
 from optimizer.plan import Skipped
 from optimizer.whatif import movable_topics
@@ -84,6 +85,7 @@ class Compiled:
     means: dict[int, float | None]  # row of a usage distribution goal -> total over eligible brokers
     replicas: np.ndarray  # int64 [P, R], start
     lead: np.ndarray  # int64 [P], slot of the leader, -1 none
+    caution: Caution | None = None  # what is left alone because its numbers cannot be trusted
 
 
 def compile_problem(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> Compiled:
@@ -115,7 +117,7 @@ def compile_problem(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) ->
         partition=np.stack([movable, rf, rack_limit, snapshot.partition_topic], axis=1).astype(np.int64),
         haul=np.stack([size, thrift], axis=1),
         vector=np.stack([leading, following], axis=1),
-        compact=_compact(leading, following, np.where(movable, thrift, 0.0)),
+        compact=compact_vectors(leading, following, np.where(movable, thrift, 0.0)),
         goal=np.stack(
             [
                 np.array([_kind(g) for g in counted], dtype=np.int64),
@@ -156,6 +158,7 @@ def compile_problem(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) ->
         },
         replicas=np.array(snapshot.replicas, dtype=np.int64, order="C"),
         lead=lead.astype(np.int64),
+        caution=caution_of(snapshot, counted, movable),
     )
 
 
@@ -207,7 +210,7 @@ def _vectors(snapshot: Snapshot, columns: list[str]) -> tuple[FloatArray, FloatA
     return leading, following
 
 
-def _compact(leading: FloatArray, following: FloatArray, thrift: FloatArray) -> np.ndarray:
+def compact_vectors(leading: FloatArray, following: FloatArray, thrift: FloatArray) -> np.ndarray:
     """float32 [P, 2, W]: vectors and thrift of a partition in as few cache lines as they fit, on their boundary."""
     count, columns = leading.shape
     width = -(-(columns + 1) // 8) * 8

@@ -103,8 +103,26 @@ def _joined(reasons: Mapping[str, str]) -> str:
 def _reason(
     snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions, proving: bool
 ) -> str:
+    doubt = _doubt(compiled, end, row)
+    if doubt is not None and compiled.caution is not None and compiled.caution.brokers[row]:
+        return doubt
     proof = _proof(snapshot, compiled, end, row, g, compiled.goals[g], options) if proving else None
-    return proof or _budget_text(options) or _nothing_found(options)
+    return proof or _budget_text(options) or doubt or _nothing_found(options)
+
+
+def _doubt(compiled: Compiled, end: State, row: int) -> str | None:
+    """What is left alone because its numbers cannot be trusted, as seen from a broker; None where nothing is."""
+    caution = compiled.caution
+    if caution is None:
+        return None
+    resources = few(caution.resources)
+    if caution.brokers[row]:
+        return f"too much of its {resources} is stale or unknown, so it would neither gain nor give for balance until it is measured"
+    here = int(caution.partitions[end.hosted[row, : end.hosts[row]] // end.replicas.shape[1]].sum())
+    left = [counted(here, "replica") + " of its own"] if here else []
+    left += [counted(int(caution.brokers.sum()), "other broker")] if caution.brokers.any() else []
+    left = left or [counted(int(caution.partitions.sum()), "partition") + " elsewhere"]
+    return f"left alone are {' and '.join(left)} whose {resources} is stale or unknown; more could be done once they are measured"
 
 
 def _proof(

@@ -1,0 +1,126 @@
+"""Search where some numbers cannot be trusted: repairs first, which need none, then balance without what is in doubt.
+
+Called by the planner in place of `search` when the compiled problem carries a `Caution`. Both parts are ordinary rounds, judged by the
+same rule; what is in doubt is kept out of the second by calling its partitions immovable and its brokers excluded. Means and bands
+stay those of the whole cluster, in which the last known loads count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_model.snapshot import BoolArray, BrokerState
+from optimizer.caution import Caution
+from optimizer.options import PlanOptions, Watch
+from optimizer.problem import (
+    FOLLOWING,
+    LEADING,
+    MOVABLE,
+    NO_RACK_GOAL,
+    RACK_GOAL,
+    STATE,
+    THRIFT,
+    Compiled,
+    Problem,
+    compact_vectors,
+)
+from optimizer.search.record import record
+from optimizer.search.repair import drain, lead_leaderless, mend_racks
+from optimizer.search.rounds import (
+    Found,
+    Round,
+    Rows,
+    _budget,
+    _differing,
+    _to_drain,
+    published_changes,
+    search,
+)
+from optimizer.search.sequence import Budget, align_slots, empty_log, sequence
+from optimizer.search.state import build_state
+
+MOST_TURNS = 20
+
+
+def careful_search(compiled: Compiled, caution: Caution, options: PlanOptions, watch: Watch | None = None) -> Found:
+    """Rounds of repairs, and of balance among what can be trusted, until neither finds anything."""
+    nothing = np.zeros_like(caution.partitions)
+    open_to_all = compiled.problem
+    reserved = _without(compiled.problem, nothing, caution.unmeasured) if caution.unmeasured.any() else open_to_all
+    trusted = _without(compiled.problem, caution.partitions, caution.brokers)
+    walk = _Walk(compiled, compiled.replicas, compiled.lead, [], _budget(compiled, options))
+    stopped = False
+    for turn in range(MOST_TURNS):
+        repaired = walk.repair(reserved, options)
+        repaired |= reserved is not open_to_all and walk.repair(open_to_all, options)
+        if turn and not repaired:
+            break
+        found = search(replace(compiled, problem=trusted, replicas=walk.replicas, lead=walk.lead), walk.rest_of(options), watch)
+        for part in found.rounds:
+            walk.take(part)
+        stopped = found.stopped
+        if stopped:
+            break
+    return Found(walk.rounds, build_state(compiled.problem, walk.replicas, walk.lead), stopped)
+
+
+def _without(problem: Problem, partitions: BoolArray, brokers: BoolArray) -> Problem:
+    """The same with `partitions` immovable and active `brokers` excluded."""
+    partition, broker = problem.partition.copy(), problem.broker.copy()
+    partition[partitions, MOVABLE] = 0
+    broker[brokers, STATE] = BrokerState.EXCLUDED
+    thrift = np.where(partition[:, MOVABLE] == 1, problem.haul[:, THRIFT], 0.0)
+    compact = compact_vectors(problem.vector[:, LEADING], problem.vector[:, FOLLOWING], thrift)
+    return problem._replace(partition=partition, broker=broker, compact=compact)
+
+
+@dataclass
+class _Walk:
+    """Rounds so far, the placement they lead to (published order), and what they cost."""
+
+    compiled: Compiled
+    replicas: Rows
+    lead: Rows
+    rounds: list[Round]
+    budget: Budget
+
+    def take(self, part: Round) -> None:
+        """Append a round that begins at this placement."""
+        changes = int(part.log.used[1])
+        rows = part.log.partition[:changes]
+        self.rounds.append(part)
+        self.replicas, self.lead = self.replicas.copy(), self.lead.copy()
+        self.replicas[rows], self.lead[rows] = part.changes.after, part.changes.lead_after  # of several, the last stays
+
+    def repair(self, problem: Problem, options: PlanOptions) -> bool:
+        """A round of repairs alone; whether it found any."""
+        by_potential = options.acceptance == "potential"
+        target = build_state(problem, self.replicas, self.lead)
+        lead_leaderless(problem, target)
+        drain(problem, target, _to_drain(problem, self.replicas), options.seed)
+        if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+            mend_racks(problem, target)
+        align_slots(problem, target, self.replicas)
+        pending = _differing(target.replicas, target.lead, self.replicas, self.lead)
+        if not len(pending):
+            return False
+        log = empty_log(self.replicas.shape[1], self.replicas.size + len(pending))
+        standing = build_state(problem, self.replicas, self.lead)
+        sequence(problem, standing, self.budget, log, pending, target.replicas, target.lead, by_potential)
+        if log.used[0] == 0:
+            return False
+        scores = record(problem, build_state(problem, self.replicas, self.lead), log, by_potential)
+        changes = published_changes(self.compiled, self.replicas, self.lead, log)
+        self.take(Round(self.replicas, self.lead, log, scores, changes))
+        return True
+
+    def rest_of(self, options: PlanOptions) -> PlanOptions:
+        """The options with what is left of their budgets."""
+        spent = self.budget.spent
+        moves, data, partitions = (
+            None if limit is None else max(limit - int(np.ceil(used)), 0)
+            for limit, used in zip((options.max_moves, options.max_bytes, options.max_partitions), spent.tolist(), strict=True)
+        )
+        return replace(options, max_moves=moves, max_bytes=data, max_partitions=partitions)

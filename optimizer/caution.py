@@ -1,0 +1,113 @@
+"""What is left alone because its numbers cannot be trusted, and what is said about it.
+
+Made by `problem.compile_problem` for a `LiveSnapshot`; a snapshot of a file has no such doubts. Goals on counts alone depend on no
+measured load, so nothing is held back for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_model.loops import STALE, UNKNOWN
+from cluster_model.resources import DERIVED_FROM, MEASURED
+from cluster_model.snapshot import BoolArray, BrokerState, Snapshot
+from cluster_model.trust import DOUBTFUL_SHARE, LiveSnapshot, spoken
+from goals.model import Goal
+from optimizer.plan import Skipped
+
+MOST_NAMED = 20  # with a sentence each
+EXAMPLES = 3
+FEW = 0.5  # of the active brokers may be kept from receiving what is repaired
+
+
+@dataclass(frozen=True, eq=False)
+class Caution:
+    """What is not touched for balance. Repairs that need no numbers (off dead and draining brokers, out of crowded racks, leaders
+    for the leaderless) are made all the same.
+
+    Attributes
+    ----------
+    resources
+        Measured resources that the goals use.
+    partitions
+        bool [P]: may move, but a load of theirs is stale or unknown.
+    brokers
+        bool [B]: active, and too much of a load of theirs is stale or unknown.
+    unmeasured
+        bool [B]: of these, those whose replicas count too little because nobody measured them. They look idle, so what is repaired
+        goes there only if nobody else takes it; none where they are most of the brokers.
+    """
+
+    resources: tuple[str, ...]
+    partitions: BoolArray
+    brokers: BoolArray
+    unmeasured: BoolArray
+
+
+def caution_of(snapshot: Snapshot, goals: Iterable[Goal], movable: BoolArray) -> Caution | None:
+    """The doubts that matter to `goals`; None where there are none. `movable` bool [P]: partitions that may change at all."""
+    if not isinstance(snapshot, LiveSnapshot):
+        return None
+    used = [getattr(goal, "resource", None) for goal in goals]
+    sources = [DERIVED_FROM.get(r, r) for r in used if r is not None]
+    resources = tuple(r for r in dict.fromkeys(sources) if r in MEASURED and r in snapshot.trust.leader)
+    partitions = snapshot.untrusted(resources) & movable
+    active = snapshot.broker_states == BrokerState.ACTIVE
+    brokers, unmeasured = np.zeros_like(active), np.zeros_like(active)
+    for resource in resources:
+        doubts = snapshot.broker_doubts(resource)
+        brokers |= active & (doubts.share() > DOUBTFUL_SHARE)
+        unmeasured |= active & (doubts.unknown > DOUBTFUL_SHARE * doubts.replicas)
+    if not partitions.any() and not brokers.any():
+        return None
+    if unmeasured.sum() > FEW * active.sum():
+        unmeasured[:] = False
+    return Caution(resources, partitions, brokers, unmeasured)
+
+
+def held_back(snapshot: Snapshot, caution: Caution | None) -> tuple[Skipped, ...]:
+    """A sentence for each partition and broker that is left alone; beyond a few, for all together."""
+    if caution is None or not isinstance(snapshot, LiveSnapshot):
+        return ()
+    rows = np.flatnonzero(caution.partitions)
+    told: list[Skipped] = []
+    if len(rows) <= MOST_NAMED:
+        for row in rows.tolist():
+            name = (snapshot.topics[snapshot.partition_topic[row]], int(snapshot.partition_number[row]))
+            why = "; ".join(dict.fromkeys(snapshot.refusals([name], [], caution.resources)))
+            told.append(Skipped(f"partition {snapshot.partition_name(row)}", f"not moved for balance: {why}"))
+    else:
+        reason = "; ".join(_causes(snapshot, caution, rows))
+        named = ", ".join(snapshot.partition_name(row) for row in rows[:EXAMPLES].tolist())
+        told.append(Skipped(f"{len(rows):,} partitions", f"not moved for balance: {reason} ({named} …)"))
+    doubtful = snapshot.broker_ids[caution.brokers].tolist()
+    for broker in doubtful[:MOST_NAMED]:
+        why = "; ".join(snapshot.refusals([], [broker], caution.resources))
+        told.append(Skipped(f"broker {broker}", f"neither gains nor gives for balance: {why}"))
+    if len(doubtful) > MOST_NAMED:
+        more = f"too much of their {few_words(caution.resources)} is stale or unknown"
+        told.append(Skipped(f"{len(doubtful) - MOST_NAMED} more brokers", f"neither gain nor give for balance: {more}"))
+    return tuple(told)
+
+
+def few_words(names: Sequence[str]) -> str:
+    """``cpu``, ``cpu or disk``, ``cpu, disk or network_in``."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def _causes(snapshot: LiveSnapshot, caution: Caution, rows: np.ndarray) -> Iterable[str]:
+    """For each resource how many of the partitions `rows` are stale in it, and how many were never measured."""
+    several = snapshot.replication_factor[rows] > 1
+    for resource in caution.resources:
+        flags = snapshot.trust.leader[resource][rows]
+        if resource in snapshot.trust.follower:
+            flags = flags | np.where(several, snapshot.trust.follower[resource][rows], 0).astype(flags.dtype)
+        unknown = flags & UNKNOWN > 0
+        stale = (flags & STALE > 0) & ~unknown
+        if stale.any():
+            yield f"{resource} of {int(stale.sum()):,} is older than {spoken(snapshot.trust.stale_after_ms)}"
+        if unknown.any():
+            yield f"{resource} of {int(unknown.sum()):,} was never measured"

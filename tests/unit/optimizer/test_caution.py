@@ -1,0 +1,296 @@
+"""A plan must not rest on numbers that nobody measured lately: what is in doubt stays, except for repairs that need no numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import fields, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster_model.build import build_snapshot
+from cluster_model.loops import ESTIMATED, STALE, UNKNOWN
+from cluster_model.resources import DERIVED_FROM
+from cluster_model.snapshot import Snapshot
+from cluster_model.trust import LiveSnapshot, LoadTrust
+from goals.document import parse_goals
+from goals.model import GoalSet
+from optimizer.detectors import detect
+from optimizer.explain import explain_partition
+from optimizer.options import PlanOptions
+from optimizer.plan import Action, Plan
+from optimizer.planner import plan
+from optimizer.report import to_json
+from tests.oracle.clusters import case_of
+from tests.oracle.runs import deviations, plan_options
+
+Document = dict[str, Any]
+LEVEL: Document = {"kind": "usage_distribution", "resource": "network_in"}
+COUNTS: Document = {"kind": "usage_distribution", "resource": "replicas"}
+RACK: Document = {"kind": "rack_aware"}
+FULL: Document = {"kind": "capacity", "resource": "network_in", "limit": 1.0}
+
+
+def goals(*listed: Mapping[str, Any], policy: Mapping[str, Any] | None = None) -> GoalSet:
+    return parse_goals(json.dumps({"version": 1, "goals": [dict(g) for g in listed], "policy": policy or {}}), "goals.yaml")
+
+
+def cluster(hosts: list[list[int]], brokers: list[Document], loads: list[float] | None = None, leader: bool = True) -> Snapshot:
+    """Partitions "t-0", "t-1" … with their replicas, led by the first."""
+    given = loads or [10.0] * len(hosts)
+    partitions = [
+        {"topic": "t", "partition": n, "replicas": replicas, "leader_load": {"network_in": given[n]},
+         **({"leader": replicas[0]} if leader else {})}
+        for n, replicas in enumerate(hosts)
+    ]  # fmt: skip
+    return build_snapshot(
+        {"version": 1, "cluster_id": "c", "taken_at": "2026-11-20T12:00:00Z", "storage": "local", "brokers": brokers,
+         "partitions": partitions}, "cluster.json",
+    )  # fmt: skip
+
+
+def live(snapshot: Snapshot, stale: Collection[int] = (), unknown: Collection[int] = (), estimated: Collection[int] = ()) -> LiveSnapshot:
+    """The same as the live model gives it, with doubts about every load of some partitions (rows)."""
+    flags = np.zeros(snapshot.partition_count, dtype=np.uint8)
+    for rows, bit in ((stale, STALE), (unknown, UNKNOWN), (estimated, ESTIMATED)):
+        flags[list(rows)] |= bit
+    loads: dict[str, np.ndarray] = {}
+    for name, values in snapshot.leader_load.items():
+        loads[name] = np.where(flags & UNKNOWN, 0.0, values)
+    given = {f.name: getattr(snapshot, f.name) for f in fields(Snapshot)} | {"leader_load": loads}
+    trust = LoadTrust("long", 1_800_000, 90_000, {name: flags.copy() for name in loads}, {}, ())
+    return LiveSnapshot(**given, trust=trust)
+
+
+def planned(snapshot: LiveSnapshot, *listed: Mapping[str, Any], **options: Any) -> Plan:
+    """The plan; without a budget, planning again on its result must be empty."""
+    wanted = goals(*listed)
+    made = plan(snapshot, wanted, PlanOptions(**options))
+    if not any(name.startswith("max_") for name in options):
+        assert list(plan(after(snapshot, made), wanted, PlanOptions(**options)).actions) == []
+    return made
+
+
+def after(snapshot: LiveSnapshot, made: Plan) -> LiveSnapshot:
+    replicas, leader = snapshot.replicas.copy(), snapshot.leader.copy()
+    for change in made.proposals:
+        row = snapshot.row_of_partition(change.topic, change.partition)
+        replicas[row, : len(change.replicas_after)] = [snapshot.row_of_broker[b] for b in change.replicas_after]
+        leader[row] = -1 if change.leader_after is None else snapshot.row_of_broker[change.leader_after]
+    return replace(snapshot, replicas=replicas, leader=leader)
+
+
+def held(made: Plan, broker: int) -> int:
+    return int(next(b for b in made.brokers if b.id == broker).after["replicas"])
+
+
+def changed(made: Plan) -> set[int]:
+    return {c.partition for c in made.proposals}
+
+
+def told(made: Plan) -> dict[str, str]:
+    return {s.what: s.reason for s in made.skipped}
+
+
+FOUR: list[Document] = [{"id": b} for b in (1, 2, 3, 4)]
+SKEWED = [[1], [1], [1], [1], [1], [1], [2], [2], [3], [3]]
+
+
+def test_fresh_numbers_change_nothing() -> None:
+    for seed in range(12):
+        case = case_of(seed, most_brokers=8, per_broker=8)
+        snapshot = build_snapshot(case.snapshot)
+        wanted, options = parse_goals(json.dumps(case.goals), "goals.yaml"), plan_options(case.acceptance, case.options)
+        sure = live(snapshot, estimated=range(0, snapshot.partition_count, 2))
+        assert to_json(plan(sure, wanted, options)) == to_json(plan(snapshot, wanted, options))
+
+
+def test_a_stale_partition_stays_and_the_others_make_up_for_it() -> None:
+    made = planned(live(cluster(SKEWED, FOUR), stale=[0]), {**LEVEL, "bound": 0.25})
+    assert 0 not in changed(made)
+    assert [held(made, b) for b in (1, 2, 3, 4)] == [6, 1, 2, 1]
+    assert told(made) == {
+        "partition t-0": "not moved for balance: network_in of t-0 is older than 90 s",
+        "broker 1": "neither gains nor gives for balance: 17% of the network_in of broker 1 is stale or unknown (limit 10%)",
+    }
+
+
+def test_a_broker_in_doubt_neither_gains_nor_gives() -> None:
+    hosts = [[1]] * 20 + [[2]] * 4 + [[3]] * 8 + [[4]] * 8
+    made = planned(live(cluster(hosts, FOUR), stale=[20]), LEVEL)  # one of four on broker 2
+    assert held(made, 2) == 4
+    assert held(made, 1) < 20
+    assert "broker 2" in told(made)
+    why = next(b.why for b in made.brokers if b.id == 2)
+    assert why == (
+        "usage_distribution-network_in: too much of its network_in is stale or unknown, so it would neither gain nor give for balance "
+        "until it is measured"
+    )
+
+
+def test_what_is_stale_in_a_resource_that_no_goal_uses_moves() -> None:
+    snapshot = live(cluster(SKEWED, FOUR), stale=range(10))
+    assert changed(planned(snapshot, COUNTS)) == changed(plan_of(cluster(SKEWED, FOUR), COUNTS))
+    assert told(planned(snapshot, COUNTS)) == {}
+    assert changed(planned(snapshot, LEVEL)) == set()
+
+
+def plan_of(snapshot: Snapshot, *listed: Mapping[str, Any]) -> Plan:
+    return plan(snapshot, goals(*listed))
+
+
+def test_derived_resources_rest_on_what_they_are_made_of() -> None:
+    made = planned(live(cluster(SKEWED, FOUR), stale=range(10)), {"kind": "usage_distribution", "resource": "leader_network_in"})
+    assert changed(made) == set()
+
+
+@pytest.mark.parametrize("state", ["dead", "draining"])
+@pytest.mark.parametrize("doubt", ["stale", "unknown"])
+def test_what_must_leave_leaves_however_little_is_known(state: str, doubt: str) -> None:
+    hosts = [[1, 2], [1, 3], [1, 4], [2, 3], [3, 4], [4, 2]]
+    brokers: list[Document] = [{"id": 1, "state": state}, *FOUR[1:]]
+    made = planned(live(cluster(hosts, brokers), **{doubt: range(6)}), LEVEL)
+    assert held(made, 1) == 0
+    assert changed(made) == {0, 1, 2}
+    assert all(set(c.replicas_before) - set(c.replicas_after) == {1} for c in made.proposals)
+
+
+def test_a_crowded_rack_is_mended_however_little_is_known() -> None:
+    brokers: list[Document] = [{"id": b, "rack": "ab"[b // 3]} for b in (1, 2, 3, 4)]
+    made = planned(live(cluster([[1, 2], [3, 1], [4, 2]], brokers), unknown=range(3)), RACK, LEVEL)
+    assert changed(made) == {0}
+    assert made.actions[0].repairs == ("rack_aware",)
+
+
+def test_the_leaderless_get_a_leader_even_where_nobody_else_is_left() -> None:
+    made = planned(live(cluster([[1, 2], [2, 1], [3, 4]], FOUR, leader=False), unknown=[0, 1]), LEVEL)
+    assert changed(made) == {0, 1, 2}
+    assert all(a.repairs == ("leaderless",) for a in made.actions)
+
+
+def test_a_broker_that_looks_idle_because_nobody_measured_it_is_not_flooded() -> None:
+    """Broker 4 holds as much as the others, but its replicas count as nothing."""
+    hosts = [[1]] * 6 + [[2]] * 6 + [[3]] * 6 + [[4]] * 6
+    brokers: list[Document] = [{"id": 1, "state": "draining"}, *FOUR[1:]]
+    made = planned(live(cluster(hosts, brokers), unknown=range(18, 24)), LEVEL)
+    assert [held(made, b) for b in (1, 2, 3, 4)] == [0, 9, 9, 6]
+
+
+def test_it_takes_what_nobody_else_can() -> None:
+    brokers: list[Document] = [{"id": 1, "state": "draining"}, *FOUR[1:]]
+    made = planned(live(cluster([[1, 2, 3], [4], [4]], brokers), unknown=[1, 2]), LEVEL)
+    assert (held(made, 1), held(made, 4)) == (0, 3)
+
+
+def test_where_most_look_idle_the_few_others_are_not_flooded_either() -> None:
+    """Just after a start only broker 2 has reported."""
+    hosts = [[1]] * 6 + [[2]] * 2 + [[3]] * 2 + [[4]] * 2
+    brokers: list[Document] = [{"id": 1, "state": "dead"}, *FOUR[1:]]
+    hosts = [[1, 2 + n % 3] for n in range(6)] + hosts[6:]
+    made = planned(live(cluster(hosts, brokers), unknown=[*range(6), *range(8, 12)]), LEVEL, COUNTS)
+    assert held(made, 1) == 0
+    assert max(held(made, b) for b in (2, 3, 4)) - min(held(made, b) for b in (2, 3, 4)) <= 1
+
+
+def test_many_are_told_together() -> None:
+    hosts = [[1 + n % 4] for n in range(200)]
+    made = planned(live(cluster(hosts, FOUR), stale=range(30), unknown=range(30, 40)), LEVEL)
+    assert told(made)["40 partitions"] == (
+        "not moved for balance: network_in of 30 is older than 90 s; network_in of 10 was never measured (t-0, t-1, t-2 …)"
+    )
+    many: list[Document] = [{"id": b} for b in range(1, 41)]
+    made = planned(live(cluster([[b] for b in range(1, 41)], many), stale=range(40)), LEVEL)
+    assert told(made)["20 more brokers"] == "neither gain nor give for balance: too much of their network_in is stale or unknown"
+    assert len(made.skipped) == 22
+
+
+def test_a_hard_goal_that_doubts_keep_broken_is_not_called_infeasible() -> None:
+    brokers: list[Document] = [{"id": b, "capacity": {"network_in": 50.0}} for b in (1, 2, 3, 4)]
+    made = planned(live(cluster(SKEWED, brokers), stale=range(6)), FULL)
+    assert made.goals[0].status == "violated"
+    assert changed(made) == set()
+
+
+def test_a_band_that_only_doubts_keep_broken_says_so() -> None:
+    hosts = [[1]] * 40 + [[2]] * 4 + [[3]] * 30
+    made = planned(live(cluster(hosts, FOUR[:3]), stale=[40]), {**LEVEL, "bound": 0.01})
+    whys = [b.why for b in made.brokers if b.id != 2 and b.why]
+    assert whys
+    assert all("left alone are 1 other broker whose network_in is stale or unknown" in why for why in whys)
+
+
+def test_explain_says_why_it_stays() -> None:
+    snapshot = live(cluster(SKEWED, FOUR), unknown=[0])
+    text = explain_partition(snapshot, goals(LEVEL), PlanOptions(), "t", 0)
+    assert "Its network_in is stale or was never measured, so it would not be moved for balance." in text
+
+
+def test_a_budget_holds_over_repairs_and_balance_together() -> None:
+    hosts = [[1]] * 12 + [[2]] * 12 + [[3]] * 2 + [[4]] * 2
+    brokers: list[Document] = [{"id": 1, "state": "draining"}, *FOUR[1:]]
+    made = planned(live(cluster(hosts, brokers), stale=[0, 1]), LEVEL, max_moves=14)
+    assert held(made, 1) == 0
+    assert made.summary.replica_moves <= 14
+    less = planned(live(cluster(hosts, brokers), stale=[0, 1]), LEVEL, max_moves=5)
+    assert less.summary.replica_moves == 5
+    assert held(less, 1) == 7
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_cluster(seed: int) -> None:
+    """Only repairs touch what is in doubt, every action holds before the oracle, and planning again finds nothing."""
+    r = Random(seed)
+    case = case_of(seed, most_brokers=10, per_broker=10)
+    snapshot = build_snapshot(case.snapshot)
+    count = snapshot.partition_count
+    doubted = r.sample(range(count), r.randint(0, count if seed % 3 == 0 else count // 8))
+    sure = live(snapshot, stale=doubted)
+    wanted, options = parse_goals(json.dumps(case.goals), "goals.yaml"), plan_options(case.acceptance, case.options)
+    made = plan(sure, wanted, options)
+    known = [d for d in deviations(case, json.loads(to_json(made))) if "infeasible" not in d]
+    assert known == []
+    resources = [g.resource for g in made.goals if g.status != "skipped" and g.resource is not None]
+    used = {DERIVED_FROM.get(x, x) for x in resources} & set(sure.leader_load)
+    doubtful = in_doubt(sure, used)
+    for action in made.actions:
+        mends = action.repairs or ("rack_aware" in action.goal_scores and action.goal_scores["rack_aware"].score > 0.5)
+        assert mends or not touches(action, doubtful, sure, set(doubted) if used else set())
+    then = after(sure, made) if not case.options else sure
+    if then is not sure and in_doubt(then, used) == doubtful:  # what it gains or gives makes a broker's doubts weigh less or more
+        assert list(plan(then, wanted, options).actions) == []
+
+
+def in_doubt(snapshot: LiveSnapshot, resources: Collection[str]) -> set[int]:
+    shares = [snapshot.broker_doubts(x).share() for x in resources]
+    return {int(b) for share in shares for b in snapshot.broker_ids[(share > 0.1) & (snapshot.broker_states == 0)]}
+
+
+def touches(action: Action, doubtful: set[int], snapshot: Snapshot, doubted: set[int]) -> bool:
+    for change in action.changes:
+        if snapshot.row_of_partition(change.topic, change.partition) in doubted:
+            return True
+        moved = set(change.replicas_before) ^ set(change.replicas_after)
+        if change.leader_before != change.leader_after:
+            moved |= {change.leader_before, change.leader_after} - {None}  # type: ignore[arg-type]
+        if moved & doubtful:
+            return True
+    return False
+
+
+# --- detectors --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["goal_band", "cv", "above_mean", "minmax", "std", "pairs"])
+def test_a_detector_does_not_fire_for_a_broker_whose_load_is_a_guess(kind: str) -> None:
+    """Broker 4 looks idle because nobody measured it."""
+    hosts = [[1]] * 6 + [[2]] * 6 + [[3]] * 6 + [[4]] * 6
+    policy = goals(LEVEL, policy={"detector": {"kind": kind, **({"lower_boundary": True} if kind == "above_mean" else {})}})
+    unknown = live(cluster(hosts, FOUR), unknown=range(18, 24))
+    found = detect(policy, unknown, policy)
+    if kind != "goal_band":  # there the others are above a mean in which broker 4 counts as nothing
+        assert not found.fired
+    assert 4 not in {f.broker for f in found.findings}
+    assert found.notes == ("network_in is not judged on brokers 4: too much of it is stale or unknown",)
