@@ -8,6 +8,7 @@ replace a file so that nobody ever sees half of one.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import shutil
@@ -82,6 +83,13 @@ def write_snapshot(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
         raise _refused(path, f"cannot be written ({reason}); {advice}") from None
 
 
+def snapshot_json(snapshot: Snapshot) -> str:
+    """The text of a snapshot file in JSON."""
+    out = io.BytesIO()
+    _write_json(snapshot, out)
+    return out.getvalue().decode()
+
+
 def _with(problems: list[Problem], name: str, read: Callable[[], Snapshot]) -> Snapshot:
     """What `read` gives, refused with its problems after those found before."""
     try:
@@ -100,7 +108,7 @@ def _refused(path: str | os.PathLike[str], message: str, place: str = "") -> Inp
 # JSON
 
 
-def _write_json(snapshot: Snapshot, out: BinaryIO | gzip.GzipFile) -> None:
+def _write_json(snapshot: Snapshot, out: BinaryIO | io.BytesIO | gzip.GzipFile) -> None:
     """One broker and one partition a line, so that differences and `grep` are of use."""
     encode = json.JSONEncoder(allow_nan=False).encode
     head = ",\n".join(f"{encode(key)}: {encode(value)}" for key, value in head_document(snapshot).items())
@@ -112,7 +120,7 @@ def _write_json(snapshot: Snapshot, out: BinaryIO | gzip.GzipFile) -> None:
     out.write(b"\n]}\n")
 
 
-def _write_lines(rows: Iterator[str], out: BinaryIO | gzip.GzipFile) -> None:
+def _write_lines(rows: Iterator[str], out: BinaryIO | io.BytesIO | gzip.GzipFile) -> None:
     lines: list[str] = []
     separator = "\n"
     for row in rows:

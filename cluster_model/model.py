@@ -164,6 +164,11 @@ class ClusterModel:
                 store.waiting.cells, store.nbytes + metadata, replace(store.counts),
             )  # fmt: skip
 
+    def voices(self, now_ms: int) -> tuple[BrokerVoice, ...]:
+        """How every registered broker's reporter is heard, by id. O(brokers)."""
+        with self._reading():
+            return self._voices(now_ms)
+
     def staleness(self, now_ms: int) -> Staleness:
         """Partitions whose leaders, and brokers that, sent nothing for longer than `stale_after_ms`. O(partitions)."""
         self._prepare()

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
     from optimizer.options import PlanOptions
     from optimizer.plan import Plan
     from optimizer.planner import plan
+    from trimtab.service.balancer import Balancer
+    from trimtab.service.config import ServiceConfig
 
 __version__ = "0.1.0"
 __all__ = [
+    "Balancer",
     "ClusterModel",
     "GoalSet",
     "Plan",
     "PlanOptions",
+    "ServiceConfig",
     "Snapshot",
     "__version__",
     "load_goals",
@@ -33,10 +37,12 @@ __all__ = [
 ]
 
 _HOME = {
+    "Balancer": "trimtab.service.balancer",
     "ClusterModel": "cluster_model.model",
     "GoalSet": "goals.model",
     "Plan": "optimizer.plan",
     "PlanOptions": "optimizer.options",
+    "ServiceConfig": "trimtab.service.config",
     "Snapshot": "cluster_model.snapshot",
     "load_goals": "goals.document",
     "plan": "optimizer.planner",

@@ -19,14 +19,14 @@ from typer.main import get_command
 
 from cluster_model.errors import ConfigurationError, DocumentError, Problem, TrimtabError
 from trimtab import __version__
-from trimtab.commands import demo, explain, goals, metadata, plan, reporter, snapshot
+from trimtab.commands import demo, explain, goals, metadata, plan, reporter, serve, snapshot
 from trimtab.story import LOG_FORMATS, Story, asked_for, log, tell
 from trimtab.streams import reader_gone
 from trimtab.usage import every_problem, usage_text
 
 COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "explain": explain, "goals": goals, "metadata": metadata,
-    "reporter": reporter,
+    "reporter": reporter, "serve": serve,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.
@@ -34,6 +34,7 @@ EXTRAS = {
     "numpy": "plan", "numba": "plan", "scipy": "plan",
     "pyarrow": "parquet",
     "psutil": "reporter", "prometheus_client": "reporter",
+    "starlette": "service", "uvicorn": "service",
     "pyspark": "spark", "pandas": "spark",
 }  # fmt: skip
 USAGE = 2

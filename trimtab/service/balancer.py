@@ -1,0 +1,561 @@
+"""The service, put together: threads, what they share, and everything that people and programs may ask of it.
+
+`Balancer(config).start()` from any Python process, or `trimtab serve`. It installs no signal handlers, and is the `ServiceFace` that
+the HTTP interface shows.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+from cluster_model.errors import ConfigurationError, ExternalError, TrimtabError
+from cluster_model.model import ClusterModel
+from cluster_model.windows import Horizon
+from metrics_reporter.formats import OwnFormat, RecordFormat
+from metrics_reporter.reporter import SYSTEM_CLOCK, Clock
+from trimtab import __version__
+from trimtab.capture.capacity import read_capacities
+from trimtab.executor import Executor
+from trimtab.service.agenda import Agenda
+from trimtab.service.config import WINDOWS, ServiceConfig
+from trimtab.service.coverage import Coverage
+from trimtab.service.decider import ASKED, Decider
+from trimtab.service.desk import PlanDesk
+from trimtab.service.execution import TURN as STEP
+from trimtab.service.execution import Execution
+from trimtab.service.goals import GoalsKeeper, goals_text
+from trimtab.service.keeping import DecisionKeeper, Pause, SampleKeeper, Told
+from trimtab.service.leadership import LeaderCheck, who_leads
+from trimtab.service.look import Lookout
+from trimtab.service.metadata import MetadataWatch
+from trimtab.service.reach import KafkaReach, Reach
+from trimtab.service.readiness import Readiness
+from trimtab.service.samples import SampleFeed
+from trimtab.service.standing import draining, moved_away
+from trimtab.service.views import DecisionView, ModelView, PlanView, Refused, StateView
+from trimtab.service.words import Facts, clock, why_nothing
+from trimtab.service.worker import STALLED_AFTER, Worker
+
+if TYPE_CHECKING:
+    from cluster_model.trust import LiveSnapshot
+    from optimizer.plan import Plan
+    from trimtab.history.records import Recorded
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS = 8.0  # for all threads together
+COMPILING_SECONDS = 300.0  # without a sign of life while kernels are compiled
+TEXT_WIDTH = 120
+MOST_DECISIONS = 1000
+Form = Literal["json", "text", "markdown", "html", "reassignment"]
+
+
+class Server(Protocol):
+    def stop(self) -> None: ...
+
+
+class Balancer:
+    """The service of one instance.
+
+    Parameters
+    ----------
+    config
+        As `trimtab.service.config.load_config` reads it, or made in a program.
+    executor
+        What carries plans out; without one they are shown only.
+    reach
+        How the cluster is reached; by default as the configuration says.
+    clock
+        Where time comes from.
+    step
+        Seconds between two steps of an execution.
+
+    Raises
+    ------
+    ConfigurationError
+        Goals, capacities, or a file that the configuration names are wrong.
+    """
+
+    def __init__(
+        self,
+        config: ServiceConfig,
+        executor: Executor | None = None,
+        *,
+        reach: Reach | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        step: float = STEP,
+    ) -> None:
+        self.config, self._clock, self._executor = config, clock, executor
+        self._started_ms = clock.wall_ms()
+        self._instance = config.instance or _instance_name(config)
+        self._watchers: dict[int, Callable[[], None]] = {}
+        self._watchers_lock, self._watcher = Lock(), 0
+        self._compiled = False
+        self._server: Server | None = None
+        capacities = read_capacities(None if config.capacity is None else Path(config.capacity))
+        self._agenda = Agenda(round(1000 * config.interval), round(1000 * config.debounce), self._started_ms)
+        self._goals = GoalsKeeper(None if config.goals is None else Path(config.goals), config.preset_name, self._cause)
+        self._told = Told(Path(config.history.folder))
+        self._reach = reach if reach is not None else KafkaReach(config)
+        self._model = ClusterModel(
+            "unknown",
+            storage=config.storage,
+            short=_horizon(config.model.short, WINDOWS["short"]),
+            long=_horizon(config.model.long, WINDOWS["long"]),
+            stale_after_ms=round(1000 * config.model.stale_after),
+            dead_after_ms=round(1000 * config.model.dead_after),
+        )
+        self._coverage = {
+            "short": Coverage(round(1000 * config.model.short)), "long": Coverage(round(1000 * config.model.long)),
+        }  # fmt: skip
+        self._decisions = DecisionKeeper(config.history, clock)
+        self._samples = SampleKeeper(config.history, clock) if config.history.samples else None
+        self._leader = LeaderCheck(config.node_id, self._reach.quorum, clock, always=config.leader == "always")
+        self._desk = PlanDesk(self._decisions, clock, self._changed)
+        self._metadata = MetadataWatch(
+            self._reach, self._model, clock, look=config.look_seconds,
+            dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
+            controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of,
+        )  # fmt: skip
+        self._feed = SampleFeed(
+            self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,
+            coverage=_Both(self._coverage["short"], self._coverage["long"]), warm_ms=round(1000 * config.model.long),
+            keep=None if self._samples is None else self._samples.take,
+            kept_from=lambda: None if self._samples is None else self._samples.positions(),
+            may_begin=lambda: self._metadata.loaded,
+        )  # fmt: skip
+        self._lookout = Lookout(
+            self._model, self._goals, self._told, clock, horizon=config.horizon, every=config.check,
+            may_look=lambda: self._metadata.loaded and self._compiled,
+            fired=lambda why: self._cause(f"detector: {why}"), looked=self._changed,
+        )  # fmt: skip
+        self._readiness = Readiness(
+            self._metadata, self._feed, self._model, self._coverage[config.horizon],
+            covered=config.readiness.covered, heard=config.readiness.heard,
+            unrecordable=self._unrecordable, hindrance=lambda: self._workers["metadata"].error,
+        )  # fmt: skip
+        self._decider = Decider(
+            config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,
+            self._told, clock, instance=self._instance, has_executor=executor is not None, prepare=self._compile,
+            beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
+            changed=self._changed,
+        )  # fmt: skip
+        self._execution = Execution(
+            executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
+            changed=self._changed, step=step,
+        )  # fmt: skip
+        turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
+            "metadata": (self._metadata.turn, _nothing),
+            "samples": (self._feed.turn, self._feed.close),
+            "planner": (self._decider.turn, _nothing),
+            "look": (self._lookout.turn, _nothing),
+            "goals": (self._goals.turn, _nothing),
+            "executor": (self._execution.turn, self._execution.stop),
+        }
+        if self._samples is not None:
+            turns["history"] = (self._samples.turn, _nothing)
+        self._workers = {
+            name: Worker(name, turn, clock, ended=ended, stalled_after=self._stalled_after)
+            for name, (turn, ended) in turns.items()
+        }
+
+    # -- life ----------------------------------------------------------------------------------------------
+
+    @property
+    def workers(self) -> dict[str, Worker]:
+        """The threads by name; tests take their turns instead."""
+        return self._workers
+
+    def start(self) -> Self:
+        """Begin; returns at once. The HTTP interface is there when it returns.
+
+        Raises
+        ------
+        ConfigurationError, ExternalError
+            The HTTP interface cannot be opened as configured.
+        """
+        config = self.config
+        if config.mode != "dry-run" and self._executor is None:
+            log.warning(
+                "mode is %s, but this release has no executor for a real cluster: plans are made and shown, and not carried out",
+                config.mode,
+            )
+        if config.http.enabled:
+            from trimtab.http import serve
+
+            self._server = serve(self, config.http)
+        for worker in self._workers.values():
+            worker.start()
+        log.info("%s: mode %s, a decision every %g s, goals of %s", self._instance, config.mode, config.interval, self._goals.source)
+        return self
+
+    def stop(self, seconds: float = STOP_SECONDS) -> bool:
+        """End within about so long: an execution is cancelled (what is in progress is taken back), history is written, positions
+        are kept. Whether all threads ended. Calling it again does nothing."""
+        deadline = self._clock.monotonic() + seconds
+        server, self._server = self._server, None
+        if server is not None:
+            with suppress(Exception):
+                server.stop()
+        for worker in self._workers.values():
+            worker.ask_to_stop()
+        late = [w.name for w in self._workers.values() if not w.join(deadline - self._clock.monotonic())]
+        if late:
+            log.warning("stopped without waiting for %s any longer", ", ".join(late))
+        if self._samples is not None and "samples" not in late and "history" not in late:
+            self._samples.close()
+        self._decisions.close()
+        with suppress(Exception):
+            self._reach.close()
+        return not late
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def reload_goals(self) -> None:
+        """Read the goals again soon; wrong ones are not taken."""
+        self._goals.ask()
+        self._workers["goals"].wake()
+
+    # -- what the parts tell each other --------------------------------------------------------------------
+
+    def _cause(self, why: str, *, at_once: bool = False) -> None:
+        self._agenda.add(why, self._clock.wall_ms(), at_once=at_once)
+        self._changed()
+
+    def _opened(self, cluster_id: str) -> None:
+        """The cluster is known for the first time."""
+        self._decisions.open(cluster_id)
+        if self._samples is not None:
+            try:
+                self._samples.open(cluster_id)
+            except ExternalError as error:
+                log.error("no history of samples for now: %s", error)
+
+    def _finished(self, why: str) -> None:
+        self._decider.cool_down()
+        self._changed()
+
+    def _compile(self) -> None:
+        from trimtab.warmup import announce, warm_up
+
+        announce()
+        warm_up()
+        self._compiled = True
+
+    def _stalled_after(self) -> float:
+        return STALLED_AFTER if self._compiled else COMPILING_SECONDS
+
+    def _unrecordable(self) -> str | None:
+        try:
+            self._decisions.get()
+        except ExternalError as error:
+            return str(error)
+        return None
+
+    def _changed(self) -> None:
+        with self._watchers_lock:
+            told = list(self._watchers.values())
+        for tell in told:
+            try:
+                tell()
+            except Exception:
+                log.debug("a watcher failed", exc_info=True)
+
+    # -- how it stands -------------------------------------------------------------------------------------
+
+    def trouble(self) -> tuple[str, ...]:
+        """Why the service is unhealthy, in sentences; empty where it is not."""
+        found = [w.trouble for w in self._workers.values()]
+        last = self._decider.last
+        if last is not None and last.verdict == "failed":
+            found.append(last.reason.rstrip("."))
+        return tuple(text for text in found if text is not None)
+
+    def state(self) -> StateView:
+        now = self._clock.wall_ms()
+        trouble, holds = self.trouble(), self._readiness.holds(now)
+        held, known, pause, newest = self._desk.current, self._leader.known, self._told.pause, self._lookout.newest
+        facts = Facts(
+            now_ms=now, mode=self.config.mode, has_executor=self._executor is not None, leadership=known, trouble=trouble,
+            pause=pause, holds=holds, held=held, last=self._decider.last, planning=self._decider.planning,
+            cooldown_until_ms=self._decider.cooldown_until_ms, next_plan_ms=self._agenda.due_ms(),
+            down=self._metadata.down, dead_after_ms=round(1000 * self.config.model.dead_after),
+        )  # fmt: skip
+        decides = known.leads and pause is None and not holds
+        return StateView(
+            version=__version__,
+            cluster_id=self._metadata.cluster_id,
+            instance=self._instance,
+            mode=self.config.mode,
+            paused=pause is not None,
+            now_ms=now,
+            started_ms=self._started_ms,
+            healthy=not trouble,
+            ready=not holds,
+            why_unhealthy=trouble,
+            why_not_ready=tuple(h.text for h in holds),
+            why_nothing=why_nothing(facts),
+            next_plan_ms=self._agenda.due_ms() if decides else None,
+            leadership=known,
+            workers=tuple(w.view() for w in self._workers.values()),
+            model=self._model_view(now),
+            goals_file=self._goals.source,
+            goals_digest=self._goals.current.digest,
+            goals_error=self._goals.error,
+            goals=newest.goals if newest is not None else (),
+            brokers=newest.brokers if newest is not None else (),
+            plan=held.view() if held is not None else None,
+        )
+
+    def _model_view(self, now: int) -> ModelView:
+        state, feed = self._model.state(), self._feed
+        counts = state.counts
+        return ModelView(
+            brokers=state.brokers,
+            topics=state.topics,
+            partitions=state.partitions,
+            newest_sample_ms=state.newest_sample_ms,
+            metadata_held=self._metadata.held(now),
+            stale_partitions=self._model.staleness(now).partitions if self._metadata.loaded else 0,
+            waiting=state.waiting,
+            bytes=state.nbytes,
+            samples=counts.values,
+            records=feed.records,
+            decode_errors=feed.decode_errors,
+            last_decode_error=feed.last_error,
+            lag=feed.lag,
+            lost=feed.lost,
+            windows_reached={name: c.share(now) for name, c in self._coverage.items()},
+            counts={name: int(getattr(counts, name)) for name in counts.__slots__},
+        )
+
+    def decisions(self, limit: int, before: int | None = None) -> tuple[DecisionView, ...]:
+        try:
+            found = self._decisions.get().newest(min(max(limit, 0), MOST_DECISIONS), before=before)
+        except ExternalError:
+            return ()
+        return tuple(_decision_view(r) for r in found)
+
+    def plan_text(self, plan_id: str | None, form: Form) -> str:
+        held = self._desk.find(plan_id)
+        if held is not None:
+            return _rendered(held.plan, form)
+        if plan_id is None:
+            raise Refused("There is no plan yet.", missing=True)
+        try:
+            history = self._decisions.get()
+            found = history.find(plan_id)
+            text = None if found is None else history.plan(found.id)
+        except ExternalError as error:
+            raise Refused(str(error)) from error
+        if text is None:
+            raise Refused(f"There is no plan {plan_id}, or it is not kept any more.", missing=True)
+        if form != "json":
+            raise Refused(f"Plan {plan_id} is an old one, of which only the JSON is kept; ask for that form.")
+        return text
+
+    def snapshot_text(self) -> str:
+        from cluster_model.files import snapshot_json
+
+        return snapshot_json(self._snapshot())
+
+    def explain(self, *, broker: int | None = None, partition: str | None = None) -> str:
+        from optimizer.explain import explain_broker, explain_partition
+        from optimizer.options import PlanOptions
+
+        if (broker is None) == (partition is None):
+            raise Refused("Ask about one broker or one partition.")
+        options = PlanOptions(seed=self.config.seed, acceptance=self.config.acceptance)
+        snapshot, goals = self._snapshot(), self._goals.current
+        try:
+            if broker is not None:
+                return explain_broker(snapshot, goals, options, broker)
+            topic, _, number = (partition or "").rpartition("-")
+            if not topic or not number.isdecimal():
+                raise Refused(f"Expected a partition such as orders-3, found {partition!r}.")
+            return explain_partition(snapshot, goals, options, topic, int(number))
+        except ConfigurationError as error:
+            raise Refused("; ".join(p.message for p in error.problems), missing=True) from error
+
+    def goals_text(self) -> str:
+        return goals_text(self._goals.current)
+
+    def _snapshot(self) -> LiveSnapshot:
+        if not self._metadata.loaded:
+            raise Refused("The cluster's metadata is not loaded yet; see why_not_ready.")
+        return draining(self._model.snapshot(self._clock.wall_ms(), horizon=self.config.horizon), self._told.draining)
+
+    # -- what people say -----------------------------------------------------------------------------------
+
+    def approve(self, plan_id: str, who: str) -> PlanView:
+        held = self._desk.decide_on(plan_id, "approve")
+        if held.state != "proposed":
+            raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.")
+        if self.config.mode == "dry-run":
+            raise Refused("The mode is dry-run: plans are only shown. Set mode: approve, or apply it with Kafka's own tools.")
+        if self._executor is None:
+            raise Refused(
+                "There is no executor for this cluster in this release, so nothing would happen. Apply the plan with Kafka's own "
+                "tools (form reassignment)."
+            )
+        if not self._leader.known.leads:
+            raise Refused(who_leads(self._leader.known))
+        pause = self._told.pause
+        if pause is not None:
+            raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}; resume first.")
+        gone = moved_away(self._snapshot(), held.plan)
+        if gone is not None:
+            self._recorded(lambda: self._desk.become(held, "superseded", "superseded", "service", f"asked for by {who}, but {gone}"))
+            self._cause("the cluster changed under the plan", at_once=True)
+            raise Refused(f"The cluster is not as it was when plan {plan_id} was made: {gone}. A new plan is being made.")
+        held.who = who
+        self._recorded(lambda: self._desk.become(held, "approved", "approved", who))
+        log.info("plan %s approved by %s", plan_id, who)
+        self._workers["executor"].wake()
+        return held.view()
+
+    def reject(self, plan_id: str, who: str, why: str) -> PlanView:
+        """Also stops a plan that runs: what is in progress is taken back, what is done stays."""
+        held = self._desk.decide_on(plan_id, "reject")
+        if held.state == "running":
+            held.cancel_asked = f"stopped by {who}{f': {why}' if why else ''}"
+            self._workers["executor"].wake()
+            return held.view()
+        if held.state not in ("proposed", "approved"):
+            raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.")
+        self._recorded(lambda: self._desk.become(held, "rejected", "rejected", who, why))
+        log.info("plan %s rejected by %s%s", plan_id, who, f": {why}" if why else "")
+        return held.view()
+
+    def pause(self, who: str, why: str) -> None:
+        now = self._clock.wall_ms()
+        self._recorded(lambda: self._told.set_pause(Pause(who, why, now)))
+        log.warning("paused by %s%s", who, f": {why}" if why else "")
+        self._changed()
+
+    def resume(self, who: str) -> None:
+        self._recorded(lambda: self._told.set_pause(None))
+        log.warning("resumed by %s", who)
+        self._cause(f"resumed by {who}")
+
+    def plan_now(self, who: str) -> None:
+        """Raises `Refused` where nothing would come of it."""
+        if not self._leader.known.leads:
+            raise Refused(who_leads(self._leader.known))
+        pause = self._told.pause
+        if pause is not None:
+            raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}; resume first.")
+        self._cause(f"{ASKED}{who}", at_once=True)
+        self._workers["planner"].wake()
+
+    def drain(self, broker: int, on: bool, who: str) -> None:
+        known = self._metadata.known
+        if on and broker not in known:
+            ids = ", ".join(str(b) for b in sorted(known)[:20]) or "none yet"
+            raise Refused(f"There is no broker {broker}; registered are {ids}.", missing=True)
+        before = self._told.draining
+        after = before | {broker} if on else before - {broker}
+        if after == before:
+            return
+        self._recorded(lambda: self._told.set_draining(after))
+        log.warning("broker %d %s by %s", broker, "is to be drained" if on else "is no longer to be drained", who)
+        self._cause(f"{'drain' if on else 'no drain'} of broker {broker} {ASKED}{who}")
+
+    def watch(self, told: Callable[[], None]) -> Callable[[], None]:
+        with self._watchers_lock:
+            self._watcher += 1
+            number = self._watcher
+            self._watchers[number] = told
+
+        def end() -> None:
+            with self._watchers_lock:
+                self._watchers.pop(number, None)
+
+        return end
+
+    def _recorded(self, change: Callable[[], None]) -> None:
+        try:
+            change()
+        except TrimtabError as error:
+            raise Refused(f"It could not be written down, so it is not done: {error}") from error
+
+
+class _Both(Coverage):
+    """Tells two coverages of every interval."""
+
+    def __init__(self, *parts: Coverage) -> None:
+        super().__init__(max(p.span_ms for p in parts))
+        self._each = parts
+
+    def add(self, time_ms: int, window_ms: int) -> None:
+        for part in self._each:
+            part.add(time_ms, window_ms)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _horizon(seconds: float, windows: int) -> Horizon:
+    return Horizon(max(round(1000 * seconds / windows), 1), windows)
+
+
+def _instance_name(config: ServiceConfig) -> str:
+    place = f"node {config.node_id}" if config.node_id is not None else f"process {os.getpid()}"
+    return f"{socket.gethostname()} {place}"
+
+
+def _format(config: ServiceConfig, model: ClusterModel, incarnation: int) -> RecordFormat:
+    match config.topic.format:
+        case "trimtab":
+            return OwnFormat()
+        case "automq":
+            from metrics_reporter.automq import AutoMQFormat
+
+            return AutoMQFormat(round(1000 * config.topic.interval), incarnation=incarnation)
+        case "cruise_control":
+            from metrics_reporter.cruise_control import CruiseControlFormat
+
+            return CruiseControlFormat(model.leads, lambda broker: model.capacity(broker, "cpu"), incarnation=incarnation)
+
+
+def _rendered(plan: Plan, form: Form) -> str:
+    from optimizer import report
+
+    match form:
+        case "json":
+            return report.to_json(plan)
+        case "markdown":
+            return report.to_markdown(plan)
+        case "html":
+            return report.to_html(plan)
+        case "reassignment":
+            return report.to_reassignment(plan)
+        case "text":
+            from rich.console import Console
+
+            out = io.StringIO()
+            report.render_text(plan, Console(file=out, width=TEXT_WIDTH))
+            return out.getvalue()
+
+
+def _decision_view(recorded: Recorded) -> DecisionView:
+    d = recorded.decision
+    return DecisionView(
+        id=recorded.id, began_ms=d.began_ms, ended_ms=d.ended_ms, instance=d.instance, cause=d.cause, mode=d.mode, verdict=d.verdict,
+        reason=d.reason, plan_id=d.plan_id, actions=d.actions, replica_moves=d.replica_moves, bytes_to_move=d.bytes_to_move,
+        outcomes=tuple((o.time_ms, o.kind, o.who, o.detail) for o in recorded.outcomes),
+    )  # fmt: skip

@@ -1,0 +1,181 @@
+"""The service's configuration file: from YAML to settings, every default applied, every problem at once.
+
+Called by the command `serve`, and by programs that embed the service. Paths in the file are relative to its folder.
+docs/service.md describes the keys; a default stands here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from metrics_reporter.topic import DEFAULT_NAME
+from trimtab.config_file import Bytes, KafkaPart, Part, Seconds, Share, Wrong, or_defaults, read_config
+from trimtab.http.settings import HttpSettings
+from trimtab.service.views import Mode
+
+LOG_LOOK, ADMIN_LOOK = 0.2, 2.0  # seconds between two looks at the metadata, with and without a log
+WINDOWS = {"short": 4, "long": 6}
+
+RecordFormatName = Literal["trimtab", "automq", "cruise_control"]
+
+
+class TopicPart(Part):
+    name: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="name of the topic")
+    format: RecordFormatName = Field(default="trimtab", description="whose reporters write it")
+    interval: Seconds = Field(default=10.0, description="how often AutoMQ's reporters report")
+
+
+class BudgetsPart(Part):
+    max_moves: int | None = Field(default=None, ge=1, description="replica moves of a plan")
+    max_bytes: Bytes | None = Field(default=None, description="bytes that a plan may copy")
+    max_partitions: int | None = Field(default=None, ge=1, description="partitions that a plan may touch")
+
+
+class LimitsPart(Part):
+    moves_per_hour: int | None = Field(default=None, ge=1, description="replica moves and changes of leader in an hour")
+    cooldown: Seconds = Field(default=60.0, description="from the end of an execution to the next plan")
+    min_brokers: int = Field(default=2, ge=1, description="active brokers below which nothing is balanced")
+
+
+class ModelPart(Part):
+    short: Seconds = Field(default=120.0, description="horizon for reaction")
+    long: Seconds = Field(default=1800.0, description="horizon for steady state")
+    stale_after: Seconds = Field(default=90.0, description="a load without a sample for longer is stale")
+    dead_after: Seconds = Field(default=300.0, description="a broker that is fenced for longer is dead")
+
+
+class ReadinessPart(Part):
+    covered: Share = Field(default=0.5, description="share of the horizon that samples have to cover")
+    heard: Share = Field(default=0.5, description="share of active brokers whose reporters have to be heard")
+
+
+class HistoryPart(Part):
+    folder: str = Field(default="history", description="where samples, decisions and the state of the service are kept")
+    samples: bool = Field(default=True, description="keep samples as Parquet")
+    keep_days: int = Field(default=400, ge=1, description="days of samples")
+    keep_bytes: Bytes | None = Field(default=None, description="bytes of samples")
+    write_every: Seconds = Field(default=1800.0, description="how long samples wait in memory at most")
+    keep_decisions_days: int = Field(default=1000, ge=1, description="days of decisions")
+    keep_plan_days: int = Field(default=90, ge=1, description="days of plans in full")
+
+
+class HttpPart(HttpSettings):
+    enabled: bool = Field(default=True, description="whether there is an HTTP interface")
+
+
+class ServiceConfig(Part):
+    """The whole file."""
+
+    version: Literal[1] = Field(description="version: 1")
+    kafka: KafkaPart = Field(description="where the cluster is")
+    node_id: int | None = Field(default=None, ge=0, le=2**31 - 1, description="node.id of the controller it stands beside")
+    leader: Literal["controller", "always"] = Field(default="controller", description="when this instance decides")
+    instance: str | None = Field(default=None, min_length=1, max_length=200, description="its name in decisions")
+    kraft_log: str | None = Field(default=None, description="folder __cluster_metadata-0 on this machine")
+    look: Seconds | None = Field(default=None, description="time between two looks at the metadata")
+    topic: Annotated[TopicPart, BeforeValidator(or_defaults)] = Field(TopicPart(), description="the internal topic")
+    goals: str | None = Field(default=None, description="goals file")
+    preset: str | None = Field(default=None, description="a shipped goal set, instead of or under the goals file")
+    mode: Mode = Field(default="dry-run", description="what happens with plans")
+    interval: Seconds = Field(default=300.0, description="time from decision to decision")
+    debounce: Seconds = Field(default=5.0, description="how long it has to be quiet after an event")
+    check: Seconds = Field(default=30.0, description="time between two looks at goals and detectors")
+    horizon: Literal["short", "long"] = Field(default="long", description="which means plans are made on")
+    budgets: Annotated[BudgetsPart, BeforeValidator(or_defaults)] = Field(default=BudgetsPart(), description="limits of a plan")
+    limits: Annotated[LimitsPart, BeforeValidator(or_defaults)] = Field(default=LimitsPart(), description="limits over time")
+    acceptance: Literal["score", "potential"] = Field(default="score", description="which actions are acceptable")
+    seed: int = Field(default=0, ge=0, le=2**31 - 1, description="of the search")
+    approval_valid: Seconds = Field(default=3600.0, description="how long a plan waits for approval")
+    storage: Literal["local", "shared"] = Field(default="local", description="shared: a move copies nothing")
+    capacity: str | None = Field(default=None, description="file with what brokers can carry")
+    model: Annotated[ModelPart, BeforeValidator(or_defaults)] = Field(default=ModelPart(), description="the live model")
+    readiness: Annotated[ReadinessPart, BeforeValidator(or_defaults)] = Field(default=ReadinessPart(), description="when to begin")
+    history: Annotated[HistoryPart, BeforeValidator(or_defaults)] = Field(default=HistoryPart(), description="what is kept")
+    http: Annotated[HttpPart, BeforeValidator(or_defaults)] = Field(default=HttpPart(), description="the HTTP interface")
+
+    @property
+    def look_seconds(self) -> float:
+        """Time between two looks at the metadata."""
+        return self.look or (LOG_LOOK if self.kraft_log is not None else ADMIN_LOOK)
+
+    @property
+    def topic_name(self) -> str:
+        """The topic's name, by its format where it is not given."""
+        if self.topic.name is not None:
+            return self.topic.name
+        return {"trimtab": DEFAULT_NAME, "automq": "__auto_balancer_metrics", "cruise_control": "__CruiseControlMetrics"}[
+            self.topic.format
+        ]
+
+    @property
+    def preset_name(self) -> str | None:
+        """The preset; ``default`` where neither it nor a goals file is given."""
+        return self.preset or ("default" if self.goals is None else None)
+
+    @property
+    def horizon_ms(self) -> int:
+        """Length of the horizon that plans are made on."""
+        return round(1000 * (self.model.long if self.horizon == "long" else self.model.short))
+
+
+def load_config(path: Path) -> ServiceConfig:
+    """The configuration in a YAML file, its paths made absolute.
+
+    Raises
+    ------
+    ConfigurationError
+        It cannot be read, or anything in it is wrong: all problems at once, each with its place and line.
+    """
+    return read_config(path, ServiceConfig, "a mapping with version: 1 and kafka", _rebased, _disagreements)
+
+
+def _rebased(config: ServiceConfig, folder: Path) -> ServiceConfig:
+    """The same with paths that do not depend on where the command is run."""
+
+    def absolute(value: str | None) -> str | None:
+        return None if value is None else str(folder / value)
+
+    return config.model_copy(
+        update={
+            "kafka": config.kafka.model_copy(update={"command_config": absolute(config.kafka.command_config)}),
+            "kraft_log": absolute(config.kraft_log),
+            "goals": absolute(config.goals),
+            "capacity": absolute(config.capacity),
+            "history": config.history.model_copy(update={"folder": absolute(config.history.folder)}),
+            "http": config.http.beside(folder),
+        }
+    )
+
+
+def _disagreements(config: ServiceConfig) -> list[Wrong]:
+    """What does not go together, and files that are not there."""
+    from goals.registry import PRESETS
+    from goals.wording import meant_or_known
+
+    found: list[Wrong] = []
+    if config.leader == "controller" and config.node_id is None:
+        message = (
+            "missing; expected the node.id of the controller that this instance stands beside, or leader: always where it "
+            "is the only instance"
+        )
+        found.append((("node_id",), message))
+    if config.preset is not None and config.preset not in PRESETS:
+        found.append((("preset",), f"unknown preset {config.preset!r}; {meant_or_known(config.preset, PRESETS)}"))
+    files = {
+        ("kafka", "command_config"): config.kafka.command_config,
+        ("goals",): config.goals,
+        ("capacity",): config.capacity,
+    }
+    for place, value in files.items():
+        if value is not None and not Path(value).is_file():
+            found.append((place, f"there is no file {value}"))
+    if config.kraft_log is not None and not Path(config.kraft_log).is_dir():
+        found.append((("kraft_log",), f"there is no folder {config.kraft_log}"))
+    if config.model.short > config.model.long:
+        found.append((("model", "short"), f"expected at most model.long, {config.model.long:g}s, found {config.model.short:g}s"))
+    if Path(config.history.folder).exists() and not Path(config.history.folder).is_dir():
+        found.append((("history", "folder"), f"expected a folder, found a file at {config.history.folder}"))
+    return found

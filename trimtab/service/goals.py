@@ -1,0 +1,129 @@
+"""The goals in force: read at the start, read again when their file changes or somebody asks, kept where the new ones are wrong.
+
+The turn of one worker looks at the file; any thread may ask for the goals.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable
+from dataclasses import asdict
+from decimal import Decimal
+from pathlib import Path
+from threading import Event, Lock
+
+from cluster_model.errors import ConfigurationError
+from goals.document import load_goals
+from goals.model import Goal, GoalSet, UsageDistribution
+
+log = logging.getLogger(__name__)
+
+LOOK = 1.0  # seconds between two looks at the file; it counts when two looks find the same, since an editor may be writing
+
+Mark = tuple[int, int, int] | None
+"""Modification time in ns, size and inode of the file; None where it is not there."""
+
+
+class GoalsKeeper:
+    """Goals of a file or preset.
+
+    Parameters
+    ----------
+    changed
+        Called after other goals came into force, with a sentence.
+
+    Raises
+    ------
+    ConfigurationError
+        The goals that it begins with are wrong.
+    """
+
+    def __init__(self, path: Path | None, preset: str | None, changed: Callable[[str], None]) -> None:
+        self._path, self._preset, self._changed = path, preset, changed
+        self._lock, self._asked = Lock(), Event()
+        self._mark = self._seen = self._look()
+        self._goals = load_goals(path, preset)
+        for note in self._goals.notes:
+            log.warning("%s", note)
+        self.error: str | None = None
+
+    @property
+    def current(self) -> GoalSet:
+        return self._goals
+
+    @property
+    def source(self) -> str:
+        return str(self._path) if self._path is not None else f"preset {self._preset}"
+
+    def ask(self) -> None:
+        """Read the file again at the next turn, changed or not."""
+        self._asked.set()
+
+    def turn(self) -> float:
+        """Look whether the file is another one, and settled."""
+        mark = self._look()
+        settled, self._seen = mark == self._seen, mark
+        asked = self._asked.is_set()
+        if asked or (settled and mark != self._mark):
+            self._asked.clear()
+            self._mark = mark
+            self.reload()
+        return LOOK
+
+    def reload(self) -> None:
+        """Take the goals of the file, or keep the old ones and say why."""
+        with self._lock:
+            try:
+                goals = load_goals(self._path, self._preset)
+            except ConfigurationError as error:
+                if self.error != str(error):
+                    log.error("the old goals stay in force: %s", error)
+                self.error = str(error)
+                return
+            if self.error is not None:
+                log.info("%s is right again", self.source)
+            self.error = None
+            before, self._goals = self._goals, goals
+        if before.digest == goals.digest and before.policy == goals.policy:
+            return
+        for note in goals.notes:
+            log.warning("%s", note)
+        log.info("goals reloaded from %s: %d goals, %s", self.source, len(goals.goals), goals.digest)
+        self._changed("goals reloaded")
+
+    def _look(self) -> Mark:
+        if self._path is None:
+            return None
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def goals_text(goals: GoalSet) -> str:
+    """The goals as YAML with every default written out; reads back as the same goals."""
+    from ruamel.yaml import YAML
+
+    constraints = {key: list(value) for key, value in asdict(goals.constraints).items()}
+    document: dict[str, object] = {"version": 1, "goals": [_goal(g) for g in goals.goals], "constraints": constraints}
+    if goals.policy:
+        document["policy"] = goals.policy
+    out = io.StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style, yaml.sort_base_mapping_type_on_output = False, False  # type: ignore[assignment]
+    yaml.dump(document, out)
+    return f"# in force: {goals.source}, {goals.digest}\n{out.getvalue()}"
+
+
+def _goal(goal: Goal) -> dict[str, object]:
+    values = {key: value for key, value in asdict(goal).items() if value is not None}
+    kind, name = values.pop("kind"), values.pop("name")
+    if goal.hard:
+        values.pop("weight")
+    if isinstance(goal, UsageDistribution):
+        is_share = values.pop("var_is_share")
+        if not is_share:
+            values["var"] = f"{Decimal(goal.var):f}B"
+    return {"kind": kind, "name": name, **values}

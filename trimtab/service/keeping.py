@@ -1,0 +1,206 @@
+"""What the service keeps on disk: samples and decisions as history, and what it was told by people (pauses, drains).
+
+Opened when the cluster's id is known. Samples are taken in by one thread and written by another, the turn of a worker, so that a
+slow disk holds up nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from cluster_model.errors import ConfigurationError, ExternalError, Problem
+from metrics_reporter.reporter import Clock
+from trimtab.history.decisions import DecisionHistory
+from trimtab.service.config import HistoryPart
+
+if TYPE_CHECKING:
+    from metrics_reporter.columns import BatchColumns
+    from trimtab.history.samples import SampleHistory, SampleHistoryState
+
+log = logging.getLogger(__name__)
+
+DECISIONS_FILE, STATE_FILE = "decisions.db", "service.json"
+SAMPLES_FOLDER = "samples"
+TURN = 1.0  # seconds
+MOST_QUEUED = 2_000_000  # values that wait for the writer
+DAY_MS = 86_400_000
+
+
+class SampleKeeper:
+    """The history of samples behind a queue."""
+
+    def __init__(self, part: HistoryPart, clock: Clock) -> None:
+        self._part, self._clock = part, clock
+        self._lock = Lock()
+        self._queue: list[tuple[list[BatchColumns], dict[int, int]]] = []
+        self._queued = 0
+        self._history: SampleHistory | None = None
+        self._cluster_id: str | None = None
+        self.dropped = 0  # values that found no room in the queue
+
+    @property
+    def state(self) -> SampleHistoryState | None:
+        return None if self._history is None else self._history.state
+
+    def open(self, cluster_id: str) -> None:
+        """Raises `ExternalError` where another process writes the folder, or it cannot be written."""
+        from trimtab.history.samples import SampleHistory, SampleHistoryOptions
+
+        self._cluster_id = cluster_id
+        if self._history is None:
+            options = SampleHistoryOptions(
+                max_age_ms=round(1000 * self._part.write_every), keep_days=self._part.keep_days, keep_bytes=self._part.keep_bytes
+            )
+            self._history = SampleHistory(Path(self._part.folder) / SAMPLES_FOLDER, cluster_id, options)
+
+    def positions(self) -> Mapping[int, int] | None:
+        """From where on the topic is needed; None where nothing was ever written."""
+        return None if self._history is None else self._history.positions
+
+    def take(self, batches: list[BatchColumns], positions: Mapping[int, int]) -> None:
+        """Queue batches and how far the topic was read with them; never waits for a disk."""
+        count = sum(b.sample_count for b in batches)
+        with self._lock:
+            if self._queued + count > MOST_QUEUED:
+                self.dropped += count
+                batches = []
+            self._queue.append((batches, dict(positions)))
+            self._queued += count if batches else 0
+
+    def turn(self) -> float:
+        """Write what is queued, where it is time to."""
+        if self._history is None:
+            if self._cluster_id is None:
+                return TURN
+            self.open(self._cluster_id)
+            log.info("history of samples goes on from here; what came meanwhile is not in it")
+        assert self._history is not None
+        with self._lock:
+            queue, self._queue, self._queued = self._queue, [], 0
+        now = self._clock.wall_ms()
+        for batches, positions in queue:
+            self._history.append(batches, positions, now)
+        failure = self._history.state.failure
+        if failure is not None:
+            raise ExternalError(failure, retriable=True)
+        return TURN
+
+    def close(self) -> None:
+        """Write everything, and let go of the folder."""
+        history, self._history = self._history, None
+        if history is None:
+            return
+        with self._lock:
+            queue, self._queue, self._queued = self._queue, [], 0
+        now = self._clock.wall_ms()
+        for batches, positions in queue:
+            history.append(batches, positions, now)
+        history.close(now)
+        if history.state.failure is not None:
+            log.error("%s; %d rows were not written", history.state.failure, history.state.waiting)
+
+
+class DecisionKeeper:
+    """The history of decisions, opened when the cluster is known."""
+
+    def __init__(self, part: HistoryPart, clock: Clock) -> None:
+        self._part, self._clock = part, clock
+        self._retained_ms = 0
+        self._cluster_id: str | None = None
+        self._history: DecisionHistory | None = None
+        self._lock = Lock()
+
+    @property
+    def path(self) -> Path:
+        return Path(self._part.folder) / DECISIONS_FILE
+
+    def open(self, cluster_id: str) -> None:
+        self._cluster_id = cluster_id
+
+    def get(self) -> DecisionHistory:
+        """The history. Raises `ExternalError` where it cannot be opened, or the cluster is not known yet."""
+        with self._lock:
+            if self._history is None:
+                if self._cluster_id is None:
+                    raise ExternalError("no cluster has answered yet, so there is no history of its decisions", retriable=True)
+                self._history = DecisionHistory(self.path, self._cluster_id)
+            return self._history
+
+    def tidy(self) -> None:
+        """Delete what is not kept, once a day."""
+        now = self._clock.wall_ms()
+        if now - self._retained_ms >= DAY_MS:
+            self._retained_ms = now
+            self.get().retain(now, keep_days=self._part.keep_decisions_days, keep_plan_days=self._part.keep_plan_days)
+
+    def close(self) -> None:
+        with self._lock:
+            history, self._history = self._history, None
+            self._cluster_id = None
+        if history is not None:
+            history.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    who: str
+    why: str
+    since_ms: int
+
+
+class Told:
+    """What people told the service, kept over restarts: a pause, and brokers to drain.
+
+    Raises
+    ------
+    ConfigurationError
+        The file is there and is not what this release writes: who would go on without it might undo a pause.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._lock = folder / STATE_FILE, Lock()
+        self.pause: Pause | None = None
+        self.draining: frozenset[int] = frozenset()
+        if not self._path.exists():
+            return
+        try:
+            document = json.loads(self._path.read_bytes())
+            pause = document["pause"]
+            self.pause = None if pause is None else Pause(str(pause["who"]), str(pause["why"]), int(pause["since_ms"]))
+            self.draining = frozenset(int(b) for b in document["draining"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            message = f"expected what the service was told by people, found something else ({error}); mend or remove the file"
+            raise ConfigurationError(str(self._path), [Problem("", message)]) from error
+
+    def set_pause(self, pause: Pause | None) -> None:
+        """Raises `ExternalError` where it cannot be kept; then nothing is changed."""
+        with self._lock:
+            self._write(pause, self.draining)
+            self.pause = pause
+
+    def set_draining(self, brokers: frozenset[int]) -> None:
+        """As `set_pause`."""
+        with self._lock:
+            self._write(self.pause, brokers)
+            self.draining = brokers
+
+    def _write(self, pause: Pause | None, draining: frozenset[int]) -> None:
+        told = None if pause is None else {"who": pause.who, "why": pause.why, "since_ms": pause.since_ms}
+        text = json.dumps({"version": 1, "pause": told, "draining": sorted(draining)})
+        unfinished = self._path.with_suffix(".tmp")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with unfinished.open("w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, self._path)
+        except OSError as error:
+            raise ExternalError(f"{self._path}: cannot be kept: {error.strerror or error}", retriable=True) from error

@@ -1,0 +1,116 @@
+"""Looks at the cluster now and then: how goals and brokers stand, and whether the policy's detector says to act.
+
+The turn of one worker, and asked by the planner before it decides; one look at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+from cluster_model.model import ClusterModel
+from cluster_model.trust import LiveSnapshot
+from cluster_model.windows import HorizonName
+from goals.model import GoalSet
+from goals.policy import PolicyDocument
+from metrics_reporter.reporter import Clock
+from optimizer.detectors import Detection, Memory, detect, policy_of
+from trimtab.service.goals import GoalsKeeper
+from trimtab.service.keeping import Told
+from trimtab.service.standing import draining, stand, to_repair
+from trimtab.service.views import BrokerView, GoalView
+
+SHARE_OF_TIME = 0.1  # that looking may take
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One look: the snapshot with drains applied, what stands how, and what the detector made of it.
+
+    Attributes
+    ----------
+    repair
+        What has to be mended whatever the detector says.
+    memory
+        The detector's memory that `detection` was made from.
+    """
+
+    at_ms: int
+    snapshot: LiveSnapshot
+    goal_set: GoalSet
+    goals: tuple[GoalView, ...]
+    brokers: tuple[BrokerView, ...]
+    policy: PolicyDocument
+    detection: Detection
+    memory: Memory | None
+    repair: str | None
+
+
+class Lookout:
+    """Takes looks, and keeps the newest.
+
+    Parameters
+    ----------
+    every
+        Seconds between two looks; more where a look takes long.
+    fired
+        Called when the detector fires that did not at the look before.
+    """
+
+    def __init__(
+        self,
+        model: ClusterModel,
+        goals: GoalsKeeper,
+        told: Told,
+        clock: Clock,
+        *,
+        horizon: HorizonName,
+        every: float,
+        may_look: Callable[[], bool],
+        fired: Callable[[str], None],
+        looked: Callable[[], None],
+    ) -> None:
+        self._model, self._goals, self._told, self._clock = model, goals, told, clock
+        self._horizon, self._every = horizon, every
+        self._may_look, self._fired, self._looked = may_look, fired, looked
+        self._memory: Memory | None = None
+        self._newest: Looked | None = None
+        self._lock = Lock()
+
+    @property
+    def newest(self) -> Looked | None:
+        return self._newest
+
+    def turn(self) -> float:
+        if not self._may_look():
+            return min(self._every, 1.0)
+        begun = self._clock.monotonic()
+        before = self._newest
+        now = self.look()
+        if now.detection.fired and (before is None or not before.detection.fired):
+            self._fired(now.detection.sentence())
+        self._looked()
+        return max(self._every, (self._clock.monotonic() - begun) / SHARE_OF_TIME)
+
+    def look(self) -> Looked:
+        """Look now. O(replicas)."""
+        with self._lock:
+            now = self._clock.wall_ms()
+            goals = self._goals.current
+            snapshot = draining(self._model.snapshot(now, horizon=self._horizon), self._told.draining)
+            standing, brokers = stand(snapshot, goals)
+            policy = policy_of(goals)
+            before = self._memory
+            detection = detect(policy, snapshot, goals, before)
+            self._memory = detection.memory
+            self._newest = Looked(
+                now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing)
+            )
+            return self._newest
+
+    def acted(self) -> None:
+        """Something was done about it: the detector's counts begin anew."""
+        with self._lock:
+            if self._memory is not None:
+                self._memory = self._memory.acted()

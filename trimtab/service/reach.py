@@ -1,0 +1,139 @@
+"""How the service reaches the cluster: the seam, and the real cluster behind it.
+
+Followers, the sample consumer and whoever asks for leadership each have a connection of their own, because one that a
+follower uses must not be shared with another thread. Everything here is asked again with growing pauses by the workers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+from cluster_model.errors import ExternalError
+from cluster_model.metadata.description import QuorumReport
+from cluster_model.metadata.follower import Follower
+from metrics_reporter.topic import RecordSource
+
+if TYPE_CHECKING:
+    from trimtab.capture.client import ClientSettings
+    from trimtab.capture.gateway import Gateway
+    from trimtab.service.config import ServiceConfig
+
+log = logging.getLogger(__name__)
+
+RENEWED_AFTER = 5  # failures in a row after which a connection is made anew
+
+
+class ClosableSource(RecordSource, Protocol):
+    def close(self) -> None: ...
+
+
+class Reach(Protocol):
+    """What the service asks of a cluster. `follow` is called by one thread, `topic` by another, `quorum` by any."""
+
+    def follow(self) -> tuple[str, Follower]:
+        """The cluster's id, and a new follower of its metadata.
+
+        Raises
+        ------
+        ExternalError, ConfigurationError, InputError
+            It cannot be reached, or is not what the configuration says.
+        """
+        ...
+
+    def quorum(self) -> QuorumReport:
+        """Who the active controller is now. Raises `ExternalError`."""
+        ...
+
+    def topic(self) -> ClosableSource:
+        """A new reader of the internal topic. Raises `TopicError`, `ExternalError`."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class KafkaReach:
+    """A `Reach` over a real cluster.
+
+    Raises
+    ------
+    ConfigurationError
+        The properties file that the configuration names is wrong.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        from trimtab.capture.client import client_settings
+
+        path = config.kafka.command_config
+        self._settings: ClientSettings = client_settings(None if path is None else Path(path))
+        for warning in self._settings.warnings:
+            log.warning("%s", warning)
+        self._bootstrap, self._name = config.kafka.bootstrap_servers, config.topic_name
+        self._kraft_log = None if config.kraft_log is None else Path(config.kraft_log)
+        self._following: Gateway | None = None
+        self._asking, self._lock, self._failures = _Renewed(self._connect), Lock(), 0
+
+    def follow(self) -> tuple[str, Follower]:
+        from cluster_model.metadata.follower import KRaftFollower
+        from cluster_model.metadata.polling import AdminFollower
+        from trimtab.capture.placement import require_cluster
+
+        if self._following is not None:
+            self._following.close()
+            self._following = None
+        gateway = self._following = self._connect()
+        cluster_id = gateway.cluster_id()
+        if self._kraft_log is None:
+            return cluster_id, AdminFollower(gateway)
+        require_cluster(self._kraft_log, cluster_id)
+        return cluster_id, KRaftFollower(self._kraft_log, gateway)
+
+    def quorum(self) -> QuorumReport:
+        with self._lock:
+            return self._asking.ask(lambda gateway: gateway.quorum())
+
+    def topic(self) -> ClosableSource:
+        from metrics_reporter.kafka_topic import KafkaTopicReader
+
+        return KafkaTopicReader(self._bootstrap, self._settings.options, self._name, wait=0.25)
+
+    def close(self) -> None:
+        if self._following is not None:
+            self._following.close()
+        with self._lock:
+            self._asking.close()
+
+    def _connect(self) -> Gateway:
+        from trimtab.capture.gateway import Gateway
+
+        return Gateway(self._bootstrap, self._settings)
+
+
+class _Renewed:
+    """A connection that is made when it is needed, and anew where it fails again and again."""
+
+    def __init__(self, connect: Callable[[], Gateway]) -> None:
+        self._connect = connect
+        self._gateway: Gateway | None = None
+        self._failures = 0
+
+    def ask(self, question: Callable[[Gateway], QuorumReport]) -> QuorumReport:
+        if self._gateway is None:
+            self._gateway = self._connect()
+        try:
+            answer = question(self._gateway)
+        except ExternalError:
+            self._failures += 1
+            if self._failures >= RENEWED_AFTER:
+                self.close()
+            raise
+        self._failures = 0
+        return answer
+
+    def close(self) -> None:
+        gateway, self._gateway, self._failures = self._gateway, None, 0
+        if gateway is not None:
+            gateway.close()
