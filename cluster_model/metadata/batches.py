@@ -20,6 +20,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 LENGTH_FROM = 12  # the length in the header counts what comes after it
 CRC_FROM = 21  # and the checksum what comes after it
 MAGIC = 2
+LEAST_RECORD = 7  # bytes: six numbers and the attributes
 COMPRESSION, CONTROL = 0x07, 0x20
 MAX_BATCH_BYTES = 64 << 20  # Kafka writes 8 MiB at most
 WINDOW_BYTES = 4 << 20  # read at once
@@ -83,6 +84,8 @@ def read_batch(data: bytes, at: int, position: int, expected: int | None) -> Bat
         raise MalformedError("a compressed batch, which a metadata log never has")
     if last < 0 or not 0 <= count <= last + 1:
         raise MalformedError(f"{count} records in {last + 1} offsets")
+    if count * LEAST_RECORD > size - HEADER.size:  # before anybody makes room for so many
+        raise MalformedError(f"{count} records in {size - HEADER.size} bytes")
     return Batch(position, size, base, base + last, epoch, bool(attributes & CONTROL), count, time_ms, crc)
 
 

@@ -31,6 +31,7 @@ from cluster_model.metadata.events import (
 )
 from cluster_model.metadata.image import MetadataImage
 from cluster_model.metadata.indexing import Records, index_batches, kernel_bytes, refused
+from cluster_model.metadata.partition_table import MAX_REPLICAS
 from cluster_model.metadata.records import Fields, decode_fields
 from cluster_model.metadata.topic_table import TopicTable
 from cluster_model.metadata.wire import MalformedError, Reader, uuid_text
@@ -241,12 +242,20 @@ class RecordFold:
         return self._run
 
     def _width(self, records: Records, i: int) -> int:
-        replicas: list[int] = self._fields(records, i)["replicas"]
-        return len(replicas)
+        return self._checked_width(records, i, self._fields(records, i))
+
+    def _checked_width(self, records: Records, i: int, fields: Fields) -> int:
+        """How many replicas a partition record names."""
+        width = len(fields["replicas"] or ())
+        if width > MAX_REPLICAS:
+            message = f"a partition of {width} replicas, expected at most {MAX_REPLICAS}"
+            raise refused(records.where, int(records.offsets[i]), message)
+        return width
 
     def _fold_reassignment(self, records: Records, i: int) -> None:
         """A partition record with adding or removing replicas, or that ends a reassignment."""
         image, fields = self.image, self._fields(records, i)
+        self._checked_width(records, i, fields)
         name = self._topics.names.get(fields["topicId"])
         if name is None:
             message = "a partition record of a topic that no record before it brought"

@@ -14,6 +14,7 @@ from cluster_model.snapshot import IntArray
 
 USED, FREE, POOL_END, STRUCTURE = range(4)  # places in `PartitionTable.counters`
 MAX_PARTITIONS = 1 << 22  # of one topic; a number beyond is damage, and would take all memory
+MAX_REPLICAS = 1 << 10  # of one partition; every partition has room for as many as the one that has most
 FIRST_ROOM = 4  # partitions that a new topic gets room for
 INITIAL_CAPACITY = 1024
 INITIAL_WIDTH = 4

@@ -1,17 +1,11 @@
 """Every decoder of the metric topic against records that nobody meant to write.
 
 `one_input` is the property: whatever the bytes, a format raises `DecodeError` or gives batches whose arrays fit
-together. The suite runs it under Hypothesis (tests/unit/metrics_reporter/test_fuzz.py); for hours, guided by coverage:
-
-    pip install atheris
-    python -m tests.fuzz.decoders -max_total_time=3600 CORPUS_FOLDER
-
-Atheris supports Linux and some releases of Python only, so nothing here installs it.
+together. The suite runs it under Hypothesis (tests/unit/metrics_reporter/test_fuzz.py), `tests.fuzz.codecs` for hours.
 """
 
 from __future__ import annotations
 
-import sys
 import zlib
 
 from metrics_reporter.automq import AutoMQFormat
@@ -68,17 +62,3 @@ def _check(batches: list[BatchColumns]) -> None:
                 assert len(block.topic) == len(block.partition) == rows
                 assert 0 <= int(block.topic.min()) <= int(block.topic.max()) < len(batch.topics)
                 assert int(block.partition.min()) >= 0
-
-
-def main() -> None:
-    """Run under atheris until it finds something or its time is over."""
-    import importlib
-
-    atheris = importlib.import_module("atheris")
-    atheris.instrument_all()
-    atheris.Setup(sys.argv, one_input)
-    atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""No record, of whatever format, may crash or stall the consumer. The long run is tests/fuzz/decoders.py."""
+"""No record, of whatever format, may crash or stall the consumer. The long run is tests/fuzz/codecs.py."""
 
 from __future__ import annotations
 
