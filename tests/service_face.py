@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any, Literal
 
 from rich.console import Console
@@ -197,7 +198,8 @@ def small() -> FakeFace:
 def large(brokers: int = 1000) -> FakeFace:
     """So many brokers in six racks, some out of band, with six resources each; the small one's plan."""
     made = example_plan()
-    spread = [(i * 7919 % 1000) / 1000 for i in range(brokers)]
+    chance = Random(7)
+    spread = [chance.random() for _ in range(brokers)]
     views = []
     for i, s in enumerate(spread):
         share = {r: round(1 + (((s * (k + 3)) % 1) - 0.5) * (0.9 if s > 0.9 else 0.18), 4) for k, r in enumerate(SHOWN)}

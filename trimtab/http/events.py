@@ -43,8 +43,7 @@ class Events:
         self._patience = patience
         self._number = 0
         self._message = ""
-        self._listeners = 0
-        self._news = asyncio.Condition()
+        self._listeners: set[asyncio.Event] = set()
         self._tick: asyncio.Task[None] | None = None
         self._again = False
         self.closed = False
@@ -58,13 +57,16 @@ class Events:
         else:
             self._again = True
 
-    async def close(self) -> None:
-        """End every stream."""
+    def close(self) -> None:
+        """End every stream. On the event loop."""
         self.closed = True
         if self._tick is not None:
             self._tick.cancel()
-        async with self._news:
-            self._news.notify_all()
+        self._wake()
+
+    def _wake(self) -> None:
+        for news in self._listeners:
+            news.set()
 
     def listen(self) -> AsyncIterator[str]:
         """The text of a stream, until the server ends; begins with an event.
@@ -74,7 +76,7 @@ class Events:
         Problem
             503: too many listen already.
         """
-        if self._listeners >= MOST_LISTENERS:
+        if len(self._listeners) >= MOST_LISTENERS:
             raise Problem(
                 503,
                 f"{MOST_LISTENERS} listen to events already.",
@@ -83,34 +85,32 @@ class Events:
         return self._stream()
 
     async def _stream(self) -> AsyncIterator[str]:
-        self._listeners += 1
+        news = asyncio.Event()
+        self._listeners.add(news)
         try:
             yield "retry: 2000\n\n"
             seen = self._number
             yield await self._event()
             while not self.closed:
-                async with self._news:
-                    if self._number == seen and not self.closed:
-                        with contextlib.suppress(TimeoutError):
-                            await asyncio.wait_for(self._news.wait(), BEAT)
-                    fresh, seen = self._number != seen, self._number
-                if fresh:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), BEAT)
+                news.clear()
+                if self._number != seen:
+                    seen = self._number
                     yield self._message
                 elif not self.closed:
                     yield ": still here\n\n"
         finally:
-            self._listeners -= 1
+            self._listeners.discard(news)
 
     async def _spread(self) -> None:
         """Events until nothing more happened meanwhile."""
         try:
             while True:
                 self._again = False
-                message = await self._event()
-                async with self._news:
-                    self._number += 1
-                    self._message = message
-                    self._news.notify_all()
+                self._message = await self._event()
+                self._number += 1
+                self._wake()
                 await asyncio.sleep(GAP)
                 if not self._again or not self._listeners:
                     return

@@ -70,8 +70,7 @@ def glance(state: StateView) -> GlanceView:
             remainder=who,
         )
     if out:
-        ids = f" ({listing([str(i) for i in out], 4)})" if len(out) < len(state.brokers) else ""
-        first = f"{len(out):,} of {count(len(state.brokers), 'broker')} {'is' if len(out) == 1 else 'are'} out of band{ids}"
+        first = _out(out, len(state.brokers))
     else:
         first = f"{listing([g.name for g in hard], 3)} {'is' if len(hard) == 1 else 'are'} violated"
     label = "Hard goal violated" if hard else "Out of band"
@@ -79,6 +78,20 @@ def glance(state: StateView) -> GlanceView:
         label = "Being levelled"
     return GlanceView(
         tone="bad" if hard else "some", label=label, sentence=_sentence(first, plan), remainder=who
+    )
+
+
+def _out(ids: list[int], brokers: int) -> str:
+    """How many, and which where that helps."""
+    if len(ids) == brokers:
+        return (
+            f"All {count(brokers, 'broker')} are out of band"
+            if brokers > 1
+            else "The only broker is out of band"
+        )
+    which = listing([str(i) for i in ids], 4)
+    return (
+        f"{len(ids):,} of {count(brokers, 'broker')} {'is' if len(ids) == 1 else 'are'} out of band ({which})"
     )
 
 
@@ -97,9 +110,8 @@ def _plan(plan: PlanView | None, mode: str) -> str:
         return ""
     parts = [count(plan.replica_moves, "replica move")] if plan.replica_moves else []
     parts += [count(plan.leadership_changes, "leadership change")] if plan.leadership_changes else []
-    what = f"a plan of {listing(parts) or count(plan.actions, 'action')}" + (
-        f", {size(plan.bytes_to_move)}" if plan.bytes_to_move else ""
-    )
+    cost = f" ({size(plan.bytes_to_move)})" if plan.bytes_to_move else ""
+    what = f"a plan of {listing(parts) or count(plan.actions, 'action')}{cost}"
     match plan.state:
         case "proposed":
             return (

@@ -90,7 +90,10 @@ async def body_of(model: type[Q], request: Request) -> Q:
     except TimeoutError:
         raise Problem(408, f"The body did not come within {BODY_PATIENCE:g} s.", headers=CLOSE) from None
     try:
-        return model.model_validate(json.loads(text) if text.strip() else {}, strict=True)
+        given = json.loads(text) if text.strip() else {}
+        if not isinstance(given, dict):
+            raise ValueError("a JSON value of another kind")
+        return model.model_validate(given, strict=True)
     except ValidationError as error:
         raise Problem(400, _faults(error, model), SEE) from None
     except (ValueError, RecursionError):

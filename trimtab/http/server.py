@@ -62,7 +62,7 @@ class HttpServer:
         loop = self._loop
         if loop is not None and self._thread.is_alive():
             try:
-                asyncio.run_coroutine_threadsafe(self._api.events.close(), loop)
+                loop.call_soon_threadsafe(self._api.events.close)
             except RuntimeError:
                 log.debug("the loop was closed already")
         self._thread.join(STOP_WITHIN + 5)
