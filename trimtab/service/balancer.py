@@ -136,7 +136,7 @@ class Balancer:
         self._lookout = Lookout(
             self._model, self._goals, self._told, clock, horizon=config.horizon, every=config.check,
             may_look=lambda: self._metadata.loaded and self._compiled,
-            fired=lambda why: self._cause(f"detector: {why}"), looked=self._changed,
+            fired=self._fired, looked=self._changed,
         )  # fmt: skip
         self._readiness = Readiness(
             self._metadata, self._feed, self._model, self._coverage[config.horizon],
@@ -208,7 +208,12 @@ class Balancer:
                 server.stop()
         for worker in self._workers.values():
             worker.ask_to_stop()
-        late = [w.name for w in self._workers.values() if not w.join(deadline - self._clock.monotonic())]
+        computing = () if self._compiled else ("planner", "look")  # a compiler hears no signal, and leaves nothing half done
+        late = [
+            w.name
+            for w in self._workers.values()
+            if not w.join(0.0 if w.name in computing else deadline - self._clock.monotonic()) and w.name not in computing
+        ]
         if late:
             log.warning("stopped without waiting for %s any longer", ", ".join(late))
         if self._samples is not None and "samples" not in late and "history" not in late:
@@ -234,6 +239,10 @@ class Balancer:
     def _cause(self, why: str, *, at_once: bool = False) -> None:
         self._agenda.add(why, self._clock.wall_ms(), at_once=at_once)
         self._changed()
+
+    def _fired(self, why: str) -> None:
+        if not self._readiness.holds(self._clock.wall_ms()):  # else there is a decision anyway when there is enough
+            self._cause(f"detector: {why}")
 
     def _opened(self, cluster_id: str) -> None:
         """The cluster is known for the first time."""

@@ -35,7 +35,7 @@ class BudgetsPart(Part):
 
 
 class LimitsPart(Part):
-    moves_per_hour: int | None = Field(default=None, ge=1, description="replica moves and changes of leader in an hour")
+    moves_per_hour: int | None = Field(default=None, ge=1, description="replica moves in an hour")
     cooldown: Seconds = Field(default=60.0, description="from the end of an execution to the next plan")
     min_brokers: int = Field(default=2, ge=1, description="active brokers below which nothing is balanced")
 

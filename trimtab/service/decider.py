@@ -122,6 +122,7 @@ class Decider:
             self._ask_again = False
             self._follow(self._leader.ask(), now)
         if not self._leader.known.leads:
+            self._agenda.clear()  # whoever leads next decides at once anyway
             return TURN
         self._notice_readiness(now)
         held = self._desk.open
@@ -234,7 +235,7 @@ class Decider:
 
         config, limits = self._config, self._config.limits
         done = self._decisions.get().done_since(now - HOUR_MS)
-        deeds = [Deed(now - HOUR_MS + 1, done.replica_moves + done.leadership_changes)] if self._binding else []
+        deeds = [Deed(now - HOUR_MS + 1, done.replica_moves)] if self._binding else []
         gate = may_act(Guards(limits.min_brokers, 0, limits.moves_per_hour), looked.snapshot, deeds, now)
         most = config.budgets.max_moves
         if self._binding and gate.moves_left is not None and not wanted:

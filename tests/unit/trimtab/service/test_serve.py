@@ -1,0 +1,192 @@
+"""The file is refused with everything that is wrong in it, and the service starts, waits and ends as asked, also without a cluster."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster_model.errors import ConfigurationError
+from goals.document import parse_goals
+from goals.registry import PRESETS
+from tests.unit.trimtab.command_line import REPOSITORY, CommandLine, finished, process
+from tests.unit.trimtab.service.beside import World, _Reach, configured
+from trimtab import Balancer
+from trimtab.service.config import load_config
+from trimtab.service.goals import goals_text
+
+SMALLEST = "version: 1\nkafka: {bootstrap_servers: '127.0.0.1:9092'}\nnode_id: 100\n"
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    path = folder / "service.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError) as refused:
+        load_config(path)
+    return [str(problem) for problem in refused.value.problems]
+
+
+def test_the_shipped_example_and_the_smallest_file_are_valid(tmp_path: Path) -> None:
+    example = load_config(REPOSITORY / "examples" / "service.yaml")
+    assert (example.mode, example.node_id, example.interval) == ("dry-run", 100, 300.0)
+    path = tmp_path / "service.yaml"
+    path.write_text(SMALLEST)
+    config = load_config(path)
+    assert config.history.folder == str(tmp_path / "history"), "paths are relative to the file"
+    assert (config.topic_name, config.preset_name, config.look_seconds) == ("__trimtab_metrics", "default", 2.0)
+    assert (config.http.host, config.mode) == ("127.0.0.1", "dry-run")
+
+
+def test_every_mistake_is_told_at_once_with_its_place_and_what_was_meant(tmp_path: Path) -> None:
+    text = """
+version: 1
+kafka: {bootstrap_servers: broker1}
+nodeid: 3
+mode: dryrun
+interval: 5 parsecs
+budgets: {max_move: 3, max_bytes: -1}
+limits: {cooldown: 0}
+readiness: {covered: 2}
+topic: {format: autoMQ}
+model: {interval: 3s}
+http: {prot: 3}
+"""
+    found = problems(tmp_path, text)
+    for place, message in [
+        ("kafka.bootstrap_servers", "expected HOST:PORT such as 127.0.0.1:9092, found 'broker1' (line 3)"),
+        ("nodeid", "did you mean 'node_id'? (line 4)"),
+        ("mode", "did you mean 'dry-run'?"),
+        ("interval", "unknown unit 'parsecs'"),
+        ("budgets.max_move", "did you mean 'max_moves'?"),
+        ("budgets.max_bytes", "-1"),
+        ("limits.cooldown", "expected more than 0"),
+        ("readiness.covered", "expected a number of at most 1, found 2"),
+        ("topic.format", "did you mean 'automq'?"),
+        ("model.interval", "'interval' belongs"),
+        ("http.prot", "did you mean 'port'?"),
+    ]:
+        assert any(line.startswith(f"{place}:") and message in line for line in found), (place, message, found)
+
+
+def test_what_does_not_go_together_and_what_is_not_there(tmp_path: Path) -> None:
+    text = (
+        "version: 1\nkafka: {bootstrap_servers: '127.0.0.1:9092', command_config: no.properties}\ngoals: no.yaml\n"
+        "preset: defaults\nkraft_log: nowhere\ncapacity: none.yaml\nmodel: {short: 1h}\n"
+    )
+    found = problems(tmp_path, text)
+    assert len(found) == 7, found
+    assert any(f.startswith("node_id: missing; expected the node.id of the controller") for f in found)
+    assert any("unknown preset 'defaults'; did you mean 'default'" in f for f in found)
+    assert any(f.startswith(f"kraft_log: there is no folder {tmp_path / 'nowhere'}") for f in found)
+
+
+def test_the_goals_in_force_read_back_as_the_same_goals() -> None:
+    kinds = """
+version: 1
+goals:
+  - {kind: usage_distribution, resource: network_in, var: 100MiB, min_load: 1MiB, tail: absolute, group: net}
+  - {kind: usage_distribution, resource: disk, var: 5GB, hard: true}
+  - {kind: count_limit, resource: replicas, max: 4000}
+constraints: {exclude_topics: ["__*"], exclude_brokers: [3]}
+policy: {detector: {kind: cv, threshold: 0.4}}
+"""
+    for goals in [parse_goals(kinds, "file"), *(parse_goals(f"version: 1\npreset: {p}\n", p) for p in PRESETS)]:
+        again = parse_goals(goals_text(goals), "again")
+        assert (again.digest, again.policy) == (goals.digest, goals.policy)
+
+
+def test_serve_check_says_what_is_wrong_and_changes_nothing(tmp_path: Path, trimtab: CommandLine) -> None:
+    path = tmp_path / "service.yaml"
+    path.write_text(SMALLEST + "goals: goals.yaml\n")
+    (tmp_path / "goals.yaml").write_text("version: 1\ngoals: [{kind: usage_distribution, resource: netwrk_in}]\n")
+    ended = trimtab("serve", "--config", path, "--check")
+    assert ended.code == 2
+    assert "did you mean 'network_in'" in ended.err
+    (tmp_path / "goals.yaml").write_text("version: 1\npreset: counts\n")
+    assert trimtab("serve", "--config", path, "--check").code == 0
+    assert not (tmp_path / "history").exists()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_whose_cluster_is_away_waits_and_ends_at_once_when_told_to(tmp_path: Path, sent: signal.Signals) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        path = tmp_path / "service.yaml"
+        port = taken.getsockname()[1]
+        path.write_text(
+            f"version: 1\nkafka: {{bootstrap_servers: '127.0.0.1:{port}'}}\nnode_id: 100\nhttp: {{enabled: false}}\n"
+            "goals: goals.yaml\n"
+        )
+        (tmp_path / "goals.yaml").write_text("version: 1\npreset: counts\n")
+        started = process("--log-format", "json", "serve", "--config", path)
+        lines = _Lines(started)
+        assert lines.until("metadata: expected a Kafka broker, found none")
+        (tmp_path / "goals.yaml").write_text("version: 1\ngoals: [{kind: nonsense}]\n")
+        started.send_signal(signal.SIGHUP)
+        assert lines.until("the old goals stay in force")
+        (tmp_path / "goals.yaml").write_text("version: 1\npreset: default\n")
+        started.send_signal(signal.SIGHUP)
+        assert lines.until("goals reloaded from")
+        begun = time.monotonic()
+        started.send_signal(sent)
+        assert started.wait(30) == 0, lines.seen
+        assert time.monotonic() - begun < 8
+        assert lines.until("stopped")
+
+
+class _Lines:
+    """What a process says on stderr, as messages."""
+
+    def __init__(self, started: subprocess.Popen[bytes]) -> None:
+        assert started.stderr is not None
+        self._stream, self.seen = started.stderr, list[str]()
+
+    def until(self, text: str) -> bool:
+        while line := self._stream.readline():
+            self.seen.append(json.loads(line)["message"])
+            if text in self.seen[-1]:
+                return True
+        return False
+
+
+def test_a_program_can_embed_it_and_keeps_its_signals(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for _ in range(20):
+        world.pass_time(5)
+    (tmp_path / "goals.yaml").write_text("version: 1\npreset: counts\n")
+    handlers = {s: signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    planned = threading.Event()
+    with Balancer(configured(tmp_path), reach=_Reach(world), clock=world.clock) as balancer:
+        balancer.watch(lambda: planned.set() if balancer.decisions(1) else None)
+        assert planned.wait(120), balancer.state()
+        assert {s: signal.getsignal(s) for s in handlers} == handlers
+        assert all(w.alive for w in balancer.state().workers)
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("trimtab-")]
+
+
+def test_a_second_service_on_the_same_history_says_so_and_plans_on(tmp_path: Path) -> None:
+    """Two would write the same samples twice; the second one goes without a history of samples."""
+    world = World(tmp_path)
+    (tmp_path / "goals.yaml").write_text("version: 1\npreset: counts\n")
+    one, two = (Balancer(configured(tmp_path), reach=_Reach(world), clock=world.clock) for _ in range(2))
+    for balancer in (one, two):
+        balancer.workers["metadata"].once()
+    two.workers["history"].once()
+    assert not two.state().healthy
+    assert "another process writes this history" in two.state().why_unhealthy[0]
+    one.stop()
+    two.workers["history"].once()
+    assert two.state().healthy
+    two.stop()
+
+
+def test_it_ends_when_it_is_told_to_in_a_process_of_its_own_too(tmp_path: Path) -> None:
+    ended = finished(process("serve", "--config", tmp_path / "absent.yaml"))
+    assert ended.code == 2
+    assert "absent.yaml" in ended.err
