@@ -76,20 +76,19 @@ def held_back(snapshot: Snapshot, caution: Caution | None) -> tuple[Skipped, ...
     told: list[Skipped] = []
     if len(rows) <= MOST_NAMED:
         for row in rows.tolist():
-            name = (snapshot.topics[snapshot.partition_topic[row]], int(snapshot.partition_number[row]))
-            why = "; ".join(dict.fromkeys(snapshot.refusals([name], [], caution.resources)))
-            told.append(Skipped(f"partition {snapshot.partition_name(row)}", f"not moved for balance: {why}"))
+            why = "; ".join(_causes(snapshot, caution, np.array([row])))
+            told.append(Skipped(f"partition {snapshot.partition_name(row)}", f"not moved for balance; {why}"))
     else:
-        reason = "; ".join(_causes(snapshot, caution, rows))
+        why = "; ".join(_causes(snapshot, caution, rows))
         named = ", ".join(snapshot.partition_name(row) for row in rows[:EXAMPLES].tolist())
-        told.append(Skipped(f"{len(rows):,} partitions", f"not moved for balance: {reason} ({named} …)"))
+        told.append(Skipped(f"{len(rows):,} partitions", f"not moved for balance; {why} ({named} …)"))
     doubtful = snapshot.broker_ids[caution.brokers].tolist()
     for broker in doubtful[:MOST_NAMED]:
         why = "; ".join(snapshot.refusals([], [broker], caution.resources))
-        told.append(Skipped(f"broker {broker}", f"neither gains nor gives for balance: {why}"))
+        told.append(Skipped(f"broker {broker}", f"neither gains nor gives for balance; {why}"))
     if len(doubtful) > MOST_NAMED:
         more = f"too much of their {few_words(caution.resources)} is stale or unknown"
-        told.append(Skipped(f"{len(doubtful) - MOST_NAMED} more brokers", f"neither gain nor give for balance: {more}"))
+        told.append(Skipped(f"{len(doubtful) - MOST_NAMED} more brokers", f"neither gain nor give for balance; {more}"))
     return tuple(told)
 
 
@@ -99,15 +98,17 @@ def few_words(names: Sequence[str]) -> str:
 
 
 def _causes(snapshot: LiveSnapshot, caution: Caution, rows: np.ndarray) -> Iterable[str]:
-    """For each resource how many of the partitions `rows` are stale in it, and how many were never measured."""
+    """What is stale of the partitions `rows`, and what was never measured: resources, and of how many where there are several."""
     several = snapshot.replication_factor[rows] > 1
+    found: dict[tuple[str, int], list[str]] = {}
     for resource in caution.resources:
         flags = snapshot.trust.leader[resource][rows]
         if resource in snapshot.trust.follower:
             flags = flags | np.where(several, snapshot.trust.follower[resource][rows], 0).astype(flags.dtype)
         unknown = flags & UNKNOWN > 0
         stale = (flags & STALE > 0) & ~unknown
-        if stale.any():
-            yield f"{resource} of {int(stale.sum()):,} is older than {spoken(snapshot.trust.stale_after_ms)}"
-        if unknown.any():
-            yield f"{resource} of {int(unknown.sum()):,} was never measured"
+        for word, hit in ((f"older than {spoken(snapshot.trust.stale_after_ms)}", stale), ("never measured", unknown)):
+            if hit.any():
+                found.setdefault((word, int(hit.sum())), []).append(resource)
+    for (word, count), resources in found.items():
+        yield f"{word}: {', '.join(resources)}" + (f" of {count:,}" if len(rows) > 1 else "")

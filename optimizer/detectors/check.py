@@ -54,6 +54,7 @@ def detect(
             counts=tuple(c for p in parts for c in p.counts),
             started=tuple(key for p in parts for key in p.started),
         ),
+        unrepaired=sight.unrepaired,
         notes=tuple(sight.notes),
     )
 
@@ -64,16 +65,17 @@ def policy_of(goals: GoalSet) -> PolicyDocument:
 
 
 def agrees(policy: PolicyDocument, before: Detection, after: Detection) -> bool:
-    """Whether the detector goes along with a plan, as `accept` asks: always with ``score``; else what is over its lines must
-    become less, or, where nothing is, the worst must come down.
+    """Whether the detector goes along with a plan, as `accept` asks: always with ``score``, and with a plan that repairs; else what
+    is over its lines must become less. Where nothing is over a line, a detector that fires (between start and stop of its hysteresis)
+    wants the worst to come down, and one that does not fire is content while nothing gets over a line.
 
     `after` is the detection on the snapshot the plan leads to, with the memory that `before` was made from.
     """
-    if policy.accept == "score":
+    if policy.accept == "score" or after.unrepaired < before.unrepaired:
         return True
     if after.burden != before.burden:
         return after.burden < before.burden
-    return after.severity < before.severity
+    return after.severity < before.severity or (before.burden == 0.0 and not before.fired)
 
 
 def _name(detector: Rule | AnyOf | AllOf) -> str:

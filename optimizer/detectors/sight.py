@@ -54,6 +54,13 @@ class Sight:
     def active(self) -> BoolArray:
         return np.asarray(self.snapshot.broker_states == BrokerState.ACTIVE)
 
+    @property
+    def unrepaired(self) -> int:
+        """Replicas on dead and draining brokers, and partitions without a leader."""
+        leaving = np.isin(self.snapshot.broker_states, (BrokerState.DEAD, BrokerState.DRAINING))
+        there = np.append(leaving, False)[self.snapshot.replicas]
+        return int(there.sum()) + int((self.snapshot.leader < 0).sum())
+
     @cached_property
     def levelled(self) -> tuple[str, ...]:
         """Resources that goals distribute and somebody reports, in the order of the goals."""

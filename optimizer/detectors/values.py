@@ -92,6 +92,8 @@ class Detection:
         What reached its line: fired first, then by severity, then in the order of the goals and by broker id.
     nearest
         What came nearest where nothing reached its line.
+    unrepaired
+        Replicas on dead and draining brokers, and partitions without a leader. No detector judges them, but `agrees` does.
     memory
         For the next check.
     notes
@@ -104,6 +106,7 @@ class Detection:
     findings: tuple[Finding, ...]
     nearest: Finding | None
     memory: Memory
+    unrepaired: int = 0
     notes: tuple[str, ...] = field(default=())
 
     def sentence(self, most: int = NAMED) -> str:

@@ -113,8 +113,8 @@ def test_a_stale_partition_stays_and_the_others_make_up_for_it() -> None:
     assert 0 not in changed(made)
     assert [held(made, b) for b in (1, 2, 3, 4)] == [6, 1, 2, 1]
     assert told(made) == {
-        "partition t-0": "not moved for balance: network_in of t-0 is older than 90 s",
-        "broker 1": "neither gains nor gives for balance: 17% of the network_in of broker 1 is stale or unknown (limit 10%)",
+        "partition t-0": "not moved for balance; older than 90 s: network_in",
+        "broker 1": "neither gains nor gives for balance; 17% of the network_in of broker 1 is stale or unknown (limit 10%)",
     }
 
 
@@ -199,11 +199,11 @@ def test_many_are_told_together() -> None:
     hosts = [[1 + n % 4] for n in range(200)]
     made = planned(live(cluster(hosts, FOUR), stale=range(30), unknown=range(30, 40)), LEVEL)
     assert told(made)["40 partitions"] == (
-        "not moved for balance: network_in of 30 is older than 90 s; network_in of 10 was never measured (t-0, t-1, t-2 …)"
+        "not moved for balance; older than 90 s: network_in of 30; never measured: network_in of 10 (t-0, t-1, t-2 …)"
     )
     many: list[Document] = [{"id": b} for b in range(1, 41)]
     made = planned(live(cluster([[b] for b in range(1, 41)], many), stale=range(40)), LEVEL)
-    assert told(made)["20 more brokers"] == "neither gain nor give for balance: too much of their network_in is stale or unknown"
+    assert told(made)["20 more brokers"] == "neither gain nor give for balance; too much of their network_in is stale or unknown"
     assert len(made.skipped) == 22
 
 

@@ -491,6 +491,28 @@ def test_a_detector_agrees_with_what_brings_it_down(accept: str, loads: list[flo
     assert agrees(policy_of(policy), before, after) is expected
 
 
+def test_a_detector_does_not_hold_up_repairs() -> None:
+    """The two that are left get more each when the dead one's replicas come to them."""
+    policy = goals("{kind: count_spread}")
+    before = detect(policy, cluster({"disk": [1.0] * 4}, states={"b1": "dead"}), policy)
+    moved = build_snapshot(
+        {"version": 1, "cluster_id": "c", "taken_at": "2026-11-20T12:00:00Z", "storage": "local",
+         "brokers": [{"id": 1, "state": "dead"}, {"id": 2}, {"id": 3}, {"id": 4}],
+         "partitions": [{"topic": "t", "partition": n, "replicas": [b], "leader": b} for n, b in enumerate((2, 2, 2, 3))]},
+        "cluster.json",
+    )  # fmt: skip
+    after = detect(policy, moved, policy)
+    assert (before.unrepaired, after.unrepaired, after.burden > before.burden) == (1, 0, True)
+    assert agrees(policy_of(policy), before, after)
+
+
+def test_a_detector_that_does_not_fire_is_content_while_nothing_gets_over_its_line() -> None:
+    policy = goals("{kind: goal_band}")
+    before = detect(policy, cluster({"network_in": [101, 99, 100]}), policy)
+    assert agrees(policy_of(policy), before, detect(policy, cluster({"network_in": [102, 98, 100]}), policy))
+    assert not agrees(policy_of(policy), before, detect(policy, cluster({"network_in": [120, 80, 100]}), policy))
+
+
 def test_between_start_and_stop_the_worst_must_come_down() -> None:
     policy = goals("{kind: cv, hysteresis: {start: 0.5, stop: 0.1}}")
     memory = detect(policy, cluster({"network_in": [9, 1]}), policy).memory
