@@ -142,6 +142,17 @@ def plan_of(snapshot: Snapshot, *listed: Mapping[str, Any]) -> Plan:
     return plan(snapshot, goals(*listed))
 
 
+def test_what_only_a_follower_costs_counts_where_there_are_followers() -> None:
+    hosts = [[1, 2]] * 6 + [[1]] * 6 + [[3, 4]] * 2
+    snapshot = live(cluster(hosts, FOUR))
+    flags = np.zeros(len(hosts), dtype=np.uint8)
+    flags[[0, 6]] = STALE  # the second has no follower
+    made = planned(replace(snapshot, trust=replace(snapshot.trust, follower={"network_in": flags})), LEVEL)
+    assert 0 not in changed(made)
+    assert told(made)["partition t-0"] == "not moved for balance; older than 90 s: network_in"
+    assert "partition t-6" not in told(made)
+
+
 def test_derived_resources_rest_on_what_they_are_made_of() -> None:
     made = planned(live(cluster(SKEWED, FOUR), stale=range(10)), {"kind": "usage_distribution", "resource": "leader_network_in"})
     assert changed(made) == set()
