@@ -6,6 +6,7 @@ Ids such as DAN-I1 are the rows of docs/detectors.md: numbers published with the
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -19,7 +20,9 @@ from goals.document import parse_goals
 from goals.model import GoalSet
 from optimizer.detectors import Detection, Memory, agrees, detect, policy_of
 from optimizer.detectors.rules import outliers, variation
+from optimizer.options import PlanOptions
 from optimizer.planner import plan
+from tests.oracle.clusters import case_of
 
 IN = {"kind": "usage_distribution", "resource": "network_in"}
 REPLICAS = {"kind": "usage_distribution", "resource": "replicas"}
@@ -520,3 +523,13 @@ def test_between_start_and_stop_the_worst_must_come_down() -> None:
     assert before.fired
     assert agrees(policy_of(policy), before, detect(policy, cluster({"network_in": [6, 4]}, moment=1), policy, memory))
     assert not agrees(policy_of(policy), before, detect(policy, cluster({"network_in": [7, 3]}, moment=1), policy, memory))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_goal_band_and_a_plan_see_the_same_violations_in_any_cluster(seed: int) -> None:
+    case = case_of(seed, most_brokers=10, per_broker=10)
+    snapshot = build_snapshot(case.snapshot)
+    wanted = parse_goals(json.dumps({**case.goals, "policy": {}, "constraints": {}}), "goals.yaml")
+    found = Counter(f.subject for f in detect(wanted, snapshot, wanted).findings)
+    states = {g.name: g.before for g in plan(snapshot, wanted, PlanOptions(max_moves=0)).goals}
+    assert found == {name: state.violations for name, state in states.items() if state is not None and state.violations}
