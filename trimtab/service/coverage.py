@@ -26,7 +26,9 @@ class Coverage:
                 self._parts = {p for p in self._parts if p > newest - 2 * PARTS}
 
     def share(self, now_ms: int) -> float:
-        """0..1 of the span that ends now."""
-        newest = now_ms // self._part_ms
+        """0..1 of the span that ends with the newest sample, or half a span ago where that is older: what is measured and under
+        way is no gap, silence is."""
+        now = now_ms // self._part_ms
         with self._lock:
+            newest = min(max(max(self._parts, default=now), now - PARTS // 2), now)
             return min(sum(newest - PARTS < p <= newest for p in self._parts) / PARTS, 1.0)

@@ -121,10 +121,10 @@ class Decider:
         if self._ask_again or known.checked_ms is None or now - known.checked_ms >= ASK_EVERY_MS:
             self._ask_again = False
             self._follow(self._leader.ask(), now)
+        self._notice_readiness(now)
         if not self._leader.known.leads:
             self._agenda.clear()  # whoever leads next decides at once anyway
             return TURN
-        self._notice_readiness(now)
         held = self._desk.open
         if held is not None and held.state in ("approved", "running"):
             return TURN

@@ -1,0 +1,154 @@
+"""Services beside a real cluster's controllers: what reporters measure becomes a plan, and one instance at a time decides."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+import pyarrow.dataset as ds
+import pytest
+from kafka import TopicPartition
+
+from tests.kafka.cluster import KafkaCluster
+from tests.kafka.services import HORIZON, INTERVAL, Embedded, Process, Reporters, Row, audit
+from tests.kafka.traffic import Traffic, administering, create_topic
+from trimtab.service.views import Leadership
+
+PAIRS = [[1, 2], [2, 3], [3, 4], [4, 1]]
+LEVEL = list(islice(cycle(PAIRS), 8))
+PER_TICK, SIZE = 4, 2000
+
+
+@dataclass
+class Scene:
+    kafka: KafkaCluster
+    traffic: Traffic
+    embedded: dict[int, Embedded]
+    process: Process
+
+    def rows(self) -> list[Row]:
+        services: list[Embedded | Process] = [*self.embedded.values(), self.process]
+        return [row for service in services for row in service.decisions()]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Four brokers under even traffic, three controllers with a service beside each: two in this process, one in its own."""
+    folder = tmp_path_factory.mktemp("services")
+    with KafkaCluster(controllers=3) as kafka:
+        with administering(kafka) as admin:
+            create_topic(admin, "flows", LEVEL)
+        load = {("flows", n): PER_TICK for n in range(len(LEVEL))}
+        with Traffic(kafka.bootstrap, load, size=SIZE) as traffic, Reporters(kafka):
+            process = Process(kafka, 102, folder / "102")
+            embedded = {node: Embedded(kafka, node, folder / str(node)) for node in (100, 101)}
+            yield Scene(kafka, traffic, embedded, process)
+            for service in embedded.values():
+                service.stop()
+            process.end(signal.SIGKILL)
+
+
+def leader(scene: Scene) -> int:
+    """The active controller, as the services see it."""
+    one = scene.embedded[100]
+    assert one.until(lambda: one.balancer.state().leadership.controller is not None, 60)
+    found = one.balancer.state().leadership.controller
+    assert found is not None
+    return found
+
+
+def decided(scene: Scene, node: int, verdict: str, since: str, seconds: float) -> float:
+    """Seconds until the instance beside a node came to a verdict after a time."""
+    begun = time.monotonic()
+    watcher = scene.embedded.get(node, scene.embedded[100])
+    where: Embedded | Process = scene.embedded.get(node) or scene.process
+    came = watcher.until(lambda: any(r.verdict == verdict and r.began > since for r in where.decisions()), seconds)
+    assert came, (node, where.decisions(), scene.embedded[100].balancer.state().why_nothing, scene.process.said)
+    return time.monotonic() - begun
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S.999Z", time.gmtime())
+
+
+def test_loads_in_the_model_are_what_is_produced(scene: Scene) -> None:
+    one = scene.embedded[100]
+    assert one.until(lambda: one.balancer.state().model.windows_reached["long"] >= 0.99, 120), one.balancer.state()
+    end = time.monotonic()
+    snapshot = json.loads(one.balancer.snapshot_text())
+    ticks = sum(end - HORIZON <= at < end for at in scene.traffic._sent)
+    truth = ticks * PER_TICK * SIZE / HORIZON
+    loads = {p["partition"]: p for p in snapshot["partitions"] if p["topic"] == "flows"}
+    assert len(loads) == len(LEVEL)
+    for partition in loads.values():
+        assert partition["leader_load"]["network_in"] == pytest.approx(truth, rel=0.05)
+    state = one.balancer.state()
+    assert (state.model.decode_errors, state.model.lost, state.healthy) == (0, 0, True)
+    assert state.model.counts["repeated"] == 0
+    assert {b.id: b.voice for b in state.brokers} == dict.fromkeys((1, 2, 3, 4), "fresh")
+
+
+def test_a_skew_made_by_hand_is_planned_within_two_intervals(scene: Scene) -> None:
+    node = leader(scene)
+    decided(scene, node, "nothing", "", 60)
+    assert not [r for r in scene.rows() if r.verdict == "planned"], "it was level before"
+    since = now()
+    with administering(scene.kafka) as admin:
+        admin.alter_partition_reassignments({TopicPartition("flows", n): [1, 2] for n in (1, 2, 3, 5)})
+    assert decided(scene, node, "planned", since, 2 * INTERVAL) <= 2 * INTERVAL
+    for other in {100, 101} - {node}:
+        state = scene.embedded[other].balancer.state()
+        assert f"Node {node} is the active controller" in state.why_nothing[0]
+        assert state.ready, "its model is warm"
+        assert state.plan is None
+
+
+def test_when_the_active_controller_is_killed_another_instance_plans_within_an_interval(scene: Scene) -> None:
+    before, since = leader(scene), now()
+    scene.kafka.kill_broker(before)
+    one = scene.embedded[next(n for n in (100, 101) if n != before)]
+
+    def known() -> Leadership:
+        return one.balancer.state().leadership
+
+    assert one.until(lambda: known().controller not in (None, before) and known().error is None, 30), known()
+    after = known().controller
+    assert after is not None
+    took = decided(scene, after, "planned", since, INTERVAL + 5)
+    assert took <= INTERVAL
+    assert audit(scene.rows()) == []
+    assert {r.controller for r in scene.rows() if r.verdict == "planned"} == {before, after}
+    scene.kafka.start_broker(before)
+
+
+def test_a_process_reloads_on_sighup_and_ends_cleanly_on_sigterm(scene: Scene) -> None:
+    process = scene.process
+    (process.folder / "goals.yaml").write_text("version: 1\ngoals: [{kind: usage_distribution, resource: netwrk_in}]\n")
+    process.send(signal.SIGHUP)
+    assert process.hears("the old goals stay in force", 20), process.said
+    begun = time.monotonic()
+    assert process.end(signal.SIGTERM) == 0, process.said
+    assert time.monotonic() - begun < 8
+    assert process.said[-1] == "stopped"
+    table = ds.dataset(process.folder / "history" / "samples", partitioning="hive").to_table()
+    rows = list(zip(*(table[c].to_pylist() for c in ("time", "broker", "topic", "partition", "metric")), strict=True))
+    assert len(rows) == len(set(rows)) > 1000
+    again = Process(scene.kafka, process.node, process.folder)
+    try:
+        assert again.hears("ready: enough is known to decide", 60), again.said
+    finally:
+        assert again.end(signal.SIGTERM) == 0, again.said
+    table = ds.dataset(process.folder / "history" / "samples", partitioning="hive").to_table()
+    rows = list(zip(*(table[c].to_pylist() for c in ("time", "broker", "topic", "partition", "metric")), strict=True))
+    assert len(rows) == len(set(rows)), "a restart counts nothing twice"
+
+
+def test_everything_ends_in_time(scene: Scene) -> None:
+    for service in scene.embedded.values():
+        begun = time.monotonic()
+        assert service.stop()
+        assert time.monotonic() - begun < 8
