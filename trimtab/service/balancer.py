@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 8.0  # for all threads together
+BROKERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 300.0  # without a sign of life while kernels are compiled
 TEXT_WIDTH = 120
 MOST_DECISIONS = 1000
@@ -164,7 +165,7 @@ class Balancer:
         if self._samples is not None:
             turns["history"] = (self._samples.turn, _nothing)
         self._workers = {
-            name: Worker(name, turn, clock, ended=ended, stalled_after=self._stalled_after)
+            name: Worker(name, turn, clock, ended=ended, stalled_after=self._stalled_after(name))
             for name, (turn, ended) in turns.items()
         }
 
@@ -241,7 +242,8 @@ class Balancer:
         self._changed()
 
     def _fired(self, why: str) -> None:
-        if not self._readiness.holds(self._clock.wall_ms()):  # else there is a decision anyway when there is enough
+        # Where too little is known there is a decision anyway once it is enough; a plan that waits for a person is left in peace.
+        if not self._readiness.holds(self._clock.wall_ms()) and (self.config.mode != "approve" or self._desk.open is None):
             self._cause(f"detector: {why}")
 
     def _opened(self, cluster_id: str) -> None:
@@ -264,8 +266,10 @@ class Balancer:
         warm_up()
         self._compiled = True
 
-    def _stalled_after(self) -> float:
-        return STALLED_AFTER if self._compiled else COMPILING_SECONDS
+    def _stalled_after(self, name: str) -> Callable[[], float]:
+        """Seconds without a sign of life that are too many; brokers that hang may keep those who ask them for long."""
+        patience = BROKERS_HANG_SECONDS if name in ("metadata", "planner", "executor") else STALLED_AFTER
+        return lambda: patience if self._compiled else COMPILING_SECONDS
 
     def _unrecordable(self) -> str | None:
         try:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cluster_model.errors import ExternalError
 from cluster_model.trust import spoken
 from metrics_reporter.reporter import Clock
 from trimtab.history.records import Decision, GoalStanding, Verdict
@@ -22,7 +23,7 @@ from trimtab.service.keeping import DecisionKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.look import Looked, Lookout
 from trimtab.service.readiness import Readiness
-from trimtab.service.standing import after, moved_away
+from trimtab.service.standing import after
 from trimtab.service.views import Leadership
 
 if TYPE_CHECKING:
@@ -134,7 +135,11 @@ class Decider:
             return TURN
         cause = self._agenda.take(now)
         if cause is not None:
-            self.decide(cause)
+            try:
+                self.decide(cause)
+            except ExternalError:
+                self._agenda.add(cause, now)  # it was not written down, so it was not decided
+                raise
             self._decisions.tidy()
         return TURN
 
@@ -277,8 +282,6 @@ class Decider:
         held = Held(made, id, self._clock.wall_ms(), note=self._note())
         self._desk.put(held)
         if self._config.mode == "auto" and self._has_executor:
-            gone = moved_away(looked.snapshot, made)
-            assert gone is None, gone
             self._desk.become(held, "approved", "approved", "auto", "mode is auto")
 
     def _note(self) -> str:

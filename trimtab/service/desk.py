@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 State = Literal["proposed", "approved", "rejected", "running", "done", "failed", "superseded", "cancelled"]
 OPEN: tuple[State, ...] = ("proposed", "approved", "running")
-REMEMBERED = 8  # plans in full
+REMEMBERED = 2  # plans in full: at a million replicas one takes some hundred MB
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from itertools import pairwise
 from pathlib import Path
 
@@ -398,4 +399,67 @@ def test_what_it_was_told_and_asked_comes_back(world: World) -> None:
     service.balancer.plan_now("anna")
     service.turns("planner")
     assert service.rows("SELECT cause FROM decision ORDER BY id DESC LIMIT 1") == [("asked by anna",)]
+    service.stop()
+
+
+def test_a_decision_that_could_not_be_written_down_was_not_made(world: World) -> None:
+    service = Service(world, executor=simulated_executor(world), mode="auto")
+    service.run(25)
+    world.pass_time(10)
+    service.turns("metadata", "samples")
+    with sqlite3.connect(service.folder / "history" / "decisions.db") as db:
+        db.execute("CREATE TRIGGER full BEFORE INSERT ON decision BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    state = service.turns("planner", "executor")
+    assert state.plan is None, "so nothing is done about it"
+    assert not world.cluster.list_partition_reassignments()
+    worker = next(w for w in state.workers if w.name == "planner")
+    assert worker.error is not None
+    assert "disk full" in worker.error
+    with sqlite3.connect(service.folder / "history" / "decisions.db") as db:
+        db.execute("DROP TRIGGER full")
+    state = service.run(15)
+    assert state.plan is not None
+    assert service.rows("SELECT cause FROM decision WHERE verdict = 'planned'") == [("ready",)], "the cause was kept"
+    service.stop()
+
+
+def test_a_topic_that_goes_away_for_a_while_is_read_on_where_it_was(world: World) -> None:
+    service = Service(world)
+    service.run(40)
+    before = service.balancer.state().model
+    service.balancer._feed._topic.close()  # type: ignore[union-attr]
+    world.pass_time(10)
+    failed = service.turns("samples")
+    assert next(w.error for w in failed.workers if w.name == "samples") is not None
+    assert failed.healthy
+    after = service.run(5).model
+    assert after.records == before.records + 3 * (10 + 5) // 5
+    assert after.counts["repeated"] == 0
+    service.stop()
+
+
+def test_approvals_in_dry_run_and_rejections_say_what_they_are(world: World) -> None:
+    service = Service(world, executor=simulated_executor(world))
+    plan = service.run(40).plan
+    assert plan is not None
+    with pytest.raises(Refused, match="dry-run"):
+        service.balancer.approve(plan.plan_id, "anna")
+    assert service.balancer.reject(plan.plan_id, "anna", "not on a friday").state == "rejected"
+    with pytest.raises(Refused, match="rejected already: not on a friday"):
+        service.balancer.reject(plan.plan_id, "anna", "")
+    assert "is rejected: not on a friday" in said(service.balancer.state())
+    assert service.rows("SELECT kind, who, detail FROM outcome") == [("rejected", "anna", "not on a friday")]
+    service.stop()
+
+
+def test_a_plan_nobody_approves_in_time_gives_way_to_a_newer_one(world: World) -> None:
+    service = Service(world, executor=simulated_executor(world), mode="approve", approval_valid=60)
+    first = service.run(40).plan
+    second = service.run(70).plan
+    assert first is not None
+    assert second is not None
+    assert first.plan_id != second.plan_id
+    assert service.rows("SELECT cause FROM decision ORDER BY id DESC LIMIT 1") == [("nobody approved the plan within 60 s",)]
+    with pytest.raises(Refused, match="superseded by"):
+        service.balancer.approve(first.plan_id, "anna")
     service.stop()
