@@ -25,7 +25,7 @@ ITSELF := $(PIP) install --no-deps --no-build-isolation --no-index --editable .
 COMPILE := uv pip compile pyproject.toml requirements/build.in --universal --python-version 3.11 --generate-hashes \
   --no-header --no-emit-index-url --no-emit-find-links --quiet
 
-.PHONY: help demo test check lint types kafka bench coverage mutants lock clean need-python need-java
+.PHONY: help demo test check lint types kafka bench coverage mutants lock clean chromium need-python need-java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -71,6 +71,12 @@ mutants: $(VENV)/.test-ready ## does a test notice when the scoring is changed?
 lock: $(VENV)/.test-ready ## renew requirements/*.txt (needs uv)
 	$(COMPILE) --upgrade --extra dev --output-file requirements/test.txt
 	$(COMPILE) --upgrade --extra plan --constraints requirements/test.txt --output-file requirements/demo.txt
+
+chromium: ## what shows the service's page to its tests, where it is missing (root on Debian)
+	@for name in chromium chromium-browser google-chrome chrome; do command -v $$name >/dev/null && exit; done; \
+	if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then echo "Installing Chromium" >&2; apt-get update -qq >/dev/null \
+	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null && exit; fi; \
+	echo "Chromium is not here and could not be installed, so tests of the page are skipped (Debian: apt install chromium)." >&2
 
 clean: ## remove .venv and everything built
 	rm -rf $(VENV) build dist out htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 from collections import deque
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -82,7 +83,8 @@ class Tab:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"http://127.0.0.1:{port}/json/version", timeout=PATIENCE) as answer:
             url = json.load(answer)["webSocketDebuggerUrl"]
-        self._socket: ClientConnection = connect(url, max_size=None, proxy=None)
+        self._end = ExitStack()
+        self._socket: ClientConnection = self._end.enter_context(connect(url, max_size=None, proxy=None))
         self._numbers = itertools.count(1)
         self._session: str | None = None
         self._events: deque[dict[str, Any]] = deque()
@@ -100,7 +102,7 @@ class Tab:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._session = None
         self.send("Target.disposeBrowserContext", browserContextId=self._context)
-        self._socket.close()
+        self._end.close()
 
     def send(self, method: str, /, **params: Any) -> dict[str, Any]:
         """What the browser answers to one command."""
@@ -180,7 +182,8 @@ class Tab:
     def show_as(self, width: int, height: int = 900, *, dark: bool = False) -> None:
         """Size of the window, and what the system prefers."""
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        wishes = {"prefers-color-scheme": "dark" if dark else "light", "prefers-reduced-motion": "reduce"}
+        self.send("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in wishes.items()])
 
     def picture(self, path: Path, *, whole: bool = True) -> None:
         """The page as PNG."""

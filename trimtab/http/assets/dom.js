@@ -22,6 +22,7 @@ function dress(node, attributes, children) {
   return node;
 }
 
+export const say = (node, text) => { node.textContent = clean(text); };
 export const at = (id) => document.getElementById(id);
 
 // New content for a node; what had the focus gets it back, found by its data-key.

@@ -1,11 +1,11 @@
 // The verdict, the tiles, the goals, and the service itself.
 
-import { ago, at, badge, count, fill, fresh, label, make, part, percent, size, span, ticking, whole } from "./dom.js";
+import { ago, at, badge, clean, count, fill, fresh, label, make, part, percent, say, size, span, ticking, whole } from "./dom.js";
 
 export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }) {
   const g = state.glance;
-  document.title = `${g.label} – ${state.cluster_id ?? "Trimtab"}`;
-  if (fresh("spoken", g.label, g.sentence)) at("spoken").textContent = `${g.label}. ${g.sentence}`;
+  document.title = clean(`${g.label} – ${state.cluster_id ?? "Trimtab"}`);
+  if (fresh("spoken", g.label, g.sentence)) say(at("spoken"), `${g.label}. ${g.sentence}`);
   if (!fresh("verdict", g, state.why_nothing, state.why_unhealthy, state.why_not_ready, state.paused, state.goals_error, state.plan?.state, mayChange(), whyRefused())) return;
   const node = at("verdict");
   node.className = `verdict ${g.tone}`;

@@ -1,6 +1,6 @@
 // The live page: asks the service, draws the parts, and carries out what a person with the token asks for.
 
-import { at, fill, make, setClock } from "./dom.js";
+import { at, clean, fill, make, say, setClock } from "./dom.js";
 import { ask, json, listen, tell, text, token } from "./api.js";
 import { Brokers } from "./brokers.js";
 import { PlanPart } from "./plan.js";
@@ -26,9 +26,9 @@ at("theme").addEventListener("click", () => theme(THEMES[(THEMES.indexOf(at("the
 
 // --- the dialog: the token where it is not known, a name, a reason
 function question({ title, words, yes, withWhy, withWho = true, act }) {
-  const dialog = at("ask"), form = at("ask-form"), fault = at("ask-fault");
-  at("ask-title").textContent = title;
-  at("ask-words").textContent = words;
+  const dialog = at("ask"), form = at("ask-form"), fault = at("ask-fault"), asker = document.activeElement?.dataset.key;
+  say(at("ask-title"), title);
+  say(at("ask-words"), words);
   at("ask-yes").textContent = yes;
   at("ask-token").hidden = Boolean(token.get());
   at("ask-who").hidden = !withWho;
@@ -40,7 +40,13 @@ function question({ title, words, yes, withWhy, withWho = true, act }) {
   fault.hidden = true;
   dialog.showModal();
   return new Promise((resolve) => {
-    const end = (done) => { form.onsubmit = null; dialog.onclose = null; dialog.close(); resolve(done); };
+    const end = (done) => {
+      form.onsubmit = null;
+      dialog.onclose = null;
+      dialog.close();
+      if (asker) document.querySelector(`[data-key="${CSS.escape(asker)}"]`)?.focus({ preventScroll: true }); // it may have been drawn anew
+      resolve(done);
+    };
     at("ask-no").onclick = () => end(false);
     dialog.onclose = () => end(false);
     form.onsubmit = async (event) => {
@@ -55,7 +61,7 @@ function question({ title, words, yes, withWhy, withWho = true, act }) {
         end(true);
       } catch (error) {
         if (error.status === 401) { token.forget(); at("ask-token").hidden = false; form.elements.token.required = true; form.elements.token.focus(); }
-        fault.textContent = error.message;
+        say(fault, error.message);
         fault.hidden = false;
       } finally {
         at("ask-yes").disabled = false;
@@ -72,7 +78,7 @@ function notice(words, bad = false) {
   const node = at("notice");
   node.hidden = !words;
   node.className = `notice ${bad ? "bad" : ""}`;
-  node.textContent = words;
+  say(node, words);
 }
 
 async function change(asked, path, body, said) {
@@ -114,10 +120,11 @@ async function explain(what) {
   place.textContent = "…";
   at("why").scrollIntoView({ block: "start" });
   try {
-    place.textContent = await text(`/api/v1/explain?${broker ? "broker" : "partition"}=${encodeURIComponent(what)}`);
+    const answer = await text(`/api/v1/explain?${broker ? "broker" : "partition"}=${encodeURIComponent(what)}`);
+    place.textContent = answer.split("\n").map(clean).join("\n");
   } catch (error) {
     place.className = "answer bad";
-    place.textContent = error.message;
+    say(place, error.message);
   }
 }
 at("why-form").addEventListener("submit", (event) => { event.preventDefault(); explain(at("why-form").elements.what.value.trim()); });
@@ -178,8 +185,8 @@ async function signIn() {
 function draw() {
   at("forget").hidden = !token.get();
   at("mode").hidden = false;
-  at("mode").textContent = state.paused ? `${state.mode}, paused` : state.mode;
-  at("version").textContent = state.version;
+  say(at("mode"), state.paused ? `${state.mode}, paused` : state.mode);
+  say(at("version"), state.version);
   fill(at("who"), make("span", {}, "cluster ", make("b", {}, state.cluster_id ?? "unknown")), make("span", {}, "instance ", make("b", {}, state.instance)));
   verdict(state, buttons);
   tiles(state);

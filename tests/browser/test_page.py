@@ -1,0 +1,301 @@
+"""The live page as a person meets it, in headless Chromium over a real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from tests.browser.chromium import Tab
+from tests.service_face import FakeFace, large, small
+from trimtab.http import HttpServer, HttpSettings, serve
+
+TOKEN = "a-token-of-some-length"
+LOADED = (
+    "document.querySelector('#live').textContent === 'live' && document.querySelector('table.decisions')"
+    " && document.querySelector('#verdict .tone').textContent !== 'Connecting'"
+)
+EVIL = "<script>window.harm=1</script><img src=x onerror=window.harm=1>\u202e\u0007"
+
+Opening = Callable[..., HttpServer]
+
+
+@pytest.fixture
+def opening(tab: Tab) -> Iterator[Opening]:
+    """Serves a face and opens the page of it."""
+    running: list[HttpServer] = []
+
+    def start(face: FakeFace, **settings: Any) -> HttpServer:
+        chosen: dict[str, Any] = {"port": 0, "token": SecretStr(TOKEN)} | settings
+        server = serve(face, HttpSettings(**chosen))
+        running.append(server)
+        tab.open(server.url)
+        return server
+
+    yield start
+    tab.open("about:blank#over")
+    for server in running:
+        server.stop()
+
+
+def answer_dialog(tab: Tab, token: str | None, who: str = "", why: str = "") -> None:
+    tab.until("document.querySelector('#ask').open")
+    if token is not None:
+        tab.type("#ask input[name=token]", token)
+    if who:
+        tab.type("#ask input[name=who]", who)
+    if why:
+        tab.type("#ask input[name=why]", why)
+    tab.click("#ask-yes")
+
+
+def test_the_page_shows_how_the_cluster_stands(tab: Tab, opening: Opening) -> None:
+    face = small()
+    opening(face)
+    tab.until(LOADED)
+    tab.until("document.querySelectorAll('table.actions tbody tr').length === 10")
+    assert tab.text("h1").startswith("All 12 brokers are out of band; a plan of ")
+    assert tab.run("document.title") == "Hard goal violated – example-skewed-12-brokers"
+    assert tab.run("document.querySelectorAll('#charts figure').length") == 6
+    assert tab.run("document.querySelectorAll('#charts .load').length") == 72
+    assert "repair" in tab.text("table.actions tbody tr")
+    goals = tab.text("#goals")
+    assert "no broker reports produce_rate" in goals
+    assert "12 → 0 violations" in goals
+    assert "37 times" in tab.text("#decisions")
+    assert "677 replica moves in 25 min" in tab.text("#decisions")
+    assert "expected magic TTMB" in tab.text("#service")
+    tab.click("#plan-actions .pages button")
+    tab.until("document.querySelectorAll('table.actions tbody tr').length === 30")
+
+
+def test_every_table_picture_and_field_has_a_name_for_those_who_cannot_see(tab: Tab, opening: Opening) -> None:
+    opening(small())
+    tab.until(LOADED)
+    tab.until("document.querySelectorAll('table.actions tbody tr').length === 10")
+    nameless = tab.run("""[
+      ...[...document.querySelectorAll("input, select")].filter((n) => !n.labels.length),
+      ...[...document.querySelectorAll("main button")].filter((n) => !(n.getAttribute("aria-label") || n.textContent.trim())),
+      ...[...document.querySelectorAll("svg")].filter((n) => !n.getAttribute("aria-label")),
+      ...[...document.querySelectorAll("table")].filter((n) => !n.caption),
+      ...[...document.querySelectorAll("thead th")].filter((n) => !n.textContent.trim()),
+      ...[...document.querySelectorAll("thead th")].filter((n) => n.scope !== "col"),
+      ...[...document.querySelectorAll("section")].filter((n) => !document.getElementById(n.getAttribute("aria-labelledby"))),
+    ].map((n) => n.outerHTML.slice(0, 120))""")
+    assert nameless == []
+    assert tab.run("document.querySelectorAll('h1').length") == 1
+    assert tab.run("document.querySelectorAll('[id]').length === new Set([...document.querySelectorAll('[id]')].map((n) => n.id)).size")
+
+
+def test_a_change_appears_by_itself_and_is_spoken(tab: Tab, opening: Opening) -> None:
+    face = small()
+    opening(face)
+    tab.until(LOADED)
+    before = len([u for u in tab.requests if u.endswith("/state")])
+    face.change(plan=None, why_nothing=("Broker 5 sent no samples for 90 s; see its reporter's log.",))
+    tab.until("document.querySelector('#verdict').innerText.includes('Why nothing is happening')")
+    assert "see its reporter's log" in tab.text("#verdict ul")
+    assert tab.run("document.querySelector('#spoken').textContent.endsWith('All 12 brokers are out of band.')")
+    assert "There is no plan yet." in tab.text("#plan")
+    assert len([u for u in tab.requests if u.endswith("/state")]) > before
+    face.change(healthy=False, why_unhealthy=("The planner died: out of memory.",))
+    tab.until("document.querySelector('h1').textContent === 'The planner died: out of memory.'")
+
+
+def test_approving_takes_the_token_once_and_a_name(tab: Tab, opening: Opening) -> None:
+    face = small()
+    opening(face)
+    tab.until(LOADED)
+    tab.click("#approve")
+    answer_dialog(tab, TOKEN, "Ana")
+    tab.until("!document.querySelector('#ask').open && document.querySelector('#plan-head').innerText.includes('approved')")
+    assert face.made is not None
+    assert face.done == [("approve", face.made.plan_id, "Ana")]
+    assert not tab.run("Boolean(document.querySelector('#approve'))"), "what is approved cannot be approved again"
+    tab.click("#pause")
+    tab.until("document.querySelector('#ask').open")
+    assert tab.run("document.querySelector('#ask-token').hidden"), "the token is asked for again"
+    answer_dialog(tab, None, why="upgrade")
+    tab.until("document.querySelector('#resume') && document.querySelector('#mode').textContent === 'approve, paused'")
+    assert face.done[-1] == ("pause", "Ana", "upgrade")
+    assert "Ana paused the service." in tab.text("#verdict")
+    assert TOKEN not in tab.run("document.documentElement.outerHTML + location.href + JSON.stringify(localStorage)")
+    tab.click("#forget")
+    assert tab.run("sessionStorage.length") == 0
+
+
+def test_a_wrong_token_is_asked_for_again_and_nothing_happens(tab: Tab, opening: Opening) -> None:
+    face = small()
+    opening(face)
+    tab.until(LOADED)
+    tab.click("#reject")
+    answer_dialog(tab, "a-token-that-is-wrong", "Ana", "too big")
+    tab.until("!document.querySelector('#ask-fault').hidden")
+    assert "another one was sent" in tab.text("#ask-fault")
+    assert face.done == []
+    tab.run("document.querySelector('#ask input[name=token]').value = ''")
+    answer_dialog(tab, TOKEN)
+    tab.until("!document.querySelector('#ask').open && document.querySelector('#plan-head').innerText.includes('rejected')")
+    assert face.made is not None
+    assert face.done == [("reject", face.made.plan_id, "Ana", "too big")]
+    assert any("401" in trouble for trouble in tab.troubles)
+    tab.troubles = [t for t in tab.troubles if "401" not in t]  # the browser itself notes it
+
+
+def test_escape_takes_nothing_for_a_yes(tab: Tab, opening: Opening) -> None:
+    face = small()
+    opening(face)
+    tab.until(LOADED)
+    tab.click("#approve")
+    tab.until("document.querySelector('#ask').open")
+    tab.key("Escape", 27)
+    tab.until("!document.querySelector('#ask').open")
+    assert face.done == []
+    assert tab.run("document.activeElement.id") == "approve"
+
+
+def test_without_a_configured_token_the_buttons_are_off_and_say_why(tab: Tab, opening: Opening) -> None:
+    opening(small(), token=None)
+    tab.until(LOADED)
+    assert tab.run("['#pause', '#plan-now', '#approve', '#reject'].every((s) => document.querySelector(s).disabled)")
+    assert "token_file" in tab.text("#verdict")
+
+
+def test_where_reading_takes_the_token_it_is_asked_for_first(tab: Tab, opening: Opening) -> None:
+    opening(small(), read="token")
+    answer_dialog(tab, TOKEN)
+    tab.until(LOADED)
+    assert tab.text("h1").startswith("All 12 brokers")
+    assert tab.troubles == []
+
+
+def test_names_from_the_cluster_do_no_harm(tab: Tab, opening: Opening) -> None:
+    """Whoever may name a topic, a rack or a reason would otherwise run scripts beside the token."""
+    face = small()
+    state = face.now
+    assert face.made is not None
+    assert state.plan is not None
+    topic = json.dumps(face.made.actions[0].changes[0].topic)
+    face.rewrite = lambda text: text.replace(topic, json.dumps(EVIL)).replace('"reason":"', '"reason":' + json.dumps(EVIL)[:-1])
+    face.past = tuple(
+        d.model_copy(update={"reason": EVIL, "cause": EVIL, "instance": EVIL, "outcomes": ((1, EVIL, EVIL, EVIL),)}) for d in face.past[:3]
+    )
+    face.now = state.model_copy(
+        update={
+            "cluster_id": EVIL,
+            "instance": EVIL,
+            "why_nothing": (EVIL,),
+            "goals_file": EVIL,
+            "goals_error": EVIL,
+            "plan": state.plan.model_copy(update={"note": EVIL}),
+            "goals": tuple(g.model_copy(update={"name": f"{EVIL}{g.name}", "kind": EVIL, "skipped": EVIL}) for g in state.goals),
+            "brokers": tuple(b.model_copy(update={"rack": EVIL, "state": EVIL, "voice": EVIL}) for b in state.brokers),
+            "workers": tuple(w.model_copy(update={"name": EVIL, "error": EVIL}) for w in state.workers),
+            "model": state.model.model_copy(update={"last_decode_error": EVIL, "counts": {EVIL: 1}, "windows_reached": {EVIL: 1.0}}),
+        }
+    )
+    opening(face)
+    tab.until(LOADED)
+    tab.until("document.querySelector('table.actions')")
+    shown = "<script>window.harm=1</script><img src=x onerror=window.harm=1>"
+    for part in ("#who", "#verdict", "#goals", "#broker-table", "table.actions", "#plan-head", "#decisions", "#service"):
+        assert shown in tab.text(part), part
+    assert tab.run("window.harm === undefined && document.querySelectorAll('main script, main img').length === 0")
+    assert "\u202e" not in tab.run("document.body.textContent + document.title")
+
+
+def test_asking_why(tab: Tab, opening: Opening) -> None:
+    opening(small())
+    tab.until(LOADED)
+    tab.type("#why-form input", "orders-0")
+    tab.key("Enter", 13)
+    tab.until("document.querySelector('#why-answer').textContent === 'orders-0 is where it should be.\\n'")
+    tab.click('#broker-table button[aria-label="Why is broker 3 as it is?"]')
+    tab.until("document.querySelector('#why-answer').textContent.startsWith('Broker 3 ')")
+
+
+def test_draining_a_broker_from_its_row(tab: Tab, opening: Opening) -> None:
+    face = small()
+    opening(face)
+    tab.until(LOADED)
+    tab.click('#broker-table button[aria-label="Drain broker 7"]')
+    answer_dialog(tab, TOKEN, "Ana")
+    tab.until("document.querySelector('#broker-table button[aria-label=\"Stop draining broker 7\"]')")
+    assert face.done == [("drain", 7, True, "Ana")]
+
+
+def test_a_thousand_brokers_are_drawn_sorted_and_found(tab: Tab, opening: Opening) -> None:
+    face = large(1000)
+    found = sum(b.voice != "fresh" and b.rack == "rack-5" for b in face.now.brokers)
+    opening(face)
+    tab.until(LOADED)
+    assert tab.run("document.querySelectorAll('#charts svg.heat').length") == 6
+    assert tab.run("document.querySelectorAll('*').length") < 2500, "the page has an element for every broker"
+    assert tab.text("#broker-count") == "1,000 of 1,000"
+    first = "document.querySelector('table.brokers tbody th').textContent"
+    tab.click("table.brokers thead th:nth-child(1) button")
+    tab.until(f"{first} === '1'")
+    tab.click("table.brokers thead th:nth-child(1) button")
+    tab.until(f"{first} === '1000'")
+    assert tab.run("document.activeElement.dataset.key") == "brokers-by-id", "the focus is lost when a table is drawn anew"
+    tab.run("document.querySelector('#broker-filters select').value = 'quiet'")
+    tab.type("#broker-filters input", "rack-5")
+    tab.until(f"document.querySelector('#broker-count').textContent === '{found} of 1,000'")
+    assert tab.run("[...document.querySelectorAll('table.brokers tbody tr')].every((r) => r.cells[1].textContent === 'rack-5')")
+    tab.click("#charts svg.heat")
+    tab.until("document.querySelectorAll('table.brokers tbody tr').length === 1")
+
+
+def test_a_service_that_is_gone_is_told_and_found_again(tab: Tab, opening: Opening) -> None:
+    face = small()
+    server = opening(face)
+    tab.until(LOADED)
+    server.stop()
+    tab.until("document.querySelector('#live').textContent === 'reconnecting'")
+    face.now = face.now.model_copy(update={"paused": True})
+    again = serve(face, HttpSettings(port=server.port, token=SecretStr(TOKEN)))
+    tab.until("document.querySelector('#live').textContent === 'live' && document.querySelector('#mode').textContent.includes('paused')")
+    tab.open("about:blank#over")
+    again.stop()
+    tab.troubles.clear()  # the browser itself notes that nothing answered
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_is_as_wide_as_the_window_and_readable(tab: Tab, opening: Opening, width: int, dark: bool) -> None:
+    """No sideways scrolling, and text stands out from what is behind it (WCAG AA) in both colours."""
+    tab.show_as(width, dark=dark)
+    opening(small())
+    tab.until(LOADED)
+    tab.until("document.querySelectorAll('table.actions tbody tr').length === 10")
+    assert tab.run("document.documentElement.scrollWidth") == width
+    assert tab.run(FAINT) == []
+
+
+FAINT = """(() => {
+  const parse = (text) => {
+    const n = text.match(/[\\d.]+/g).map(Number), most = text.startsWith("color(srgb") ? 255 : 1;
+    return [n[0] * most, n[1] * most, n[2] * most, n[3] ?? 1];
+  };
+  const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => linear(r / 255) * 0.2126 + linear(g / 255) * 0.7152 + linear(b / 255) * 0.0722;
+  const behind = (node) => {
+    for (let n = node; n; n = n.parentElement) {
+      const colour = parse(getComputedStyle(n).backgroundColor);
+      if (colour[3] > 0.99) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const faint = new Set();
+  for (const node of document.querySelectorAll("body *")) {
+    const words = [...node.childNodes].some((c) => c.nodeType === 3 && c.textContent.trim());
+    if (!words || !node.getClientRects().length || node.closest("svg")) continue;
+    const a = light(parse(getComputedStyle(node).color)), b = light(behind(node));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) faint.add(`${ratio.toFixed(2)} ${node.tagName}.${node.className}: ${node.textContent.trim().slice(0, 30)}`);
+  }
+  return [...faint];
+})()"""

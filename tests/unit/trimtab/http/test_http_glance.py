@@ -1,0 +1,71 @@
+"""The sentence at the top of the page: the most important thing, in words that an operator can act on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.service_face import FakeFace, large, small
+from trimtab.http.glance import glance
+from trimtab.service.views import StateView
+
+
+def level() -> FakeFace:
+    face = small()
+    brokers = tuple(b.model_copy(update={"violates": ()}) for b in face.now.brokers)
+    goals = tuple(g.model_copy(update={"violations": 0}) for g in face.now.goals)
+    face.now = face.now.model_copy(update={"brokers": brokers, "goals": goals, "plan": None})
+    return face
+
+
+def said(state: StateView, **changes: object) -> tuple[str, str, str]:
+    found = glance(state.model_copy(update=changes))
+    return found.tone, found.label, found.sentence
+
+
+def test_what_is_broken_comes_before_all_else() -> None:
+    state = small().now
+    assert said(state, healthy=False, why_unhealthy=("the planner died",), ready=False) == ("bad", "Not healthy", "The planner died.")
+    assert said(state, ready=False, why_not_ready=("No samples for 10 s.",)) == ("plain", "Not ready", "No samples for 10 s.")
+    assert said(state, ready=False)[2] == "Not enough is known to decide."
+    assert said(state, goals=())[1] == "Nothing to judge"
+
+
+def test_level() -> None:
+    assert said(level().now) == ("good", "Level", "All 12 brokers are in band.")
+
+
+def test_who_is_out() -> None:
+    face = level()
+    brokers = list(face.now.brokers)
+    brokers[2] = brokers[2].model_copy(update={"violates": ("cpu",)})
+    assert said(face.now, brokers=tuple(brokers)) == ("some", "Out of band", f"1 of 12 brokers is out of band ({brokers[2].id}).")
+    assert " of 1,000 brokers are out of band (" in said(large().now)[2]
+
+
+@pytest.mark.parametrize(
+    ("mode", "fields", "words"),
+    [
+        ("approve", {}, "waits for approval."),
+        ("dry-run", {}, "would level them (dry run: it is not carried out)."),
+        ("auto", {"state": "running", "progress": 0.4}, "is running, 40% done."),
+        ("auto", {"state": "approved"}, "is approved and about to begin."),
+        ("auto", {"state": "failed", "note": "Broker 3 went."}, "has failed: Broker 3 went."),
+    ],
+)
+def test_what_becomes_of_the_plan(mode: str, fields: dict[str, object], words: str) -> None:
+    state = small().now
+    assert state.plan is not None
+    assert said(state, mode=mode, plan=state.plan.model_copy(update=fields))[2].endswith(words)
+
+
+def test_who_decides() -> None:
+    state = small().now
+    it = state.leadership
+    assert glance(state).remainder == "This instance decides: its node 3 is the active controller."
+    other = state.model_copy(update={"leadership": it.model_copy(update={"leads": False, "controller": 1}), "paused": True})
+    assert glance(other).remainder == (
+        "Node 1 is the active controller; this instance keeps its model warm and decides nothing. "
+        "Paused: nothing is planned or begun until someone resumes."
+    )
+    lost = state.model_copy(update={"leadership": it.model_copy(update={"error": "timed out."})})
+    assert glance(lost).remainder == "It is not known which controller is active: timed out."
