@@ -221,7 +221,8 @@ class RecordFold:
                 case kernels.TOO_WIDE:
                     image.widen(self._width(records, at))
                 case kernels.MALFORMED:
-                    raise refused(records.where, int(records.offsets[at]), "a partition record that is not whole")
+                    message = "a partition record that is not whole, or names a broker below 0"
+                    raise refused(records.where, int(records.offsets[at]), message)
                 case kernels.NO_TOPIC | kernels.NO_PARTITION:
                     thing = "topic" if why == kernels.NO_TOPIC else "partition"
                     message = f"a partition record of a {thing} that no record before it brought"
@@ -250,6 +251,8 @@ class RecordFold:
         if width > MAX_REPLICAS:
             message = f"a partition of {width} replicas, expected at most {MAX_REPLICAS}"
             raise refused(records.where, int(records.offsets[i]), message)
+        if min(fields["replicas"] or (0,)) < 0:
+            raise refused(records.where, int(records.offsets[i]), "a partition record that names a broker below 0")
         return width
 
     def _fold_reassignment(self, records: Records, i: int) -> None:

@@ -344,6 +344,9 @@ def fold_partitions(
             new_epoch = whole(epoch[slot]) + 1
         if replica_count > width:
             return TOO_WIDE, i
+        for j in range(replica_count):
+            if _int32(data, replica_at + 4 * j) < 0:
+                return MALFORMED, i
         visible = keys[i] == PARTITION or sync_count >= 0 or replica_count >= 0 or found[4] == 1
         if run > 0 and slot >= 0 and visible and stamp[slot] == run:
             return REPEATED, i

@@ -76,6 +76,20 @@ def test_a_count_that_is_a_lie_takes_no_memory() -> None:
 
 
 @pytest.mark.parametrize("adding", [[], [1]])
+@pytest.mark.parametrize("replicas", [[-1], [1, -7]])
+def test_a_broker_below_0_is_no_replica(replicas: list[int], adding: list[int]) -> None:
+    """Found by atheris: the partition was left without any replica, which nothing downstream expects."""
+    fold = RecordFold(MetadataImage())
+    bad = Entry(s.PARTITION, 0, {
+        "topicId": TOPIC_ID, "partitionId": 1, "replicas": replicas, "isr": [1], "leader": 1, "removingReplicas": [],
+        "addingReplicas": adding, "leaderEpoch": 0, "partitionEpoch": 0,
+    })  # fmt: skip
+    raw = data_batch(0, 1, [*preamble(), bad])
+    with pytest.raises(InputError, match="names a broker below 0"):
+        fold.take(raw, batches_in(raw), "log", 0)
+
+
+@pytest.mark.parametrize("adding", [[], [1]])
 def test_more_replicas_than_any_partition_has_are_refused(adding: list[int]) -> None:
     """Every partition would get room for as many."""
     fold = RecordFold(MetadataImage())
