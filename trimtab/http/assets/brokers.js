@@ -8,12 +8,12 @@ const VOICES = { fresh: "good", late: "some", silent: "bad", never: "bad" };
 const STEPS = ["under-far", "under", "level", "over", "over-far"];
 const STEP_WORDS = ["far below", "below the band", "in band", "above the band", "far above"];
 
-// Resources that goals judge, in the order of the goals, with their band.
+// Resources that goals want level, in the order of the goals, with their band and the goals; then others that have a mean.
 export function judged(state) {
   const found = new Map();
-  const level = (goal) => (goal.bound ?? goal.max_deviation) !== null; // goals that ask for a level before those that set a limit
-  for (const goal of [...state.goals.filter(level), ...state.goals.filter((g) => !level(g))]) {
-    if (!goal.resource || !state.brokers.some((b) => goal.resource in b.share_of_mean)) continue;
+  for (const goal of state.goals) {
+    const level = (goal.bound ?? goal.max_deviation) !== null;
+    if (!level || !goal.resource || !state.brokers.some((b) => goal.resource in b.share_of_mean)) continue;
     const known = found.get(goal.resource) || { name: goal.resource, bound: null, goals: [] };
     known.bound ??= goal.bound ?? null;
     known.goals.push(goal.name);
@@ -25,11 +25,8 @@ export function judged(state) {
   return [...found.values()];
 }
 
-const isOut = (broker, resource) => {
-  const share = broker.share_of_mean[resource.name];
-  if (share === undefined) return false;
-  return resource.bound === null ? resource.goals.some((g) => broker.violates.includes(g)) : Math.abs(share - 1) > resource.bound + 1e-9;
-};
+// The service judges, not the page: below min_load, for one, a broker is in band wherever it stands.
+const isOut = (broker, resource) => resource.name in broker.share_of_mean && resource.goals.some((g) => broker.violates.includes(g));
 
 export class Brokers {
   constructor({ explain, drain, mayChange }) {
@@ -116,7 +113,7 @@ export class Brokers {
     brokers.forEach((b, i) => {
       const share = b.share_of_mean[r.name];
       if (share === undefined) return;
-      const off = share - 1, step = Math.abs(off) <= bound + 1e-9 ? 2 : off < 0 ? (off < -2 * bound ? 0 : 1) : off > 2 * bound ? 4 : 3;
+      const off = share - 1, step = !isOut(b, r) ? 2 : off < 0 ? (off < -2 * bound ? 0 : 1) : off > 2 * bound ? 4 : 3;
       const x = (i % across) * cell, y = Math.floor(i / across) * cell, s = cell - 1.5;
       paths[step] += `M${x} ${y}h${s}v${s}h${-s}z`;
       counts[step] += 1;
