@@ -28,9 +28,9 @@ LITTLE_BUDGET = "the budget leaves no room for it; a larger one might"
 
 
 def explain_partition(
-    snapshot: Snapshot, goals: GoalSet, options: PlanOptions, topic: str, partition: int
+    snapshot: Snapshot, goals: GoalSet, options: PlanOptions, topic: str, partition: int, made: Plan | None = None
 ) -> str:
-    """Why a partition would move, or would stay, in the plan of these arguments.
+    """Why a partition would move, or would stay, in the plan of these arguments; `made` is that plan, where it is there already.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def explain_partition(
             "options", [Problem("--partition", _unknown_partition(snapshot, topic, partition))]
         )
     imagined = apply_whatifs(snapshot, goals, options)
-    made = plan(snapshot, goals, options)
+    made = plan(snapshot, goals, options) if made is None else made
     compiled = compile_problem(imagined, goals, options)
     lines = [_placement(imagined, row)]
     acting = [
@@ -57,8 +57,11 @@ def explain_partition(
     return "\n".join(map(printable, lines))
 
 
-def explain_broker(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, broker: int) -> str:
-    """Why a broker is or is not in band before and after the plan of these arguments, goal by goal.
+def explain_broker(
+    snapshot: Snapshot, goals: GoalSet, options: PlanOptions, broker: int, made: Plan | None = None
+) -> str:
+    """Why a broker is or is not in band before and after the plan of these arguments, goal by goal; `made` is that plan, where it is
+    there already.
 
     Raises
     ------
@@ -71,7 +74,7 @@ def explain_broker(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, bro
         raise ConfigurationError(
             "options", [Problem("--broker", f"no broker {broker} in the snapshot; it has {ids}")]
         )
-    made = plan(snapshot, goals, options)
+    made = plan(snapshot, goals, options) if made is None else made
     outcome = next(b for b in made.brokers if b.id == broker)
     rack = f" in rack {outcome.rack}" if outcome.rack else ""
     lines = [f"Broker {broker}{rack} is {outcome.state}."]

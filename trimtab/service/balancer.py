@@ -57,6 +57,7 @@ BROKERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 300.0  # without a sign of life while kernels are compiled
 TEXT_WIDTH = 120
 MOST_DECISIONS = 1000
+MOST_PLANNED_AT_ONCE = 50_000  # replicas that are planned for while somebody waits
 Form = Literal["json", "text", "markdown", "html", "reassignment"]
 
 
@@ -391,15 +392,22 @@ class Balancer:
 
         if (broker is None) == (partition is None):
             raise Refused("Ask about one broker or one partition.")
-        options = PlanOptions(seed=self.config.seed, acceptance=self.config.acceptance)
-        snapshot, goals = self._snapshot(), self._goals.current
+        known = self._decider.made
+        if known is not None:
+            snapshot, goals, options, made = known.looked.snapshot, known.looked.goal_set, known.options, known.plan
+            since = f"As of {clock(known.looked.at_ms)}, when the newest plan was made.\n"
+        else:
+            snapshot, goals, since, made = self._snapshot(), self._goals.current, "", None
+            options = PlanOptions(seed=self.config.seed, acceptance=self.config.acceptance)
+            if snapshot.replica_count > MOST_PLANNED_AT_ONCE:
+                raise Refused("No plan has been made yet from which it could be told, and to make one takes too long here; plan first.")
         try:
             if broker is not None:
-                return explain_broker(snapshot, goals, options, broker)
+                return since + explain_broker(snapshot, goals, options, broker, made)
             topic, _, number = (partition or "").rpartition("-")
             if not topic or not number.isdecimal():
                 raise Refused(f"Expected a partition such as orders-3, found {partition!r}.")
-            return explain_partition(snapshot, goals, options, topic, int(number))
+            return since + explain_partition(snapshot, goals, options, topic, int(number), made)
         except ConfigurationError as error:
             raise Refused("; ".join(p.message for p in error.problems), missing=True) from error
 

@@ -38,6 +38,15 @@ HOUR_MS = 3_600_000
 ASKED = "asked by "
 
 
+@dataclass(frozen=True)
+class Made:
+    """A plan, also an empty one, and what it was made from."""
+
+    looked: Looked
+    options: PlanOptions
+    plan: Plan
+
+
 @dataclass(frozen=True, slots=True)
 class LastVerdict:
     """What was decided last, for `why_nothing`."""
@@ -92,6 +101,7 @@ class Decider:
         self._ready_before = False
         self._cooldown_until_ms = 0
         self.last: LastVerdict | None = None
+        self.made: Made | None = None
         self.planning = False
 
     # -- told by others ------------------------------------------------------------------------------------
@@ -224,6 +234,7 @@ class Decider:
             self.planning = False
         if self._interrupted():
             return
+        self.made = Made(looked, options, made)
         self._conclude(began, lead, cause, looked, made, wanted)
 
     def _watch(self, low: int) -> bool:
