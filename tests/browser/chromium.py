@@ -84,7 +84,7 @@ class Tab:
         with opener.open(f"http://127.0.0.1:{port}/json/version", timeout=PATIENCE) as answer:
             url = json.load(answer)["webSocketDebuggerUrl"]
         self._end = ExitStack()
-        self._socket: ClientConnection = self._end.enter_context(connect(url, max_size=None, proxy=None))
+        self._socket: ClientConnection = self._end.enter_context(connect(url, max_size=None, proxy=None, ping_interval=None))
         self._numbers = itertools.count(1)
         self._session: str | None = None
         self._events: deque[dict[str, Any]] = deque()

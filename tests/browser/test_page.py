@@ -268,11 +268,18 @@ def test_a_service_that_is_gone_is_told_and_found_again(tab: Tab, opening: Openi
 def test_it_is_as_wide_as_the_window_and_readable(tab: Tab, opening: Opening, width: int, dark: bool) -> None:
     """No sideways scrolling, and text stands out from what is behind it (WCAG AA) in both colours."""
     tab.show_as(width, dark=dark)
-    opening(small())
+    face = small()
+    opening(face)
     tab.until(LOADED)
     tab.until("document.querySelectorAll('table.actions tbody tr').length === 10")
     assert tab.run("document.documentElement.scrollWidth") == width
     assert tab.run(FAINT) == []
+    blind = ("The cluster's metadata is not loaded yet.", "No samples.")
+    face.change(plan=None, goals=(), brokers=(), ready=False, why_not_ready=blind, why_nothing=("Nobody leads.",))
+    tab.until("document.querySelector('#verdict .tone').textContent === 'Not ready'")
+    assert tab.run("document.documentElement.scrollWidth") == width
+    assert tab.run(FAINT) == []
+    assert tab.text("#verdict").count("metadata is not loaded yet") == 1
 
 
 FAINT = """(() => {

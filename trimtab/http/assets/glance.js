@@ -9,14 +9,15 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }
   if (!fresh("verdict", g, state.why_nothing, state.why_unhealthy, state.why_not_ready, state.paused, state.goals_error, state.plan?.state, mayChange(), whyRefused())) return;
   const node = at("verdict");
   node.className = `verdict ${g.tone}`;
+  const more = (sentences) => sentences.filter((s) => clean(s).replace(/\.$/, "").toLowerCase() !== clean(g.sentence).replace(/\.$/, "").toLowerCase());
   const list = (title, sentences) => sentences.length > 0 && [make("h2", {}, title), make("ul", {}, sentences.map((s) => make("li", {}, s)))];
   fill(node,
     make("p", { class: "tone" }, g.label),
     make("h1", {}, g.sentence),
     make("p", { class: "remainder" }, g.remainder),
     list("Why nothing is happening", state.why_nothing),
-    list("Not healthy", state.healthy ? [] : state.why_unhealthy),
-    list("Not ready", state.ready ? [] : state.why_not_ready),
+    list("Not healthy", state.healthy ? [] : more(state.why_unhealthy)),
+    list("Not ready", state.ready ? [] : more(state.why_not_ready)),
     list("The newest edit of the goals file was not taken", state.goals_error ? [state.goals_error] : []),
     make("div", { class: "bar" },
       state.paused
@@ -35,7 +36,7 @@ export function tiles(state) {
   const silent = state.brokers.filter((b) => b.voice === "silent" || b.voice === "never").length;
   const tile = (title, value, note, bad) => make("div", {}, make("dt", {}, title), make("dd", { class: `value ${bad ? "bad" : ""}` }, value), make("dd", { class: "note" }, note));
   fill(at("tiles"),
-    tile("Brokers in band", [whole(state.brokers.length - out), make("span", { class: "was" }, ` of ${whole(state.brokers.length)}`)], silent ? `${whole(silent)} without a reporter heard` : "all reporters heard"),
+    tile("Brokers in band", [whole(state.brokers.length - out), make("span", { class: "was" }, ` of ${whole(state.brokers.length)}`)], silent ? `${whole(silent)} without a reporter heard` : state.brokers.length ? "all reporters heard" : "no broker known yet"),
     tile("Hard violations", whole(hard), hard ? state.goals.filter((g) => g.hard && g.violations).map((g) => g.name).join(", ") : "none", hard > 0),
     tile("Worst deviation", worst ? percent(worst.max_deviation) : "–", worst ? `from the mean, ${worst.name}` : "no goal has one"),
     tile("Plan", state.plan ? count(state.plan.actions, "action") : "none", state.plan ? [state.plan.state, state.plan.bytes_to_move ? `, ${size(state.plan.bytes_to_move)}` : ""] : "nothing planned"),
@@ -46,6 +47,7 @@ export function tiles(state) {
 
 export function goals(state, after) {
   if (!fresh("goals", state.goals, [...after.values()].map((g) => [g.name, g.after, g.explanation]))) return;
+  if (!state.goals.length) { fill(at("goals-body"), make("p", { class: "empty" }, "Goals are judged as soon as the cluster is known.")); return; }
   const share = (g) => g.in_band === null ? "–" : [part(g.in_band), make("span", { class: `meter-bar ${g.in_band < 1 ? "low" : ""}`, "aria-hidden": true }, bar(g.in_band))];
   const status = (g) => (g.skipped !== null ? badge("skipped") : g.violations ? badge(g.hard ? "▲ violated" : "▲ out of band", "bad") : badge("✓ satisfied", "good"));
   const next = (g) => {
