@@ -31,7 +31,6 @@ from optimizer.problem import (
     STATE,
     Problem,
 )  # fmt: skip
-from optimizer.search.order import ascending
 from optimizer.search.state import State
 
 Array = np.ndarray
@@ -94,7 +93,7 @@ def leaving(
         room = max(room, state.hosts[b])
     columns = problem.vector.shape[2]
     least, most = np.zeros((columns, room)), np.zeros((columns, room))
-    size, keys = np.zeros(room), np.zeros(room)
+    size, keys, rows = np.zeros(room), np.zeros(room), np.zeros(room, np.int64)
     for b in range(len(problem.broker)):
         if problem.broker[b, STATE] != 0:
             continue
@@ -119,24 +118,56 @@ def leaving(
             if excess > 1e-9 * max(high[g, b], 1e-300):
                 for i in range(n):
                     keys[i] = -most[c, i]
-                out_moves[b] = max(out_moves[b], fraction(keys[:n], most[c], size, False, excess))
+                out_moves[b] = max(out_moves[b], fraction(keys[:n], most[c], size, False, excess, rows))
                 for i in range(n):
                     keys[i] = size[i] / most[c, i] if most[c, i] > 0.0 else np.inf
-                out_bytes[b] = max(out_bytes[b], fraction(keys[:n], most[c], size, True, excess))
+                out_bytes[b] = max(out_bytes[b], fraction(keys[:n], most[c], size, True, excess, rows))
 
 
 @inner
-def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float) -> float:
-    """Price (1 each, or its size) of taking items in ascending order of `keys`, the last in part, until `need` is reached."""
+def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float, rows: Array) -> float:
+    """Price (1 each, or its size) of taking items in ascending order of `keys`, the last in part, until `need` is reached.
+
+    `rows` int64 [n] is room to work in. Expected O(n): halves are taken or left as a whole, nothing is sorted.
+    """
     paid = 0.0
-    for i in ascending(keys):
-        if amount[i] <= 0.0:
+    start, stop = 0, 0
+    for i in range(len(keys)):
+        if amount[i] > 0.0:
+            rows[stop] = i
+            stop += 1
+    while start < stop:
+        x, y, z = keys[rows[start]], keys[rows[(start + stop) // 2]], keys[rows[stop - 1]]
+        pivot = max(min(x, y), min(max(x, y), z))
+        below, above = start, stop  # before `below` keys are smaller, from `above` on they are larger
+        i = start
+        have, cost = 0.0, 0.0
+        while i < above:
+            row = rows[i]
+            if keys[row] < pivot:
+                rows[i], rows[below] = rows[below], row
+                have += amount[row]
+                cost += size[row] if by_size else 1.0
+                below += 1
+                i += 1
+            elif keys[row] > pivot:
+                above -= 1
+                rows[i], rows[above] = rows[above], row
+            else:
+                i += 1
+        if have >= need:
+            stop = below
             continue
-        price = size[i] if by_size else 1.0
-        if amount[i] >= need:
-            return float(paid + price * need / amount[i])
-        need -= amount[i]
-        paid += price
+        need -= have
+        paid += cost
+        for j in range(below, above):  # equal keys: any order costs the same
+            row = rows[j]
+            price = size[row] if by_size else 1.0
+            if amount[row] >= need:
+                return float(paid + price * need / amount[row])
+            need -= amount[row]
+            paid += price
+        start = above
     return float(paid)
 
 

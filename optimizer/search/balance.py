@@ -41,6 +41,7 @@ LEAST_GAIN = 1e-8
 PATIENCE = 4  # rounds without success after which a broker is given up
 LOOK_BACK = 16  # rounds, within which it has to get better ...
 LEAST_FALL = 0.01  # ... by so much, or somebody has to come into band
+LITTLE = 0.1  # mean over brokers of how far they are out of band, in the units of the potential
 ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
 
 
@@ -92,11 +93,11 @@ def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
 
 
 @inner
-def gather(problem: Problem, state: State, b: int, block: np.ndarray) -> int:
+def gather(problem: Problem, state: State, b: int, thrifty: bool, block: np.ndarray) -> int:
     """Vectors of the replicas on broker `b` into `block` float64 [C + 1, n]; returns how many.
 
-    The last row is the factor on the gain of moving each off `b`: less for large ones, most for those that have moved anyway, 0
-    for those that may not.
+    The last row is the factor on the gain of moving each off `b`: less for large ones (the more so if `thrifty`), most for those
+    that have moved anyway, 0 for those that may not.
     """
     slots = state.replicas.shape[1]
     n = state.hosts[b]
@@ -109,6 +110,8 @@ def gather(problem: Problem, state: State, b: int, block: np.ndarray) -> int:
             block[c, i] = problem.compact[p, role, c]
         if mark & STRAY and block[columns, i] > 0.0:
             block[columns, i] = ANYWAY
+        elif thrifty:
+            block[columns, i] *= block[columns, i]
     return int(n)
 
 
@@ -188,13 +191,13 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
 
 @inner
 def pour(
-    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, most: int,
+    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, most: int, thrifty: bool,
     block: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray,
 ) -> int:  # fmt: skip
     """Move up to `most` replicas from `source` to `target`, best gain for its bytes first. Returns how many."""
     slots = state.replicas.shape[1]
     factor = block.shape[0] - 1
-    n = gather(problem, state, source, block)
+    n = gather(problem, state, source, thrifty, block)
     scan(problem, state, watched, source, target, n, block, gains)
     for i in range(n):
         gains[i] = gains[i] * block[factor, i] if gains[i] > LEAST_GAIN else 0.0
@@ -458,7 +461,7 @@ def shortlist(
 ) -> int:  # fmt: skip
     """The replicas of `source` that do best (or least harm) on `target`, into `small` and `entries`; returns how many."""
     factor = block.shape[0] - 1
-    n = gather(problem, state, source, block)
+    n = gather(problem, state, source, False, block)
     scan(problem, state, watched, source, target, n, block, gains)
     for i in range(n):
         if block[factor, i] == 0.0:
@@ -539,6 +542,7 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
     rest = np.zeros(brokers, np.int64)  # rounds to leave a broker alone after it found nothing
     failed = np.zeros(brokers, np.int64)
     with_swaps = False
+    thrifty = False  # where little is out of band but for leadership, time is spent on fewer bytes
     past_low, past_badness = np.inf, np.inf
     for turn in range(rounds):
         if turn % LOOK_BACK == 0:
@@ -588,13 +592,20 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
                 accepted += done
                 if done > 0:
                     failed[v] = 0
+        if turn == 0:
+            strain = 0.0
+            for b in range(brokers):
+                strain += np.sqrt(badness(problem, state, b))
+            thrifty = strain < LITTLE * eligible
         for i in range(count):
             v = low[order[i]]
             if not is_low(problem, state, v):
                 continue
             worst = np.sqrt(badness(problem, state, v))
             most = min(max(int(0.032 * typical), 2), 64)
-            if worst < 0.1:
+            if thrifty:
+                most = 1
+            elif worst < 0.1:
                 most = max(1, most // 4)
             stars = 2 if worst < 0.2 else (4 if worst < 0.5 else 8)
             done = 0
@@ -604,9 +615,9 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
                 over, under = leans(problem, state, watched, v)
                 over2, under2 = leans(problem, state, watched, u)
                 if over or under2:
-                    done += pour(problem, state, watched, v, u, most, block, gains, small, kept)
+                    done += pour(problem, state, watched, v, u, most, thrifty, block, gains, small, kept)
                 if under or over2:
-                    done += pour(problem, state, watched, u, v, most, block, gains, small, kept)
+                    done += pour(problem, state, watched, u, v, most, thrifty, block, gains, small, kept)
                 if not is_low(problem, state, v):
                     break
             if done == 0 and (with_swaps or failed[v] > 0):

@@ -42,7 +42,7 @@ from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, s
 LOOKS = 24  # candidates of one partner that are evaluated in full
 MOST_PARTNERS = 12
 SPARE_STEPS = 60_000  # annealing steps without success that a call may spend
-LEAST_SHARE = 0.01  # of the potential of a broker, what a single step for it has to bring
+LEAST_SHARE = 0.01  # of the potential of a broker, what a step for it has to bring
 BYTES_PRICE = 2e-6  # of the potential, for one more replica of typical size in an exchange
 
 
@@ -56,6 +56,15 @@ def set_move(state: State, partitions: np.ndarray, replicas: np.ndarray, leads: 
     if target >= 0:
         replicas[0, s] = target
     leads[0] = lead
+
+
+@inner
+def helps(state: State, v: int, scores: np.ndarray) -> bool:
+    """Whether an action of these goal scores does something about what broker `v` scores low in."""
+    for g in range(len(scores)):
+        if scores[g] > 0.5 and state.score[v, g] < 1.0:
+            return True
+    return False
 
 
 @part
@@ -88,13 +97,13 @@ def best_single(
             set_move(state, partitions, replicas, leads, p, zero, none, o)
             verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
             key = verdict.gain * 10.0 + (1.0 if verdict.repairs != 0 else 0.0)
-            if key > best_key and acceptable(verdict, by_potential, least):
+            if key > best_key and helps(state, v, scores) and acceptable(verdict, by_potential, least):
                 if within_budget(problem, state, budget, one, partitions, replicas, leads):
                     best_p, best_s, best_target, best_lead, best_key = p, zero, none, o, key
     for k in range(found):
         for way in range(2):
             source, target = (v, partners[k]) if way == 0 else (partners[k], v)
-            n = gather(problem, state, source, block)
+            n = gather(problem, state, source, False, block)
             scan(problem, state, watched, source, target, n, block, gains)
             for i in range(n):
                 gains[i] = gains[i] * block[-1, i] if block[-1, i] > 0.0 else -np.inf
@@ -107,7 +116,7 @@ def best_single(
                 set_move(state, partitions, replicas, leads, p, s, target, state.lead[p])
                 verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
                 key = verdict.gain * problem.haul[p, THRIFT] + (1.0 if verdict.repairs != 0 else 0.0)
-                if key > best_key and acceptable(verdict, by_potential, least):
+                if key > best_key and helps(state, v, scores) and acceptable(verdict, by_potential, least):
                     if within_budget(problem, state, budget, one, partitions, replicas, leads):
                         best_p, best_s, best_target, best_lead, best_key = p, s, target, state.lead[p], key
     if best_p < 0:
@@ -229,7 +238,8 @@ def exchange(
     stored = 0
     row, was = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     affected = np.zeros(2 * slots + 2, np.int64)
-    total, best = 0.0, -LEAST_STEP
+    least = max(LEAST_STEP, LEAST_SHARE * state.score[v, COST])
+    total, best = 0.0, -least
     start = 0.0
     for i in range(members):
         start += state.score[around[i], COST]
@@ -348,7 +358,7 @@ def exchange(
             partitions[i] = found_p[slot, i]
             leads[i] = realign(state, found_p[slot, i], found_r[slot, i], found_l[slot, i], replicas[i])
         verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
-        if not acceptable(verdict, by_potential, LEAST_STEP):
+        if not helps(state, v, scores) or not acceptable(verdict, by_potential, least):
             continue
         n = drop_idle(problem, state, n, verdict.gain, by_potential, partitions, replicas, leads, scores)
         if has_room(state, n, partitions, replicas) and within_budget(

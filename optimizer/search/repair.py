@@ -28,7 +28,7 @@ from optimizer.problem import (
 )
 from optimizer.search.state import State, commit, linear_cost, may_host, outside
 
-SAMPLED_TARGETS, MANY_TARGETS = 160, 40  # brokers looked at for one replica, and where very many are to be moved
+SAMPLED_TARGETS, MANY_TARGETS = 160, 16  # brokers looked at for one replica, and where very many are to be moved
 MANY = 5_000  # replicas
 NOTHING = -1  # role of a broker that holds no replica
 

@@ -43,7 +43,7 @@ from optimizer.search.polish import polish
 from optimizer.search.record import Record, record, write_lists
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
 from optimizer.search.sequence import Budget, Log, align_slots, empty_log, follow, send_home, sequence
-from optimizer.search.state import COST, RACKS, State, build_state
+from optimizer.search.state import COST, RACKS, State, build_state, copy_state
 
 Rows = npt.NDArray[np.int64]
 
@@ -170,7 +170,7 @@ def _chain(
         setting[SAME_RACK] = same_rack_only(problem, replicas)
         problem = problem._replace(setting=setting)
         spent = budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
-        log, tried = _round(compiled, problem, replicas, lead, options, spent, lookout)
+        log, tried = _round(compiled, problem, end, replicas, lead, options, spent, lookout)
         after = _standing(problem, tried)
         if log.used[0] == 0 or not _is_progress(reached, after):
             break
@@ -252,16 +252,16 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
 
 
 def _round(
-    compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout
-) -> tuple[Log, State]:
-    """One search from the given lists; its log, and the state it leads to.
+    compiled: Compiled, problem: Problem, begin: State, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
+    lookout: Lookout,
+) -> tuple[Log, State]:  # fmt: skip
+    """One search from the given lists, whose state is `begin`; its log, and the state it leads to.
 
     A target by potential, sent home where possible, is put in acceptable order; what the order leaves undone is the start of the
     next target, as long as brokers come into band by it; the rest is polished.
     """
     by_potential = options.acceptance == "potential"
-    target = build_state(problem, replicas, lead)
-    standing = build_state(problem, replicas, lead)
+    target, standing = copy_state(begin), copy_state(begin)
     log = empty_log(replicas.shape[1], replicas.size + POLISH_ROOM)
     lead_leaderless(problem, target)
     drain(problem, target, _to_drain(problem, replicas), options.seed)

@@ -124,6 +124,11 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
     return state
 
 
+def copy_state(state: State) -> State:
+    """The same state to go on from elsewhere; cheaper than building it."""
+    return State(*[column if name == "home" else column.copy() for name, column in state._asdict().items()])
+
+
 @kernel
 def fill(problem: Problem, state: State) -> None:
     """Replica lists, loads, counts and caches of a state whose placement is set."""
