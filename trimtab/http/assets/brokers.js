@@ -98,7 +98,7 @@ export class Brokers {
     const brokers = [...state.brokers].sort((a, b) => a.id - b.id);
     const keys = many
       ? STEPS.map((s, i) => make("li", {}, make("span", { class: `key ${s}` }), STEP_WORDS[i]))
-      : [["after", "in band"], ["out", "out of band"], ["band", "band"]].map(([c, w]) => make("li", {}, make("span", { class: `key bars ${c}` }), w));
+      : [["after", "in band"], ["out", "out of band"], ...(resources.some((r) => r.bound !== null) ? [["band", "band"]] : [])].map(([c, w]) => make("li", {}, make("span", { class: `key bars ${c}` }), w));
     if (many) keys.push(make("li", {}, "One square a broker, by id. Point at one to see it, click to find it in the table."));
     const figures = resources.map((r) => (many ? this.map(brokers, r) : bars(brokers, r)));
     fill(at("charts"), resources.length
