@@ -19,6 +19,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ class Producer:
                         producer.send(topic, RECORD, partition=number)
                     except Exception as error:
                         say(f"  producer: {error}")
-        producer.close(timeout=5)
+        with suppress(Exception):  # brokers may be gone by now
+            producer.close(timeout=5)
 
 
 class Child:

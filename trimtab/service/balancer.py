@@ -22,13 +22,14 @@ from cluster_model.model import ClusterModel
 from cluster_model.windows import Horizon
 from metrics_reporter.formats import OwnFormat, RecordFormat
 from metrics_reporter.reporter import SYSTEM_CLOCK, Clock
+from optimizer.planner import plan
 from trimtab import __version__
 from trimtab.capture.capacity import read_capacities
 from trimtab.executor import Executor
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
-from trimtab.service.decider import ASKED, Decider
+from trimtab.service.decider import ASKED, Decider, Planner
 from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution
@@ -80,6 +81,8 @@ class Balancer:
         Where time comes from.
     step
         Seconds between two steps of an execution.
+    planner
+        What makes plans.
 
     Raises
     ------
@@ -95,6 +98,7 @@ class Balancer:
         reach: Reach | None = None,
         clock: Clock = SYSTEM_CLOCK,
         step: float = STEP,
+        planner: Planner = plan,
     ) -> None:
         self.config, self._clock, self._executor = config, clock, executor
         self._started_ms = clock.wall_ms()
@@ -147,7 +151,7 @@ class Balancer:
         )  # fmt: skip
         self._decider = Decider(
             config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,
-            self._told, clock, instance=self._instance, has_executor=executor is not None, prepare=self._compile,
+            self._told, clock, instance=self._instance, has_executor=executor is not None, plan=planner, prepare=self._compile,
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
             changed=self._changed,
         )  # fmt: skip

@@ -27,15 +27,21 @@ from trimtab.service.standing import after
 from trimtab.service.views import Leadership
 
 if TYPE_CHECKING:
-    from optimizer.options import PlanOptions
+    from cluster_model.snapshot import Snapshot
+    from goals.model import GoalSet
+    from optimizer.options import PlanOptions, Watch
     from optimizer.plan import Plan
 
 log = logging.getLogger(__name__)
+
+Planner = Callable[["Snapshot", "GoalSet", "PlanOptions", "Watch"], "Plan"]
 
 TURN = 0.25  # seconds
 ASK_EVERY_MS = 3_000  # who leads, where nothing is due
 HOUR_MS = 3_600_000
 ASKED = "asked by "
+LEFT_ALONE = "for balance; "  # in what the planner says of doubtful partitions and brokers
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,10 @@ class Decider:
     ----------
     has_executor
         Whether plans can be carried out.
+    plan
+        `optimizer.planner.plan`.
+    prepare
+        Called before the first decision: compiles.
     beat
         Called while planning takes long.
     interrupted
@@ -86,6 +96,7 @@ class Decider:
         *,
         instance: str,
         has_executor: bool,
+        plan: Planner,
         prepare: Callable[[], None],
         beat: Callable[[], None],
         interrupted: Callable[[], bool],
@@ -94,6 +105,7 @@ class Decider:
         self._config, self._goals, self._leader, self._agenda = config, goals, leader, agenda
         self._lookout, self._readiness, self._desk, self._decisions = lookout, readiness, desk, decisions
         self._told, self._clock, self._instance, self._has_executor = told, clock, instance, has_executor
+        self._plan = plan
         self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
         self._prepared = False
         self._ask_again = True
@@ -213,7 +225,8 @@ class Decider:
         looked = self._lookout.look()
         wanted = looked.repair is not None or ASKED in cause
         if not wanted and not looked.detection.fired:
-            self._write(began, lead, cause, "nothing", looked.detection.sentence(), looked=looked, kind="detector")
+            calm = " ".join([looked.detection.sentence(), *(f"{_capital(note)}." for note in looked.detection.notes)])
+            self._write(began, lead, cause, "nothing", calm, looked=looked, kind="detector")
             self._desk.supersede("nothing is out of line any more", record=self._binding)
             return
         options, why = self._options(looked, began, wanted)
@@ -223,9 +236,7 @@ class Decider:
         self.planning = True
         self._changed()
         try:
-            from optimizer.planner import plan
-
-            made = plan(looked.snapshot, looked.goal_set, options, self._watch)
+            made = self._plan(looked.snapshot, looked.goal_set, options, self._watch)
         except Exception as error:
             log.error("planning failed", exc_info=True)
             self._write(began, lead, cause, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
@@ -268,7 +279,7 @@ class Decider:
         from optimizer.detectors import agrees, detect
         from optimizer.report.verdict import verdict
 
-        sentence = verdict(made).sentence
+        sentence = verdict(made).sentence + _doubts(made)
         confirmed = self._leader.ask()
         self._follow(confirmed, self._clock.wall_ms())
         if not confirmed.leads or (confirmed.controller, confirmed.epoch) != (lead.controller, lead.epoch):
@@ -336,6 +347,19 @@ class Decider:
         log.info("decision %d (%s): %s. %s", id, cause, what, reason)
         self._changed()
         return id
+
+
+def _doubts(made: Plan) -> str:
+    """What was left alone because its numbers cannot be trusted; empty where nothing was."""
+    left = [f"{s.what} ({s.reason.partition('; ')[2]})" for s in made.skipped if LEFT_ALONE in s.reason]
+    if not left:
+        return ""
+    more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+    return f" Left alone, because their numbers cannot be trusted: {', '.join(left[:MOST_NAMED])}{more}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _text(made: Plan) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from cluster_model.metadata.follower import Update
 from cluster_model.metadata.image import MetadataImage
 from metrics_reporter.reporter import Clock
 from metrics_reporter.topic import EmbeddedTopic
+from optimizer.planner import plan
 from trimtab.executor import Executor
 from trimtab.service.balancer import Balancer
 from trimtab.service.config import ServiceConfig
+from trimtab.service.decider import Planner
 from trimtab.service.views import StateView
 from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.collector import SimulatedReporter
@@ -74,8 +76,6 @@ class World:
         self.controller, self.epoch = NODE, 1
         self.held: str | None = None
         self.away: str | None = None
-        self.asked = 0
-        self.when_asked: Callable[[], None] = lambda: None
         for reporter in self.reporters.values():
             reporter.report()
 
@@ -103,8 +103,6 @@ class World:
         return self.cluster.cluster_id, SimulatedFollower(self.cluster, self)
 
     def quorum(self) -> QuorumReport:
-        self.asked += 1
-        self.when_asked()
         if self.away is not None:
             raise ExternalError(self.away, retriable=True)
         return QuorumReport(self.controller, self.epoch, 1)
@@ -127,14 +125,16 @@ class Service:
     """A `Balancer` whose threads take turns when told to."""
 
     def __init__(
-        self, world: World, *, node: int = NODE, executor: Executor | None = None, goals: str = GOALS, **keys: Any
-    ) -> None:
+        self, world: World, *, node: int = NODE, executor: Executor | None = None, goals: str = GOALS,
+        planner: Planner = plan, **keys: Any,
+    ) -> None:  # fmt: skip
         self.world, self.folder = world, world.folder / f"node-{node}"
         self.folder.mkdir(exist_ok=True)
         self.goals = self.folder / "goals.yaml"
         if not self.goals.exists():
             self.goals.write_text(goals)
-        self.balancer = Balancer(configured(self.folder, node, **keys), executor, reach=_Reach(world), clock=world.clock)
+        config = configured(self.folder, node, **keys)
+        self.balancer = Balancer(config, executor, reach=_Reach(world), clock=world.clock, planner=planner)
 
     def turns(self, *names: str) -> StateView:
         """One turn of each thread, or of those named."""

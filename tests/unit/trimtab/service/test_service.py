@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster_model.snapshot import Snapshot
+from goals.model import GoalSet
+from optimizer.options import PlanOptions, Watch
+from optimizer.plan import Plan
+from optimizer.planner import plan
 from tests.unit.trimtab.service.beside import LEVEL, NODE, OTHER, Service, World, simulated_executor
 from trimtab.service.views import Refused, StateView
 from trimtab.simulator.spec import TopicPartition
@@ -102,24 +107,17 @@ def test_only_the_instance_beside_the_active_controller_decides(world: World) ->
 
 
 def test_leadership_that_goes_while_planning_makes_the_verdict_refused(world: World) -> None:
-    service = Service(world)
-    service.run(25)
-    balancer = service.balancer
-    world.pass_time(10)
-    service.turns("metadata", "samples")
-    asked = world.asked
+    def planner(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, watch: Watch) -> Plan:
+        world.elect(OTHER)
+        return plan(snapshot, goals, options, watch)
 
-    def lose() -> None:
-        if world.asked >= asked + 3 and world.controller == NODE:  # in the turn, before deciding, and after planning
-            world.elect(OTHER)
-
-    world.when_asked = lose
-    balancer.workers["planner"].once()
-    ((verdict, reason, plan),) = service.rows("SELECT verdict, reason, plan FROM decision ORDER BY id DESC LIMIT 1")
+    service = Service(world, planner=planner)
+    service.run(40)
+    ((verdict, reason, text),) = service.rows("SELECT verdict, reason, plan FROM decision ORDER BY id DESC LIMIT 1")
     assert verdict == "refused"
     assert "Leadership went elsewhere while planning. Node 101 is the active controller" in reason
-    assert plan is None
-    assert balancer.state().plan is None
+    assert text is None
+    assert service.balancer.state().plan is None
     service.stop()
 
 
@@ -462,4 +460,46 @@ def test_a_plan_nobody_approves_in_time_gives_way_to_a_newer_one(world: World) -
     assert service.rows("SELECT cause FROM decision ORDER BY id DESC LIMIT 1") == [("nobody approved the plan within 60 s",)]
     with pytest.raises(Refused, match="superseded by"):
         service.balancer.approve(first.plan_id, "anna")
+    service.stop()
+
+
+def test_numbers_that_cannot_be_trusted_are_named_where_they_keep_it_from_acting(world: World) -> None:
+    service = Service(world)
+    service.run(40)
+    world.cluster.faults.lose_reporter(1)
+    world.cluster.faults.lose_reporter(2)
+    service.goals.write_text(LEVEL)
+    service.run(40)
+    state = service.run(65)
+    assert "Reporters of 2 of 3 serving brokers are not heard: 1, 2." in said(state)
+    world.cluster.faults.restore_reporter(1)
+    state = service.run(30)
+    assert state.ready
+    service.balancer.plan_now("anna")
+    state = service.turns("planner")
+    assert "Left alone, because their numbers cannot be trusted: partition orders-" in said(state)
+    assert "older than 30 s" in said(state)
+    service.stop()
+
+
+def test_a_bug_in_planning_is_told_and_makes_it_unhealthy_until_a_plan_is_made(world: World) -> None:
+    broken = [True]
+
+    def planner(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, watch: Watch) -> Plan:
+        if broken:
+            raise IndexError("index 7 is out of bounds")
+        return plan(snapshot, goals, options, watch)
+
+    service = Service(world, planner=planner)
+    state = service.run(40)
+    assert not state.healthy
+    assert "Planning failed, IndexError: index 7 is out of bounds" in state.why_unhealthy[0]
+    assert "Something is broken here" in said(state)
+    assert service.rows("SELECT verdict FROM decision ORDER BY id DESC LIMIT 1") == [("failed",)]
+    broken.clear()
+    service.balancer.plan_now("anna")
+    service.turns("planner")
+    state = service.balancer.state()
+    assert state.healthy
+    assert state.plan is not None
     service.stop()
