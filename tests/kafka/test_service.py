@@ -37,7 +37,8 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Four brokers under even traffic, three controllers with a service beside each: two in this process, one in its own."""
+    """Four brokers under even traffic, three controllers with a service beside each: two in this process, of which one polls instead of
+    reading the log, and one in its own."""
     folder = tmp_path_factory.mktemp("services")
     with KafkaCluster(controllers=3) as kafka:
         with administering(kafka) as admin:
@@ -45,7 +46,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         load = {("flows", n): PER_TICK for n in range(len(LEVEL))}
         with Traffic(kafka.bootstrap, load, size=SIZE) as traffic, Reporters(kafka):
             process = Process(kafka, 102, folder / "102")
-            embedded = {node: Embedded(kafka, node, folder / str(node)) for node in (100, 101)}
+            embedded = {100: Embedded(kafka, 100, folder / "100"), 101: Embedded(kafka, 101, folder / "101", kraft_log=None)}
             yield Scene(kafka, traffic, embedded, process)
             for service in embedded.values():
                 service.stop()

@@ -123,7 +123,7 @@ class Balancer:
         self._coverage = {
             "short": Coverage(round(1000 * config.model.short)), "long": Coverage(round(1000 * config.model.long)),
         }  # fmt: skip
-        self._decisions = DecisionKeeper(config.history, clock)
+        self._decisions = DecisionKeeper(config.history, self._instance, clock)
         self._samples = SampleKeeper(config.history, clock) if config.history.samples else None
         self._leader = LeaderCheck(config.node_id, self._reach.quorum, clock, always=config.leader == "always")
         self._desk = PlanDesk(self._decisions, clock, self._changed)

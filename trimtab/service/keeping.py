@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from metrics_reporter.reporter import Clock
 from trimtab.history.decisions import DecisionHistory
+from trimtab.history.records import Outcome
 from trimtab.service.config import HistoryPart
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ SAMPLES_FOLDER = "samples"
 TURN = 1.0  # seconds
 MOST_QUEUED = 2_000_000  # values that wait for the writer
 DAY_MS = 86_400_000
+LOOKED_BACK = 20  # decisions
+UNFINISHED = ("approved", "started", "noted")
+KILLED = "the service was killed in the middle; what was in progress went on by itself, and the rest was not begun"
 
 
 class SampleKeeper:
@@ -108,10 +112,10 @@ class SampleKeeper:
 
 
 class DecisionKeeper:
-    """The history of decisions, opened when the cluster is known."""
+    """The history of decisions of one instance, opened when the cluster is known."""
 
-    def __init__(self, part: HistoryPart, clock: Clock) -> None:
-        self._part, self._clock = part, clock
+    def __init__(self, part: HistoryPart, instance: str, clock: Clock) -> None:
+        self._part, self._instance, self._clock = part, instance, clock
         self._retained_ms = 0
         self._cluster_id: str | None = None
         self._history: DecisionHistory | None = None
@@ -130,8 +134,17 @@ class DecisionKeeper:
             if self._history is None:
                 if self._cluster_id is None:
                     raise ExternalError("no cluster has answered yet, so there is no history of its decisions", retriable=True)
-                self._history = DecisionHistory(self.path, self._cluster_id)
+                history = DecisionHistory(self.path, self._cluster_id)
+                self._end_what_was_left(history)
+                self._history = history
             return self._history
+
+    def _end_what_was_left(self, history: DecisionHistory) -> None:
+        """Say of plans that an earlier run had in hand when it was killed that they ended with it."""
+        for recorded in history.newest(LOOKED_BACK):
+            if recorded.decision.instance == self._instance and recorded.outcomes and recorded.outcomes[-1].kind in UNFINISHED:
+                history.add_outcome(recorded.id, Outcome(self._clock.wall_ms(), "failed", "service", KILLED))
+                log.warning("plan %s: %s", recorded.decision.plan_id, KILLED)
 
     def tidy(self) -> None:
         """Delete what is not kept, once a day."""

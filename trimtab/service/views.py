@@ -135,7 +135,7 @@ class StateView(View):
     ready: bool
     why_unhealthy: tuple[str, ...]
     why_not_ready: tuple[str, ...]
-    why_nothing: tuple[str, ...] = Field(description="sentences; empty while a plan waits or runs")
+    why_nothing: tuple[str, ...] = Field(description="sentences; empty while a plan is made or carried out")
     next_plan_ms: int | None
     leadership: Leadership
     workers: tuple[WorkerView, ...]

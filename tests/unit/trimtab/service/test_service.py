@@ -503,3 +503,19 @@ def test_a_bug_in_planning_is_told_and_makes_it_unhealthy_until_a_plan_is_made(w
     assert state.healthy
     assert state.plan is not None
     service.stop()
+
+
+def test_a_kill_in_the_middle_is_told_of_by_the_next_run(world: World) -> None:
+    history = {"samples": False, "folder": str(world.folder / "kept")}
+    service = Service(world, executor=simulated_executor(world), mode="auto", history=history)
+    service.run(35)
+    for _ in range(10):
+        state = service.turns("planner", "executor")
+    assert state.plan is not None
+    assert state.plan.state == "running"
+    again = Service(world, executor=simulated_executor(world), mode="auto", history=history)
+    again.turns()
+    (decision,) = [d for d in again.balancer.decisions(9) if d.plan_id == state.plan.plan_id]
+    assert [kind for _, kind, _, _ in decision.outcomes] == ["approved", "started", "failed"]
+    assert "killed in the middle" in decision.outcomes[-1][3]
+    again.stop()
