@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from threading import Event, Thread
 
 from cluster_model.errors import ExternalError, TrimtabError
@@ -133,8 +132,10 @@ class Worker:
                 wait -= SLICE
                 self.beat()
             self._woken.clear()
-        with suppress(Exception):
+        try:
             self._ended()
+        except Exception as error:
+            log.error("%s: did not end cleanly: %s", self.name, error, exc_info=True)
 
     # -- what is said of it --------------------------------------------------------------------------------
 
