@@ -11,7 +11,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from cluster_model.trust import LiveSnapshot
-from goals.model import GoalSet
+from goals.model import GoalSet, UsageDistribution
 from optimizer.options import PlanOptions
 from optimizer.outcome import goal_state, judged
 from optimizer.plan import Plan
@@ -40,6 +40,7 @@ def _goals(goals: GoalSet, compiled: Compiled, state: State) -> tuple[GoalView, 
                 violations=now.violations if now is not None else None,
                 in_band=now.in_band if now is not None else None,
                 max_deviation=now.max_deviation if now is not None else None,
+                bound=goal.bound if isinstance(goal, UsageDistribution) else None,
                 skipped=None if now is not None else reasons.get(f"goal {goal.name}", "not counted"),
             )
         )

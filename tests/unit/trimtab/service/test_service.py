@@ -42,6 +42,7 @@ def test_it_plans_as_soon_as_enough_is_known_and_then_every_interval(world: Worl
     assert state.plan.state == "proposed"
     assert "only shown, because the mode is dry-run" in said(state)
     assert [g.violations for g in state.goals] == [3]
+    assert [g.bound for g in state.goals] == [0.1]
     assert {b.id: b.voice for b in state.brokers} == {1: "fresh", 2: "fresh", 3: "fresh"}
     assert state.brokers[2].share_of_mean["network_in"] == 0.0
     before = service.rows("SELECT COUNT(*) FROM decision WHERE verdict = 'planned'")
