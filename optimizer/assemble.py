@@ -121,7 +121,7 @@ def _actions(snapshot: Snapshot, compiled: Compiled, rounds: list[Round]) -> Act
         data.append(moved[part.log.first[1 : actions + 1]] - moved[part.log.first[:actions]])
 
     def joined(parts: list[np.ndarray], shape: tuple[int, ...], kind: type) -> np.ndarray:
-        return np.concatenate(parts) if parts else np.zeros(shape, kind)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(shape, kind)
 
     return ActionTable(
         changes=ChangeTable(

@@ -95,7 +95,7 @@ def leaving(
     least, most = np.zeros((columns, room)), np.zeros((columns, room))
     size, keys, rows = np.zeros(room), np.zeros(room), np.zeros(room, np.int64)
     for b in range(len(problem.broker)):
-        if problem.broker[b, STATE] != 0:
+        if problem.broker[b, STATE] != 0 or is_level(problem, state, b, low, high):
             continue
         n = state.hosts[b]
         for i in range(n):
@@ -122,6 +122,17 @@ def leaving(
                 for i in range(n):
                     keys[i] = size[i] / most[c, i] if most[c, i] > 0.0 else np.inf
                 out_bytes[b] = max(out_bytes[b], fraction(keys[:n], most[c], size, True, excess, rows))
+
+
+@inner
+def is_level(problem: Problem, state: State, b: int, low: Array, high: Array) -> bool:
+    """Whether broker `b` stands within all its bands, so that nothing must leave or come."""
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT:
+            load = state.load[b, problem.goal[g, COLUMN]]
+            if load > high[g, b] or load < low[g, b]:
+                return False
+    return True
 
 
 @inner

@@ -44,9 +44,9 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
         repairs=np.zeros(actions, np.int64),
         goal_score=np.zeros((actions, goals)),
         first=np.zeros(actions + 1, np.int64),
-        broker=np.zeros(most, np.int64),
-        before=np.ones((most, goals)),
-        after=np.ones((most, goals)),
+        broker=np.empty(most, np.int64),  # far more than is used, and not touched beyond that
+        before=np.empty((most, goals)),
+        after=np.empty((most, goals)),
     )
     refused = replay(problem, state, log, by_potential, out)
     if refused >= 0:
