@@ -52,10 +52,11 @@ kafka: need-python need-java $(VENV)/.test-ready ## a real Kafka cluster on this
 bench: $(VENV)/.test-ready ## measure the planner
 	$(BIN)/python -m benchmarks.planner $(ARGS)
 
-# Kernels count only where they run interpreted. The scenarios, minutes long so, are left out: smaller tests reach the same lines.
+# Kernels count only where they run interpreted. What takes minutes so is left out: smaller tests reach the same lines.
+SLOW := --ignore tests/unit/optimizer/test_scenarios.py --deselect tests/unit/optimizer/test_caution.py::test_any_cluster
 coverage: $(VENV)/.test-ready ## lines of the pure rooms that tests reach, at least 95 % (some minutes: no compiler)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit/cluster_model tests/unit/goals tests/unit/optimizer \
-	  --ignore tests/unit/optimizer/test_scenarios.py --cov --cov-report=term-missing --durations=10 $(ARGS)
+	  $(SLOW) --cov --cov-report=term-missing --durations=10 $(ARGS)
 
 # Kernels are mutated too: uncompiled, their decorators return the function, and without them the tool looks into it.
 # ARGS names others: 'goals*' is the whole room, 'optimizer.search.state*' also what is not scoring.

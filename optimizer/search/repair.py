@@ -19,6 +19,7 @@ from optimizer.problem import (
     MOVABLE,
     RACK_LIMIT,
     RACK_OF,
+    SCALE,
     STATE,
     STRENGTH,
     TOPIC_OF,
@@ -28,7 +29,7 @@ from optimizer.problem import (
 )
 from optimizer.search.state import State, commit, linear_cost, may_host, outside
 
-SAMPLED_TARGETS, MANY_TARGETS = 160, 16  # brokers looked at for one replica, and where very many are to be moved
+SAMPLED_TARGETS, MANY_TARGETS = 160, 12  # brokers looked at for one replica, and where very many are to be moved
 MANY = 5_000  # replicas
 NOTHING = -1  # role of a broker that holds no replica
 
@@ -51,7 +52,7 @@ def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, r
     """
     cost = 0.0
     for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] == DISTRIBUTION or problem.goal[g, KIND] == LIMIT:
+        if (problem.goal[g, KIND] == DISTRIBUTION or problem.goal[g, KIND] == LIMIT) and problem.table[b, g, SCALE] > 0.0:
             c = problem.goal[g, COLUMN]
             load = state.load[b, c]
             after = load
