@@ -101,7 +101,7 @@ class _Walk:
         lead_leaderless(problem, target)
         drain(problem, target, _to_drain(problem, self.replicas), options.seed)
         if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
-            mend_racks(problem, target)
+            mend_racks(problem, target, options.seed)
         align_slots(problem, target, self.replicas)
         pending = _differing(target.replicas, target.lead, self.replicas, self.lead)
         if not len(pending):

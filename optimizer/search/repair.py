@@ -30,6 +30,7 @@ from optimizer.problem import (
 from optimizer.search.state import State, commit, linear_cost, may_host, outside
 
 SAMPLED_TARGETS, MANY_TARGETS = 160, 12  # brokers looked at for one replica, and where very many are to be moved
+MOST_MENDERS = 16  # brokers looked at for one replica of a crowded rack, where very many are crowded
 MANY = 5_000  # replicas
 NOTHING = -1  # role of a broker that holds no replica
 
@@ -217,34 +218,52 @@ def reroute(
 
 
 @kernel
-def mend_racks(problem: Problem, state: State) -> int:
-    """Move replicas out of over-full racks, each to the broker where the potential rises least. Returns how many."""
-    brokers, slots = len(problem.broker), state.replicas.shape[1]
+def mend_racks(problem: Problem, state: State, seed: int) -> int:
+    """Move replicas out of over-full racks, each to the broker where the potential rises least (of some, where very many are crowded).
+
+    Returns how many.
+    """
+    slots = state.replicas.shape[1]
     row = np.zeros(slots, np.int64)
+    eligible = np.zeros(len(problem.broker), np.int64)
+    count = 0
+    for b in range(len(problem.broker)):
+        if problem.broker[b, STATE] == 0:
+            eligible[count] = b
+            count += 1
+    crowded = 0
+    for p in range(len(state.lead)):
+        for s in range(slots):
+            if problem.partition[p, MOVABLE] == 1 and is_crowded(problem, state, p, s):
+                crowded += 1
+    most = whole(MOST_MENDERS if crowded > MANY else count)
     done = 0
     for p in range(len(state.lead)):
+        if crowded == 0:
+            break
         if problem.partition[p, MOVABLE] == 0:
             continue
         while True:
             best_slot, best, best_cost = -1, -1, np.inf
-            for s in range(slots):
-                b = state.replicas[p, s]
-                if (
-                    b < 0
-                    or problem.broker[b, STATE] == 3
-                    or rack_mates(problem, state, p, b) <= problem.partition[p, RACK_LIMIT]
-                ):
-                    continue
-                role = whole(LEADING if state.lead[p] == s else FOLLOWING)
-                relief = cost_of_gaining(problem, state, b, p, role, whole(NOTHING))
-                for target in range(brokers):
-                    if rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
+            for attempt in range(2):
+                sampled = attempt == 0 and count > 2 * most
+                for s in range(slots):
+                    if not is_crowded(problem, state, p, s):
                         continue
-                    if not may_host(problem, state, p, s, target):
-                        continue
-                    cost = relief + cost_of_gaining(problem, state, target, p, whole(NOTHING), role)
-                    if cost < best_cost:
-                        best_slot, best, best_cost = s, target, cost
+                    here = state.replicas[p, s]
+                    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+                    relief = cost_of_gaining(problem, state, here, p, role, whole(NOTHING))
+                    for i in range(most if sampled else count):
+                        target = eligible[scramble(seed * 1000211 + p * SAMPLED_TARGETS + i) % count if sampled else i]
+                        if rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
+                            continue
+                        if not may_host(problem, state, p, s, target):
+                            continue
+                        cost = relief + cost_of_gaining(problem, state, target, p, whole(NOTHING), role)
+                        if cost < best_cost:
+                            best_slot, best, best_cost = s, target, cost
+                if best >= 0 or not sampled:
+                    break
             if best < 0:
                 break
             for o in range(slots):
@@ -253,6 +272,15 @@ def mend_racks(problem: Problem, state: State) -> int:
             commit(problem, state, p, row, state.lead[p])
             done += 1
     return done
+
+
+@inner
+def is_crowded(problem: Problem, state: State, p: int, s: int) -> bool:
+    """Whether slot `s` of the partition stands in a rack with more of its replicas than may be there, and may leave its broker."""
+    b = state.replicas[p, s]
+    if b < 0 or problem.broker[b, STATE] == 3:
+        return False
+    return bool(rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT])
 
 
 @inner

@@ -266,7 +266,7 @@ def _round(
     lead_leaderless(problem, target)
     drain(problem, target, _to_drain(problem, replicas), options.seed)
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
-        mend_racks(problem, target)
+        mend_racks(problem, target, options.seed)
     if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
         align_slots(problem, target, replicas)
         pending = _differing(target.replicas, target.lead, replicas, lead)
