@@ -101,7 +101,7 @@ def _first(reasons: tuple[str, ...], otherwise: str) -> str:
 
 def _sentence(first: str, then: str) -> str:
     text = first.strip().rstrip(".") + (f"; {then}" if then else "")
-    return text[:1].upper() + text[1:] + "."
+    return text[:1].upper() + text[1:] + ("" if text.endswith(("?", "!")) else ".")
 
 
 def _plan(plan: PlanView | None, mode: str) -> str:

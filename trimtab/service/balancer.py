@@ -148,6 +148,7 @@ class Balancer:
             self._metadata, self._feed, self._model, self._coverage[config.horizon],
             covered=config.readiness.covered, heard=config.readiness.heard,
             unrecordable=self._unrecordable, hindrance=lambda: self._workers["metadata"].error,
+            unread=lambda: self._workers["samples"].error,
         )  # fmt: skip
         self._decider = Decider(
             config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,

@@ -60,7 +60,7 @@ def who_leads(known: Leadership) -> str:
     if known.checked_ms is None:
         return "It is not known yet who the active controller is."
     if known.error is not None:
-        return f"It is not known who the active controller is, so nothing is decided here: {known.error}."
+        return f"It is not known who the active controller is, so nothing is decided here: {known.error.rstrip('.')}."
     return (
         f"Node {known.controller} is the active controller (epoch {known.epoch}); this instance stands beside node "
         f"{known.node} and only keeps its model warm."

@@ -28,7 +28,8 @@ class Hold:
 
 
 class Readiness:
-    """Parameters: the share of the horizon that samples have to cover, and of serving brokers that have to be heard."""
+    """Parameters: the share of the horizon that samples have to cover, and of serving brokers that have to be heard; why the history
+    cannot be written, why the metadata and why the samples cannot be read at the moment, None where they can."""
 
     def __init__(
         self,
@@ -41,29 +42,34 @@ class Readiness:
         heard: float,
         unrecordable: Callable[[], str | None],
         hindrance: Callable[[], str | None],
+        unread: Callable[[], str | None],
     ) -> None:
         self._metadata, self._feed, self._model, self._coverage = metadata, feed, model, coverage
         self._covered, self._heard = covered, heard
-        self._unrecordable, self._hindrance = unrecordable, hindrance
+        self._unrecordable, self._hindrance, self._unread = unrecordable, hindrance, unread
 
     def holds(self, now_ms: int) -> list[Hold]:
         """Everything that is in the way, the most basic first."""
         if not self._metadata.loaded:
             why = self._metadata.held(now_ms) or self._hindrance()
-            return [Hold("metadata", "The cluster's metadata is not loaded yet" + (f": {why}." if why else "."))]
+            return [Hold("metadata", "The cluster's metadata is not loaded yet" + (f": {_ended(why)}" if why else "."))]
         found = []
         held = self._metadata.held_back(now_ms)
         if held is not None:
-            found.append(Hold("metadata", f"The metadata may be older than the cluster: {held}."))
+            found.append(Hold("metadata", f"The metadata may be older than the cluster: {_ended(held)}"))
         unrecordable = self._unrecordable()
         if unrecordable is not None:
-            found.append(Hold("history", f"Decisions cannot be written down, and what is not written down is not done: {unrecordable}."))
-        silent = self._silent(now_ms)
-        if silent is not None:
+            text = f"Decisions cannot be written down, and what is not written down is not done: {_ended(unrecordable)}"
+            found.append(Hold("history", text))
+        silent, unread = self._silent(now_ms), self._unread()
+        if unread is not None and (silent is not None or not self._feed.caught_up):
+            found.append(Hold("silent", f"Samples cannot be read: {_ended(unread)}"))  # so nobody knows whether reporters speak
+        elif silent is not None and self._feed.caught_up:
             found.append(silent)
         share, span_ms = self._coverage.share(now_ms), self._coverage.span_ms
         if not self._feed.caught_up:
-            found.append(Hold("warming", "Warming up: what the internal topic already has is being read."))
+            if unread is None:
+                found.append(Hold("warming", "Warming up: what the internal topic already has is being read."))
         elif share < self._covered:
             have, need = share * span_ms, self._covered * span_ms
             text = f"Warming up: samples cover {spoken(round(have))} of the {spoken(round(need))} that are needed"
@@ -84,3 +90,8 @@ class Readiness:
             return Hold("silent", f"No reporter has been heard {since}: is `trimtab reporter` running beside the brokers?")
         ids = ", ".join(str(v.broker) for v in mute[:NAMED]) + (f" and {len(mute) - NAMED} more" if len(mute) > NAMED else "")
         return Hold("silent", f"Reporters of {len(mute)} of {len(voices)} serving brokers are not heard: {ids}.")
+
+
+def _ended(text: str) -> str:
+    """With a full stop, where it has no end of its own."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."

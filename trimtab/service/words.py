@@ -49,7 +49,7 @@ def why_nothing(facts: Facts) -> tuple[str, ...]:
     if f.planning:
         return tuple(found)
     if f.held is not None and f.held.state in ("proposed", "approved"):
-        return (*found, _waiting(f, f.held))
+        return (*found, _waiting(f, f.held), *(h.text for h in f.holds), *_down(f))
     if f.holds:
         return (*found, *(h.text for h in f.holds))
     if f.now_ms < f.cooldown_until_ms:

@@ -26,6 +26,7 @@ def test_what_is_broken_comes_before_all_else() -> None:
     state = small().now
     assert said(state, healthy=False, why_unhealthy=("the planner died",), ready=False) == ("bad", "Not healthy", "The planner died.")
     assert said(state, ready=False, why_not_ready=("No samples for 10 s.",)) == ("plain", "Not ready", "No samples for 10 s.")
+    assert said(state, ready=False, why_not_ready=("Does it run?",))[2] == "Does it run?"
     assert said(state, ready=False)[2] == "Not enough is known to decide."
     assert said(state, goals=())[1] == "Nothing to judge"
 

@@ -14,7 +14,7 @@ from cluster_model.metadata.description import QuorumReport
 from cluster_model.metadata.follower import Update
 from cluster_model.metadata.image import MetadataImage
 from metrics_reporter.reporter import Clock
-from metrics_reporter.topic import EmbeddedTopic
+from metrics_reporter.topic import EmbeddedTopic, TopicError
 from optimizer.planner import plan
 from trimtab.executor import Executor
 from trimtab.service.balancer import Balancer
@@ -76,6 +76,7 @@ class World:
         self.controller, self.epoch = NODE, 1
         self.held: str | None = None
         self.away: str | None = None
+        self.unread: str | None = None  # why the topic cannot be read
         for reporter in self.reporters.values():
             reporter.report()
 
@@ -108,6 +109,8 @@ class World:
         return QuorumReport(self.controller, self.epoch, 1)
 
     def topic_reader(self) -> EmbeddedTopic:
+        if self.unread is not None:
+            raise TopicError(self.unread)
         return EmbeddedTopic(self.topic_file)
 
     def close(self) -> None:

@@ -340,6 +340,44 @@ def test_metadata_that_lags_and_reporters_that_are_silent_hold_planning(world: W
     service.stop()
 
 
+def test_a_topic_that_cannot_be_read_is_said_instead_of_blaming_reporters(world: World) -> None:
+    world.unread = "there is no topic; is a reporter running?"
+    service = Service(world)
+    assert service.run(20).why_not_ready == ("Samples cannot be read: there is no topic; is a reporter running?",)
+    world.unread = None
+    service.turns("samples")
+    state = service.run(20)
+    assert state.ready
+    service.stop()
+
+
+def test_an_unreachable_cluster_is_told_in_a_sentence_that_ends_once(world: World) -> None:
+    service = Service(world)
+    service.run(40)
+    world.away = "no broker answers. Check that they are up."
+    assert said(service.run(40)).endswith("so nothing is decided here: no broker answers. Check that they are up.")
+    service.stop()
+
+
+def test_a_restart_does_not_say_that_reporters_are_silent_before_it_has_read_what_they_wrote(world: World) -> None:
+    service = Service(world)
+    state = service.turns("metadata")
+    assert state.why_not_ready == ("Warming up: what the internal topic already has is being read.",)
+    service.stop()
+
+
+def test_a_plan_that_is_only_shown_hides_neither_a_lost_broker_nor_silence(world: World) -> None:
+    service = Service(world)
+    state = service.run(40)
+    assert state.plan is not None
+    assert "is only shown" in said(state)
+    world.cluster.faults.lost_reporters.update((1, 2, 3))
+    state = service.run(60)
+    assert "is only shown" in said(state)
+    assert "No reporter has been heard for" in said(state)
+    service.stop()
+
+
 def test_limits_of_an_hour_are_not_forgotten_by_a_restart(world: World) -> None:
     limits = {"moves_per_hour": 5, "cooldown": 5}
     service = Service(world, executor=simulated_executor(world), mode="auto", limits=limits)
