@@ -45,11 +45,15 @@ def serve_command(
 
     Every controller may have one: all keep a warm model, and the one beside the active controller decides.
     """
+    from trimtab.http.settings import access
     from trimtab.service.balancer import Balancer
     from trimtab.service.config import load_config
 
-    balancer = Balancer(load_config(config))
+    settings = load_config(config)
+    balancer = Balancer(settings)
     if check:
+        if settings.http.enabled:
+            access(settings.http)
         log.info("%s: OK", config)
         return 0
     with _signals(balancer) as stop:

@@ -7,7 +7,6 @@ layout. Time comes in by parameter.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -16,9 +15,10 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cluster_model.errors import ExternalError
+from trimtab.history.lock import locked
 from trimtab.history.rows import DAY_MS, RowBuffer
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from metrics_reporter.columns import BatchColumns
 
-LOCK_FILE = ".lock"
 COMMIT = b"trimtab.commit"  # in the metadata of a commit's last file
 EPOCH = date(1970, 1, 1)
 ROW_GROUP = 250_000
@@ -86,7 +85,7 @@ class SampleHistory:
         self._buffer = RowBuffer(cluster_id)
         self._since_ms: int | None = None
         self._read: dict[int, int] = {}  # positions of what is in the buffer, and before
-        self._lock = _locked(root)
+        self._lock = locked(root)
         try:
             self._sequence, self._committed = self._recover()
         except BaseException:
@@ -264,23 +263,6 @@ def _positions(path: Path) -> dict[int, int] | None:
         return None
     commit: dict[str, Any] = json.loads(metadata[COMMIT])
     return {int(partition): int(offset) for partition, offset in commit["positions"].items()}
-
-
-def _locked(root: Path) -> IO[bytes]:
-    """The folder's lock, held until it is closed or the process ends."""
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        file = (root / LOCK_FILE).open("ab")
-    except OSError as e:
-        raise ExternalError(f"{root}: expected a folder to write history into: {e}") from e
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise ExternalError(
-            f"{root}: another process writes this history; stop it, or give this one another folder"
-        ) from None
-    return file
 
 
 def _remove(paths: Iterable[Path]) -> None:

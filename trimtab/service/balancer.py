@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import IO, TYPE_CHECKING, Literal, Protocol, Self
 
 from cluster_model.errors import ConfigurationError, ExternalError, TrimtabError
 from cluster_model.model import ClusterModel
@@ -26,6 +26,7 @@ from optimizer.planner import plan
 from trimtab import __version__
 from trimtab.capture.capacity import read_capacities
 from trimtab.executor import Executor
+from trimtab.history.lock import locked
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
@@ -104,6 +105,7 @@ class Balancer:
         self._started_ms = clock.wall_ms()
         self._instance = config.instance or _instance_name(config)
         self._watchers: dict[int, Callable[[], None]] = {}
+        self._hold: IO[bytes] | None = None  # the history's folder
         self._watchers_lock, self._watcher = Lock(), 0
         self._compiled = False
         self._server: Server | None = None
@@ -188,9 +190,10 @@ class Balancer:
         Raises
         ------
         ConfigurationError, ExternalError
-            The HTTP interface cannot be opened as configured.
+            The HTTP interface cannot be opened as configured, the history cannot be written, or another instance writes it.
         """
         config = self.config
+        self._hold = locked(Path(config.history.folder))
         if config.mode != "dry-run" and self._executor is None:
             log.warning(
                 "mode is %s, but this release has no executor for a real cluster: plans are made and shown, and not carried out",
@@ -199,7 +202,11 @@ class Balancer:
         if config.http.enabled:
             from trimtab.http import serve
 
-            self._server = serve(self, config.http)
+            try:
+                self._server = serve(self, config.http)
+            except BaseException:
+                self._hold.close()
+                raise
         for worker in self._workers.values():
             worker.start()
         log.info("%s: mode %s, a decision every %g s, goals of %s", self._instance, config.mode, config.interval, self._goals.source)
@@ -228,6 +235,8 @@ class Balancer:
         self._decisions.close()
         with suppress(Exception):
             self._reach.close()
+        if self._hold is not None:
+            self._hold.close()
         return not late
 
     def __enter__(self) -> Self:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_model.errors import ConfigurationError
+from cluster_model.errors import ConfigurationError, ExternalError
 from goals.document import parse_goals
 from goals.registry import PRESETS
 from tests.unit.trimtab.command_line import REPOSITORY, CommandLine, finished, process
@@ -111,6 +111,24 @@ def test_serve_check_says_what_is_wrong_and_changes_nothing(tmp_path: Path, trim
     (tmp_path / "goals.yaml").write_text("version: 1\npreset: counts\n")
     assert trimtab("serve", "--config", path, "--check").code == 0
     assert not (tmp_path / "history").exists()
+
+
+def test_serve_check_looks_at_the_interface_too(tmp_path: Path, trimtab: CommandLine) -> None:
+    path = tmp_path / "service.yaml"
+    path.write_text(SMALLEST + "preset: counts\nhttp: {host: 0.0.0.0}\n")
+    ended = trimtab("serve", "--config", path, "--check")
+    assert ended.code == 2
+    assert "0.0.0.0 is beyond loopback" in ended.err
+
+
+def test_two_services_do_not_share_a_history(tmp_path: Path) -> None:
+    (tmp_path / "goals.yaml").write_text("version: 1\npreset: counts\n")
+    config = configured(tmp_path)  # nobody answers at its address
+    first, second = Balancer(config), Balancer(config)
+    with first, pytest.raises(ExternalError, match="another process writes this history; stop it, or give this one another folder"):
+        second.start()
+    with second:
+        pass
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
