@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,6 +68,13 @@ def tell(story: Story) -> None:
         logging.getLogger(room).setLevel(story.level)
 
 
+def tell_when() -> None:
+    """From now on, sentences begin with their time, UTC: for commands that run for days. The journal notes it by itself."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _Stderr) and isinstance(handler.formatter, _Sentences):
+            handler.formatter.dated = "JOURNAL_STREAM" not in os.environ
+
+
 class _Stderr(logging.StreamHandler[TextIO]):
     """Writes to whatever `sys.stderr` is at the time, so that lines do not tear a progress bar."""
 
@@ -84,9 +92,12 @@ class _Stderr(logging.StreamHandler[TextIO]):
 class _Sentences(logging.Formatter):
     """The message; warnings and errors say so first."""
 
+    dated = False
+
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        return lines(text if record.levelno < logging.WARNING else f"{record.levelname.lower()}: {text}")
+        text = text if record.levelno < logging.WARNING else f"{record.levelname.lower()}: {text}"
+        return lines(f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%SZ} {text}" if self.dated else text)
 
 
 class _JsonLines(logging.Formatter):

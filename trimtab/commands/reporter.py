@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trimtab.output import emit
+from trimtab.story import tell_when
 
 if TYPE_CHECKING:
     from metrics_reporter.reporter import RoundResult
@@ -50,6 +51,7 @@ def reporter_command(
     settings = load_config(config)
     with _stopped_by_signal() as stop:
         if not once:
+            tell_when()
             return 0 if run(settings, stop).unsent == 0 else 1
         result, incarnation = measure_once(settings, stop)
     emit(json.dumps(_document(settings, result, incarnation), indent=1, allow_nan=False), None)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trimtab.story import tell_when
+
 if TYPE_CHECKING:
     from trimtab.service.balancer import Balancer
 
@@ -56,6 +58,7 @@ def serve_command(
             access(settings.http)
         log.info("%s: OK", config)
         return 0
+    tell_when()
     with _signals(balancer) as stop:
         balancer.start()
         try:
