@@ -10,9 +10,10 @@ from typing import Literal
 from pydantic import Field
 
 from optimizer.report.units import count, listing, size
-from trimtab.service.views import PlanView, StateView, View
+from trimtab.service.views import BrokerView, PlanView, StateView, View
 
 Tone = Literal["good", "some", "bad", "plain"]
+LEAVING = ("draining", "dead")  # brokers that are to hold nothing
 
 
 class GlanceView(View):
@@ -55,6 +56,8 @@ def glance(state: StateView) -> GlanceView:
             remainder=who,
         )
     out = [b.id for b in state.brokers if b.violates]
+    leaving = [b for b in state.brokers if b.state in LEAVING and b.loads.get("replicas")]
+    staying = sum(b.state not in LEAVING for b in state.brokers)
     hard = [g for g in state.goals if g.hard and g.violations]
     judged = [g for g in state.goals if g.skipped is None]
     plan = _plan(state.plan, state.mode)
@@ -62,15 +65,17 @@ def glance(state: StateView) -> GlanceView:
         return GlanceView(
             tone="plain", label="Nothing to judge", sentence="No goal can be judged yet.", remainder=who
         )
-    if not out and not hard:
+    if not out and not hard and not leaving:
         return GlanceView(
             tone="good",
             label="Level",
-            sentence=_sentence(f"All {count(len(state.brokers), 'broker')} are in band", plan),
+            sentence=_sentence(f"All {count(staying, 'broker')} are in band", plan),
             remainder=who,
         )
+    if not out and not hard:
+        return GlanceView(tone="some", label="Not empty", sentence=_sentence(_left_on(leaving), plan), remainder=who)
     if out:
-        first = _out(out, len(state.brokers))
+        first = _out(out, max(staying, len(out)))
     else:
         first = f"{listing([g.name for g in hard], 3)} {'is' if len(hard) == 1 else 'are'} violated"
     label = "Hard goal violated" if hard else "Out of band"
@@ -79,6 +84,13 @@ def glance(state: StateView) -> GlanceView:
     return GlanceView(
         tone="bad" if hard else "some", label=label, sentence=_sentence(first, plan), remainder=who
     )
+
+
+def _left_on(leaving: list[BrokerView]) -> str:
+    """What is still on brokers that are to hold nothing."""
+    left = count(round(sum(b.loads["replicas"] for b in leaving)), "replica")
+    which = listing([f"{b.id}, which is {b.state}" for b in leaving], 4)
+    return f"{left} {'is' if left.startswith('1 ') else 'are'} still on broker{'' if len(leaving) == 1 else 's'} {which}"
 
 
 def _out(ids: list[int], brokers: int) -> str:

@@ -35,6 +35,22 @@ def test_level() -> None:
     assert said(level().now) == ("good", "Level", "All 12 brokers are in band.")
 
 
+def test_brokers_that_are_to_hold_nothing_and_do() -> None:
+    first, second, *others = level().now.brokers
+    drained = first.model_copy(update={"state": "draining", "loads": {"replicas": 38.0}})
+    gone = second.model_copy(update={"state": "dead", "loads": {"replicas": 0.0}})
+    now = level().now
+    assert said(now, brokers=(drained, gone, *others)) == (
+        "some", "Not empty", f"38 replicas are still on broker {first.id}, which is draining."
+    )  # fmt: skip
+    empty = drained.model_copy(update={"loads": {"replicas": 0.0}})
+    assert said(now, brokers=(empty, gone, *others)) == ("good", "Level", "All 10 brokers are in band.")
+    dead = gone.model_copy(update={"loads": {"replicas": 1.0}})
+    assert said(now, brokers=(drained, dead, *others))[2] == (
+        f"39 replicas are still on brokers {first.id}, which is draining and {second.id}, which is dead."
+    )
+
+
 def test_who_is_out() -> None:
     face = level()
     brokers = list(face.now.brokers)
