@@ -156,16 +156,15 @@ class Tab:
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def click(self, selector: str) -> None:
-        """As a person would: in the middle of what is found, which must be in sight and not be covered."""
-        where = self.run(f"""(() => {{ const node = document.querySelector({json.dumps(selector)});
-          if (!node) throw new Error("there is no " + {json.dumps(selector)});
+        """As a person would: in the middle of what is found, as soon as it is in sight and nothing covers it."""
+        middle = f"""(() => {{ const node = document.querySelector({json.dumps(selector)});
           node.scrollIntoView({{block: "center", behavior: "instant"}});
           const box = node.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
-          const top = document.elementFromPoint(x, y);
-          if (!node.contains(top)) throw new Error({json.dumps(selector)} + " is covered by " + (top && top.outerHTML.slice(0, 200)));
-          return [x, y]; }})()""")
+          return node.contains(document.elementFromPoint(x, y)) && [x, y]; }})()"""
+        self.until(middle)
+        x, y = self.run(middle)
         for kind in ("mousePressed", "mouseReleased"):
-            self.send("Input.dispatchMouseEvent", type=kind, x=where[0], y=where[1], button="left", clickCount=1)
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def type(self, selector: str, text: str) -> None:
         self.run(f"document.querySelector({json.dumps(selector)}).focus()")
