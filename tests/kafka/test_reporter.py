@@ -431,8 +431,8 @@ def test_sigterm_sends_what_is_left_and_ends_within_seconds(
     begun = time.monotonic()
     assert reporters[1].end(signal.SIGTERM) == 0, reporters[1].said
     assert time.monotonic() - begun < 6
-    (line,) = [line for line in reporters[1].said if line.startswith("stopped:")]
-    sent = int(line.split()[1])
+    (line,) = [line for line in reporters[1].said if "Z stopped: " in line]
+    sent = int(line.partition("stopped: ")[2].split()[0])
     follower.until(lambda: len({b.sequence for b in follower.of(1)}) >= sent)
     assert {b.sequence for b in follower.of(1)} == set(range(sent))
     assert reporters[3].end(signal.SIGINT) == 0, "Ctrl-C likewise"
