@@ -1,0 +1,98 @@
+"""The datasets of this room, each with its columns, units and what a row says. Declared here and nowhere else.
+
+Times are UTC instants. `metric` and `resource` are the names of docs/history.md and `cluster_model.resources`; values are
+in the resource's unit.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from spark.dataset import Dataset
+
+
+class Samples(Dataset):
+    """One row a sample, as CONTRACT section 5 and docs/history.md have it; `date` is the day of `time` in UTC.
+
+    `topic` and `partition` are null where the sample is about the whole broker.
+    """
+
+    SCHEMA = StructType([
+        StructField("time", TimestampType()),
+        StructField("cluster_id", StringType()),
+        StructField("broker", IntegerType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("metric", StringType()),
+        StructField("value", DoubleType()),
+        StructField("date", DateType()),
+    ])  # fmt: skip
+
+
+class Rejected(Dataset):
+    """Samples that do not count: the same columns, and `reason` (one of the words of `spark.history.sift`)."""
+
+    SCHEMA = StructType([*Samples.SCHEMA.fields, StructField("reason", StringType())])
+
+
+class BrokerWindows(Dataset):
+    """One row per broker, resource and window: `mean` and `max` of the samples in it, and how many there were.
+
+    Window `start` is a whole multiple of the window's length since the Unix epoch.
+    """
+
+    SCHEMA = StructType([
+        StructField("cluster_id", StringType()),
+        StructField("broker", IntegerType()),
+        StructField("resource", StringType()),
+        StructField("start", TimestampType()),
+        StructField("mean", DoubleType()),
+        StructField("max", DoubleType()),
+        StructField("samples", LongType()),
+    ])  # fmt: skip
+
+
+class PartitionWindows(Dataset):
+    """One row per replica, resource and window. `role` is ``leader`` or ``follower``, as the sample's metric says."""
+
+    SCHEMA = StructType([
+        StructField("cluster_id", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("broker", IntegerType()),
+        StructField("role", StringType()),
+        StructField("resource", StringType()),
+        StructField("start", TimestampType()),
+        StructField("mean", DoubleType()),
+        StructField("max", DoubleType()),
+        StructField("samples", LongType()),
+    ])  # fmt: skip
+
+
+class PartitionLoads(Dataset):
+    """What a partition's leader costs, one row per partition and resource: what ``plan --load`` reads.
+
+    `mean` and `p95` over the history, `last` in its newest window, `forecast` for the coming one (null where there is too
+    little history), `pattern` one of ``steady``, ``cyclic``, ``growing``, ``bursty``.
+    """
+
+    SCHEMA = StructType([
+        StructField("cluster_id", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("resource", StringType()),
+        StructField("mean", DoubleType()),
+        StructField("p95", DoubleType()),
+        StructField("last", DoubleType()),
+        StructField("forecast", DoubleType()),
+        StructField("pattern", StringType()),
+    ])  # fmt: skip
