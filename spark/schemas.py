@@ -44,9 +44,30 @@ class Rejected(Dataset):
     SCHEMA = StructType([*Samples.SCHEMA.fields, StructField("reason", StringType())])
 
 
+class Windows(Dataset):
+    """One row per series and window: what `spark.windows` makes of samples. `metric` is the sample's own, with its prefix.
+
+    Window `start` is a whole multiple of the window's length since the Unix epoch; a series is one metric of one replica, or
+    of one whole broker (`topic` and `partition` null).
+    """
+
+    SCHEMA = StructType([
+        StructField("cluster_id", StringType()),
+        StructField("broker", IntegerType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("metric", StringType()),
+        StructField("start", TimestampType()),
+        StructField("mean", DoubleType()),
+        StructField("max", DoubleType()),
+        StructField("samples", LongType()),
+    ])  # fmt: skip
+
+
 class BrokerWindows(Dataset):
     """One row per broker, resource and window: `mean` and `max` of the samples in it, and how many there were.
 
+    `resource` is a resource, or the name of whatever else is reported about whole brokers (``capacity.disk``, a latency).
     Window `start` is a whole multiple of the window's length since the Unix epoch.
     """
 
@@ -62,7 +83,8 @@ class BrokerWindows(Dataset):
 
 
 class PartitionWindows(Dataset):
-    """One row per replica, resource and window. `role` is ``leader`` or ``follower``, as the sample's metric says."""
+    """One row per replica, resource and window. `role` is ``leader`` or ``follower``, as the sample's metric says, or
+    ``replica`` where its reporter did not know."""
 
     SCHEMA = StructType([
         StructField("cluster_id", StringType()),
