@@ -240,6 +240,7 @@ def _state(brokers: tuple[BrokerView, ...], goals: tuple[GoalView, ...], made: P
         cluster_id=made.cluster_id,
         instance="controller-3",
         mode="approve",
+        has_executor=True,
         paused=False,
         now_ms=NOW,
         started_ms=NOW - 86_400_000,

@@ -164,6 +164,19 @@ def test_without_a_configured_token_the_buttons_are_off_and_say_why(tab: Tab, op
     assert "token_file" in tab.text("#verdict")
 
 
+@pytest.mark.parametrize("mode", ["approve", "auto"])
+def test_without_an_executor_nothing_can_be_approved_and_the_page_says_why(tab: Tab, opening: Opening, mode: str) -> None:
+    face = small()
+    face.now = face.now.model_copy(update={"mode": mode, "has_executor": False})
+    opening(face)
+    tab.until(LOADED)
+    assert tab.text("#mode") == f"{mode}, no executor"
+    assert "cannot be carried out" in tab.text("h1")
+    assert tab.run("document.querySelector('#approve').disabled")
+    assert not tab.run("document.querySelector('#reject').disabled")
+    assert "nothing can be approved and nothing is moved" in tab.text("#plan-head")
+
+
 def test_where_reading_takes_the_token_it_is_asked_for_first(tab: Tab, opening: Opening) -> None:
     opening(small(), read="token")
     answer_dialog(tab, TOKEN)

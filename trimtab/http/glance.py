@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from optimizer.report.units import count, listing, size
-from trimtab.service.views import BrokerView, PlanView, StateView, View
+from trimtab.service.views import BrokerView, StateView, View
 
 Tone = Literal["good", "some", "bad", "plain"]
 LEAVING = ("draining", "dead")  # brokers that are to hold nothing
@@ -60,7 +60,7 @@ def glance(state: StateView) -> GlanceView:
     staying = sum(b.state not in LEAVING for b in state.brokers)
     hard = [g for g in state.goals if g.hard and g.violations]
     judged = [g for g in state.goals if g.skipped is None]
-    plan = _plan(state.plan, state.mode)
+    plan = _plan(state)
     if not judged:
         return GlanceView(
             tone="plain", label="Nothing to judge", sentence="No goal can be judged yet.", remainder=who
@@ -116,8 +116,9 @@ def _sentence(first: str, then: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith(("?", "!")) else ".")
 
 
-def _plan(plan: PlanView | None, mode: str) -> str:
+def _plan(state: StateView) -> str:
     """What becomes of the plan; empty where there is none worth a word."""
+    plan = state.plan
     if plan is None or plan.state in ("superseded", "rejected", "cancelled", "done"):
         return ""
     parts = [count(plan.replica_moves, "replica move")] if plan.replica_moves else []
@@ -126,11 +127,7 @@ def _plan(plan: PlanView | None, mode: str) -> str:
     what = f"a plan of {listing(parts) or count(plan.actions, 'action')}{cost}"
     match plan.state:
         case "proposed":
-            return (
-                f"{what} would level them (dry run: it is not carried out)"
-                if mode == "dry-run"
-                else f"{what} waits for approval"
-            )
+            return f"{what} {_proposed(state)}"
         case "approved":
             return f"{what} is approved and about to begin"
         case "running":
@@ -138,6 +135,15 @@ def _plan(plan: PlanView | None, mode: str) -> str:
         case "failed":
             return f"{what} has failed" + (f": {plan.note.rstrip('.')}" if plan.note else "")
     return what
+
+
+def _proposed(state: StateView) -> str:
+    """What is to become of a plan that nobody has approved."""
+    if state.mode == "dry-run":
+        return "would level them (dry run: it is not carried out)"
+    if not state.has_executor:
+        return "would level them, and cannot be carried out: there is no executor for this cluster; apply it with Kafka's own tools"
+    return "waits for approval" if state.mode == "approve" else "is about to begin"
 
 
 def _who(state: StateView) -> str:

@@ -328,6 +328,7 @@ class Balancer:
             cluster_id=self._metadata.cluster_id,
             instance=self._instance,
             mode=self.config.mode,
+            has_executor=self._executor is not None,
             paused=pause is not None,
             now_ms=now,
             started_ms=self._started_ms,

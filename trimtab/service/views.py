@@ -128,6 +128,7 @@ class StateView(View):
     cluster_id: str | None
     instance: str
     mode: Mode
+    has_executor: bool = Field(description="whether plans can be carried out; where not they are only shown, whatever the mode")
     paused: bool
     now_ms: int
     started_ms: int

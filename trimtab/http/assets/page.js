@@ -185,7 +185,7 @@ async function signIn() {
 function draw() {
   at("forget").hidden = !token.get();
   at("mode").hidden = false;
-  say(at("mode"), state.paused ? `${state.mode}, paused` : state.mode);
+  say(at("mode"), [state.mode, state.mode !== "dry-run" && !state.has_executor && "no executor", state.paused && "paused"].filter(Boolean).join(", "));
   say(at("version"), state.version);
   fill(at("who"), make("span", {}, "cluster ", make("b", {}, state.cluster_id ?? "unknown")), make("span", {}, "instance ", make("b", {}, state.instance)));
   verdict(state, buttons);

@@ -35,7 +35,7 @@ export class PlanPart {
     this.plan = state.plan;
     const known = this.loaded?.plan_id === state.plan?.plan_id;
     if (!known) this.loaded = null;
-    if (fresh("plan", state.plan, state.mode, this.mayChange(), Boolean(this.loaded))) this.head(state);
+    if (fresh("plan", state.plan, state.mode, state.has_executor, this.mayChange(), Boolean(this.loaded))) this.head(state);
     if (!state.plan) { fill(at("plan-actions")); return; }
     if (!known) {
       try { await this.load(PAGE); } catch (error) { fill(at("plan-actions"), make("p", { class: "empty" }, `The plan's actions cannot be shown. ${error.message}`)); return; }
@@ -71,9 +71,10 @@ export class PlanPart {
       make("p", { class: "forms" }, make("span", { class: "quiet" }, "In full:"), FORMS.map(([form, words]) =>
         make("a", { href: `${url}?format=${form}`, target: "_blank", rel: "noopener", "data-get": true, "data-key": `form-${form}` }, words))),
       waits && make("div", { class: "bar" },
-        make("button", { type: "button", class: "main", "data-key": "approve", id: "approve", disabled: !this.mayChange() || state.mode === "dry-run", onclick: () => this.approve(plan) }, "Approve …"),
+        make("button", { type: "button", class: "main", "data-key": "approve", id: "approve", disabled: !this.mayChange() || state.mode === "dry-run" || !state.has_executor, onclick: () => this.approve(plan) }, "Approve …"),
         make("button", { type: "button", "data-key": "reject", id: "reject", disabled: !this.mayChange(), onclick: () => this.reject(plan) }, "Reject …"),
-        state.mode === "dry-run" && make("span", { class: "quiet" }, "Dry run: plans are shown and not carried out. Set mode to approve or auto in the service's configuration to have them carried out."))));
+        state.mode === "dry-run" && make("span", { class: "quiet" }, "Dry run: plans are shown and not carried out. Set mode to approve or auto in the service's configuration to have them carried out."),
+        state.mode !== "dry-run" && !state.has_executor && make("span", { class: "quiet" }, `Mode ${state.mode}, but no executor: this release has none for real clusters, so nothing can be approved and nothing is moved. Apply the plan with the file for kafka-reassign-partitions.sh above; the next decision sees what has moved.`))));
     const rest = this.loaded && this.loaded.total > this.loaded.reachable;
     if (rest) place.append(make("p", { class: "quiet" }, `The first ${whole(this.loaded.reachable)} of ${whole(this.loaded.total)} actions are to be had below; the plan file has all.`));
   }

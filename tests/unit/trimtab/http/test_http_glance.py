@@ -75,6 +75,14 @@ def test_what_becomes_of_the_plan(mode: str, fields: dict[str, object], words: s
     assert said(state, mode=mode, plan=state.plan.model_copy(update=fields))[2].endswith(words)
 
 
+@pytest.mark.parametrize("mode", ["approve", "auto"])
+def test_a_plan_that_nothing_can_carry_out_waits_for_nobody(mode: str) -> None:
+    """An operator would look for the person who has to approve, while nothing can ever come of it."""
+    sentence = said(small().now, mode=mode, has_executor=False)[2]
+    assert "waits for approval" not in sentence
+    assert sentence.endswith("cannot be carried out: there is no executor for this cluster; apply it with Kafka's own tools.")
+
+
 def test_who_decides() -> None:
     state = small().now
     it = state.leadership

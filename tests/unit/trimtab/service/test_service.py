@@ -14,6 +14,7 @@ from optimizer.options import PlanOptions, Watch
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from tests.unit.trimtab.service.beside import LEVEL, NODE, OTHER, Service, World, simulated_executor
+from trimtab.http.glance import glance
 from trimtab.service.views import Refused, StateView
 from trimtab.simulator.spec import TopicPartition
 
@@ -200,6 +201,7 @@ def test_without_an_executor_every_place_says_so(world: World) -> None:
     assert state.plan.state == "proposed"
     assert "no executor for this cluster in this release" in state.plan.note
     assert "cannot be carried out: there is no executor" in said(state)
+    assert "cannot be carried out: there is no executor" in glance(state).sentence
     with pytest.raises(Refused, match="no executor"):
         service.balancer.approve(state.plan.plan_id, "anna")
     service.stop()
