@@ -149,7 +149,9 @@ def _proposed(state: StateView) -> str:
 def _who(state: StateView) -> str:
     """Who decides, and whether it may."""
     it = state.leadership
-    if it.error:
+    if it.shared:
+        said = it.shared
+    elif it.error:
         said = f"It is not known which controller is active: {it.error.rstrip('.')}."
     elif it.leads:
         said = (

@@ -127,7 +127,7 @@ class Balancer:
         }  # fmt: skip
         self._decisions = DecisionKeeper(config.history, self._instance, clock)
         self._samples = SampleKeeper(config.history, clock) if config.history.samples else None
-        self._leader = LeaderCheck(config.node_id, self._reach.quorum, clock, always=config.leader == "always")
+        self._leader = LeaderCheck(config.node_id, self._reach.quorum, clock, always=config.leader == "always", shared=self._reach.shared)
         self._desk = PlanDesk(self._decisions, clock, self._changed)
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
@@ -150,7 +150,7 @@ class Balancer:
             self._metadata, self._feed, self._model, self._coverage[config.horizon],
             covered=config.readiness.covered, heard=config.readiness.heard,
             unrecordable=self._unrecordable, hindrance=lambda: self._workers["metadata"].error,
-            unread=lambda: self._workers["samples"].error,
+            unread=lambda: self._workers["samples"].error, shared=lambda: self._leader.known.shared,
         )  # fmt: skip
         self._decider = Decider(
             config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,

@@ -16,6 +16,7 @@ from cluster_model.errors import ExternalError
 from cluster_model.metadata.description import QuorumReport
 from cluster_model.metadata.follower import Follower
 from metrics_reporter.topic import RecordSource
+from trimtab.service.claim import Claim
 
 if TYPE_CHECKING:
     from trimtab.capture.client import ClientSettings
@@ -32,7 +33,7 @@ class ClosableSource(RecordSource, Protocol):
 
 
 class Reach(Protocol):
-    """What the service asks of a cluster. `follow` is called by one thread, `topic` by another, `quorum` by any."""
+    """What the service asks of a cluster. `follow` is called by one thread, `topic` by another, `quorum` and `shared` by any."""
 
     def follow(self) -> tuple[str, Follower]:
         """The cluster's id, and a new follower of its metadata.
@@ -46,6 +47,11 @@ class Reach(Protocol):
 
     def quorum(self) -> QuorumReport:
         """Who the active controller is now. Raises `ExternalError`."""
+        ...
+
+    def shared(self) -> str | None:
+        """Who else has the place of this instance, in a sentence; None where it is this one's from now on, or nobody knows the
+        cluster yet."""
         ...
 
     def topic(self) -> ClosableSource:
@@ -73,6 +79,8 @@ class KafkaReach:
             log.warning("%s", warning)
         self._bootstrap, self._name = config.kafka.bootstrap_servers, config.topic_name
         self._kraft_log = None if config.kraft_log is None else Path(config.kraft_log)
+        self._node_id = config.node_id if config.leader == "controller" else None
+        self._claim: Claim | None = None
         self._following: Gateway | None = None
         self._asking, self._lock, self._failures = _Renewed(self._connect), Lock(), 0
 
@@ -86,6 +94,8 @@ class KafkaReach:
             self._following = None
         gateway = self._following = self._connect()
         cluster_id = gateway.cluster_id()
+        if self._claim is None:
+            self._claim = Claim(cluster_id, self._node_id, self._kraft_log)
         if self._kraft_log is None:
             return cluster_id, AdminFollower(gateway)
         require_cluster(self._kraft_log, cluster_id)
@@ -94,6 +104,10 @@ class KafkaReach:
     def quorum(self) -> QuorumReport:
         with self._lock:
             return self._asking.ask(lambda gateway: gateway.quorum())
+
+    def shared(self) -> str | None:
+        with self._lock:
+            return None if self._claim is None else self._claim.refused()
 
     def topic(self) -> ClosableSource:
         from metrics_reporter.kafka_topic import KafkaTopicReader
@@ -105,6 +119,8 @@ class KafkaReach:
             self._following.close()
         with self._lock:
             self._asking.close()
+            if self._claim is not None:
+                self._claim.close()
 
     def _connect(self) -> Gateway:
         from trimtab.capture.gateway import Gateway

@@ -16,7 +16,7 @@ from trimtab.service.metadata import MetadataWatch
 from trimtab.service.samples import SampleFeed
 
 NAMED = 5
-Kind = Literal["metadata", "history", "warming", "silent"]
+Kind = Literal["shared", "metadata", "history", "warming", "silent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Hold:
 
 class Readiness:
     """Parameters: the share of the horizon that samples have to cover, and of serving brokers that have to be heard; why the history
-    cannot be written, why the metadata and why the samples cannot be read at the moment, None where they can."""
+    cannot be written, why the metadata and why the samples cannot be read at the moment, None where they can; who else has this
+    instance's place, None where nobody has."""
 
     def __init__(
         self,
@@ -43,17 +44,19 @@ class Readiness:
         unrecordable: Callable[[], str | None],
         hindrance: Callable[[], str | None],
         unread: Callable[[], str | None],
+        shared: Callable[[], str | None],
     ) -> None:
         self._metadata, self._feed, self._model, self._coverage = metadata, feed, model, coverage
         self._covered, self._heard = covered, heard
-        self._unrecordable, self._hindrance, self._unread = unrecordable, hindrance, unread
+        self._unrecordable, self._hindrance, self._unread, self._shared = unrecordable, hindrance, unread, shared
 
     def holds(self, now_ms: int) -> list[Hold]:
         """Everything that is in the way, the most basic first."""
         if not self._metadata.loaded:
             why = self._metadata.held(now_ms) or self._hindrance()
             return [Hold("metadata", "The cluster's metadata is not loaded yet" + (f": {_ended(why)}" if why else "."))]
-        found = []
+        shared = self._shared()
+        found = [] if shared is None else [Hold("shared", shared)]
         held = self._metadata.held_back(now_ms)
         if held is not None:
             found.append(Hold("metadata", f"The metadata may be older than the cluster: {_ended(held)}"))

@@ -38,6 +38,9 @@ class Leadership(View):
     leads: bool
     checked_ms: int | None
     error: str | None = None
+    shared: str | None = Field(
+        default=None, description="who else stands beside the same node, in words; then this instance does not decide"
+    )
 
 
 class GoalView(View):

@@ -42,7 +42,7 @@ export function tiles(state) {
     tile("Plan", state.plan ? count(state.plan.actions, "action") : "none", state.plan ? [state.plan.state, state.plan.bytes_to_move ? `, ${size(state.plan.bytes_to_move)}` : ""] : "nothing planned"),
     tile("Newest sample", m.newest_sample_ms < 0 ? "none yet" : ticking(m.newest_sample_ms, (left) => span(-left)), `${m.lag === null ? "lag unknown" : `${count(m.lag, "record")} behind`}, ${whole(m.stale_partitions)} of ${whole(m.partitions)} partitions stale`),
     tile("Next decision", state.paused ? "paused" : state.next_plan_ms === null ? "–" : ticking(state.next_plan_ms, (left) => (left > 0 ? `in ${span(left)}` : "now")),
-      state.leadership.leads ? "this instance decides" : state.leadership.controller === null ? "no controller known" : `node ${state.leadership.controller} decides`));
+      state.leadership.leads ? "this instance decides" : state.leadership.shared ? "another instance decides" : state.leadership.controller === null ? "no controller known" : `node ${state.leadership.controller} decides`));
 }
 
 export function goals(state, after) {
@@ -86,7 +86,7 @@ export function service(state) {
       make("td", {}, w.alive ? (w.error === null ? badge("✓ alive", "good") : badge("▲ held up", "bad")) : badge("▲ dead", "bad")),
       make("td", { class: "time" }, ago(state.now_ms - w.beat_age_ms)), make("td", { class: w.error === null ? "words none" : "words" }, w.error ?? "–"))))));
   const facts = make("dl", { class: "identity" },
-    row("Decides", l.error ?? (l.leads ? `this instance, epoch ${l.epoch ?? "unknown"}` : `node ${l.controller ?? "unknown"}`)),
+    row("Decides", l.shared ?? l.error ?? (l.leads ? `this instance, epoch ${l.epoch ?? "unknown"}` : `node ${l.controller ?? "unknown"}`)),
     row("Running since", ago(state.started_ms)),
     row("Goals file", [make("code", {}, state.goals_file), " (", make("a", { href: "/api/v1/goals", target: "_blank", rel: "noopener", "data-get": true }, "in force"), ")"]),
     row("Metadata", m.metadata_held ?? `${count(m.topics, "topic")}, ${count(m.partitions, "partition")}`),

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from metrics_reporter.topic import EmbeddedTopic, TopicError
 from optimizer.planner import plan
 from trimtab.executor import Executor
 from trimtab.service.balancer import Balancer
+from trimtab.service.claim import Claim
 from trimtab.service.config import ServiceConfig
 from trimtab.service.decider import Planner
 from trimtab.service.views import StateView
@@ -69,6 +71,7 @@ class World:
 
     def __init__(self, folder: Path, cluster: SimulatedCluster | None = None) -> None:
         self.folder = folder
+        self.name = uuid4().hex  # on this machine, where other tests run
         self.cluster = skewed_cluster() if cluster is None else cluster
         self.topic_file = folder / "topic.db"
         self.topic = EmbeddedTopic(self.topic_file, retention_ms=3_600_000)
@@ -113,15 +116,14 @@ class World:
             raise TopicError(self.unread)
         return EmbeddedTopic(self.topic_file)
 
-    def close(self) -> None:
-        pass
-
 
 class _Reach:
-    """`World` as a `Reach`."""
+    """`World` as a `Reach` of the instance beside a node."""
 
-    def __init__(self, world: World) -> None:
-        self.follow, self.quorum, self.topic, self.close = world.follow, world.quorum, world.topic_reader, world.close
+    def __init__(self, world: World, node: int | None = NODE) -> None:
+        self.follow, self.quorum, self.topic = world.follow, world.quorum, world.topic_reader
+        self._claim = Claim(world.name, node, None)
+        self.shared, self.close = self._claim.refused, self._claim.close
 
 
 class Service:
@@ -129,15 +131,15 @@ class Service:
 
     def __init__(
         self, world: World, *, node: int = NODE, executor: Executor | None = None, goals: str = GOALS,
-        planner: Planner = plan, **keys: Any,
+        planner: Planner = plan, folder: str | None = None, **keys: Any,
     ) -> None:  # fmt: skip
-        self.world, self.folder = world, world.folder / f"node-{node}"
+        self.world, self.folder = world, world.folder / (folder or f"node-{node}")
         self.folder.mkdir(exist_ok=True)
         self.goals = self.folder / "goals.yaml"
         if not self.goals.exists():
             self.goals.write_text(goals)
         config = configured(self.folder, node, **keys)
-        self.balancer = Balancer(config, executor, reach=_Reach(world), clock=world.clock, planner=planner)
+        self.balancer = Balancer(config, executor, reach=_Reach(world, node), clock=world.clock, planner=planner)
 
     def turns(self, *names: str) -> StateView:
         """One turn of each thread, or of those named."""

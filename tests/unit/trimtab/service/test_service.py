@@ -108,6 +108,28 @@ def test_only_the_instance_beside_the_active_controller_decides(world: World) ->
         service.stop()
 
 
+def test_of_two_instances_with_the_same_node_one_decides_and_the_other_says_why_not(world: World) -> None:
+    """A copied configuration file: both stand, as they think, beside the active controller."""
+    first, second = Service(world), Service(world, folder="copied")
+    for _ in range(12):
+        world.pass_time(5)
+        leads, shared = first.turns(), second.turns()
+    assert leads.plan is not None
+    assert (shared.plan, shared.leadership.leads, shared.ready, shared.healthy) == (None, False, False, True)
+    assert second.rows("SELECT COUNT(*) FROM decision") == [(0,)]
+    why = "Another instance on this machine stands beside node 100 of this cluster already, so this one decides nothing"
+    assert why in said(shared)
+    assert why in shared.why_not_ready[0]
+    assert why in glance(shared).sentence
+    with pytest.raises(Refused, match="Another instance"):
+        second.balancer.plan_now("anna")
+    first.stop()
+    state = second.run(10)
+    assert state.plan is not None, "it takes the place of one that ended"
+    assert state.ready
+    second.stop()
+
+
 def test_leadership_that_goes_while_planning_makes_the_verdict_refused(world: World) -> None:
     def planner(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, watch: Watch) -> Plan:
         world.elect(OTHER)
