@@ -44,8 +44,10 @@ class Rows:
     damaged: dict[str, int] = field(default_factory=dict)
 
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Rows:
-        columns = (self.time, self.broker, self.topic, self.partition, self.metric, self.value)
-        return Rows(*(column[rows] for column in columns), damaged=self.damaged)  # type: ignore[arg-type]
+        return Rows(
+            self.time[rows], self.broker[rows], self.topic[rows], self.partition[rows], self.metric[rows], self.value[rows],
+            self.damaged,
+        )  # fmt: skip
 
 
 def metrics(world: World) -> tuple[str, ...]:
@@ -120,7 +122,7 @@ def _values(world: World, piece: Piece, r: np.random.Generator) -> tuple[dict[st
     truth = world.truth
     replicas = next(found for first, found in reversed(world.placements) if first <= piece.first)
     leader, followers = replicas[:, 0], replicas[:, 1:]
-    time = truth.begin + truth.interval * (np.arange(piece.first, piece.last) + 0.5)
+    time = truth.begin + truth.interval * (np.arange(piece.first, piece.last, dtype=np.float64) + 0.5)
     level = _levels(world, time)
     swing = _swing(world, time)
     steady = world.rate[:, None] * level[world.topic]

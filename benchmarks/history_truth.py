@@ -128,12 +128,14 @@ class Truth:
 
     def season(self, time: FloatArray) -> FloatArray:
         """Level at Unix times over the mean level of a week."""
-        return self._shape(time) / self._shape(np.arange(0, WEEK, 60) + 30.0).mean()
+        whole = self._shape(np.arange(30.0, WEEK, 60.0))
+        return self._shape(time) / float(whole.mean())
 
     def profile(self) -> FloatArray:
         """float64 [168]: mean of `season` in each hour of the week, 0 is Monday 00:00 UTC."""
         monday = 4 * DAY  # 1970-01-05
-        return self.season(monday + np.arange(0, WEEK, 60) + 30.0).reshape(168, 60).mean(axis=1)
+        found: FloatArray = self.season(np.arange(monday + 30.0, monday + WEEK, 60.0)).reshape(168, 60).mean(axis=1)
+        return found
 
     def level(self, time: FloatArray, growth: float) -> FloatArray:
         """Linear growth about the middle of the span, where it is 1; never below 0.05."""
@@ -170,8 +172,8 @@ class World:
     def broker_level(self, placement: int = 0) -> FloatArray:
         """float64 [B]: expected bytes/s in, mean over a week at the middle of the span, under one of the placements."""
         replicas = self.placements[placement][1]
-        found: FloatArray = np.bincount(replicas.ravel(), np.repeat(self.rate, replicas.shape[1]), self.truth.brokers)
-        return found
+        held = np.repeat(self.rate, replicas.shape[1])
+        return np.bincount(replicas.ravel(), held, self.truth.brokers).astype(np.float64)
 
     def cpu_of_partition(self) -> FloatArray:
         """float64 [P]: cores that each partition costs its leader at its mean rate."""
@@ -214,9 +216,10 @@ def drawn(truth: Truth) -> World:
 def _patterns(truth: Truth, topics: int, r: np.random.Generator) -> tuple[Pattern, ...]:
     found: list[Pattern] = ["cyclic"] * topics
     order = iter(r.permutation(topics))
-    for kind, share in (("growing", truth.growing), ("bursty", truth.bursty), ("steady", truth.steady)):
+    kinds: tuple[tuple[Pattern, float], ...] = (("growing", truth.growing), ("bursty", truth.bursty), ("steady", truth.steady))
+    for kind, share in kinds:
         for _ in range(round(share * topics)):
-            found[next(order)] = kind  # type: ignore[call-overload]
+            found[int(next(order))] = kind
     return tuple(found)
 
 
