@@ -20,6 +20,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from cluster_model.errors import ConfigurationError, Problem
+from goals.file_text import file_text
 from goals.model import Capacity, Constraints, Goal, GoalSet, TopicDistribution, UsageDistribution
 from goals.problems import to_problems
 from goals.registry import PRESETS, preset_text
@@ -27,7 +28,6 @@ from goals.schema import GoalsDocument, default_name
 from goals.wording import meant_or_known
 from goals.yaml_source import Found, Path, YamlSource, in_order, read_yaml
 
-MAX_BYTES = 4_000_000
 T = TypeVar("T")
 
 
@@ -62,7 +62,7 @@ def load_goals(path: FilePath | None, preset: str | None = None) -> GoalSet:
             raise ConfigurationError("goals", [Problem("", _nothing_given())])
         _require_preset(preset, "--preset", "goals")
         return _goal_set(_preset_layer(preset), f"preset {preset}")
-    return _read(_file_text(FilePath(path)), str(path), preset, FilePath(path).parent)
+    return _read(file_text(FilePath(path), "a goals file"), str(path), preset, FilePath(path).parent)
 
 
 def parse_goals(text: str, name: str, preset: str | None = None) -> GoalSet:
@@ -91,25 +91,6 @@ def _read(text: str, name: str, preset: str | None, folder: FilePath | None) -> 
         nothing = source.problem(("goals",), "no goals; list at least one, or name a preset")
         raise ConfigurationError(name, in_order([nothing]))
     return _goal_set(layer, name)
-
-
-def _file_text(path: FilePath) -> str:
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise _unreadable(path, f"cannot read it: {error.strerror or error}") from error
-    if len(raw) > MAX_BYTES:
-        raise _unreadable(path, f"found more than {MAX_BYTES} bytes")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        byte = f"found byte {raw[error.start]:#04x} at offset {error.start}, which is not UTF-8"
-        raise _unreadable(path, byte) from error
-
-
-def _unreadable(path: FilePath, what: str) -> ConfigurationError:
-    return ConfigurationError(str(path), [Problem("", f"expected a goals file in YAML, {what}")])
 
 
 def _validate(source: YamlSource) -> tuple[GoalsDocument | None, list[Found]]:

@@ -1,8 +1,13 @@
-"""What pydantic found wrong with a goals file, in the words of its reader: expected, found, what to do."""
+"""What pydantic found wrong with a file of this room, in the words of its reader: expected, found, what to do.
+
+Called by `goals.document` for goals files, which have unions by kind, and by `goals.calibration`, whose models have none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import UnionType
+from typing import Annotated, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -28,15 +33,37 @@ _EXPECTED = {
 }  # fmt: skip
 
 
-def to_problems(source: YamlSource, errors: Iterable[ErrorDetails]) -> list[Found]:
-    """Each pydantic error with its place, line and suggestion."""
+ModelAt = Callable[[Path, Mapping[Path, str]], type[BaseModel]]
+"""The model of the mapping at a path, given the tags of the unions on the way."""
+
+
+def to_problems(source: YamlSource, errors: Iterable[ErrorDetails], root: type[BaseModel] | None = None) -> list[Found]:
+    """Each pydantic error with its place, line and suggestion; `root` is the model of a document that is not a goals file."""
+    model_at: ModelAt = _model_at if root is None else lambda path, _: _model_within(root, path)
     found: list[Found] = []
     for error in errors:
         path, tags = _untagged(error["loc"])
         if error["type"].startswith("union_tag"):
             path = (*path, "kind")
-        found.append(source.problem(path, _message(error, path, tags)))
+        if path[-1:] == ("[key]",):  # so pydantic marks a key that is wrong itself
+            path = path[:-1]
+        found.append(source.problem(path, _message(error, path, tags, model_at)))
     return found
+
+
+def _model_within(root: type[BaseModel], path: Path) -> type[BaseModel]:
+    """The model at `path` in a document without unions of models: through lists, mappings and what may be absent."""
+    model, kind = root, None
+    for step in path:
+        if kind is None:
+            kind = model.model_fields[str(step)].annotation
+        else:  # an element of a list, or a value of a mapping
+            kind = get_args(kind)[-1]
+        while get_origin(kind) in (Annotated, UnionType):
+            kind = get_args(kind)[0]
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            model, kind = kind, None
+    return model
 
 
 def _untagged(loc: tuple[str | int, ...]) -> tuple[Path, dict[Path, str]]:
@@ -80,13 +107,13 @@ def _model_at(path: Path, tags: Mapping[Path, str]) -> type[BaseModel]:
     return _DETECTORS[tags[path]]
 
 
-def _message(error: ErrorDetails, path: Path, tags: Mapping[Path, str]) -> str:
+def _message(error: ErrorDetails, path: Path, tags: Mapping[Path, str], model_at: ModelAt) -> str:
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     match kind:
         case "extra_forbidden":
-            return f"unknown key; {_unknown_key(path, tags)}"
+            return f"unknown key; {_unknown_key(path, tags, model_at)}"
         case "missing":
-            info = _model_at(path[:-1], tags).model_fields[str(path[-1])]
+            info = model_at(path[:-1], tags).model_fields[str(path[-1])]
             return f"missing; expected {info.description}"
         case "value_error":
             return str(context["error"])
@@ -103,6 +130,9 @@ def _message(error: ErrorDetails, path: Path, tags: Mapping[Path, str]) -> str:
             return f"expected a number of at least {context['ge']:g}, found {shown(value)}"
         case "less_than_equal":
             return f"expected a number of at most {context['le']:g}, found {shown(value)}"
+        case "too_short" | "too_long" if context.get("min_length", 1) > 1 or kind == "too_long":
+            wanted = context["min_length"] if kind == "too_short" else f"at most {context['max_length']}"
+            return f"expected {wanted} elements, found {context['actual_length']}"
         case "string_too_long":
             return f"expected at most {context['max_length']} characters, found {len(str(value))}"
     if kind not in _EXPECTED:
@@ -124,17 +154,17 @@ def _hint(kind: str, value: object) -> str:
     return ""
 
 
-def _unknown_key(path: Path, tags: Mapping[Path, str]) -> str:
+def _unknown_key(path: Path, tags: Mapping[Path, str], model_at: ModelAt) -> str:
     """What to do about a key that nothing knows at its place."""
     key, around = str(path[-1]), path[:-1]
-    known = list(_model_at(around, tags).model_fields)
+    known = list(model_at(around, tags).model_fields)
     if nearest(key, known) is None:
         if around[:1] == ("goals",):
             others = [name for name, entry in registry.KINDS.items() if key in entry.document.model_fields]
             if others:
                 return f"{key!r} is for {', '.join(others)}, not for {tags[around]}"
         for part in ("constraints", "policy"):
-            if not around and key in _model_at((part,), tags).model_fields:
+            if not around and part in known and key in model_at((part,), tags).model_fields:
                 return f"{key!r} belongs under {part}"
     return meant_or_known(key, known)
 

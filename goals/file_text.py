@@ -1,0 +1,34 @@
+"""The text of a file that a person or a job wrote: all of it, or a refusal. Called by the readers of this room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster_model.errors import ConfigurationError, Problem
+
+MAX_BYTES = 4_000_000
+
+
+def file_text(path: Path, what: str, most: int = MAX_BYTES) -> str:
+    """UTF-8 text of `path`, a byte order mark left out; `what` it should be stands in messages, `most` is in bytes.
+
+    Raises
+    ------
+    ConfigurationError
+        It cannot be read, is larger than `most`, or is not UTF-8.
+    """
+
+    def refusal(why: str) -> ConfigurationError:
+        return ConfigurationError(str(path), [Problem("", f"expected {what} in YAML, {why}")])
+
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(most + 1)
+    except OSError as error:
+        raise refusal(f"cannot read it: {error.strerror or error}") from error
+    if len(raw) > most:
+        raise refusal(f"found more than {most} bytes")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise refusal(f"found byte {raw[error.start]:#04x} at offset {error.start}, which is not UTF-8") from error
