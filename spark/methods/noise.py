@@ -1,0 +1,171 @@
+"""What of brokers' deviations is noise: a day of loads of one resource, told apart into the broker's own share and the rest.
+
+`day` is the kernel, numpy on a matrix of brokers by windows; `counted` is the same for Spark's ``applyInArrow``, one group a
+cluster, resource and day. Called by the calibration job. Knows nothing of goals.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spark.methods.bins import FloatArray, IntArray, bin_of
+
+# Kinds of rows that `counted` gives.
+NOISE, ALARM, SPREAD, DAYS, SETTLED = "noise", "alarm", "spread", "days", "settled"
+COUNTED = "cluster_id string, resource string, kind string, level int, bin int, count long"
+
+LEAST_WINDOWS = 12  # of a broker in a day, that its share is known
+MISREAD = 10.0  # a window so many times the broker's median of the day is a wrong sample, not load
+UNSETTLED = 3.0  # a broker's day with so many times the usual noise had a change in it
+NEAR = 2.0  # brokers within this factor of the mean tell what a balanced one would do
+LEVELS_PER_OCTAVE = 2
+TO_SIGMA = 1.4826  # median absolute deviation to standard deviation, for a normal distribution
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day of one resource.
+
+    Attributes
+    ----------
+    deviation
+        float64 [brokers, windows], load over the broker's part of the mean, less 1; NaN: not measured.
+    slow
+        float64 [brokers], the broker's median of load over its part of the mean: what lasts; NaN: too few windows.
+    fast
+        float64 [brokers, windows], what is left: load over ``slow`` times its part of the mean, less 1.
+    settled
+        bool [brokers], whose `fast` is noise: near the mean, and without a change of its share during the day.
+    level
+        float64 [windows], mean load of a broker; NaN where fewer than half of the brokers were measured.
+    """
+
+    deviation: FloatArray
+    slow: FloatArray
+    fast: FloatArray
+    settled: npt.NDArray[np.bool_]
+    level: FloatArray
+
+
+def day(load: FloatArray, capacity: FloatArray | None = None) -> Day:
+    """What lasts and what does not in a day of brokers' loads.
+
+    Parameters
+    ----------
+    load
+        float64 [brokers, windows], not negative, NaN where not measured; not written to.
+    capacity
+        float64 [brokers], above 0, where every broker has one: then the mean is shared by capacity, as a goal does.
+
+    Notes
+    -----
+    A deviation that goes away within a day by itself is no imbalance to act on, so the slow part is the day's median. It is
+    a ratio to the mean of all brokers, so what all of them do together (the hour, an incident of a producer) is in neither.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # medians of nothing are NaN, as meant
+        load = np.where(load > MISREAD * np.nanmedian(load, axis=1, keepdims=True), np.nan, load)
+        weight = np.ones(len(load)) if capacity is None else capacity / capacity.mean()
+        fair = load / weight[:, None]
+        measured = np.isfinite(fair)
+        level = np.where(measured.sum(axis=0) * 2 > len(load), np.nanmean(fair, axis=0), np.nan)
+        ratio = fair / np.where(level > 0, level, np.nan)
+        known = np.isfinite(ratio).sum(axis=1) >= LEAST_WINDOWS
+        slow = np.where(known, np.nanmedian(ratio, axis=1), np.nan)
+        fast = ratio / np.where(slow > 0, slow, np.nan)[:, None] - 1.0
+        wide = np.nanmedian(np.abs(fast), axis=1)
+        near = (slow >= 1 / NEAR) & (slow <= NEAR)
+        settled = near & (wide <= UNSETTLED * np.nanmedian(wide[near])) if near.any() else near
+    return Day(ratio - 1.0, slow, fast, settled, level)
+
+
+def in_a_row(fast: FloatArray, hits: int) -> FloatArray:
+    """float64 [brokers, windows - hits + 1], not negative: how far off every one of `hits` windows in a row is, on the same side.
+
+    A detector that persists for `hits` checks fires where this is beyond the band. NaN where one was not measured.
+    """
+    if hits > fast.shape[1]:
+        return np.empty((len(fast), 0))
+    rows = np.lib.stride_tricks.sliding_window_view(fast, hits, axis=1)
+    found: FloatArray = np.maximum(np.maximum(rows.min(axis=2), (-rows).min(axis=2)), 0.0)
+    return found
+
+
+def level_bin(level: FloatArray) -> IntArray:
+    """int64: half octaves of the level, above 0."""
+    found: IntArray = np.floor(LEVELS_PER_OCTAVE * np.log2(level)).astype(np.int64)
+    return found
+
+
+def signed_bin(values: FloatArray) -> IntArray:
+    """int64: the bin of values from 0 on; of those below, -1 less the bin of their size."""
+    bins = bin_of(np.abs(values))
+    found: IntArray = np.where(values < 0, -1 - bins, bins)
+    return found
+
+
+def unsigned(bins: IntArray) -> IntArray:
+    """int64, the bin of the size of what `signed_bin` put there."""
+    found: IntArray = np.where(bins < 0, -1 - bins, bins)
+    return found
+
+
+def counted(group: pa.Table, *, window_seconds: float, hits: int) -> pa.Table:
+    """The histograms of one cluster, resource and day, as rows of `COUNTED`.
+
+    Parameters
+    ----------
+    group
+        Columns ``cluster_id``, ``resource``, ``broker``, ``start`` (timestamp), ``mean`` and ``capacity`` (null: not known), one
+        row a broker and window.
+    window_seconds, hits
+        Length of a window; checks in a row that a detector takes.
+
+    Returns
+    -------
+    pyarrow.Table
+        Kind `NOISE`: fast by level, in bins that `signed_bin` gives; `ALARM`: what `in_a_row` gives; `SPREAD`: |deviation|; `DAYS` and `SETTLED`: broker days
+        seen and used, in bin 0.
+    """
+    brokers, row = np.unique(group["broker"].to_numpy(), return_inverse=True)
+    number = group["start"].cast(pa.int64()).to_numpy() // round(window_seconds * 1e6)
+    column = number - number.min()
+    load = np.full((len(brokers), int(column.max()) + 1), np.nan)
+    load[row, column] = group["mean"].to_numpy()
+    capacity = np.full(len(brokers), np.nan)
+    capacity[row] = group["capacity"].to_numpy(zero_copy_only=False)
+    found = day(load, capacity if np.isfinite(capacity).all() else None)
+
+    levels = np.broadcast_to(level_bin(np.where(found.level > 0, found.level, 1.0)), load.shape)[found.settled]
+    noise = found.fast[found.settled]
+    valid = np.isfinite(noise)
+    alarms = in_a_row(found.fast[found.settled], hits)
+    spread = np.abs(found.deviation)
+    parts = [
+        _rows(NOISE, signed_bin(noise[valid]), levels[valid]),
+        _rows(ALARM, bin_of(alarms[np.isfinite(alarms)])),
+        _rows(SPREAD, bin_of(spread[np.isfinite(spread)])),
+        _rows(DAYS, np.zeros(int(np.isfinite(found.slow).sum()), dtype=np.int64)),
+        _rows(SETTLED, np.zeros(int(found.settled.sum()), dtype=np.int64)),
+    ]
+    rows = pa.concat_tables(parts)
+    for place, name in enumerate(("cluster_id", "resource")):
+        rows = rows.add_column(place, name, pa.repeat(group[name][0], len(rows)))
+    return rows
+
+
+def _rows(kind: str, bins: IntArray, levels: IntArray | None = None) -> pa.Table:
+    """One row for each pair of level and bin that occurs, with its count."""
+    levels = np.zeros_like(bins) if levels is None else levels
+    pairs, counts = np.unique(np.stack([levels, bins]), axis=1, return_counts=True)
+    return pa.table({
+        "kind": pa.repeat(kind, len(counts)),
+        "level": pa.array(pairs[0], pa.int32()),
+        "bin": pa.array(pairs[1], pa.int32()),
+        "count": pa.array(counts, pa.int64()),
+    })  # fmt: skip
