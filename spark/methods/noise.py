@@ -129,7 +129,8 @@ def counted(group: pa.Table, *, window_seconds: float, hits: int) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        Kind `NOISE`: fast by level, in bins that `signed_bin` gives; `ALARM`: what `in_a_row` gives; `SPREAD`: |deviation|; `DAYS` and `SETTLED`: broker days
+        Kind `NOISE`: fast by level, in bins that `signed_bin` gives; `ALARM`: what `in_a_row` gives;
+        `SPREAD`: |deviation|; `DAYS` and `SETTLED`: broker days
         seen and used, in bin 0.
     """
     brokers, row = np.unique(group["broker"].to_numpy(), return_inverse=True)
