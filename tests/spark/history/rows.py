@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from spark.schemas import Samples
 
 if TYPE_CHECKING:
@@ -26,8 +28,10 @@ def row(
 
 def frame(spark: SparkSession, rows: list[Row]) -> DataFrame:
     """Rows with the columns of `Samples`."""
-    fields = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in Samples.SCHEMA if f.name != "date")
-    return spark.createDataFrame(rows, fields).selectExpr("*", "to_date(time) date")
+    names = ("time", "cluster_id", "broker", "topic", "partition", "metric", "value")
+    types = (pa.timestamp("us", tz="UTC"), pa.string(), pa.int32(), pa.string(), pa.int32(), pa.string(), pa.float64())
+    table = pa.table({name: pa.array([r[i] for r in rows], kind) for i, (name, kind) in enumerate(zip(names, types, strict=True))})
+    return spark.createDataFrame(table).selectExpr("*", "to_date(time) date")
 
 
 def samples(spark: SparkSession, rows: list[Row]) -> Samples:
