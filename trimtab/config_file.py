@@ -5,11 +5,19 @@ Used by the configurations of the reporter and of the service, which say what th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration, parse_rate, parse_size
@@ -40,6 +48,33 @@ def _addresses(value: object) -> object:
     return ",".join(parts)
 
 
+def _beside(value: str, info: ValidationInfo) -> str:
+    """A path that does not depend on where the command is run. Documents without a folder of their own keep it as it is."""
+    folder: Path | None = info.context
+    return value if folder is None else str(folder / value)
+
+
+def _file(value: str, info: ValidationInfo) -> str:
+    found = _beside(value, info)
+    if info.context is not None and not Path(found).is_file():
+        raise ValueError(f"there is no file {found}")
+    return found
+
+
+def _folder(value: str, info: ValidationInfo) -> str:
+    found = _beside(value, info)
+    if info.context is not None and not Path(found).is_dir():
+        raise ValueError(f"there is no folder {found}")
+    return found
+
+
+def _folder_to_be(value: str, info: ValidationInfo) -> str:
+    found = _beside(value, info)
+    if info.context is not None and Path(found).exists() and not Path(found).is_dir():
+        raise ValueError(f"expected a folder, found a file at {found}")
+    return found
+
+
 def or_defaults(value: object) -> object:
     """A part that is named and has nothing under it takes its defaults."""
     return {} if value is None else value
@@ -54,6 +89,10 @@ Bytes = Annotated[int, _quantity(parse_size), AfterValidator(_above_zero)]
 Rate = Annotated[float, _quantity(parse_rate), AfterValidator(_above_zero)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+PathBeside = Annotated[str, AfterValidator(_beside)]
+FilePath = Annotated[str, AfterValidator(_file)]
+FolderPath = Annotated[str, AfterValidator(_folder)]
+FolderToBe = Annotated[str, AfterValidator(_folder_to_be)]
 
 
 class Part(BaseModel):
@@ -64,7 +103,7 @@ class Part(BaseModel):
 
 class KafkaPart(Part):
     bootstrap_servers: Annotated[str, BeforeValidator(_addresses)] = Field(description="HOST:PORT of the broker")
-    command_config: str | None = Field(default=None, description="properties file with TLS and SASL settings")
+    command_config: FilePath | None = Field(default=None, description="properties file with TLS and SASL settings")
 
 
 Config = TypeVar("Config", bound=Part)
@@ -74,8 +113,7 @@ def read_config(
     path: Path,
     kind: type[Config],
     expected: str,
-    rebased: Callable[[Config, Path], Config],
-    disagreements: Callable[[Config], Iterable[Wrong]],
+    disagreements: Callable[[Mapping[str, Any], Path], Iterable[Wrong]],
 ) -> Config:
     """What a YAML file says, its paths made absolute.
 
@@ -83,10 +121,8 @@ def read_config(
     ----------
     expected
         The top of such a file in words.
-    rebased
-        Makes paths absolute, given the folder of the file.
     disagreements
-        What does not go together, or names what is not there.
+        What does not go together, told from the document as it was written, whatever else is wrong in it, and the folder of the file.
 
     Raises
     ------
@@ -110,14 +146,14 @@ def read_config(
         what = "nothing" if source.value is None else type(source.value).__name__
         found.append(source.problem((), f"expected {expected}, found {what}"))
         raise ConfigurationError(name, in_order(found))
+    folder, config = path.absolute().parent, None
+    more = [source.problem(place, message) for place, message in disagreements(source.value, folder)]
     try:
-        config = kind.model_validate(source.value)
+        config = kind.model_validate(source.value, context=folder)
     except ValidationError as error:
-        known = {problem.place for _, problem in found}
-        more = to_problems(kind, source, error.errors(include_url=False))
-        raise ConfigurationError(name, in_order([*found, *(f for f in more if f.problem.place not in known)])) from None
-    config = rebased(config, path.absolute().parent)
-    found += [source.problem(place, message) for place, message in disagreements(config)]
-    if found:
+        more += to_problems(kind, source, error.errors(include_url=False))
+    known = {problem.place for _, problem in found}
+    found += [f for f in more if f.problem.place not in known]
+    if found or config is None:
         raise ConfigurationError(name, in_order(found))
     return config

@@ -92,11 +92,27 @@ def caught_up(follower: KRaftFollower, clock: Clock, seconds: float = CATCH_UP_S
 
 def cluster_of(directory: Path) -> str | None:
     """Id of the cluster that a metadata log directory belongs to; None where nothing beside it tells."""
+    return _meta(directory).get("cluster.id")
+
+
+def node_of(directory: Path) -> int | None:
+    """Id of the node that a metadata log directory belongs to; None where nothing beside it tells.
+
+    Raises
+    ------
+    ConfigurationError
+        What is beside it cannot be read.
+    """
+    found = _meta(directory).get("node.id", "")
+    return int(found) if found.isdecimal() else None
+
+
+def _meta(directory: Path) -> dict[str, str]:
     properties = directory.parent / "meta.properties"
-    return read_properties(properties).get("cluster.id") if properties.is_file() else None
+    return read_properties(properties) if properties.is_file() else {}
 
 
-def require_cluster(directory: Path, cluster_id: str) -> None:
+def require_cluster(directory: Path, cluster_id: str, document: str = "command line", place: str = OPTION) -> None:
     """Refuse a metadata log directory that belongs to another cluster.
 
     Raises
@@ -106,8 +122,8 @@ def require_cluster(directory: Path, cluster_id: str) -> None:
     """
     found = cluster_of(directory)
     if found is not None and found != cluster_id:
-        message = f"{directory} belongs to cluster {found}, --bootstrap-server to {cluster_id}; name the same one twice"
-        raise ConfigurationError("command line", [Problem(OPTION, message)])
+        message = f"{directory} belongs to cluster {found}, the brokers that were asked to {cluster_id}; name the same one twice"
+        raise ConfigurationError(document, [Problem(place, message)])
 
 
 def topology_of_image(image: MetadataImage, cluster_id: str, notes: tuple[str, ...] = ()) -> Topology:

@@ -7,17 +7,13 @@ sends nothing.
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trimtab.output import emit
+from trimtab.signals import signals_heard
 from trimtab.story import tell_when
 
 if TYPE_CHECKING:
@@ -45,36 +41,18 @@ def reporter_command(
     One reporter a broker. Reads the JMX exporter or Jolokia, Kafka's admin interface, and the host, as the configuration
     says; needs neither numpy nor Spark.
     """
-    from trimtab.reporter import measure_once, run
-    from trimtab.reporter.config import load_config
+    with signals_heard() as told:
+        from trimtab.reporter import measure_once, run
+        from trimtab.reporter.config import load_config
 
-    settings = load_config(config)
-    with _stopped_by_signal() as stop:
         if not once:
             tell_when()
-            return 0 if run(settings, stop).unsent == 0 else 1
-        result, incarnation = measure_once(settings, stop)
+        settings = load_config(config)
+        if not once:
+            return 0 if run(settings, told.stop).unsent == 0 else 1
+        result, incarnation = measure_once(settings, told.stop)
     emit(json.dumps(_document(settings, result, incarnation), indent=1, allow_nan=False), None)
     return 1 if result.failures else 0
-
-
-@contextmanager
-def _stopped_by_signal() -> Iterator[Event]:
-    """An event that SIGTERM and Ctrl-C set; a second one of either ends the process as usual."""
-    stop = Event()
-    before: dict[int, signal.Handlers | Callable[[int, FrameType | None], object] | int | None] = {}
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        signal.signal(number, before[number])
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        before[number] = signal.signal(number, on_signal)
-    try:
-        yield stop
-    finally:
-        for caught, handler in before.items():
-            signal.signal(caught, handler)
 
 
 def _document(config: ReporterConfig, result: RoundResult, incarnation: int) -> dict[str, object]:

@@ -6,16 +6,13 @@ Runs until SIGTERM or Ctrl-C, then ends within seconds; SIGHUP reads the goals a
 from __future__ import annotations
 
 import logging
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trimtab.signals import signals_heard
 from trimtab.story import tell_when
 
 if TYPE_CHECKING:
@@ -25,8 +22,6 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 REMIND_SECONDS = 300.0
-
-Handler = signal.Handlers | Callable[[int, FrameType | None], object] | int | None
 
 
 def register(app: typer.Typer) -> None:
@@ -47,26 +42,31 @@ def serve_command(
 
     Every controller may have one: all keep a warm model, and the one beside the active controller decides.
     """
-    from trimtab.http.settings import access
-    from trimtab.service.balancer import Balancer
-    from trimtab.service.config import load_config
-
-    settings = load_config(config)
-    balancer = Balancer(settings)
     if check:
-        if settings.http.enabled:
-            access(settings.http)
+        _made(config)
         log.info("%s: OK", config)
         return 0
     tell_when()
-    with _signals(balancer) as stop:
-        balancer.start()
-        try:
-            _stay(balancer, stop)
-        finally:
-            ended = balancer.stop()
-    log.info("stopped")
+    with signals_heard(hangup=True) as told:
+        balancer = _made(config)
+        told.on_hangup = balancer.reload_goals
+        ended = True
+        if not told.stop.is_set():
+            balancer.start()
+            try:
+                _stay(balancer, told.stop)
+                log.info("told to end")
+            finally:
+                ended = balancer.stop()
+        log.info("stopped")
     return 0 if ended else 1
+
+
+def _made(config: Path) -> Balancer:
+    from trimtab.service.balancer import Balancer
+    from trimtab.service.config import load_config
+
+    return Balancer(load_config(config))
 
 
 def _stay(balancer: Balancer, stop: Event) -> None:
@@ -82,26 +82,3 @@ def _stay(balancer: Balancer, stop: Event) -> None:
                 log.error("unhealthy: %s", text)
             if not trouble:
                 log.info("healthy again")
-
-
-@contextmanager
-def _signals(balancer: Balancer) -> Iterator[Event]:
-    """An event that SIGTERM and Ctrl-C set, a second one of either ends the process as usual; SIGHUP reads the goals again."""
-    stop = Event()
-    before: dict[int, Handler] = {}
-
-    def on_end(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        signal.signal(number, before[number])
-
-    def on_hangup(number: int, frame: FrameType | None) -> None:
-        balancer.reload_goals()
-
-    handlers = {signal.SIGTERM: on_end, signal.SIGINT: on_end, signal.SIGHUP: on_hangup}
-    for number, handler in handlers.items():
-        before[number] = signal.signal(number, handler)
-    try:
-        yield stop
-    finally:
-        for caught, former in before.items():
-            signal.signal(caught, former)

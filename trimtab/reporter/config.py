@@ -6,13 +6,27 @@ a default stands here and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from metrics_reporter.topic import DEFAULT_NAME
-from trimtab.config_file import Amount, Bytes, KafkaPart, Part, Rate, Seconds, Wrong, or_defaults, read_config
+from trimtab.config_file import (
+    Amount,
+    Bytes,
+    FilePath,
+    FolderPath,
+    KafkaPart,
+    Part,
+    PathBeside,
+    Rate,
+    Seconds,
+    Wrong,
+    or_defaults,
+    read_config,
+)
 
 COMPRESSIONS = {"gzip": "zlib", "lz4": "lz4.frame", "snappy": "snappy", "zstd": "zstandard"}
 
@@ -20,6 +34,12 @@ COMPRESSIONS = {"gzip": "zlib", "lz4": "lz4.frame", "snappy": "snappy", "zstd": 
 def _http_url(value: str) -> str:
     if not value.startswith(("http://", "https://")) or not value.partition("://")[2].strip("/"):
         raise ValueError(f"expected a URL such as http://127.0.0.1:7071/metrics, found {value!r}")
+    return value
+
+
+def _can_compress(value: str) -> str:
+    if value not in ("none", *_installed()):
+        raise ValueError(f"{value} needs a Python library that is not installed; expected one of none, {', '.join(_installed())}")
     return value
 
 
@@ -33,20 +53,22 @@ class TopicPart(Part):
     grow: bool = Field(default=False, description="add partitions where it has fewer")
     replication_factor: int | None = Field(default=None, ge=1, le=100, description="replicas of each partition")
     retention: Seconds = Field(default=3600.0, description="how long samples are kept")
-    compression: Literal["none", "gzip", "lz4", "snappy", "zstd"] = Field(default="gzip", description="how records are packed")
+    compression: Annotated[Literal["none", "gzip", "lz4", "snappy", "zstd"], AfterValidator(_can_compress)] = Field(
+        default="gzip", description="how records are packed"
+    )
 
 
 class EndpointPart(Part):
     url: Url = Field(description="URL of the agent in the broker's process")
     timeout: Seconds = Field(default=5.0, description="how long one answer may take")
     user: str | None = Field(default=None, description="user of HTTP basic authentication")
-    password_file: str | None = Field(default=None, description="file with the password")
+    password_file: FilePath | None = Field(default=None, description="file with the password")
 
 
 class HostPart(Part):
-    log_dirs: list[str] = Field(default=[], description="the broker's log directories")
+    log_dirs: list[FolderPath] = Field(default=[], description="the broker's log directories")
     interfaces: list[str] = Field(default=[], description="network interfaces of the broker's traffic")
-    pid_file: str | None = Field(default=None, description="file with the broker's process id")
+    pid_file: PathBeside | None = Field(default=None, description="file with the broker's process id")
 
 
 class AdminPart(Part):
@@ -94,51 +116,24 @@ def load_config(path: Path) -> ReporterConfig:
     ConfigurationError
         It cannot be read, or anything in it is wrong: all problems at once, each with its place and line.
     """
-    return read_config(
-        path, ReporterConfig, "a mapping with version: 1, broker, kafka and collectors", _rebased, _disagreements
-    )
+    return read_config(path, ReporterConfig, "a mapping with version: 1, broker, kafka and collectors", _disagreements)
 
 
-def _rebased(config: ReporterConfig, folder: Path) -> ReporterConfig:
-    """The same with paths that do not depend on where the command is run."""
-
-    def absolute(value: str | None) -> str | None:
-        return None if value is None else str(folder / value)
-
-    def endpoint(part: EndpointPart | None) -> EndpointPart | None:
-        return part and part.model_copy(update={"password_file": absolute(part.password_file)})
-
-    collectors, host = config.collectors, config.collectors.host
-    if host is not None:
-        log_dirs = [str(folder / path) for path in host.log_dirs]
-        host = host.model_copy(update={"pid_file": absolute(host.pid_file), "log_dirs": log_dirs})
-    agents = {"prometheus": endpoint(collectors.prometheus), "jolokia": endpoint(collectors.jolokia)}
-    kafka = config.kafka.model_copy(update={"command_config": absolute(config.kafka.command_config)})
-    return config.model_copy(update={"kafka": kafka, "collectors": collectors.model_copy(update={**agents, "host": host})})
-
-
-def _disagreements(config: ReporterConfig) -> list[Wrong]:
+def _disagreements(document: Mapping[str, Any], folder: Path) -> list[Wrong]:
     """Places where parts that are right by themselves do not go together."""
+    parts = document.get("collectors")
+    if not isinstance(parts, Mapping):
+        return []
     found: list[Wrong] = []
-    parts = config.collectors
-    if parts.prometheus is None and parts.jolokia is None and parts.kafka is None and parts.host is None:
+    agents = [name for name in ("prometheus", "jolokia") if parts.get(name) is not None]
+    if not agents and "kafka" not in parts and "host" not in parts:
         found.append((("collectors",), "expected at least one of prometheus, jolokia, kafka, host, found none"))
-    if parts.prometheus is not None and parts.jolokia is not None:
+    if len(agents) > 1:
         found.append((("collectors", "jolokia"), "prometheus reads the same counters; keep one of the two"))
-    for name, part in (("prometheus", parts.prometheus), ("jolokia", parts.jolokia)):
-        if part is not None and part.password_file is not None:
-            if part.user is None:
-                found.append((("collectors", name, "password_file"), "goes with user, which is missing"))
-            if not Path(part.password_file).is_file():
-                found.append((("collectors", name, "password_file"), f"there is no file {part.password_file}"))
-    for i, log_dir in enumerate(parts.host.log_dirs if parts.host is not None else ()):
-        if not Path(log_dir).is_dir():
-            found.append((("collectors", "host", "log_dirs", i), f"there is no folder {log_dir}"))
-    if config.kafka.command_config is not None and not Path(config.kafka.command_config).is_file():
-        found.append((("kafka", "command_config"), f"there is no file {config.kafka.command_config}"))
-    if config.topic.compression not in ("none", *_installed()):
-        message = f"needs a Python library that is not installed; expected one of none, {', '.join(_installed())}"
-        found.append((("topic", "compression"), f"{config.topic.compression} {message}"))
+    for name in agents:
+        part = parts[name]
+        if isinstance(part, Mapping) and part.get("password_file") is not None and part.get("user") is None:
+            found.append((("collectors", name, "password_file"), "goes with user, which is missing"))
     return found
 
 

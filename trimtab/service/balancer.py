@@ -26,7 +26,7 @@ from optimizer.planner import plan
 from trimtab import __version__
 from trimtab.capture.capacity import read_capacities
 from trimtab.executor import Executor
-from trimtab.history.lock import locked
+from trimtab.history.lock import locked, require_writable
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
@@ -35,7 +35,7 @@ from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution
 from trimtab.service.goals import GoalsKeeper, goals_text
-from trimtab.service.keeping import DecisionKeeper, Pause, SampleKeeper, Told
+from trimtab.service.keeping import KEPT, DecisionKeeper, Pause, SampleKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
@@ -193,7 +193,9 @@ class Balancer:
             The HTTP interface cannot be opened as configured, the history cannot be written, or another instance writes it.
         """
         config = self.config
-        self._hold = locked(Path(config.history.folder))
+        folder = Path(config.history.folder)
+        require_writable(folder, KEPT)
+        self._hold = locked(folder)
         if config.mode != "dry-run" and self._executor is None:
             log.warning(
                 "mode is %s, but this release has no executor for a real cluster: plans are made and shown, and not carried out",

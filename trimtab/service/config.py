@@ -6,20 +6,43 @@ docs/service.md describes the keys; a default stands here and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
+from cluster_model.errors import ConfigurationError
 from metrics_reporter.topic import DEFAULT_NAME
-from trimtab.config_file import Bytes, KafkaPart, Part, Seconds, Share, Wrong, or_defaults, read_config
-from trimtab.http.settings import HttpSettings
+from trimtab.config_file import (
+    Bytes,
+    FilePath,
+    FolderPath,
+    FolderToBe,
+    KafkaPart,
+    Part,
+    Seconds,
+    Share,
+    Wrong,
+    or_defaults,
+    read_config,
+)
+from trimtab.http.settings import HttpSettings, access
 from trimtab.service.views import Mode
 
 LOG_LOOK, ADMIN_LOOK = 0.2, 2.0  # seconds between two looks at the metadata, with and without a log
 WINDOWS = {"short": 4, "long": 6}
 
 RecordFormatName = Literal["trimtab", "automq", "cruise_control"]
+
+
+def _known_preset(value: str) -> str:
+    from goals.registry import PRESETS
+    from goals.wording import meant_or_known
+
+    if value not in PRESETS:
+        raise ValueError(f"unknown preset {value!r}; {meant_or_known(value, PRESETS)}")
+    return value
 
 
 class TopicPart(Part):
@@ -41,10 +64,18 @@ class LimitsPart(Part):
 
 
 class ModelPart(Part):
-    short: Seconds = Field(default=120.0, description="horizon for reaction")
     long: Seconds = Field(default=1800.0, description="horizon for steady state")
+    short: Seconds = Field(default=120.0, validate_default=True, description="horizon for reaction")
     stale_after: Seconds = Field(default=90.0, description="a load without a sample for longer is stale")
     dead_after: Seconds = Field(default=300.0, description="a broker that is fenced for longer is dead")
+
+    @field_validator("short")
+    @classmethod
+    def _not_longer(cls, value: float, info: ValidationInfo) -> float:
+        long: float = info.data.get("long", value)
+        if value > long:
+            raise ValueError(f"expected at most model.long, {long:g}s, found {value:g}s")
+        return value
 
 
 class ReadinessPart(Part):
@@ -53,7 +84,9 @@ class ReadinessPart(Part):
 
 
 class HistoryPart(Part):
-    folder: str = Field(default="history", description="where samples, decisions and the state of the service are kept")
+    folder: FolderToBe = Field(
+        default="history", validate_default=True, description="where samples, decisions and the state of the service are kept"
+    )
     samples: bool = Field(default=True, description="keep samples as Parquet")
     keep_days: int = Field(default=400, ge=1, description="days of samples")
     keep_bytes: Bytes | None = Field(default=None, description="bytes of samples")
@@ -74,11 +107,13 @@ class ServiceConfig(Part):
     node_id: int | None = Field(default=None, ge=0, le=2**31 - 1, description="node.id of the controller it stands beside")
     leader: Literal["controller", "always"] = Field(default="controller", description="when this instance decides")
     instance: str | None = Field(default=None, min_length=1, max_length=200, description="its name in decisions")
-    kraft_log: str | None = Field(default=None, description="folder __cluster_metadata-0 on this machine")
+    kraft_log: FolderPath | None = Field(default=None, description="folder __cluster_metadata-0 on this machine")
     look: Seconds | None = Field(default=None, description="time between two looks at the metadata")
     topic: Annotated[TopicPart, BeforeValidator(or_defaults)] = Field(TopicPart(), description="the internal topic")
-    goals: str | None = Field(default=None, description="goals file")
-    preset: str | None = Field(default=None, description="a shipped goal set, instead of or under the goals file")
+    goals: FilePath | None = Field(default=None, description="goals file")
+    preset: Annotated[str, AfterValidator(_known_preset)] | None = Field(
+        default=None, description="a shipped goal set, instead of or under the goals file"
+    )
     mode: Mode = Field(default="dry-run", description="what happens with plans")
     interval: Seconds = Field(default=300.0, description="time from decision to decision")
     debounce: Seconds = Field(default=5.0, description="how long it has to be quiet after an event")
@@ -90,10 +125,12 @@ class ServiceConfig(Part):
     seed: int = Field(default=0, ge=0, le=2**31 - 1, description="of the search")
     approval_valid: Seconds = Field(default=3600.0, description="how long a plan waits for approval")
     storage: Literal["local", "shared"] = Field(default="local", description="shared: a move copies nothing")
-    capacity: str | None = Field(default=None, description="file with what brokers can carry")
+    capacity: FilePath | None = Field(default=None, description="file with what brokers can carry")
     model: Annotated[ModelPart, BeforeValidator(or_defaults)] = Field(default=ModelPart(), description="the live model")
     readiness: Annotated[ReadinessPart, BeforeValidator(or_defaults)] = Field(default=ReadinessPart(), description="when to begin")
-    history: Annotated[HistoryPart, BeforeValidator(or_defaults)] = Field(default=HistoryPart(), description="what is kept")
+    history: Annotated[HistoryPart, BeforeValidator(or_defaults)] = Field(
+        default={}, validate_default=True, description="what is kept"
+    )
     http: Annotated[HttpPart, BeforeValidator(or_defaults)] = Field(default=HttpPart(), description="the HTTP interface")
 
     @property
@@ -129,53 +166,48 @@ def load_config(path: Path) -> ServiceConfig:
     ConfigurationError
         It cannot be read, or anything in it is wrong: all problems at once, each with its place and line.
     """
-    return read_config(path, ServiceConfig, "a mapping with version: 1 and kafka", _rebased, _disagreements)
+    config = read_config(path, ServiceConfig, "a mapping with version: 1 and kafka", _disagreements)
+    return config.model_copy(update={"http": config.http.beside(path.absolute().parent)})
 
 
-def _rebased(config: ServiceConfig, folder: Path) -> ServiceConfig:
-    """The same with paths that do not depend on where the command is run."""
-
-    def absolute(value: str | None) -> str | None:
-        return None if value is None else str(folder / value)
-
-    return config.model_copy(
-        update={
-            "kafka": config.kafka.model_copy(update={"command_config": absolute(config.kafka.command_config)}),
-            "kraft_log": absolute(config.kraft_log),
-            "goals": absolute(config.goals),
-            "capacity": absolute(config.capacity),
-            "history": config.history.model_copy(update={"folder": absolute(config.history.folder)}),
-            "http": config.http.beside(folder),
-        }
-    )
+def _disagreements(document: Mapping[str, Any], folder: Path) -> list[Wrong]:
+    """What does not go together."""
+    return [*_whose(document, folder), *_interface(document, folder)]
 
 
-def _disagreements(config: ServiceConfig) -> list[Wrong]:
-    """What does not go together, and files that are not there."""
-    from goals.registry import PRESETS
-    from goals.wording import meant_or_known
+def _whose(document: Mapping[str, Any], folder: Path) -> list[Wrong]:
+    """A node that is not named, or is not the one that the metadata log belongs to."""
+    from trimtab.capture.placement import node_of
 
-    found: list[Wrong] = []
-    if config.leader == "controller" and config.node_id is None:
+    if document.get("leader", ServiceConfig.model_fields["leader"].default) != "controller":
+        return []
+    node, named = document.get("node_id"), document.get("kraft_log")
+    try:
+        owner = node_of(folder / named) if isinstance(named, str) else None
+    except ConfigurationError as error:
+        return [(("kraft_log",), f"{error.document}: {problem}") for problem in error.problems]
+    hint = "" if owner is None else f"; by its meta.properties kraft_log is of node {owner}"
+    if node is None:
         message = (
             "missing; expected the node.id of the controller that this instance stands beside, or leader: always where it "
             "is the only instance"
         )
-        found.append((("node_id",), message))
-    if config.preset is not None and config.preset not in PRESETS:
-        found.append((("preset",), f"unknown preset {config.preset!r}; {meant_or_known(config.preset, PRESETS)}"))
-    files = {
-        ("kafka", "command_config"): config.kafka.command_config,
-        ("goals",): config.goals,
-        ("capacity",): config.capacity,
-    }
-    for place, value in files.items():
-        if value is not None and not Path(value).is_file():
-            found.append((place, f"there is no file {value}"))
-    if config.kraft_log is not None and not Path(config.kraft_log).is_dir():
-        found.append((("kraft_log",), f"there is no folder {config.kraft_log}"))
-    if config.model.short > config.model.long:
-        found.append((("model", "short"), f"expected at most model.long, {config.model.long:g}s, found {config.model.short:g}s"))
-    if Path(config.history.folder).exists() and not Path(config.history.folder).is_dir():
-        found.append((("history", "folder"), f"expected a folder, found a file at {config.history.folder}"))
-    return found
+        return [(("node_id",), message + hint)]
+    if owner is not None and isinstance(node, int) and node != owner:
+        return [(("node_id",), f"expected the controller that kraft_log belongs to, found {node}{hint}")]
+    return []
+
+
+def _interface(document: Mapping[str, Any], folder: Path) -> list[Wrong]:
+    """What would not be safe about the HTTP interface, where its settings are right by themselves."""
+    try:
+        part = HttpPart.model_validate(or_defaults(document.get("http")))
+    except ValidationError:
+        return []  # each of its mistakes is told
+    if not part.enabled:
+        return []
+    try:
+        access(part.beside(folder))
+    except ConfigurationError as error:
+        return [(tuple(problem.place.split(".")), problem.message) for problem in error.problems]
+    return []

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 DECISIONS_FILE, STATE_FILE = "decisions.db", "service.json"
 SAMPLES_FOLDER = "samples"
+KEPT = (DECISIONS_FILE, STATE_FILE, SAMPLES_FOLDER)  # in the history's folder
 TURN = 1.0  # seconds
 MOST_QUEUED = 2_000_000  # values that wait for the writer
 DAY_MS = 86_400_000

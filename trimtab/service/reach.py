@@ -98,7 +98,7 @@ class KafkaReach:
             self._claim = Claim(cluster_id, self._node_id, self._kraft_log)
         if self._kraft_log is None:
             return cluster_id, AdminFollower(gateway)
-        require_cluster(self._kraft_log, cluster_id)
+        require_cluster(self._kraft_log, cluster_id, "configuration", "kraft_log")
         return cluster_id, KRaftFollower(self._kraft_log, gateway)
 
     def quorum(self) -> QuorumReport:

@@ -90,7 +90,7 @@ def test_a_replica_that_is_cut_off_is_refused_with_the_reason(log: LogWriter) ->
 
 
 def test_the_log_of_another_cluster_is_refused(log: LogWriter) -> None:
-    with pytest.raises(ConfigurationError, match=r"--kraft-log: .* belongs to cluster this-one, --bootstrap-server to other"):
+    with pytest.raises(ConfigurationError, match=r"--kraft-log: .* belongs to cluster this-one, the brokers that were asked to other"):
         LogPlacement(log.directory, Quorum(6), "other", Ticking().clock)
 
 

@@ -6,6 +6,8 @@ import json
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -86,6 +88,48 @@ def test_what_does_not_go_together_and_what_is_not_there(tmp_path: Path) -> None
     assert any(f.startswith(f"kraft_log: there is no folder {tmp_path / 'nowhere'}") for f in found)
 
 
+def test_what_is_not_there_is_told_with_the_misspelt_keys(tmp_path: Path) -> None:
+    """All in one round, each with its place, the HTTP interface too."""
+    (tmp_path / "history").write_text("")
+    found = problems(
+        tmp_path,
+        "version: 1\nkafka: {bootstrap_servers: '127.0.0.1:9092', command_config: no.properties}\nmoode: auto\n"
+        "goals: no.yaml\npreset: defaults\nkraft_log: nowhere\ncapacity: none.yaml\nmodel: {short: 1h, shortt: 2}\n"
+        "http: {host: 0.0.0.0, token_file: token}\n",
+    )
+    for complaint in (
+        "moode: unknown key; did you mean 'mode'? (line 3)",
+        "node_id: missing; expected the node.id of the controller",
+        f"kafka.command_config: there is no file {tmp_path / 'no.properties'} (line 2)",
+        f"goals: there is no file {tmp_path / 'no.yaml'} (line 4)",
+        "preset: unknown preset 'defaults'; did you mean 'default'? (line 5)",
+        f"kraft_log: there is no folder {tmp_path / 'nowhere'} (line 6)",
+        f"capacity: there is no file {tmp_path / 'none.yaml'} (line 7)",
+        "model.short: expected at most model.long, 1800s, found 3600s (line 8)",
+        "model.shortt: unknown key; did you mean 'short'? (line 8)",
+        "http.host: 0.0.0.0 is beyond loopback",
+        f"http.token_file: expected a readable ASCII file with the token at {tmp_path / 'token'}",
+        f"history.folder: expected a folder, found a file at {tmp_path / 'history'}",
+    ):
+        assert any(line.startswith(complaint) for line in found), (complaint, found)
+
+
+def test_a_node_that_is_not_the_one_of_the_metadata_log_is_refused(tmp_path: Path) -> None:
+    """A copied file: it would decide while the node of the other one is the active controller."""
+    log = tmp_path / "__cluster_metadata-0"
+    log.mkdir()
+    (tmp_path / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=101\n")
+    (found,) = problems(tmp_path, SMALLEST + f"kraft_log: {log}\n")
+    assert found.startswith("node_id: expected the controller that kraft_log belongs to, found 100; ")
+    assert "by its meta.properties kraft_log is of node 101 (line 3)" in found
+    (found,) = problems(tmp_path, SMALLEST.replace("node_id: 100\n", "") + f"kraft_log: {log}\n")
+    assert "node_id: missing" in found
+    assert "kraft_log is of node 101" in found
+    path = tmp_path / "service.yaml"
+    path.write_text(SMALLEST.replace("100", "101") + f"kraft_log: {log}\n")
+    assert load_config(path).kraft_log == str(log)
+
+
 def test_the_goals_in_force_read_back_as_the_same_goals() -> None:
     kinds = """
 version: 1
@@ -131,6 +175,36 @@ def test_two_services_do_not_share_a_history(tmp_path: Path) -> None:
         pass
 
 
+def test_a_history_that_cannot_be_written_is_told_once_at_the_start_with_what_to_do(tmp_path: Path) -> None:
+    """Not as a bug, nor hours later when the first decision is due."""
+    (tmp_path / "goals.yaml").write_text("version: 1\npreset: counts\n")
+    (tmp_path / "file").write_text("")
+    beyond = Balancer(configured(tmp_path, history={"folder": str(tmp_path / "file" / "history")}))
+    with pytest.raises(ExternalError, match="file/history: the history cannot be written: Not a directory for user "):
+        beyond.start()
+
+
+@pytest.mark.parametrize("name", ["samples", "decisions.db"])
+def test_a_part_of_the_history_that_belongs_to_somebody_else_is_told_at_the_start(name: str) -> None:
+    """A service that was tried as root first: the folder is given away afterwards, and what is in it is forgotten."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o777)
+        kept = Path(folder) / name
+        if name == "samples":
+            kept.mkdir()
+        else:
+            kept.touch()
+        kept.chmod(0o500)
+        code = (
+            "import os\nfrom pathlib import Path\nfrom trimtab.history.lock import require_writable\n"
+            "if os.geteuid() == 0: os.seteuid(65534)\n"
+            f"require_writable(Path({folder!r}), [{name!r}])"
+        )
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    assert f"{kept}: the history cannot be written: Permission denied for user" in ended.stderr
+    assert "; give it to the user that runs this, or name another folder" in ended.stderr
+
+
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_a_service_whose_cluster_is_away_waits_and_ends_at_once_when_told_to(tmp_path: Path, sent: signal.Signals) -> None:
     with socket.socket() as taken:
@@ -153,9 +227,30 @@ def test_a_service_whose_cluster_is_away_waits_and_ends_at_once_when_told_to(tmp
         assert lines.until("goals reloaded from")
         begun = time.monotonic()
         started.send_signal(sent)
+        assert lines.until("told to end")
+        started.send_signal(sent)  # a terminal, a script and a supervisor: each sends one
+        assert lines.until("stopped")
+        started.send_signal(sent)
         assert started.wait(30) == 0, lines.seen
         assert time.monotonic() - begun < 8
-        assert lines.until("stopped")
+
+
+@pytest.mark.parametrize("sent", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_while_it_still_loads_is_no_crash_and_leaves_nothing_behind(tmp_path: Path, sent: str) -> None:
+    """A rollout that is taken back at once. SIGHUP is no wish to end."""
+    (tmp_path / "service.yaml").write_text(SMALLEST + "preset: counts\nhttp: {host: 192.0.2.1, read: open, plain_beyond_loopback: true}\n")
+    before = (
+        "import signal\nclass Early:\n    def find_spec(self, name, path, target=None):\n"
+        f"        if name == 'trimtab.service.balancer': signal.raise_signal(signal.{sent})\n"
+        "sys.meta_path.insert(0, Early())"
+    )
+    ended = finished(process("serve", "--config", tmp_path / "service.yaml", before=before))
+    if sent == "SIGHUP":
+        assert ended.code == 1
+        assert "cannot listen on 192.0.2.1" in ended.err, "it went on, to an address that no machine has"
+    else:
+        assert (ended.code, ended.err.splitlines()[-1].endswith("stopped")) == (0, True), ended.err
+        assert not (tmp_path / "history").exists()
 
 
 class _Lines:

@@ -1,0 +1,43 @@
+"""One wish to end is one, however many signals carry it; who insists is heard."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from tests.unit.trimtab.command_line import finished, process
+from trimtab.signals import SAME_REQUEST, Told, signals_heard
+
+
+def test_signals_of_one_moment_are_one_wish_and_a_later_one_insists() -> None:
+    """A second signal that came with the first would leave an execution under way, and samples unwritten."""
+    now = 100.0
+    told = Told(lambda: now)
+    assert not told.ends_at_once()
+    assert told.stop.is_set()
+    now += SAME_REQUEST / 2
+    assert not told.ends_at_once()
+    now += SAME_REQUEST
+    assert told.ends_at_once()
+
+
+def test_handlers_are_as_before_where_nobody_told_it_to_end() -> None:
+    caught = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(s) for s in caught]
+    with signals_heard(hangup=True) as told:
+        signal.raise_signal(signal.SIGHUP)
+        assert not told.stop.is_set()
+    assert [signal.getsignal(s) for s in caught] == before
+
+
+def test_a_reporter_that_is_told_to_end_while_it_still_loads_ends_cleanly(tmp_path: Path) -> None:
+    path = tmp_path / "reporter.yaml"
+    path.write_text("version: 1\nbroker: 1\nkafka: {bootstrap_servers: '127.0.0.1:1'}\ncollectors: {host: }\n")
+    before = (
+        "import signal\nclass Early:\n    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'trimtab.reporter': signal.raise_signal(signal.SIGTERM)\n"
+        "sys.meta_path.insert(0, Early())"
+    )
+    ended = finished(process("reporter", "--config", path, before=before))
+    assert ended.code == 0, ended.err
+    assert "stopped: 0 records sent" in ended.err
