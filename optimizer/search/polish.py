@@ -35,7 +35,7 @@ from optimizer.search.balance import (
 )
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.order import ascending
-from optimizer.search.repair import rack_mates, scramble
+from optimizer.search.repair import crowds, rack_mates, scramble
 from optimizer.search.sequence import LEAST_STEP, Budget, Log, has_room, publish, within_budget
 from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, scores_low, shift, topic_level
 
@@ -425,6 +425,18 @@ def drop_idle(
     return n
 
 
+@inner
+def needs_relief(problem: Problem, state: State) -> bool:
+    """Whether any partition may need what `relieve` does."""
+    for b in range(len(state.hosts)):
+        if state.hosts[b] > 0 and (problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2):
+            return True
+    for p in range(len(state.lead)):
+        if state.lead[p] < 0:
+            return True
+    return bool(problem.setting[RACK_GOAL] == HARD_RACK and crowds(state))
+
+
 @part
 def relieve(
     problem: Problem, state: State, budget: Budget, log: Log, by_potential: bool, eligible: np.ndarray, count: int,
@@ -549,9 +561,11 @@ def polish(
         size_sum += problem.haul[p, SIZE]
         replica_sum += 1
     typical = size_sum / replica_sum if size_sum > 0.0 else 1.0
-    published = relieve(
-        problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores
-    )
+    published = whole(0)
+    if needs_relief(problem, state):
+        published = relieve(
+            problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores
+        )
     spare = SPARE_STEPS
     for _ in range(64):
         order = ascending(-state.score[:, COST])

@@ -27,7 +27,7 @@ from optimizer.problem import (
     UNIT_WEIGHT,
     Problem,
 )
-from optimizer.search.state import State, commit, linear_cost, may_host, outside
+from optimizer.search.state import RACKS, State, commit, linear_cost, may_host, outside
 
 SAMPLED_TARGETS, MANY_TARGETS = 160, 12  # brokers looked at for one replica, and where very many are to be moved
 MOST_MENDERS = 16  # brokers looked at for one replica of a crowded rack, where very many are crowded
@@ -231,9 +231,14 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
         if problem.broker[b, STATE] == 0:
             eligible[count] = b
             count += 1
+    if not crowds(state):
+        return 0
     crowded = 0
     for p in range(len(state.lead)):
         for s in range(slots):
+            b = state.replicas[p, s]
+            if b < 0 or state.units[RACKS, b] == 0.0:
+                continue
             if problem.partition[p, MOVABLE] == 1 and is_crowded(problem, state, p, s):
                 crowded += 1
     most = whole(MOST_MENDERS if crowded > MANY else count)
@@ -241,7 +246,12 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
     for p in range(len(state.lead)):
         if crowded == 0:
             break
-        if problem.partition[p, MOVABLE] == 0:
+        crowds_here = False
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b >= 0 and state.units[RACKS, b] > 0.0:
+                crowds_here = True
+        if problem.partition[p, MOVABLE] == 0 or not crowds_here:
             continue
         while True:
             best_slot, best, best_cost = -1, -1, np.inf
@@ -272,6 +282,15 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
             commit(problem, state, p, row, state.lead[p])
             done += 1
     return done
+
+
+@inner
+def crowds(state: State) -> bool:
+    """Whether any broker holds a replica in an over-full rack."""
+    for b in range(len(state.hosts)):
+        if state.units[RACKS, b] > 0.0:
+            return True
+    return False
 
 
 @inner

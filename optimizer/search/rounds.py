@@ -43,7 +43,7 @@ from optimizer.search.polish import polish
 from optimizer.search.record import Record, record, write_lists
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
 from optimizer.search.sequence import Budget, Log, align_slots, empty_log, follow, send_home, sequence
-from optimizer.search.state import COST, RACKS, State, build_state, copy_state
+from optimizer.search.state import COST, LED, RACKS, State, build_state, copy_state
 
 Rows = npt.NDArray[np.int64]
 
@@ -57,6 +57,7 @@ LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round tha
 POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
+FIRST_LOOK = 4_096  # partitions
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def _chain(
 ) -> Chain:
     """Rounds with one seed from the given lists."""
     problem = compiled.problem
-    budget = budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
+    budget = _copied(budget)
     rounds: list[Round] = []
     end = build_state(problem, replicas, lead)
     reached = _standing(problem, end)
@@ -169,7 +170,7 @@ def _chain(
         setting = problem.setting.copy()
         setting[SAME_RACK] = same_rack_only(problem, replicas)
         problem = problem._replace(setting=setting)
-        spent = budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
+        spent = _copied(budget)
         log, tried = _round(compiled, problem, end, replicas, lead, options, spent, lookout)
         after = _standing(problem, tried)
         if log.used[0] == 0 or not _is_progress(reached, after):
@@ -206,9 +207,8 @@ def _standing(problem: Problem, state: State) -> Standing:
     active = states == BrokerState.ACTIVE
     leaving = (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
     undone = int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int((state.lead < 0).sum())
-    if leaving.any():
-        led = np.flatnonzero(state.lead >= 0)
-        undone += int(leaving[state.replicas[led, state.lead[led]]].sum())
+    for b in np.flatnonzero(leaving).tolist():
+        undone += int((state.mark[b, : state.hosts[b]] & LED).sum())
     low = state.score[active, :COST] < 1.0
     linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
     load = state.load[np.ix_(active, problem.goal[linear, COLUMN])]
@@ -272,9 +272,9 @@ def _round(
         pending = _differing(target.replicas, target.lead, replicas, lead)
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential)
         follow(problem, target, standing, pending)
-    low = len(problem.broker) + 1
+    low, roles = len(problem.broker) + 1, _roles(problem)
     for turn in range(MOST_TARGETS):
-        balance(problem, target, options.seed + turn, ROUNDS_OF_BALANCE, _roles(problem))
+        balance(problem, target, options.seed + turn, ROUNDS_OF_BALANCE, roles)
         align_slots(problem, target, replicas)
         moved = _differing(target.replicas, target.lead, standing.replicas, standing.lead)
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
@@ -321,11 +321,16 @@ def _to_drain(problem: Problem, replicas: Rows) -> np.ndarray:
 
 def _roles(problem: Problem) -> np.ndarray:
     """int64 [G]: goals on loads in which a leader costs another amount than a follower."""
-    differs = (problem.vector[:, LEADING] != problem.vector[:, FOLLOWING]).any(axis=0)
+    differs = [_any_differs(problem.vector[:, LEADING, c], problem.vector[:, FOLLOWING, c]) for c in range(problem.vector.shape[2])]
     return np.array(
-        [kind <= LIMIT and bool(differs[column]) for kind, column in problem.goal[:, [KIND, COLUMN]]],
+        [kind <= LIMIT and differs[column] for kind, column in problem.goal[:, [KIND, COLUMN]]],
         dtype=np.int64,
     )
+
+
+def _any_differs(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two columns differ anywhere; where they do, they mostly do at once."""
+    return bool((one[:FIRST_LOOK] != other[:FIRST_LOOK]).any() or (one[FIRST_LOOK:] != other[FIRST_LOOK:]).any())
 
 
 def _without_trivial(
@@ -372,6 +377,13 @@ def _is_trivial(
     return any(trivial[b] for b in touched)
 
 
+def _copied(budget: Budget) -> Budget:
+    """The same to spend from elsewhere; one without limits is never asked, so it may be shared."""
+    if (budget.limits < 0).all():
+        return budget
+    return budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
+
+
 def _budget(compiled: Compiled, options: PlanOptions) -> Budget:
     limits = [
         -1.0 if x is None else float(x)
@@ -380,7 +392,7 @@ def _budget(compiled: Compiled, options: PlanOptions) -> Budget:
     return Budget(
         limits=np.array(limits),
         spent=np.zeros(3),
-        home=compiled.replicas.copy(),
-        home_lead=compiled.lead.copy(),
+        home=compiled.replicas,
+        home_lead=compiled.lead,
         touched=np.zeros(len(compiled.lead), np.int64),
     )

@@ -58,13 +58,15 @@ class Budget(NamedTuple):
 
 def empty_log(slots: int, room: int) -> Log:
     """A log with room for `room` changes."""
-    return Log(
+    log = Log(
         used=np.zeros(2, np.int64),
-        first=np.zeros(room + 2, np.int64),
-        partition=np.zeros(room + 1, np.int64),
-        replicas=np.zeros((room + 1, slots), np.int64),
-        lead=np.zeros(room + 1, np.int64),
+        first=np.empty(room + 2, np.int64),  # far more than is used, and not touched beyond that
+        partition=np.empty(room + 1, np.int64),
+        replicas=np.empty((room + 1, slots), np.int64),
+        lead=np.empty(room + 1, np.int64),
     )
+    log.first[0] = 0
+    return log
 
 
 @kernel
