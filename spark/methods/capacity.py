@@ -1,0 +1,385 @@
+"""What one broker can carry, read from its own windows: reported, a bend of latency or cpu over throughput, or the most ever seen.
+
+Called by the calibrate job for each broker (`applyInArrow`), and by tests. Plain numpy over one broker's windows; knows nothing of
+Spark. A bend has to be there beyond what a straight or an exponential rise gives, and again in nearly every resampling of the days;
+otherwise no capacity is made up, only a lower bound told. docs/calibration-methods.md has the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from optimizer.report.units import amount
+
+FloatArray = npt.NDArray[np.float64]
+Confidence = Literal["high", "medium", "low"]
+Kind = Literal["reported", "bend", "most"]
+
+LEAST_WINDOWS = 150  # below, nothing is fitted
+LEAST_SPREAD = 1.3  # of throughput, 99th over 10th percentile: a broker whose load does not vary shows no bend
+LARGEST_GAP = 1.5  # throughputs this factor above all others were misread
+BINS = 30
+LEAST_IN_BIN = 6
+BLOCKS = 20  # stretches of time that are resampled as wholes, since neighbouring windows are alike
+RESAMPLINGS = 60
+SHARPNESS = (1.0, 2.0, 4.0, 8.0)  # of the queue: 1 is one server, more are many
+FARTHEST = 1.6  # a limit is not read from windows that stay below 1/1.6 of it
+LEAST_RISE = 2.0  # latency at the top over that at the bottom of the fit
+LEAST_EXCESS = 1.5  # latency at the top over what a line or exponential through the lower part would give
+LEAST_GAIN = 0.7  # error of the bent fit over that of the better straight one
+AGREE = 0.95  # of the resamplings
+ELSEWHERE = 0.15  # of the windows with a high measure may have far lower throughput
+PILE = 0.03  # the top of throughput, as a share of it, that is compared with the stretch below
+PILED = 3.0  # times the windows of a stretch below
+BELOW = 0.8  # of the top: where piled up windows are compared with, which need no other proof
+RIVAL = 1.15  # a bend over another resource explains less when its error is so much larger
+MOST = 0.999  # quantile of throughput that is called the most ever carried
+EXCEEDED = 1.05  # times what is reported: then that is not the limit
+NEAR = 0.9  # throughput over estimate from which a limit counts as reached
+
+
+@dataclass(frozen=True)
+class Bend:
+    """A queue fitted to a measure over throughput.
+
+    Attributes
+    ----------
+    limit, low, high
+        Throughput at which the queue grows without end, and the 5th and 95th percentile of it over the resamplings.
+    curve
+        float64 [n, 2], corners (throughput, measure), ascending.
+    error
+        Root mean square of the logarithm of measured over fitted, over bins.
+    reached
+        Largest throughput over the limit.
+    pinned
+        Throughput piles up at its top: it went no further, whatever was offered, and the limit is there.
+    """
+
+    limit: float
+    low: float
+    high: float
+    curve: FloatArray
+    error: float
+    reached: float
+    pinned: bool = False
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What a broker can carry of one resource, or at least: `kind` "most" is a lower bound.
+
+    `words` is the evidence as a sentence, `measure` what bends, `bend` the fit.
+    """
+
+    value: float
+    confidence: Confidence
+    kind: Kind
+    words: str
+    measure: str | None = None
+    bend: Bend | None = None
+
+
+def capacities(
+    loads: Mapping[str, FloatArray], measures: Mapping[str, FloatArray], reported: Mapping[str, FloatArray], seed: int = 0
+) -> dict[str, Capacity]:
+    """Capacity of one broker by resource.
+
+    Parameters
+    ----------
+    loads
+        By resource: float64 [windows] in order of time, in the resource's unit; NaN: not measured.
+    measures
+        What may bend, by name (``produce_latency_ms``, …): float64 [windows], the same windows.
+    reported
+        By resource: what the broker said it can carry, in order of time, any length.
+    seed
+        Of the resampling.
+
+    Notes
+    -----
+    Where a measure bends over several resources, since they rise together, only the one that explains it best keeps the bend;
+    others within `RIVAL` of it keep theirs with medium confidence. O(windows log windows).
+    """
+    found: dict[str, Capacity] = {}
+    for resource, load in loads.items():
+        told = _reported(resource, reported.get(resource), load)
+        bent = None if told else _best_bend(resource, load, measures, seed)
+        best = told or bent or _most(resource, load)
+        if best is not None:
+            found[resource] = best
+    bends = {resource: c.bend for resource, c in found.items() if c.bend is not None}
+    for resource, bend in bends.items():
+        same = {r: b for r, b in bends.items() if found[r].measure == found[resource].measure}
+        winner = min(same, key=lambda r: same[r].error)
+        if resource == winner:
+            continue
+        if bend.error > RIVAL * same[winner].error:
+            fallback = _most(resource, loads[resource])
+            assert fallback is not None
+            why = f"{fallback.words}; {_plain(found[resource].measure)} bends, but {winner} explains that better"
+            found[resource] = replace(fallback, words=why)
+        else:
+            why = f"{found[resource].words}; {winner} explains it as well"
+            found[resource] = replace(found[resource], confidence="medium", words=why)
+    return found
+
+
+def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Bend | str:
+    """The bend of a measure over throughput, or why none is seen.
+
+    Parameters
+    ----------
+    throughput, measure
+        float64 [windows] in order of time; windows where either is NaN, infinite or not positive are passed over.
+
+    Notes
+    -----
+    Medians of the measure in `BINS` bins of throughput, fitted by ``base + slope * u^q / (1 - u)``, ``u = throughput / limit``:
+    a queue of one or (q above 1) several servers. Relative least squares with Huber weights over a grid of limits and q.
+    """
+    use = np.isfinite(throughput) & np.isfinite(measure) & (throughput > 0) & (measure > 0)
+    x, y = throughput[use], np.log(measure[use])
+    x, y = _supported(x, y)
+    if len(x) < LEAST_WINDOWS:
+        return f"only {len(x)} windows have both"
+    low, high = np.quantile(x, [0.1, 0.99])
+    if high < LEAST_SPREAD * low:
+        return f"throughput hardly varies (99th percentile {high / low:.2f} times the 10th)"
+    grid = _Bins.of(x, y)
+    if len(grid.at) < 6:
+        return "too few throughputs were seen often enough"
+    whole = grid.level(np.ones((1, BLOCKS)))
+    fit = _queue(grid.at, whole, grid.weight[None, :])
+    limit, q, base, slope = (float(part[0]) for part in fit)
+    at = np.linspace(grid.at[0], grid.at[-1], 60)
+    drawn = np.stack([at, _curve(at, limit, q, base, slope)], axis=1)
+    error = _rms(whole[0] - np.log(_curve(grid.at, limit, q, base, slope)), grid.weight)
+    pinned = _pinned(x)
+    before = float(np.interp(BELOW * grid.at[-1], grid.at, whole[0]))
+    limits = None
+    if pinned is None or whole[0, -1] - before < np.log(LEAST_RISE):
+        again = grid.level(_resampled(seed))
+        against = _against(grid, whole, again, error, drawn, limit)
+        if against is not None:
+            return against
+        limits = _queue(grid.at, again, np.broadcast_to(grid.weight, again.shape))[0]
+    if _elsewhere(x, y, drawn) > ELSEWHERE:
+        return "it is as high at lower throughput, so something else raises it"
+    if pinned is not None and (limits is None or pinned < limit):
+        return Bend(pinned, pinned, pinned, drawn, error, 1.0, True)
+    assert limits is not None
+    low, high = np.quantile(limits, [0.05, 0.95])
+    return Bend(limit, float(low), float(high), drawn, error, float(grid.at[-1]) / limit)
+
+
+def _against(grid: _Bins, whole: FloatArray, again: FloatArray, error: float, curve: FloatArray, limit: float) -> str | None:
+    """Why a fitted queue is none after all; None: it stands. `whole` [1, K] and `again` [R, K] are levels of bins."""
+    straight = min(_rms(whole[0] - line, grid.weight) for line in _straight(grid.at, whole[0], grid.weight))
+    excess = _excess(grid.at, whole, grid.weight)[0]
+    if curve[-1, 1] < LEAST_RISE * curve[0, 1] or excess < np.log(LEAST_EXCESS):
+        return "it rises no more steeply at the top than below"
+    if error > LEAST_GAIN * straight:
+        return "a straight or exponential rise explains it as well"
+    if limit > FARTHEST * grid.at[-1]:
+        return f"a limit would be {limit / grid.at[-1]:.1f} times the most that was seen"
+    if np.mean(_excess(grid.at, again, grid.weight) > np.log(LEAST_EXCESS) / 2) < AGREE:
+        return "it bends on some days only"
+    return None
+
+
+def _resampled(seed: int) -> FloatArray:
+    """float64 [R, S]: how often each block of time is taken."""
+    r = np.random.default_rng(seed)
+    return r.multinomial(BLOCKS, np.full(BLOCKS, 1 / BLOCKS), RESAMPLINGS).astype(np.float64)
+
+
+# -- kinds of evidence -----------------------------------------------------------------------------------------------------
+
+
+def _reported(resource: str, values: FloatArray | None, load: FloatArray) -> Capacity | None:
+    """The newest that was reported; a median, so that one misread value does not count. Less sure where more was carried."""
+    if values is None:
+        return None
+    good = values[np.isfinite(values) & (values > 0)]
+    if not len(good):
+        return None
+    value = float(np.median(good[-15:]))
+    most = _most(resource, load)
+    if most is not None and most.value > EXCEEDED * value:
+        words = f"reported by the broker, though it carried {amount(most.value, resource)}"
+        return Capacity(value, "medium", "reported", words)
+    return Capacity(value, "high", "reported", "reported by the broker")
+
+
+def _best_bend(resource: str, load: FloatArray, measures: Mapping[str, FloatArray], seed: int) -> Capacity | None:
+    """The bend of the measure that is fitted best."""
+    bends = {name: find_bend(load, measure, seed) for name, measure in sorted(measures.items())}
+    seen = {name: bend for name, bend in bends.items() if isinstance(bend, Bend)}
+    if not seen:
+        return None
+    name = min(seen, key=lambda n: seen[n].error)
+    bend = seen[name]
+    narrow = bend.high - bend.low < 0.2 * bend.limit
+    sure: Confidence = "high" if narrow and bend.reached >= NEAR else "medium"
+    rise = bend.curve[-1, 1] / bend.curve[0, 1]
+    words = f"{_plain(name)} rises {rise:.0f} times towards {amount(bend.limit, resource)}"
+    if bend.pinned:
+        words += ", where throughput stops"
+    else:
+        words += f" (90 % interval {amount(bend.low, resource)} to {amount(bend.high, resource)}; {bend.reached:.0%} of it was reached)"
+    return Capacity(bend.limit, sure, "bend", words, name, bend)
+
+
+def _most(resource: str, load: FloatArray) -> Capacity | None:
+    """What the broker carried at least."""
+    good = load[np.isfinite(load) & (load > 0)]
+    if not len(good):
+        return None
+    good, _ = _supported(good, good)
+    value = float(np.quantile(good, MOST))
+    return Capacity(value, "low", "most", f"no sign of a limit; it carried {amount(value, resource)}, so it can carry at least that")
+
+
+# -- fits ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """Median throughput [K], weight [K], and per block of time and bin the median of the measure's logarithm and a count [S, K]."""
+
+    at: FloatArray
+    weight: FloatArray
+    median: FloatArray
+    count: FloatArray
+
+    @classmethod
+    def of(cls, x: FloatArray, y: FloatArray) -> _Bins:
+        """Equal bins from the 1st percentile to the largest; those with few windows are left out."""
+        low, high = float(np.quantile(x, 0.01)), float(x.max())
+        bins = np.clip(((x - low) / (high - low) * BINS).astype(np.int64), 0, BINS - 1)
+        block = np.arange(len(x)) * BLOCKS // len(x)
+        counts = np.bincount(bins, minlength=BINS)
+        kept = np.flatnonzero(counts >= LEAST_IN_BIN)
+        at = np.array([np.median(x[bins == k]) for k in kept])
+        median, count = np.zeros((BLOCKS, len(kept))), np.zeros((BLOCKS, len(kept)))
+        for place, k in enumerate(kept):
+            inside = bins == k
+            for s in np.unique(block[inside]):
+                part = y[inside & (block == s)]
+                median[s, place], count[s, place] = np.median(part), len(part)
+        return cls(at, np.sqrt(counts[kept].astype(np.float64)), median, count)
+
+    def level(self, times: FloatArray) -> FloatArray:
+        """float64 [R, K]: of each bin over blocks taken so many times [R, S]; bins without any are those of all blocks."""
+        total = times @ self.count
+        whole = (self.count * self.median).sum(axis=0) / self.count.sum(axis=0)
+        found: FloatArray = np.where(total > 0, times @ (self.count * self.median) / np.maximum(total, 1), whole)
+        return found
+
+
+def _queue(at: FloatArray, level: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Limit, q, base and slope [R] of the queue that fits each of `level` (logarithms) [R, K] best."""
+    limits = at[-1] * (1.0 + np.geomspace(2e-3, 2.0, 48))
+    choice = np.array([(limit, q) for limit in limits for q in SHARPNESS])
+    u = at[None, :] / choice[:, :1]
+    shape = u ** choice[:, 1:] / (1.0 - u)  # [G, K]
+    y = np.exp(level)
+    best = np.full(len(level), np.inf)
+    found = np.zeros((4, len(level)))
+    for row in range(len(level)):
+        base, slope, cost = _two_terms(shape, y[row], weight[row])
+        pick = int(np.argmin(cost))
+        best[row] = cost[pick]
+        found[:, row] = choice[pick, 0], choice[pick, 1], base[pick], slope[pick]
+    return found[0], found[1], found[2], found[3]
+
+
+def _two_terms(shape: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Base and slope [G], not negative, of ``base + slope * shape`` [G, K], and the cost: mean of Huber's loss of logarithms."""
+    robust = np.ones_like(shape)
+    base, slope = np.zeros(len(shape)), np.zeros(len(shape))
+    rest = np.zeros_like(shape)
+    for _ in range(3):
+        w = robust * (weight / y) ** 2
+        s, sx, sxx = w.sum(1), (w * shape).sum(1), (w * shape**2).sum(1)
+        sy, sxy = (w * y).sum(1), (w * shape * y).sum(1)
+        det = np.maximum(s * sxx - sx * sx, 1e-300)
+        slope = np.maximum((s * sxy - sx * sy) / det, 0.0)
+        base = np.maximum((sy - slope * sx) / s, 1e-3 * y.min())
+        rest = np.log(y) - np.log(base[:, None] + slope[:, None] * shape)
+        robust = np.minimum(1.0, HUBER / np.maximum(np.abs(rest), 1e-12))
+    size = np.abs(rest)
+    loss = np.where(size <= HUBER, size**2 / 2, HUBER * (size - HUBER / 2))
+    return base, slope, (loss * weight).sum(1) / weight.sum()
+
+
+HUBER = 0.2  # logarithms beyond which a bin counts less
+
+
+def _curve(at: FloatArray, limit: float, q: float, base: float, slope: float) -> FloatArray:
+    u = at / limit
+    found: FloatArray = base + slope * u**q / (1.0 - u)
+    return found
+
+
+def _straight(at: FloatArray, level: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Logarithms [K] of an exponential and of a straight line through all bins."""
+    slope, base = np.polyfit(at, level, 1, w=weight)
+    y = np.exp(level)
+    rise, start = np.polyfit(at, y, 1, w=weight / y)
+    return base + slope * at, np.log(np.maximum(start + rise * at, 1e-3 * y.min()))
+
+
+def _excess(at: FloatArray, level: FloatArray, weight: FloatArray) -> FloatArray:
+    """float64 [R]: logarithm of the top two bins over an exponential through the lower 70 % of throughputs."""
+    lower = at <= at[0] + 0.7 * (at[-1] - at[0])
+    if lower.sum() < 3:
+        return np.zeros(len(level))
+    slope, base = np.polyfit(at[lower], level[:, lower].T, 1, w=weight[lower])
+    expected = base[:, None] + np.maximum(slope, 0.0)[:, None] * at[-2:]
+    found: FloatArray = (level[:, -2:] - expected).mean(axis=1)
+    return found
+
+
+def _supported(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Those with throughputs that go on without a gap from the median: single misread values stand alone, far above."""
+    order = np.sort(x)
+    upper = order[len(order) // 2 :]
+    jumps = np.flatnonzero(upper[1:] > LARGEST_GAP * upper[:-1])
+    if not len(jumps):
+        return x, y
+    kept = x <= upper[jumps[0]]
+    return x[kept], y[kept]
+
+
+def _elsewhere(x: FloatArray, y: FloatArray, curve: FloatArray) -> float:
+    """Share of the windows in the upper half of the measure's rise (logarithms `y`) that have far less throughput than that takes."""
+    level = np.log(curve[:, 1])
+    half = (level[0] + level[-1]) / 2
+    takes = float(np.interp(half, level, curve[:, 0]))
+    high = y >= half
+    return float(np.mean(x[high] < 0.85 * takes)) if high.any() else 1.0
+
+
+def _pinned(x: FloatArray) -> float | None:
+    """The throughput at which windows pile up at the top; None where they thin out."""
+    top = float(np.quantile(x, MOST))
+    edges = top * (1.0 - PILE * np.arange(5))
+    above = np.array([np.count_nonzero(x > edge) for edge in edges[1:]])
+    piled, below = above[0], np.diff(above)
+    return top if piled >= max(PILED * below.max(), LEAST_IN_BIN) else None
+
+
+def _rms(rest: FloatArray, weight: FloatArray) -> float:
+    return float(np.sqrt(np.average(rest**2, weights=weight)))
+
+
+def _plain(measure: str | None) -> str:
+    """``produce_latency_ms`` as words."""
+    return (measure or "").removesuffix("_ms").replace("_", " ")
