@@ -1,11 +1,12 @@
-"""What pydantic found wrong with a file of this room, in the words of its reader: expected, found, what to do.
+"""What pydantic found wrong with a file, in the words of its reader: expected, found, what to do.
 
-Called by `goals.document` for goals files, which have unions by kind, and by `goals.calibration`, whose models have none.
+Called by `goals.document` for goals files, which have unions by kind, and by `goals.calibration` and the configurations of the services,
+whose models have none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, get_args, get_origin
 
@@ -47,8 +48,31 @@ def to_problems(source: YamlSource, errors: Iterable[ErrorDetails], root: type[B
             path = (*path, "kind")
         if path[-1:] == ("[key]",):  # so pydantic marks a key that is wrong itself
             path = path[:-1]
-        found.append(source.problem(path, _message(error, path, tags, model_at)))
+        if error["type"] == "extra_forbidden" and root is not None and (where := _elsewhere(root, model_at(path[:-1], tags), path)):
+            message = f"unknown key; {where}"
+        else:
+            message = _message(error, path, tags, model_at)
+        found.append(source.problem(path, message))
     return found
+
+
+def _elsewhere(root: type[BaseModel], model: type[BaseModel], path: Path) -> str | None:
+    """Where a key belongs that `model` does not know; None where it is only misspelt, or nothing else knows it either."""
+    key = str(path[-1])
+    if nearest(key, model.model_fields) is None:
+        for place, other in _parts(root):
+            if key in other.model_fields and place != path[:-1]:
+                return f"{key!r} belongs " + (f"under {'.'.join(map(str, place))}" if place else "at the top")
+    return None
+
+
+def _parts(root: type[BaseModel], at: Path = ()) -> Iterator[tuple[Path, type[BaseModel]]]:
+    """Every mapping of a document by its path, the outer ones first; none in lists."""
+    yield at, root
+    for name, info in root.model_fields.items():
+        for kind in (info.annotation, *get_args(info.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from _parts(kind, (*at, name))
 
 
 def _model_within(root: type[BaseModel], path: Path) -> type[BaseModel]:

@@ -5,6 +5,7 @@ Used by the configurations of the reporter and of the service, which say what th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -19,12 +20,14 @@ from pydantic import (
     ValidationInfo,
 )
 
-from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.errors import ConfigurationError
 from cluster_model.quantities import parse_duration, parse_rate, parse_size
+from goals.file_text import file_text
+from goals.problems import to_problems
 from goals.yaml_source import in_order, read_yaml
-from trimtab.config_problems import to_problems
 
 MAX_BYTES = 1_000_000
+TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 Wrong = tuple[tuple[str | int, ...], str]
 """A place in the file, and what is wrong there."""
 
@@ -75,6 +78,12 @@ def _folder_to_be(value: str, info: ValidationInfo) -> str:
     return found
 
 
+def _topic_name(value: str) -> str:
+    if TOPIC_NAME.fullmatch(value) is None:
+        raise ValueError(f"expected letters, digits, dots, dashes and underscores, at most 249, found {value!r}")
+    return value
+
+
 def or_defaults(value: object) -> object:
     """A part that is named and has nothing under it takes its defaults."""
     return {} if value is None else value
@@ -89,6 +98,7 @@ Bytes = Annotated[int, _quantity(parse_size), AfterValidator(_above_zero)]
 Rate = Annotated[float, _quantity(parse_rate), AfterValidator(_above_zero)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+TopicName = Annotated[str, AfterValidator(_topic_name)]
 PathBeside = Annotated[str, AfterValidator(_beside)]
 FilePath = Annotated[str, AfterValidator(_file)]
 FolderPath = Annotated[str, AfterValidator(_folder)]
@@ -130,17 +140,7 @@ def read_config(
         It cannot be read, or anything in it is wrong: all problems at once, each with its place and line.
     """
     name = str(path)
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(name, [Problem("", f"cannot read it: {error.strerror or error}")]) from error
-    if len(raw) > MAX_BYTES:
-        raise ConfigurationError(name, [Problem("", f"expected a configuration file, found more than {MAX_BYTES} bytes")])
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(name, [Problem("", f"expected UTF-8, found byte {raw[error.start]:#04x}")]) from error
-    source = read_yaml(text, name)
+    source = read_yaml(file_text(path, "a configuration file", MAX_BYTES), name)
     found = list(source.problems)
     if not isinstance(source.value, dict):
         what = "nothing" if source.value is None else type(source.value).__name__
@@ -151,7 +151,7 @@ def read_config(
     try:
         config = kind.model_validate(source.value, context=folder)
     except ValidationError as error:
-        more += to_problems(kind, source, error.errors(include_url=False))
+        more += to_problems(source, error.errors(include_url=False), kind)
     known = {problem.place for _, problem in found}
     found += [f for f in more if f.problem.place not in known]
     if found or config is None:

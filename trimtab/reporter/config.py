@@ -23,6 +23,7 @@ from trimtab.config_file import (
     PathBeside,
     Rate,
     Seconds,
+    TopicName,
     Wrong,
     or_defaults,
     read_config,
@@ -47,7 +48,7 @@ Url = Annotated[str, AfterValidator(_http_url)]
 
 
 class TopicPart(Part):
-    name: str = Field(default=DEFAULT_NAME, pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="name of the topic")
+    name: TopicName = Field(default=DEFAULT_NAME, description="name of the topic")
     create: bool = Field(default=True, description="make it where it is absent")
     partitions: int = Field(default=1, ge=1, le=10_000, description="partitions to make it with")
     grow: bool = Field(default=False, description="add partitions where it has fewer")

@@ -23,6 +23,7 @@ from trimtab.config_file import (
     Part,
     Seconds,
     Share,
+    TopicName,
     Wrong,
     or_defaults,
     read_config,
@@ -46,7 +47,7 @@ def _known_preset(value: str) -> str:
 
 
 class TopicPart(Part):
-    name: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="name of the topic")
+    name: TopicName | None = Field(default=None, description="name of the topic")
     format: RecordFormatName = Field(default="trimtab", description="whose reporters write it")
     interval: Seconds = Field(default=10.0, description="how often AutoMQ's reporters report")
 

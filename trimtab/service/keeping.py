@@ -43,7 +43,7 @@ class SampleKeeper:
 
     def __init__(self, part: HistoryPart, clock: Clock) -> None:
         self._part, self._clock = part, clock
-        self._lock = Lock()
+        self._lock, self._opening = Lock(), Lock()
         self._queue: list[tuple[list[BatchColumns], dict[int, int]]] = []
         self._queued = 0
         self._history: SampleHistory | None = None
@@ -54,16 +54,19 @@ class SampleKeeper:
     def state(self) -> SampleHistoryState | None:
         return None if self._history is None else self._history.state
 
-    def open(self, cluster_id: str) -> None:
-        """Raises `ExternalError` where another process writes the folder, or it cannot be written."""
+    def open(self, cluster_id: str) -> bool:
+        """Whether it was not open already. Raises `ExternalError` where another process writes the folder, or it cannot be written."""
         from trimtab.history.samples import SampleHistory, SampleHistoryOptions
 
-        self._cluster_id = cluster_id
-        if self._history is None:
+        with self._opening:  # two threads may ask at once, and one would find the folder locked by the other
+            self._cluster_id = cluster_id
+            if self._history is not None:
+                return False
             options = SampleHistoryOptions(
                 max_age_ms=round(1000 * self._part.write_every), keep_days=self._part.keep_days, keep_bytes=self._part.keep_bytes
             )
             self._history = SampleHistory(Path(self._part.folder) / SAMPLES_FOLDER, cluster_id, options)
+            return True
 
     def positions(self) -> Mapping[int, int] | None:
         """From where on the topic is needed; None where nothing was ever written."""
@@ -84,8 +87,8 @@ class SampleKeeper:
         if self._history is None:
             if self._cluster_id is None:
                 return TURN
-            self.open(self._cluster_id)
-            log.info("history of samples goes on from here; what came meanwhile is not in it")
+            if self.open(self._cluster_id):
+                log.info("history of samples goes on from here; what came meanwhile is not in it")
         assert self._history is not None
         with self._lock:
             queue, self._queue, self._queued = self._queue, [], 0

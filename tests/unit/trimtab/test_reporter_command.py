@@ -74,7 +74,7 @@ capacity: {disk: -1, cpu: 0, memory: 5GB}
         ("topic.partitions", "expected a number of at least 1, found 0"),
         ("topic.grow", "expected true or false, found 'yes'"),
         ("topic.compression", "did you mean 'gzip'?"),
-        ("topic.name", "expected letters, digits, dots, dashes and underscores, found 'a b'"),
+        ("topic.name", "expected letters, digits, dots, dashes and underscores, at most 249, found 'a b'"),
         ("topic.spool", "'spool' belongs at the top"),
         ("spool", "unknown unit 'Mb'"),
         ("capacity.disk", "not negative"),

@@ -20,8 +20,9 @@ from goals.registry import PRESETS
 from tests.unit.trimtab.command_line import REPOSITORY, CommandLine, finished, process
 from tests.unit.trimtab.service.beside import World, _Reach, configured
 from trimtab import Balancer
-from trimtab.service.config import load_config
+from trimtab.service.config import HistoryPart, load_config
 from trimtab.service.goals import goals_text
+from trimtab.service.keeping import SampleKeeper
 
 SMALLEST = "version: 1\nkafka: {bootstrap_servers: '127.0.0.1:9092'}\nnode_id: 100\n"
 
@@ -297,6 +298,28 @@ def test_a_second_service_on_the_same_history_says_so_and_plans_on(tmp_path: Pat
     two.workers["history"].once()
     assert two.state().healthy
     two.stop()
+
+
+def test_two_threads_that_open_the_history_of_samples_are_not_in_each_others_way(tmp_path: Path) -> None:
+    """The one that came second took the folder for another process's, and the service said that it was ill."""
+    keeper = SampleKeeper(HistoryPart(folder=str(tmp_path)), World(tmp_path).clock)
+    both, opened, failed = threading.Barrier(8), list[bool](), list[Exception]()
+
+    def opens() -> None:
+        both.wait()
+        try:
+            opened.append(keeper.open("cluster"))
+        except ExternalError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=opens) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    keeper.close()
+    assert failed == []
+    assert sorted(opened) == [*[False] * 7, True]
 
 
 def test_it_ends_when_it_is_told_to_in_a_process_of_its_own_too(tmp_path: Path) -> None:
