@@ -1,11 +1,12 @@
 """Goal files: from YAML text to a `GoalSet`, every default applied, every problem reported at once.
 
 Called by the command line and by the service. The one place in this room that reads files: the goals file
-itself, shipped presets, and whether a named calibration file is there. Knows nothing of clusters.
+itself, shipped presets, and the calibration file that it names. Knows nothing of clusters.
 
 A file that builds on a preset takes the preset's goals in their order; a goal of the file with the same name
 stands in place of the preset's as a whole, the others follow in the order of the file. Lists of constraints
-are joined, keys of `policy` in the file win.
+are joined, keys of `policy` in the file win. What file and preset leave out comes from the calibration, where
+there is one, else from the defaults.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path as FilePath
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from cluster_model.errors import ConfigurationError, Problem
+from goals.calibration import Calibration, load_calibration
+from goals.calibration.filling import Fill, calibrated, filled_in
 from goals.file_text import file_text
-from goals.model import Capacity, Constraints, Goal, GoalSet, TopicDistribution, UsageDistribution
+from goals.model import Calibrated, Capacity, Constraints, Goal, GoalSet, TopicDistribution, UsageDistribution
 from goals.problems import to_problems
 from goals.registry import PRESETS, preset_text
 from goals.schema import GoalsDocument, default_name
@@ -40,9 +43,27 @@ class _Layer:
     policy: dict[str, object]
     preset: str | None
     calibration: str | None
+    fills: tuple[Fill, ...] = ()
 
 
-def load_goals(path: FilePath | None, preset: str | None = None) -> GoalSet:
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A calibration, its file as it was named, and the place of that."""
+
+    calibration: Calibration
+    name: str
+    path: FilePath
+
+    @property
+    def loads(self) -> str | None:
+        """Where the loads of partitions are: a URI as it is given, or a path from the calibration file."""
+        given = self.calibration.loads
+        return given if given is None or "://" in given else str(self.path.parent / given)
+
+
+def load_goals(
+    path: FilePath | None, preset: str | None = None, calibration: FilePath | None = None
+) -> GoalSet:
     """The goals of a YAML file, of a shipped preset, or of a file on top of a preset.
 
     Parameters
@@ -51,18 +72,22 @@ def load_goals(path: FilePath | None, preset: str | None = None) -> GoalSet:
         Goals file, UTF-8; None for the preset alone.
     preset
         Name of a shipped goal set that the file builds on, as ``preset:`` at the top of the file does.
+    calibration
+        Calibration file, instead of the one that the goals file names.
 
     Raises
     ------
     ConfigurationError
-        Neither file nor preset, a file that cannot be read, or anything wrong in it: all problems at once.
+        Neither file nor preset, a file that cannot be read, or anything wrong in it or in the calibration file: all problems
+        at once.
     """
     if path is None:
         if preset is None:
             raise ConfigurationError("goals", [Problem("", _nothing_given())])
         _require_preset(preset, "--preset", "goals")
-        return _goal_set(_preset_layer(preset), f"preset {preset}")
-    return _read(file_text(FilePath(path), "a goals file"), str(path), preset, FilePath(path).parent)
+        measured = None if calibration is None else _Measured(load_calibration(calibration), str(calibration), calibration)
+        return _goal_set(_preset_layer(preset, measured), f"preset {preset}", measured)
+    return _read(file_text(FilePath(path), "a goals file"), str(path), preset, FilePath(path).parent, calibration)
 
 
 def parse_goals(text: str, name: str, preset: str | None = None) -> GoalSet:
@@ -73,24 +98,60 @@ def parse_goals(text: str, name: str, preset: str | None = None) -> GoalSet:
     return _read(text, name, preset, None)
 
 
-def _read(text: str, name: str, preset: str | None, folder: FilePath | None) -> GoalSet:
+def calibration_path(path: FilePath) -> FilePath | None:
+    """Where the calibration file is that a goals file names; None where it names none or is no goals file."""
+    try:
+        value = read_yaml(file_text(path, "a goals file"), str(path)).value
+    except ConfigurationError:
+        return None
+    named = value.get("calibration") if isinstance(value, dict) else None
+    return path.parent / named if isinstance(named, str) and named else None
+
+
+def _read(
+    text: str, name: str, preset: str | None, folder: FilePath | None, calibration: FilePath | None = None
+) -> GoalSet:
     if preset is not None:
         _require_preset(preset, "--preset", name)
     source = read_yaml(text, name)
-    document, found = _validate(source)
-    found += _name_problems(source)
-    found += _preset_problems(source, preset)
-    found += _calibration_problems(source, folder)
-    if document is None or found:
-        raise ConfigurationError(name, in_order(found))
-    layer = _layer(document)
+    measured, found, wrong = _measured(source, folder, calibration)
+    fills: tuple[Fill, ...] = ()
+    if measured is not None:
+        value, fills = filled_in(source.value, measured.calibration)
+        source = replace(source, value=value)
+    document, more = _validate(source)
+    found = [*more, *_name_problems(source), *_preset_problems(source, preset), *found]
+    if document is None or found or wrong:
+        raise ConfigurationError(name, [*in_order(found), *wrong])
+    layer = _layer(document, fills)
     base = layer.preset or preset
     if base is not None:
-        layer = _stacked(_preset_layer(base), layer)
+        layer = _stacked(_preset_layer(base, measured), layer)
     elif not layer.goals:
         nothing = source.problem(("goals",), "no goals; list at least one, or name a preset")
         raise ConfigurationError(name, in_order([nothing]))
-    return _goal_set(layer, name)
+    return _goal_set(layer, name, measured)
+
+
+def _measured(
+    source: YamlSource, folder: FilePath | None, instead: FilePath | None
+) -> tuple[_Measured | None, list[Found], list[Problem]]:
+    """The calibration of a goals file; what is wrong with its name, and what is wrong in it."""
+    named = source.value.get("calibration") if isinstance(source.value, dict) else None
+    if instead is not None:
+        path, name = instead, str(instead)
+    elif folder is not None and isinstance(named, str) and named:
+        path, name = folder / named, named
+    else:
+        return None, [], []
+    if instead is None and not path.is_file():
+        message = f"expected a calibration file, found none at {path}; correct the path or drop the key"
+        return None, [source.problem(("calibration",), message)], []
+    try:
+        return _Measured(load_calibration(path), name, path), [], []
+    except ConfigurationError as error:
+        wrong = [Problem(f"{name}: {p.place}" if p.place else name, p.message) for p in error.problems]
+        return None, [], wrong
 
 
 def _validate(source: YamlSource) -> tuple[GoalsDocument | None, list[Found]]:
@@ -148,14 +209,6 @@ def _preset_problems(source: YamlSource, asked: str | None) -> list[Found]:
     return []
 
 
-def _calibration_problems(source: YamlSource, folder: FilePath | None) -> list[Found]:
-    named = source.value.get("calibration") if isinstance(source.value, dict) else None
-    if folder is None or not isinstance(named, str) or not named or (folder / named).is_file():
-        return []
-    message = f"expected a calibration file, found none at {folder / named}; correct the path or drop the key"
-    return [source.problem(("calibration",), message)]
-
-
 def _require_preset(preset: str, place: str, name: str) -> None:
     if preset not in PRESETS:
         raise ConfigurationError(name, [Problem(place, _unknown_preset(preset))])
@@ -169,14 +222,19 @@ def _nothing_given() -> str:
     return f"expected a goals file or a preset, found neither; name one of {', '.join(PRESETS)} with --preset"
 
 
-def _preset_layer(name: str) -> _Layer:
-    document, found = _validate(read_yaml(preset_text(name), f"preset {name}"))
+def _preset_layer(name: str, measured: _Measured | None) -> _Layer:
+    source = read_yaml(preset_text(name), f"preset {name}")
+    fills: tuple[Fill, ...] = ()
+    if measured is not None:
+        value, fills = filled_in(source.value, measured.calibration)
+        source = replace(source, value=value)
+    document, found = _validate(source)
     if document is None:
         raise ConfigurationError(f"preset {name}", in_order(found))
-    return _layer(document)
+    return _layer(document, fills)
 
 
-def _layer(document: GoalsDocument) -> _Layer:
+def _layer(document: GoalsDocument, fills: tuple[Fill, ...]) -> _Layer:
     return _Layer(
         goals=tuple(goal.build() for goal in document.goals),
         constraints=Constraints(
@@ -187,6 +245,7 @@ def _layer(document: GoalsDocument) -> _Layer:
         policy=document.policy.model_dump(exclude_unset=True),
         preset=document.preset or None,
         calibration=document.calibration or None,
+        fills=fills,
     )
 
 
@@ -207,28 +266,41 @@ def _stacked(base: _Layer, top: _Layer) -> _Layer:
         policy=base.policy | top.policy,
         preset=top.preset,
         calibration=top.calibration,
+        fills=(*(fill for fill in base.fills if fill.goal not in {goal.name for goal in top.goals}), *top.fills),
     )
 
 
-def _goal_set(layer: _Layer, source: str) -> GoalSet:
+def _goal_set(layer: _Layer, source: str, measured: _Measured | None) -> GoalSet:
+    given = None
+    if measured is not None:
+        given = calibrated(measured.calibration, measured.name, layer.fills, measured.loads)
     return GoalSet(
         goals=layer.goals,
         constraints=layer.constraints,
         policy=layer.policy,
         source=source,
-        digest=digest(layer.goals, layer.constraints),
+        digest=digest(layer.goals, layer.constraints, given.capacity if given is not None else {}),
         calibration=layer.calibration,
-        notes=tuple(_notes(layer)),
+        notes=tuple(_notes(layer, given)),
+        calibrated=given,
     )
 
 
-def digest(goals: Iterable[Goal], constraints: Constraints) -> str:
-    """``sha256:…`` over all that decides a plan: every goal in full, in order, and the constraints."""
-    canonical = {
+def digest(
+    goals: Iterable[Goal], constraints: Constraints, capacity: Mapping[str, Mapping[int, float]] | None = None
+) -> str:
+    """``sha256:…`` over all that decides a plan: every goal in full, in order, the constraints, and what a calibration gives
+    for the capacity of brokers (resource -> broker -> amount).
+    """
+    canonical: dict[str, object] = {
         "version": 1,
         "goals": [{key: _canonical(value) for key, value in asdict(goal).items()} for goal in goals],
         "constraints": {key: sorted(set(value)) for key, value in asdict(constraints).items()},
     }
+    if capacity:
+        canonical["capacity"] = {
+            resource: {str(broker): float(value) for broker, value in of.items()} for resource, of in capacity.items()
+        }
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
@@ -238,13 +310,13 @@ def _canonical(value: object) -> object:
     return float(value) + 0.0 if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _notes(layer: _Layer) -> Iterable[str]:
+def _notes(layer: _Layer, given: Calibrated | None) -> Iterable[str]:
     """What is legal and yet probably not what was meant, and what has no effect."""
-    if layer.calibration is not None:
-        yield (
-            f"calibration {layer.calibration} is not read by this release: "
-            "what the goals leave out takes the shipped defaults"
-        )
+    if layer.calibration is not None and given is None:
+        yield f"calibration {layer.calibration} is not read here: what the goals leave out takes the shipped defaults"
+    for fill in layer.fills:
+        for note in fill.notes:
+            yield f"{note} (from {given.source})" if given is not None else note
     for goal in layer.goals:
         if isinstance(goal, Capacity) and goal.limit > 1.0:
             yield f"goal {goal.name}: limit {goal.limit:g} is above the whole capacity; 80 % is written 0.8"

@@ -6,8 +6,12 @@ optimizer. Frozen; knows nothing of files, clusters or clocks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from cluster_model.quantities import format_size
+from cluster_model.resources import RESOURCES
 
 Tail = Literal["bound", "absolute"]
 KINDS = ("rack_aware", "capacity", "count_limit", "usage_distribution", "topic_distribution")
@@ -96,12 +100,69 @@ class Constraints:
     include_topics: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A value that the goals leave out and a calibration gave; `place` is where it stands there."""
+
+    goal: str
+    key: str
+    value: float
+    place: str
+
+    @property
+    def words(self) -> str:
+        """Key and value for people."""
+        resource = self.place.split(".")[1]
+        sized = self.key == "min_load" and RESOURCES.get(resource, "").startswith("bytes")
+        return f"{self.key} {format_size(self.value) if sized else f'{self.value:.3g}'}"
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What a calibration gave to the goals, and what it has for plans.
+
+    Attributes
+    ----------
+    source
+        The file as the goals file or the command line names it.
+    span
+        Days of the history behind it, such as ``2026-10-01 to 2026-11-01``.
+    cluster_id
+        Cluster of that history; its capacities and loads are of no other.
+    capacity
+        resource -> broker -> what it can carry, of high and medium confidence, for brokers that a snapshot gives none.
+    lower_bounds
+        resource -> brokers with an estimate of low confidence, which is not taken.
+    loads
+        Place of the loads of partitions, a path or URI; None where there are none.
+    """
+
+    source: str
+    span: str
+    cluster_id: str = ""
+    filled: tuple[Filled, ...] = ()
+    capacity: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    lower_bounds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    loads: str | None = None
+
+    def of(self, goal: str) -> dict[str, str]:
+        """key -> where its value comes from, for what a goal got."""
+        return {f.key: f"{self.source}: {f.place} {f.value:.6g}, from {self.span}" for f in self.filled if f.goal == goal}
+
+    @property
+    def sentence(self) -> str:
+        """What the goals got, in a line; empty where they got nothing."""
+        goals = dict.fromkeys(f.goal for f in self.filled)
+        told = [f"{goal} {', '.join(f.words for f in self.filled if f.goal == goal)}" for goal in goals]
+        return f"from {self.source} ({self.span}): {'; '.join(told)}" if told else ""
+
+
 @dataclass(frozen=True)
 class GoalSet:
     """Everything a goals file says, defaults applied, in the order of the file.
 
     `digest` is ``sha256:…`` over the canonical form of all that decides a plan. `calibration` is the path as
-    the file gives it. `notes` are remarks for the reader: legal, but without effect or probably not meant.
+    the file gives it, `calibrated` what came of it. `notes` are remarks for the reader: legal, but without effect or probably not meant.
     """
 
     goals: tuple[Goal, ...]
@@ -111,3 +172,4 @@ class GoalSet:
     digest: str = ""
     calibration: str | None = None
     notes: tuple[str, ...] = ()
+    calibrated: Calibrated | None = None

@@ -14,6 +14,7 @@ from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.actions import ActionLog, ActionTable, ChangeTable, Proposals
 from optimizer.bounds import lower_bounds
+from optimizer.capacity import capacity_notes
 from optimizer.caution import held_back
 from optimizer.frontier import Frontier
 from optimizer.options import PlanOptions
@@ -62,12 +63,19 @@ def assemble(
         brokers=brokers,
         skipped=tuple(skipped),
         notes=(
-            *snapshot.notes, *goals.notes, *idle_patterns(snapshot, goals.constraints), *compiled.notes,
-            *_mode_notes(options, found),
+            *snapshot.notes, *goals.notes, *_provenance(given, goals, options), *idle_patterns(snapshot, goals.constraints),
+            *compiled.notes, *_mode_notes(options, found),
         ),
         bands=bands_of(snapshot, compiled),
         frontier=Frontier(actions, compiled, start),
     )
+
+
+def _provenance(given: Snapshot, goals: GoalSet, options: PlanOptions) -> tuple[str, ...]:
+    """What comes from a calibration: values of goals, capacities, loads."""
+    told = goals.calibrated.sentence if goals.calibrated is not None else ""
+    loads = options.loads
+    return (*([told] if told else []), *capacity_notes(given, goals), *([loads.note(given)] if loads is not None else []))
 
 
 def _mode_notes(options: PlanOptions, found: Found) -> tuple[str, ...]:
@@ -182,6 +190,9 @@ def _recorded(options: PlanOptions) -> dict[str, object]:
             recorded[name] = list(getattr(options, name))
     if options.scale_load:
         recorded["scale_load"] = dict(options.scale_load)
+    if options.loads is not None:
+        recorded["load"] = options.loads.statistic
+        recorded["loads_digest"] = options.loads.digest
     return recorded
 
 

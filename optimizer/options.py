@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from cluster_model.partition_loads import PartitionLoads
 
 Watch = Callable[[int], bool]
 """Told how many brokers are still out of band (or wait for repairs); False ends the search with what there is."""
@@ -22,7 +25,10 @@ class AddedBroker:
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """Options of `optimizer.planner.plan`; sizes in bytes, topics as glob patterns, brokers as wire ids."""
+    """Options of `optimizer.planner.plan`; sizes in bytes, topics as glob patterns, brokers as wire ids.
+
+    `loads` stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot.
+    """
 
     seed: int = 0
     acceptance: Acceptance = "score"
@@ -35,6 +41,7 @@ class PlanOptions:
     exclude_brokers: tuple[int, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     scale_load: tuple[tuple[str, float], ...] = ()
+    loads: PartitionLoads | None = None
 
     @property
     def budgeted(self) -> bool:

@@ -5,6 +5,8 @@ Called by `assemble`. Reads states, changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from cluster_model.resources import MEASURED
@@ -85,12 +87,14 @@ def goal_outcomes(
     """Every goal of the file in its order, skipped ones included."""
     rows = {goal.name: g for g, goal in enumerate(compiled.goals)}
     reasons = {s.what: s.reason for s in compiled.skipped}
+    given = goals.calibrated
     result = []
     for goal in goals.goals:
         g = rows.get(goal.name)
+        origin = given.of(goal.name) if given is not None else {}
         if g is None:
             reason = reasons.get(f"goal {goal.name}", "not counted")
-            result.append(_outcome(goal, "skipped", None, None, f"skipped: {reason}"))
+            result.append(_outcome(goal, "skipped", None, None, f"skipped: {reason}", origin))
             continue
         before, after = goal_state(compiled, start, g), goal_state(compiled, end, g)
         left = [b for b in brokers if goal.name in b.violates]
@@ -102,7 +106,7 @@ def goal_outcomes(
         text = _explanation(status, before, after, left, told)
         if isinstance(goal, RackAware):
             text += _unjudged_conflicts(compiled, start, end)
-        result.append(_outcome(goal, status, before, after, text))
+        result.append(_outcome(goal, status, before, after, text, origin))
     return tuple(result)
 
 
@@ -118,8 +122,8 @@ def _unjudged_conflicts(compiled: Compiled, start: State, end: State) -> str:
 
 
 def _outcome(
-    goal: Goal, status: Status, before: GoalState | None, after: GoalState | None, text: str
-) -> GoalOutcome:
+    goal: Goal, status: Status, before: GoalState | None, after: GoalState | None, text: str, origin: Mapping[str, str],
+) -> GoalOutcome:  # fmt: skip
     return GoalOutcome(
         name=goal.name,
         kind=goal.kind,
@@ -130,6 +134,7 @@ def _outcome(
         before=before,
         after=after,
         explanation=text,
+        from_calibration=origin,
     )
 
 

@@ -123,6 +123,7 @@ class GoalOutcome:
     before: GoalState | None  # None when skipped
     after: GoalState | None
     explanation: str
+    from_calibration: Mapping[str, str] = field(default_factory=dict)  # key -> where its value comes from, of those the file leaves out
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.resources import LARGEST_AMOUNT, LEAST_AMOUNT
 from cluster_model.snapshot import BoolArray, BrokerState, Snapshot
 from goals.model import Constraints, GoalSet
+from optimizer.capacity import with_capacity
 from optimizer.options import PlanOptions
 
 
@@ -35,7 +36,7 @@ def movable_topics(snapshot: Snapshot, constraints: Constraints, options: PlanOp
 
 def apply_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> Snapshot:
     """The snapshot with brokers added, drained and excluded and loads scaled as `options` and the goals'
-    constraints say.
+    constraints say, and with the capacities of the goals' calibration where it has none.
 
     What is so already stays so: a broker to add that is there, one to remove that is excluded, a pattern that matches nothing.
     So a plan can be made again on the state after it; what a person asks for goes through `check_whatifs` first.
@@ -48,7 +49,9 @@ def apply_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> S
         once.
     """
     _refuse(goals, _problems(snapshot, options), _constraint_problems(snapshot, goals, options))
-    snapshot = _with_added(snapshot, options)
+    if options.loads is not None:
+        snapshot = options.loads.applied(snapshot)
+    snapshot = _with_added(with_capacity(snapshot, goals), options)
     states = snapshot.broker_states.copy()
     for broker in options.remove_brokers:
         row = snapshot.row_of_broker[broker]
@@ -141,6 +144,8 @@ def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
 def _scaled_too_far(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
     if not options.scale_load:
         return []
+    if options.loads is not None:
+        snapshot = options.loads.applied(snapshot)
     scaled = _with_scaled_load(snapshot, options)
     return [
         Problem("--scale-load", f"expected loads of at most {LARGEST_AMOUNT:g}, found {most:.3g} for {name}; check the factors")

@@ -12,6 +12,7 @@ from cluster_model.resources import DERIVED_FROM, RESOURCES
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
 from cluster_model.trust import DOUBTFUL_SHARE, LiveSnapshot
 from goals.model import Capacity, GoalSet, UsageDistribution
+from optimizer.capacity import with_capacity
 from optimizer.problem import broker_means
 
 FEWEST = 2  # brokers that can be compared
@@ -45,7 +46,7 @@ class Sight:
     """One snapshot under one set of goals. Loads are summed when first asked for: O(replicas) for each resource."""
 
     def __init__(self, snapshot: Snapshot, goals: GoalSet) -> None:
-        self.snapshot = snapshot
+        self.snapshot = with_capacity(snapshot, goals)
         self.goals = goals
         self.notes: dict[str, None] = {}  # in order, each once
         self._loads: dict[str, FloatArray] = {}

@@ -34,6 +34,8 @@ OPTION_ORDER = (
     "exclude_brokers",
     "exclude_topics",
     "scale_load",
+    "load",
+    "loads_digest",
 )
 CHUNK = 512  # lines a piece
 SLOT = "\0"  # where the brokers go in the template of an action; ASCII JSON never holds it
@@ -238,6 +240,7 @@ def _goal(g: GoalOutcome) -> str:
             "before": _state(g.before),
             "after": _state(g.after),
             "explanation": g.explanation,
+            **({"from_calibration": g.from_calibration} if g.from_calibration else {}),
         }
     )
 

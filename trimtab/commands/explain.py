@@ -42,11 +42,13 @@ def explain_command(
     capacity: o.CapacityPath = None,
     goals: o.GoalsPath = None,
     preset: o.Preset = None,
+    calibration: o.CalibrationPath = None,
     add_broker: o.AddBroker = None,
     remove_broker: o.RemoveBroker = None,
     exclude_broker: o.ExcludeBroker = None,
     exclude_topic: o.ExcludeTopic = None,
     scale_load: o.ScaleLoad = None,
+    load: o.Load = "current",
     max_moves: o.MaxMoves = None,
     max_bytes: o.MaxBytes = None,
     max_partitions: o.MaxPartitions = None,
@@ -66,7 +68,7 @@ def explain_command(
         add_brokers=add_broker, remove_brokers=remove_broker, exclude_brokers=exclude_broker,
         exclude_topics=exclude_topic, scale_load=scale_load,
     )  # fmt: skip
-    wanted = o.Wanted(goals, preset)
+    wanted = o.Wanted(goals, preset, calibration)
     problems = source.problems()
     if (partition is None) == (broker is None):
         found = "none" if partition is None else "both"
@@ -82,6 +84,7 @@ def explain_command(
     from optimizer.explain import explain_broker, explain_partition
     from optimizer.whatif import check_whatifs
 
+    planning = o.with_loads(planning, load, goal_set, cluster)
     check_whatifs(cluster, goal_set, planning)
     if partition is not None:
         answer = explain_partition(cluster, goal_set, planning, partition.topic, partition.number)

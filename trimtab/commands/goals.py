@@ -14,14 +14,14 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
-from trimtab.commands.options import Preset
+from trimtab.commands.options import CalibrationPath, Preset
 from trimtab.output import emit
 from trimtab.story import log
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from goals.model import Goal, GoalSet
+    from goals.model import Calibrated, Goal, GoalSet
 
 WIDTH = 110  # of tables where no terminal says otherwise
 Out = Annotated[
@@ -42,14 +42,15 @@ def register(app: typer.Typer) -> None:
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Goals file in YAML.", show_default=False)],
     preset: Preset = None,
+    calibration: CalibrationPath = None,
     form: Annotated[
         Literal["text", "json"], typer.Option("--format", help="Shape of what the file was understood as.")
     ] = "text",
 ) -> None:
-    """Say what a goals file means, every default filled in, or everything that is wrong with it."""
+    """Say what a goals file means, every default filled in and where from, or everything that is wrong with it."""
     from goals.document import load_goals
 
-    goals = load_goals(file, preset)
+    goals = load_goals(file, preset, calibration)
     for note in goals.notes:
         log.warning("%s", note)
     if form == "json":
@@ -57,7 +58,7 @@ def check(
         return
     count = len(goals.goals)
     _print(f"{file}: OK, {count} goal{'' if count == 1 else 's'}, {goals.digest}", _goals_table(goals))
-    for line in _constraint_lines(goals):
+    for line in (*_constraint_lines(goals), *_calibration_lines(goals)):
         _print(line)
 
 
@@ -109,7 +110,12 @@ def _document(goals: GoalSet) -> dict[str, object]:
         "policy": goals.policy,
         "calibration": goals.calibration,
         "notes": list(goals.notes),
+        **({"calibrated": _calibrated(goals.calibrated)} if goals.calibrated is not None else {}),
     }
+
+
+def _calibrated(given: Calibrated) -> dict[str, object]:
+    return {**asdict(given), "filled": [{**asdict(f), "from": given.of(f.goal)[f.key]} for f in given.filled]}
 
 
 def _goals_table(goals: GoalSet) -> RenderableType:
@@ -169,6 +175,18 @@ def _constraint_lines(goals: GoalSet) -> list[str]:
     if goals.policy:
         lines.append(f"policy: {json.dumps(goals.policy)}")
     return lines
+
+
+def _calibration_lines(goals: GoalSet) -> list[str]:
+    """What comes from the calibration, a value a line."""
+    given = goals.calibrated
+    if given is None:
+        return []
+    lines = [f"goal {f.goal}: {f.key} is from {given.of(f.goal)[f.key]}" for f in given.filled]
+    for resource, of in given.capacity.items():
+        count = f"{len(of):,} broker{'' if len(of) == 1 else 's'}"
+        lines.append(f"capacity: {resource} of {count} is from {given.source}, from {given.span}, where a snapshot gives none")
+    return lines or [f"{given.source} gives nothing that the goals leave out"]
 
 
 def _two_columns(rows: dict[str, str]) -> RenderableType:

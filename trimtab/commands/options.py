@@ -6,13 +6,13 @@ The planner's own defaults stay in `optimizer.options`: an option that was not g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
-from cluster_model.errors import Problem
+from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration, parse_size
 from optimizer.options import Acceptance, AddedBroker, PlanOptions
 from trimtab.story import Story, log
@@ -150,6 +150,26 @@ Preset = Annotated[
         rich_help_panel=WANTED,
         metavar="NAME",
         help=f"A shipped goal set, instead of --goals or under it (neither: {DEFAULT_PRESET}).",
+    ),
+]
+CalibrationPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration",
+        exists=True,
+        dir_okay=False,
+        rich_help_panel=WANTED,
+        metavar="FILE",
+        help="Calibration that fills what the goals leave out, instead of the one that they name.",
+    ),
+]
+LoadName = Literal["current", "mean", "p95", "forecast"]
+Load = Annotated[
+    LoadName,
+    typer.Option(
+        "--load",
+        rich_help_panel=IMAGINED,
+        help="Loads of partitions: the snapshot's, or the mean, 95th percentile or forecast of the calibration.",
     ),
 ]
 AddBroker = Annotated[
@@ -324,11 +344,12 @@ class Wanted:
 
     goals: Path | None
     preset: str | None
+    calibration: Path | None = None
 
     @property
     def files(self) -> dict[str, Path | None]:
         """What is read, by option."""
-        return {"--goals": self.goals}
+        return {"--goals": self.goals, "--calibration": self.calibration}
 
     def read(self) -> GoalSet:
         from goals.document import load_goals
@@ -337,7 +358,36 @@ class Wanted:
         if self.goals is None and preset is None:
             preset = DEFAULT_PRESET
             log.info("no --goals and no --preset given: using preset %s", preset)
-        goals = load_goals(self.goals, preset=preset)
+        goals = load_goals(self.goals, preset=preset, calibration=self.calibration)
         for note in goals.notes:
             log.warning("%s", note)
         return goals
+
+
+def with_loads(options: PlanOptions, load: LoadName, goals: GoalSet, snapshot: Snapshot) -> PlanOptions:
+    """`options` with the loads that ``--load`` asks for, out of the calibration of `goals`.
+
+    Raises
+    ------
+    ConfigurationError
+        No calibration, one without loads, or one of another cluster.
+    InputError
+        The loads cannot be read.
+    """
+    if load == "current":
+        return options
+    given = goals.calibrated
+    if given is None:
+        raise _no_loads(load, "a calibration, found none; give --calibration FILE, or name one in the goals file")
+    if given.loads is None:
+        raise _no_loads(load, f"loads in {given.source}, found none; make it again with `trimtab calibrate`")
+    if snapshot.cluster_id and given.cluster_id and snapshot.cluster_id != given.cluster_id:
+        raise _no_loads(load, f"a calibration of cluster {snapshot.cluster_id}, found {given.source} of {given.cluster_id}")
+    from cluster_model.partition_loads_file import read_partition_loads
+
+    loads = read_partition_loads(given.loads, load, snapshot, given.cluster_id, f"{given.source} ({given.span})")
+    return replace(options, loads=loads)
+
+
+def _no_loads(load: str, message: str) -> ConfigurationError:
+    return ConfigurationError("options", [Problem("--load", f"{load} needs {message}")])

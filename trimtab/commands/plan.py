@@ -78,6 +78,7 @@ def plan_command(
     capacity: o.CapacityPath = None,
     goals: o.GoalsPath = None,
     preset: o.Preset = None,
+    calibration: o.CalibrationPath = None,
     form: Annotated[
         Format | None,
         typer.Option("--format", help="Shape of the data; by the ending of --out where left out, else text."),
@@ -101,6 +102,7 @@ def plan_command(
     exclude_broker: o.ExcludeBroker = None,
     exclude_topic: o.ExcludeTopic = None,
     scale_load: o.ScaleLoad = None,
+    load: o.Load = "current",
     max_moves: o.MaxMoves = None,
     max_bytes: o.MaxBytes = None,
     max_partitions: o.MaxPartitions = None,
@@ -129,7 +131,7 @@ def plan_command(
         add_brokers=add_broker, remove_brokers=remove_broker, exclude_brokers=exclude_broker,
         exclude_topics=exclude_topic, scale_load=scale_load,
     )  # fmt: skip
-    wanted = o.Wanted(goals, preset)
+    wanted = o.Wanted(goals, preset, calibration)
     problems = [*source.problems(), *targets.problems(source.files | wanted.files)]
     if problems:
         raise ConfigurationError("trimtab plan", problems)
@@ -143,6 +145,7 @@ def plan_command(
     from trimtab.planning import planned
     from trimtab.warmup import announce
 
+    planning = o.with_loads(planning, load, goal_set, cluster)
     check_whatifs(cluster, goal_set, planning)
     announce()
     result = planned(cluster, goal_set, planning, story)

@@ -1,4 +1,5 @@
-"""The goals in force: read at the start, read again when their file changes or somebody asks, kept where the new ones are wrong.
+"""The goals in force: read at the start, read again when their file or its calibration changes or somebody asks, kept where the new
+ones are wrong.
 
 The turn of one worker looks at the file; any thread may ask for the goals.
 """
@@ -14,7 +15,8 @@ from pathlib import Path
 from threading import Event, Lock
 
 from cluster_model.errors import ConfigurationError
-from goals.document import load_goals
+from cluster_model.plain_text import one_line
+from goals.document import calibration_path, load_goals
 from goals.model import Goal, GoalSet, UsageDistribution
 
 log = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ log = logging.getLogger(__name__)
 LOOK = 1.0  # seconds between two looks at the file; it counts when two looks find the same, since an editor may be writing
 
 Mark = tuple[int, int, int] | None
-"""Modification time in ns, size and inode of the file; None where it is not there."""
+"""Modification time in ns, size and inode of a file; None where it is not there."""
 
 
 class GoalsKeeper:
@@ -42,6 +44,7 @@ class GoalsKeeper:
     def __init__(self, path: Path | None, preset: str | None, changed: Callable[[str], None]) -> None:
         self._path, self._preset, self._changed = path, preset, changed
         self._lock, self._asked = Lock(), Event()
+        self._beside = self._calibration()
         self._mark = self._seen = self._look()
         self._goals = load_goals(path, preset)
         for note in self._goals.notes:
@@ -61,7 +64,7 @@ class GoalsKeeper:
         self._asked.set()
 
     def turn(self) -> float:
-        """Look whether the file is another one, and settled."""
+        """Look whether the file, or the calibration that it names, is another one, and settled."""
         mark = self._look()
         settled, self._seen = mark == self._seen, mark
         asked = self._asked.is_set()
@@ -74,6 +77,7 @@ class GoalsKeeper:
     def reload(self) -> None:
         """Take the goals of the file, or keep the old ones and say why."""
         with self._lock:
+            self._beside = self._calibration()
             try:
                 goals = load_goals(self._path, self._preset)
             except ConfigurationError as error:
@@ -92,14 +96,20 @@ class GoalsKeeper:
         log.info("goals reloaded from %s: %d goals, %s", self.source, len(goals.goals), goals.digest)
         self._changed("goals reloaded")
 
-    def _look(self) -> Mark:
-        if self._path is None:
-            return None
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+    def _calibration(self) -> Path | None:
+        return None if self._path is None else calibration_path(self._path)
+
+    def _look(self) -> tuple[Mark, Mark]:
+        """Of the goals file, and of the calibration file."""
+        return _mark(self._path), _mark(self._beside)
+
+
+def _mark(path: Path | None) -> Mark:
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else None
 
 
 def goals_text(goals: GoalSet) -> str:
@@ -114,7 +124,9 @@ def goals_text(goals: GoalSet) -> str:
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style, yaml.sort_base_mapping_type_on_output = False, False  # type: ignore[assignment]
     yaml.dump(document, out)
-    return f"# in force: {goals.source}, {goals.digest}\n{out.getvalue()}"
+    given = goals.calibrated.sentence if goals.calibrated is not None else ""
+    comment = f"# {one_line(given)}\n" if given else ""
+    return f"# in force: {goals.source}, {goals.digest}\n{comment}{out.getvalue()}"
 
 
 def _goal(goal: Goal) -> dict[str, object]:

@@ -12,6 +12,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from cluster_model.trust import LiveSnapshot
 from goals.model import GoalSet, UsageDistribution
+from optimizer.capacity import with_capacity
 from optimizer.options import PlanOptions
 from optimizer.outcome import goal_state, judged
 from optimizer.plan import Plan
@@ -22,6 +23,7 @@ from trimtab.service.views import BrokerView, GoalView
 
 def stand(snapshot: Snapshot, goals: GoalSet) -> tuple[tuple[GoalView, ...], tuple[BrokerView, ...]]:
     """Every goal in the order of the file, every broker by id. O(replicas)."""
+    snapshot = with_capacity(snapshot, goals)
     compiled = compile_problem(snapshot, goals, PlanOptions())
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
     return _goals(goals, compiled, state), _brokers(snapshot, compiled, state)

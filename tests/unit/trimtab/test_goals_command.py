@@ -184,3 +184,49 @@ def test_the_docs_name_every_kind_parameter_and_preset() -> None:
     assert {parameter.name for kind in KINDS.values() for parameter in kind.parameters} <= known | {
         "resource"
     }
+
+
+CALIBRATION = """version: 1
+cluster_id: prod
+made_at: 2026-11-02T00:00:00Z
+history: {begin: 2026-10-01T00:00:00Z, end: 2026-11-01T00:00:00Z, window: 300, samples: 1, brokers: 1, partitions: 1, digest: x}
+resources: {network_in: {mean: 1, noise: 0.03, bound: 0.14, var: 0.56, min_load: 2e6}}
+capacity: [{broker: 1, resource: cpu, value: 8, confidence: high, evidence: x}]
+"""
+
+
+def test_check_says_which_values_come_from_the_calibration(tmp_path: Path, capsys: Capture) -> None:
+    calibration, path = tmp_path / "c.yaml", tmp_path / "goals.yaml"
+    calibration.write_text(CALIBRATION)
+    path.write_text("version: 1\npreset: default\n")
+    assert main(["goals", "check", str(path), "--format", "json"]) == 0
+    assert "calibrated" not in json.loads(capsys.readouterr().out)
+    path.write_text("version: 1\npreset: default\ncalibration: c.yaml\n")
+    assert main(["goals", "check", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    goal = "goal usage_distribution-network_in"
+    for line in (
+        f"{goal}: bound is from c.yaml: resources.network_in.bound 0.14, from 2026-10-01 to 2026-11-01",
+        f"{goal}: min_load is from c.yaml: resources.network_in.min_load 2e+06, from 2026-10-01 to 2026-11-01",
+        "capacity: cpu of 1 broker is from c.yaml, from 2026-10-01 to 2026-11-01, where a snapshot gives none",
+    ):
+        assert line in out.splitlines()
+    assert main(["goals", "check", str(path), "--format", "json"]) == 0
+    filled = json.loads(capsys.readouterr().out)["calibrated"]["filled"]
+    assert filled[0] == {
+        "goal": "usage_distribution-network_in", "key": "bound", "value": 0.14, "place": "resources.network_in.bound",
+        "from": "c.yaml: resources.network_in.bound 0.14, from 2026-10-01 to 2026-11-01",
+    }  # fmt: skip
+
+
+def test_check_takes_a_calibration_that_the_file_does_not_name(tmp_path: Path, capsys: Capture) -> None:
+    calibration, path = tmp_path / "c.yaml", tmp_path / "goals.yaml"
+    calibration.write_text(CALIBRATION)
+    path.write_text("version: 1\npreset: automq\n")
+    assert main(["goals", "check", str(path), "--calibration", str(calibration)]) == 0
+    assert "resources.network_in" not in capsys.readouterr().out
+    path.write_text("version: 1\npreset: counts\n")
+    calibration.write_text(CALIBRATION.partition("capacity")[0])
+    assert main(["goals", "check", str(path), "--calibration", str(calibration)]) == 0
+    assert f"{calibration} gives nothing that the goals leave out" in capsys.readouterr().out
