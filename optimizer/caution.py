@@ -77,18 +77,18 @@ def held_back(snapshot: Snapshot, caution: Caution | None) -> tuple[Skipped, ...
     if len(rows) <= MOST_NAMED:
         for row in rows.tolist():
             why = "; ".join(_causes(snapshot, caution, np.array([row])))
-            told.append(Skipped(f"partition {snapshot.partition_name(row)}", f"not moved for balance; {why}"))
+            told.append(Skipped(f"partition {snapshot.partition_name(row)}", f"not moved for balance; {why}", why))
     else:
         why = "; ".join(_causes(snapshot, caution, rows))
         named = ", ".join(snapshot.partition_name(row) for row in rows[:EXAMPLES].tolist())
-        told.append(Skipped(f"{len(rows):,} partitions", f"not moved for balance; {why} ({named} …)"))
+        told.append(Skipped(f"{len(rows):,} partitions", f"not moved for balance; {why} ({named} …)", f"{why} ({named} …)"))
     doubtful = snapshot.broker_ids[caution.brokers].tolist()
     for broker in doubtful[:MOST_NAMED]:
         why = "; ".join(snapshot.refusals([], [broker], caution.resources))
-        told.append(Skipped(f"broker {broker}", f"neither gains nor gives for balance; {why}"))
+        told.append(Skipped(f"broker {broker}", f"neither gains nor gives for balance; {why}", why))
     if len(doubtful) > MOST_NAMED:
         more = f"too much of their {few_words(caution.resources)} is stale or unknown"
-        told.append(Skipped(f"{len(doubtful) - MOST_NAMED} more brokers", f"neither gain nor give for balance; {more}"))
+        told.append(Skipped(f"{len(doubtful) - MOST_NAMED} more brokers", f"neither gain nor give for balance; {more}", more))
     return tuple(told)
 
 

@@ -187,8 +187,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
+    """`doubt`: why its numbers cannot be trusted, where it is left alone for that."""
+
     what: str
     reason: str
+    doubt: str | None = None
 
 
 @dataclass(frozen=True)

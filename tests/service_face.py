@@ -89,9 +89,9 @@ class FakeFace:
     def plan_text(self, plan_id: str | None, form: Literal["json", "text", "markdown", "html", "reassignment"]) -> str:
         self.gate.wait()
         if self.made is None:
-            raise Refused("There is no plan yet.", missing=True)
+            raise Refused("There is no plan yet.", "See why_nothing.", missing=True)
         if plan_id not in (None, self.made.plan_id):
-            raise Refused(f"There is no plan {plan_id}; the newest is {self.made.plan_id}.", missing=True)
+            raise Refused(f"There is no plan {plan_id}; the newest is {self.made.plan_id}.", "Look at that one.", missing=True)
         match form:
             case "json":
                 return self.rewrite(to_json(self.made))
@@ -113,7 +113,7 @@ class FakeFace:
     def explain(self, *, broker: int | None = None, partition: str | None = None) -> str:
         self.gate.wait()
         if broker is not None and all(b.id != broker for b in self.now.brokers):
-            raise Refused(f"There is no broker {broker} in the cluster.", missing=True)
+            raise Refused(f"There is no broker {broker} in the cluster.", "Name another one.", missing=True)
         return f"Broker {broker} holds too many leaders.\n" if partition is None else f"{partition} is where it should be.\n"
 
     def goals_text(self) -> str:
@@ -133,24 +133,26 @@ class FakeFace:
 
     def _check(self, plan_id: str) -> None:
         if self.now.plan is None or self.now.plan.plan_id != plan_id:
-            raise Refused(f"Plan {plan_id} is not the newest one: look at it again.", missing=True)
+            raise Refused(f"Plan {plan_id} is not the newest one.", "Look at it again.", missing=True)
         if self.now.plan.state != "proposed":
-            raise Refused(f"Plan {plan_id} is {self.now.plan.state} already.")
+            raise Refused(f"Plan {plan_id} is {self.now.plan.state} already.", "Ask for a newer one.")
 
     def pause(self, who: str, why: str) -> None:
         self.done.append(("pause", who, why))
         self.change(paused=True, why_nothing=(f"{who} paused the service.",))
 
-    def resume(self, who: str) -> None:
+    def resume(self, who: str) -> bool:
+        was = self.now.paused
         self.done.append(("resume", who))
         self.change(paused=False, why_nothing=())
+        return was
 
     def plan_now(self, who: str) -> None:
         self.done.append(("plan", who))
 
     def drain(self, broker: int, on: bool, who: str) -> None:
         if all(b.id != broker for b in self.now.brokers):
-            raise Refused(f"There is no broker {broker} in the cluster.", missing=True)
+            raise Refused(f"There is no broker {broker} in the cluster.", "Name another one.", missing=True)
         self.done.append(("drain", broker, on, who))
         state = "draining" if on else "active"
         self.change(brokers=tuple(b.model_copy(update={"state": state}) if b.id == broker else b for b in self.now.brokers))

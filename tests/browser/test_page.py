@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from tests.browser.chromium import Tab
 from tests.service_face import FakeFace, large, small
 from trimtab.http import HttpServer, HttpSettings, serve
+from trimtab.service.views import DecisionView
 
 TOKEN = "a-token-of-some-length"
 LOADED = (
@@ -65,7 +66,7 @@ def test_the_page_shows_how_the_cluster_stands(tab: Tab, opening: Opening) -> No
     goals = tab.text("#goals")
     assert "no broker reports produce_rate" in goals
     assert "12 → 0 violations" in goals
-    assert "37 times" in tab.text("#decisions")
+    assert "The same as before, but for figures: 37 times since" in tab.text("#decisions")
     assert "677 replica moves in 25 min" in tab.text("#decisions")
     assert "expected magic TTMB" in tab.text("#service")
     tab.click("#plan-actions .pages button")
@@ -162,6 +163,30 @@ def test_without_a_configured_token_the_buttons_are_off_and_say_why(tab: Tab, op
     tab.until(LOADED)
     assert tab.run("['#pause', '#plan-now', '#approve', '#reject'].every((s) => document.querySelector(s).disabled)")
     assert "token_file" in tab.text("#verdict")
+
+
+def test_a_day_of_the_same_plan_every_minute_is_one_line_and_a_change_is_not_lost_in_it(tab: Tab, opening: Opening) -> None:
+    """A dry run plans every minute whether or not somebody looks; what was different last night has to be found all the same."""
+    face = small()
+    like = next(d for d in face.past if d.verdict == "planned" and not d.outcomes)
+
+    def planned(id: int, **other: Any) -> DecisionView:
+        at = like.ended_ms - (1440 - id) * 60_000
+        reason = f"12 brokers are out of band; 10.{id % 7} GB would be copied."
+        fields = {"id": id, "began_ms": at - 900, "ended_ms": at, "mode": "dry-run", "cause": "interval", "reason": reason, **other}
+        return like.model_copy(update=fields)
+
+    face.past = tuple(planned(id, **({"replica_moves": 3, "actions": 4} if id == 700 else {})) for id in range(1440, 0, -1))
+    opening(face)
+    tab.until(LOADED)
+    tab.until("document.querySelectorAll('table.decisions tbody tr').length === 3")
+    shown = tab.text("#decisions")
+    assert "The same as before, but for figures: 740 times since" in shown
+    assert "The same as before, but for figures: 699 times since" in shown
+    assert "4 actions" in shown
+    face.past = tuple(d.model_copy(update={"mode": "approve"}) for d in face.past)
+    face.tell()
+    tab.until("document.querySelectorAll('table.decisions tbody tr').length === 12")  # what a person may act on is not folded
 
 
 @pytest.mark.parametrize("mode", ["approve", "auto"])

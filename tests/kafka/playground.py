@@ -5,6 +5,7 @@ Behind ``make kafka`` (``python -m tests.kafka.cluster``).
 
 from __future__ import annotations
 
+import argparse
 import signal
 import sys
 import threading
@@ -38,6 +39,7 @@ PER_TICK = {("orders", n): 1 + n % 4 for n in range(12)} | {("clicks", n): 2 for
 
 def main() -> int:
     """Run until a signal; 1 when Kafka cannot run here."""
+    argparse.ArgumentParser(prog="python -m tests.kafka.cluster", description=__doc__).parse_args()
     stop = threading.Event()
 
     def ask_to_stop(number: int, frame: FrameType | None) -> None:

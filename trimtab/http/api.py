@@ -184,36 +184,36 @@ class Api:
     async def approve(self, request: Request) -> Response:
         plan_id, by = exact_plan_id_of(request), await body_of(ByBody, request)
         return _answer(
-            await self._change(lambda: self._face.approve(plan_id, _who(by)), f"approve plan {plan_id}", by)
+            await self._change(lambda: self._face.approve(plan_id, by.who), f"approve plan {plan_id}", by)
         )
 
     async def reject(self, request: Request) -> Response:
         plan_id, by = exact_plan_id_of(request), await body_of(WhyBody, request)
         return _answer(
             await self._change(
-                lambda: self._face.reject(plan_id, _who(by), by.why), f"reject plan {plan_id}", by
+                lambda: self._face.reject(plan_id, by.who, by.why), f"reject plan {plan_id}", by
             )
         )
 
     async def pause(self, request: Request) -> Response:
         by = await body_of(WhyBody, request)
-        await self._change(lambda: self._face.pause(_who(by), by.why), "pause", by)
+        await self._change(lambda: self._face.pause(by.who, by.why), "pause", by)
         return _answer(DoneView(done="Paused: nothing is planned or begun until someone resumes."))
 
     async def resume(self, request: Request) -> Response:
         by = await body_of(ByBody, request)
-        await self._change(lambda: self._face.resume(_who(by)), "resume", by)
-        return _answer(DoneView(done="Resumed."))
+        was_paused = await self._change(lambda: self._face.resume(by.who), "resume", by)
+        return _answer(DoneView(done="Resumed." if was_paused else "It was not paused, so nothing is changed."))
 
     async def plan_now(self, request: Request) -> Response:
         by = await body_of(ByBody, request)
-        await self._change(lambda: self._face.plan_now(_who(by)), "plan now", by)
+        await self._change(lambda: self._face.plan_now(by.who), "plan now", by)
         return _answer(DoneView(done="A decision is asked for; see the decisions for what came of it."), 202)
 
     async def drain(self, request: Request) -> Response:
         by = await body_of(DrainBody, request)
         what = f"drain broker {by.broker}" if by.on else f"stop draining broker {by.broker}"
-        await self._change(lambda: self._face.drain(by.broker, by.on, _who(by)), what, by)
+        await self._change(lambda: self._face.drain(by.broker, by.on, by.who), what, by)
         done = f"Broker {by.broker} is treated as {'draining' if by.on else 'any other'} from now on."
         return _answer(DoneView(done=done))
 
@@ -226,7 +226,7 @@ class Api:
             raise _refusal(refused) from None
 
     async def _change(self, call: Callable[[], T], what: str, by: ByBody) -> T:
-        log.info("%s: asked over HTTP by %s", what, _who(by))
+        log.info("%s: asked over HTTP by %s", what, by.who)
         try:
             return await self._changing.run(call, self._patience, what, LATE_CHANGE)
         except Refused as refused:
@@ -265,11 +265,7 @@ def _answer(view: BaseModel, status: int = 200) -> Response:
 
 
 def _refusal(refused: Refused) -> Problem:
-    return Problem(404 if refused.missing else 409, str(refused))
-
-
-def _who(by: ByBody) -> str:
-    return by.who or "someone over HTTP"
+    return Problem(404 if refused.missing else 409, refused.message, refused.what_to_do)
 
 
 def _next(found: tuple[DecisionView, ...], asked: DecisionsQuery) -> int | None:

@@ -20,10 +20,17 @@ def _words(text: str) -> str:
     return one_line(text)
 
 
+def _named(text: str) -> str:
+    if not text:
+        raise ValueError("expected the name of who does it, for the record, found nothing")
+    return text
+
+
 Name = Annotated[
     str,
-    Field(max_length=80, description="who does it, for the record; taken as it is"),
+    Field(min_length=1, max_length=80, description="who does it, for the record; taken as it is"),
     AfterValidator(_words),
+    AfterValidator(_named),
 ]
 Why = Annotated[str, Field(max_length=500, description="a sentence for the record"), AfterValidator(_words)]
 
@@ -60,7 +67,7 @@ class ExplainQuery(Asked):
 
 
 class ByBody(Asked):
-    who: Name = ""
+    who: Name
 
 
 class WhyBody(ByBody):

@@ -96,12 +96,20 @@ async def body_of(model: type[Q], request: Request) -> Q:
         return model.model_validate(given, strict=True)
     except ValidationError as error:
         raise Problem(400, _faults(error, model), SEE) from None
-    except (ValueError, RecursionError):
-        raise Problem(
-            400,
-            "Expected a JSON object, found something else.",
-            SEE,
-        ) from None
+    except (ValueError, RecursionError) as error:
+        raise Problem(400, f"Expected a JSON object, found {_no_object(text, error)}.", SEE) from None
+
+
+def _no_object(text: bytes, error: ValueError | RecursionError) -> str:
+    """What a body is that is no JSON object."""
+    match error:
+        case json.JSONDecodeError() if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated"):
+            return f"one that is cut off after {len(text):,} bytes"
+        case json.JSONDecodeError():
+            return f"text that is none: {error.msg} (line {error.lineno}, character {error.colno})"
+        case UnicodeDecodeError():
+            return f"byte {text[error.start]:#04x} at {error.start}, which is not UTF-8"
+    return "something else"
 
 
 def _faults(error: ValidationError, model: type[BaseModel]) -> str:
@@ -113,6 +121,8 @@ def _faults(error: ValidationError, model: type[BaseModel]) -> str:
         words = (
             f"unknown; known are {known}"
             if fault["type"] == "extra_forbidden"
+            else f"missing; expected {model.model_fields[place].description or 'a value'}"
+            if fault["type"] == "missing" and place in model.model_fields
             else fault["msg"].removeprefix("Value error, ")
         )
         said.append(f"{place}: {words}" if place else words)

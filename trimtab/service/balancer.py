@@ -36,7 +36,7 @@ from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution
 from trimtab.service.goals import GoalsKeeper, goals_text
 from trimtab.service.keeping import KEPT, DecisionKeeper, Pause, SampleKeeper, Told
-from trimtab.service.leadership import LeaderCheck, who_leads
+from trimtab.service.leadership import LeaderCheck, who_leads, whom_to_ask
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
 from trimtab.service.reach import KafkaReach, Reach
@@ -60,6 +60,8 @@ COMPILING_SECONDS = 300.0  # without a sign of life while kernels are compiled
 TEXT_WIDTH = 120
 MOST_DECISIONS = 1000
 MOST_PLANNED_AT_ONCE = 50_000  # replicas that are planned for while somebody waits
+BY_HAND = "apply the plan with Kafka's own tools (form reassignment)"
+OVER = "Nothing is left to be decided about it; a newer plan can be asked for."
 Form = Literal["json", "text", "markdown", "html", "reassignment"]
 
 
@@ -385,17 +387,17 @@ class Balancer:
         if held is not None:
             return _rendered(held.plan, form)
         if plan_id is None:
-            raise Refused("There is no plan yet.", missing=True)
+            raise Refused("There is no plan yet.", "See why_nothing in /api/v1/state.", missing=True)
         try:
             history = self._decisions.get()
             found = history.find(plan_id)
             text = None if found is None else history.plan(found.id)
         except ExternalError as error:
-            raise Refused(str(error)) from error
+            raise Refused(str(error), "Mend the history; the newest plan is to be had without it.") from error
         if text is None:
-            raise Refused(f"There is no plan {plan_id}, or it is not kept any more.", missing=True)
+            raise Refused(f"There is no plan {plan_id}, or it is not kept any more.", "/api/v1/plans lists them.", missing=True)
         if form != "json":
-            raise Refused(f"Plan {plan_id} is an old one, of which only the JSON is kept; ask for that form.")
+            raise Refused(f"Plan {plan_id} is an old one, of which only the JSON is kept.", "Ask for that form.")
         return text
 
     def snapshot_text(self) -> str:
@@ -408,7 +410,7 @@ class Balancer:
         from optimizer.options import PlanOptions
 
         if (broker is None) == (partition is None):
-            raise Refused("Ask about one broker or one partition.")
+            raise Refused("A question is about one broker or one partition.", "Name one of them.")
         known = self._decider.made
         if known is not None:
             snapshot, goals, options, made = known.looked.snapshot, known.looked.goal_set, known.options, known.plan
@@ -417,23 +419,23 @@ class Balancer:
             snapshot, goals, since, made = self._snapshot(), self._goals.current, "", None
             options = PlanOptions(seed=self.config.seed, acceptance=self.config.acceptance)
             if snapshot.replica_count > MOST_PLANNED_AT_ONCE:
-                raise Refused("No plan has been made yet from which it could be told, and to make one takes too long here; plan first.")
+                raise Refused("No plan has been made yet from which it could be told.", "Ask for one first; making it takes too long here.")
         try:
             if broker is not None:
                 return since + explain_broker(snapshot, goals, options, broker, made)
             topic, _, number = (partition or "").rpartition("-")
             if not topic or not number.isdecimal():
-                raise Refused(f"Expected a partition such as orders-3, found {partition!r}.")
+                raise Refused(f"Expected TOPIC-PARTITION, found {partition!r}.", "Name it like orders-3.")
             return since + explain_partition(snapshot, goals, options, topic, int(number), made)
         except ConfigurationError as error:
-            raise Refused("; ".join(p.message for p in error.problems), missing=True) from error
+            raise Refused("; ".join(p.message for p in error.problems), "/api/v1/snapshot has all there are.", missing=True) from error
 
     def goals_text(self) -> str:
         return goals_text(self._goals.current)
 
     def _snapshot(self) -> LiveSnapshot:
         if not self._metadata.loaded:
-            raise Refused("The cluster's metadata is not loaded yet; see why_not_ready.")
+            raise Refused("The cluster's metadata is not loaded yet.", "See why_not_ready in /api/v1/state.")
         return draining(self._model.snapshot(self._clock.wall_ms(), horizon=self.config.horizon), self._told.draining)
 
     # -- what people say -----------------------------------------------------------------------------------
@@ -441,24 +443,21 @@ class Balancer:
     def approve(self, plan_id: str, who: str) -> PlanView:
         held = self._desk.decide_on(plan_id, "approve")
         if held.state != "proposed":
-            raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.")
+            raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.", OVER)
         if self.config.mode == "dry-run":
-            raise Refused("The mode is dry-run: plans are only shown. Set mode: approve, or apply it with Kafka's own tools.")
+            raise Refused("The mode is dry-run: plans are only shown.", f"Set mode: approve in the configuration, or {BY_HAND}.")
         if self._executor is None:
-            raise Refused(
-                "There is no executor for this cluster in this release, so nothing would happen. Apply the plan with Kafka's own "
-                "tools (form reassignment)."
-            )
+            raise Refused("There is no executor for this cluster in this release, so nothing would happen.", f"Instead, {BY_HAND}.")
         if not self._leader.known.leads:
-            raise Refused(who_leads(self._leader.known))
+            raise Refused(who_leads(self._leader.known), whom_to_ask(self._leader.known))
         pause = self._told.pause
         if pause is not None:
-            raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}; resume first.")
+            raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}.", "Resume first.")
         gone = moved_away(self._snapshot(), held.plan)
         if gone is not None:
             self._recorded(lambda: self._desk.become(held, "superseded", "superseded", "service", f"asked for by {who}, but {gone}"))
             self._cause("the cluster changed under the plan", at_once=True)
-            raise Refused(f"The cluster is not as it was when plan {plan_id} was made: {gone}. A new plan is being made.")
+            raise Refused(f"The cluster is not as it was when plan {plan_id} was made: {gone}.", "Look at the plan that is being made now.")
         held.who = who
         self._recorded(lambda: self._desk.become(held, "approved", "approved", who))
         log.info("plan %s approved by %s", plan_id, who)
@@ -473,7 +472,7 @@ class Balancer:
             self._workers["executor"].wake()
             return held.view()
         if held.state not in ("proposed", "approved"):
-            raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.")
+            raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.", OVER)
         self._recorded(lambda: self._desk.become(held, "rejected", "rejected", who, why))
         log.info("plan %s rejected by %s%s", plan_id, who, f": {why}" if why else "")
         return held.view()
@@ -484,18 +483,21 @@ class Balancer:
         log.warning("paused by %s%s", who, f": {why}" if why else "")
         self._changed()
 
-    def resume(self, who: str) -> None:
+    def resume(self, who: str) -> bool:
+        if self._told.pause is None:
+            return False
         self._recorded(lambda: self._told.set_pause(None))
         log.warning("resumed by %s", who)
         self._cause(f"resumed by {who}")
+        return True
 
     def plan_now(self, who: str) -> None:
         """Raises `Refused` where nothing would come of it."""
         if not self._leader.known.leads:
-            raise Refused(who_leads(self._leader.known))
+            raise Refused(who_leads(self._leader.known), whom_to_ask(self._leader.known))
         pause = self._told.pause
         if pause is not None:
-            raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}; resume first.")
+            raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}.", "Resume first.")
         self._cause(f"{ASKED}{who}", at_once=True)
         self._workers["planner"].wake()
 
@@ -503,7 +505,7 @@ class Balancer:
         known = self._metadata.known
         if on and broker not in known:
             ids = ", ".join(str(b) for b in sorted(known)[:20]) or "none yet"
-            raise Refused(f"There is no broker {broker}; registered are {ids}.", missing=True)
+            raise Refused(f"There is no broker {broker}; registered are {ids}.", "Name one of them.", missing=True)
         before = self._told.draining
         after = before | {broker} if on else before - {broker}
         if after == before:
@@ -528,7 +530,8 @@ class Balancer:
         try:
             change()
         except TrimtabError as error:
-            raise Refused(f"It could not be written down, so it is not done: {error}") from error
+            message = f"It could not be written down, so it is not done: {error}."
+            raise Refused(message, "Mend the history's folder, and try again.") from error
 
 
 class _Both(Coverage):

@@ -40,7 +40,6 @@ TURN = 0.25  # seconds
 ASK_EVERY_MS = 3_000  # who leads, where nothing is due
 HOUR_MS = 3_600_000
 ASKED = "asked by "
-LEFT_ALONE = "for balance; "  # in what the planner says of doubtful partitions and brokers
 MOST_NAMED = 5
 
 
@@ -351,7 +350,7 @@ class Decider:
 
 def _doubts(made: Plan) -> str:
     """What was left alone because its numbers cannot be trusted; empty where nothing was."""
-    left = [f"{s.what} ({s.reason.partition('; ')[2]})" for s in made.skipped if LEFT_ALONE in s.reason]
+    left = [f"{s.what} ({s.doubt})" for s in made.skipped if s.doubt is not None]
     if not left:
         return ""
     more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""

@@ -128,7 +128,7 @@ class PlanDesk:
         if held is None:
             current = self.current
             now = f"; the newest is {current.plan.plan_id}" if current is not None else ""
-            raise Refused(f"There is no plan {plan_id} in hand{now}.", missing=True)
+            raise Refused(f"There is no plan {plan_id} in hand{now}.", "Look at the newest plan first.", missing=True)
         if held is not self.current:
-            raise Refused(f"Plan {plan_id} was superseded by {self._held[-1].plan.plan_id}; {verb} that one instead.")
+            raise Refused(f"Plan {plan_id} was superseded by {self._held[-1].plan.plan_id}.", f"Look at that one, and {verb} it instead.")
         return held

@@ -77,6 +77,13 @@ class LeaderCheck:
         return shared
 
 
+def whom_to_ask(known: Leadership) -> str:
+    """What helps somebody who wants a decision of an instance that does not lead."""
+    if known.shared is not None or known.error is not None or known.controller is None:
+        return "See why_nothing in /api/v1/state, and mend that."
+    return f"Ask the instance beside node {known.controller}."
+
+
 def who_leads(known: Leadership) -> str:
     """Why this instance does not decide, in a sentence."""
     if known.shared is not None:

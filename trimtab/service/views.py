@@ -153,11 +153,11 @@ class StateView(View):
 
 
 class Refused(Exception):
-    """The service does not do that now; the message says why and what to do. `missing`: there is no such thing."""
+    """The service does not do that now: why, and what to do. `missing`: there is no such thing."""
 
-    def __init__(self, message: str, *, missing: bool = False) -> None:
-        super().__init__(message)
-        self.missing = missing
+    def __init__(self, message: str, what_to_do: str, *, missing: bool = False) -> None:
+        super().__init__(f"{message} {what_to_do}")
+        self.message, self.what_to_do, self.missing = message, what_to_do, missing
 
 
 class ServiceFace(Protocol):
@@ -196,7 +196,9 @@ class ServiceFace(Protocol):
 
     def pause(self, who: str, why: str) -> None: ...
 
-    def resume(self, who: str) -> None: ...
+    def resume(self, who: str) -> bool:
+        """Whether it was paused."""
+        ...
 
     def plan_now(self, who: str) -> None:
         """Ask for a decision at once, whatever the interval says."""

@@ -32,6 +32,7 @@ function question({ title, words, yes, withWhy, withWho = true, act }) {
   at("ask-yes").textContent = yes;
   at("ask-token").hidden = Boolean(token.get());
   at("ask-who").hidden = !withWho;
+  form.elements.who.required = withWho;
   at("ask-why").hidden = !withWhy;
   form.elements.token.value = "";
   form.elements.token.required = !token.get();

@@ -57,7 +57,7 @@ def test_snapshot_goals_and_explanations_are_files_and_text(client: Client) -> N
     assert (goals.headers["content-type"], "goals:" in goals.text) == ("application/yaml", True)
     assert (why.headers["content-type"], why.text) == ("text/plain; charset=utf-8", "orders-0 is where it should be.\n")
     assert client.get("/api/v1/explain?broker=3").text.startswith("Broker 3 ")
-    assert client.get("/api/v1/explain?broker=99").words == "Not Found: There is no broker 99 in the cluster. "
+    assert client.get("/api/v1/explain?broker=99").words == "Not Found: There is no broker 99 in the cluster. Name another one."
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -96,7 +96,7 @@ def test_a_plan_that_is_not_there_is_said_in_words(client: Client, face: FakeFac
     assert client.get("/api/v1/plans/sha256:0").words.startswith("Not Found: There is no plan sha256:0; the newest is ")
     face.made = None
     answer = client.get("/api/v1/plans/current/actions")
-    assert (answer.status, answer.words) == (404, "Not Found: There is no plan yet. ")
+    assert (answer.status, answer.words) == (404, "Not Found: There is no plan yet. See why_nothing.")
 
 
 def test_decisions_go_back_page_by_page(client: Client, face: FakeFace) -> None:
@@ -129,23 +129,49 @@ def test_approving_and_rejecting(client: Client, face: FakeFace) -> None:
 def test_only_the_plan_that_was_read_can_be_approved(client: Client, face: FakeFace) -> None:
     """`current` may be another plan by the time the request comes."""
     assert "Name the plan that you have read" in client.post("/api/v1/plans/current/approve").words
-    assert client.post("/api/v1/plans/sha256:0/approve").status == 404
+    assert client.post("/api/v1/plans/sha256:0/approve", {"who": "Ana"}).status == 404
     assert face.done == []
 
 
 def test_the_other_changes(client: Client, face: FakeFace) -> None:
-    assert client.post("/api/v1/plan").status == 202
-    assert client.post("/api/v1/resume", {}).json == {"done": "Resumed."}
+    assert client.post("/api/v1/plan", {"who": "Ana"}).status == 202
+    face.now = face.now.model_copy(update={"paused": True})
+    assert client.post("/api/v1/resume", {"who": "Ana"}).json == {"done": "Resumed."}
     drained = client.post("/api/v1/drain", {"broker": 3, "who": "Ana\u202e\nB"})
     assert drained.json == {"done": "Broker 3 is treated as draining from now on."}
-    assert client.post("/api/v1/drain", {"broker": 3, "on": False}).status == 200
-    assert client.post("/api/v1/drain", {"broker": 77}).status == 404
+    assert client.post("/api/v1/drain", {"broker": 3, "on": False, "who": "Ben"}).status == 200
+    assert client.post("/api/v1/drain", {"broker": 77, "who": "Ben"}).status == 404
     assert face.done == [
-        ("plan", "someone over HTTP"),
-        ("resume", "someone over HTTP"),
+        ("plan", "Ana"),
+        ("resume", "Ana"),
         ("drain", 3, True, "Ana B"),
-        ("drain", 3, False, "someone over HTTP"),
+        ("drain", 3, False, "Ben"),
     ]
+
+
+def test_resuming_what_is_not_paused_says_so(client: Client) -> None:
+    answer = client.post("/api/v1/resume", {"who": "Ana"})
+    assert (answer.status, answer.json) == (200, {"done": "It was not paused, so nothing is changed."})
+
+
+@pytest.mark.parametrize("body", [None, {}, {"who": ""}, {"who": " \n"}])
+def test_a_change_takes_a_name_for_the_record(client: Client, face: FakeFace, body: object) -> None:
+    """Months later the history is to say who paused it."""
+    answer = client.post("/api/v1/pause", body)
+    assert answer.status == 400
+    assert "who: " in answer.words
+    assert face.done == []
+
+
+def test_every_no_says_what_to_do(client: Client, face: FakeFace) -> None:
+    assert face.made is not None
+    path = f"/api/v1/plans/{face.made.plan_id}"
+    who = {"who": "Ana"}
+    client.post(f"{path}/approve", who)
+    refusals = [client.post(f"{path}/approve", who), client.post(f"{path}/reject", who), client.post("/api/v1/drain", {"broker": 77} | who)]
+    refusals += [client.get("/api/v1/explain?broker=99"), client.get("/api/v1/plans/sha256:0")]
+    assert {a.status for a in refusals} == {404, 409}
+    assert all(a.json["what_to_do"] for a in refusals)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +194,11 @@ def test_what_is_asked_wrongly_is_named(client: Client, path: str, said: str) ->
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"{", "Expected a JSON object"),
+        (b"{", "found one that is cut off after 1 bytes"),
+        (b'{"broker": 3, "who": "An', "found one that is cut off after 24 bytes"),
+        (b'{"broker": 3,, "who": "Ana"}', "found text that is none: Expecting property name enclosed in double quotes (line 1"),
+        (b'{"who": "\xff"}', "found byte 0xff at 9, which is not UTF-8"),
+        (b'{"broker": 3}', "who: missing; expected who does it, for the record"),
         (b"[]", "Expected a JSON object"),
         (b'{"broker": "3"}', "broker: Input should be a valid integer"),
         (b'{"broker": 3, "hwo": "Ana"}', "hwo: unknown; known are who, broker, on"),
@@ -185,7 +215,7 @@ def test_what_is_sent_wrongly_is_named(client: Client, face: FakeFace, body: byt
 
 def test_a_long_body_is_not_read(client: Client, face: FakeFace) -> None:
     assert client.post("/api/v1/pause", {"why": "x" * 20_000}).status == 413
-    assert client.post("/api/v1/pause", {"why": "x" * 600}).status == 400
+    assert client.post("/api/v1/pause", {"who": "Ana", "why": "x" * 600}).status == 400
     assert face.done == []
 
 

@@ -30,7 +30,7 @@ def _bearer(token: str | None) -> dict[str, str]:
 @pytest.mark.parametrize("path", CHANGES)
 def test_without_a_configured_token_changes_are_refused_with_how_to_get_one(serving: Serving, face: FakeFace, path: str) -> None:
     client = Client(serving(face, token=None).url)
-    answer = client.post(path.replace("{plan_id}", "x"), {"broker": 1}, token=TOKEN)
+    answer = client.post(path.replace("{plan_id}", "x"), {"who": "Ana", "broker": 1}, token=TOKEN)
     assert answer.status == 403
     assert "No token is configured" in answer.words
     assert "token_file" in answer.words
@@ -92,8 +92,8 @@ def test_another_sites_page_changes_nothing_even_with_the_token(client: Client, 
 def test_our_own_page_may(serving: Serving, face: FakeFace) -> None:
     server = serving(face, names=["trimtab.internal"])
     client = Client(server.url)
-    assert client.post("/api/v1/resume", {}, Origin=server.url.rstrip("/"), Sec_Fetch_Site="same-origin").status == 200
-    assert client.post("/api/v1/resume", {}, Origin="https://trimtab.internal").status == 200
+    assert client.post("/api/v1/resume", {"who": "Ana"}, Origin=server.url.rstrip("/"), Sec_Fetch_Site="same-origin").status == 200
+    assert client.post("/api/v1/resume", {"who": "Ana"}, Origin="https://trimtab.internal").status == 200
 
 
 @pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])

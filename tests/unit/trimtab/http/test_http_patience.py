@@ -56,7 +56,7 @@ def test_readers_that_hang_do_not_keep_pause_out(serving: Serving, face: FakeFac
 def test_a_change_that_took_too_long_may_still_happen_and_that_is_said(serving: Serving, face: FakeFace) -> None:
     client = hanging(serving, face)
     assert face.made is not None
-    answer = client.post(f"/api/v1/plans/{face.made.plan_id}/approve", {})
+    answer = client.post(f"/api/v1/plans/{face.made.plan_id}/approve", {"who": "Ana"})
     assert (answer.status, "It may still be carried out: look at the state" in answer.words) == (503, True)
 
 

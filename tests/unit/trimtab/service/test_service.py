@@ -275,6 +275,21 @@ def test_a_person_can_stop_a_plan_that_runs(world: World) -> None:
     service.stop()
 
 
+def test_resuming_what_is_not_paused_changes_nothing(world: World) -> None:
+    """It made a decision at once, with a cause that never was."""
+    service = Service(world)
+    service.run(40)
+    before = service.rows("SELECT COUNT(*) FROM decision")
+    assert not service.balancer.resume("anna")
+    service.run(15)
+    assert service.rows("SELECT COUNT(*) FROM decision") == before
+    service.balancer.pause("anna", "")
+    assert service.balancer.resume("anna")
+    service.run(15)
+    assert service.rows("SELECT COUNT(*) FROM decision WHERE cause = 'resumed by anna'") == [(1,)]
+    service.stop()
+
+
 def test_a_pause_survives_a_restart_and_stops_steps(world: World) -> None:
     service = Service(world, executor=simulated_executor(world), mode="auto")
     service.run(35)
@@ -293,7 +308,7 @@ def test_a_pause_survives_a_restart_and_stops_steps(world: World) -> None:
     assert state.paused
     assert "black friday" in said(state)
     assert state.plan is None
-    with pytest.raises(Refused, match="resume first"):
+    with pytest.raises(Refused, match="Resume first"):
         again.balancer.plan_now("bert")
     again.balancer.resume("anna")
     assert again.run(10).plan is not None
