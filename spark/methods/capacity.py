@@ -232,7 +232,9 @@ def _best_bend(resource: str, load: FloatArray, measures: Mapping[str, FloatArra
     if bend.pinned:
         words += ", where throughput stops"
     else:
-        words += f" (90 % interval {amount(bend.low, resource)} to {amount(bend.high, resource)}; {bend.reached:.0%} of it was reached)"
+        low, high = amount(bend.low, resource), amount(bend.high, resource)
+        words += f" (90 % interval {low} to {high}; " if low != high else " ("
+        words += f"{bend.reached:.0%} of it was reached)"
     return Capacity(bend.limit, sure, "bend", words, name, bend)
 
 

@@ -1,0 +1,156 @@
+"""The alternatives of a backtest: hours out of band against bytes moved, as a drawing and as a table.
+
+Called by both pages. The default and the chosen configuration are told by shape as well as by colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from goals.calibration import Tried
+from optimizer.report.markup import Child, Markup, el, join
+from optimizer.report.scales import Scale, ticks
+from optimizer.report.units import percent, size
+from spark.report.page import Cell, Column, legend, table
+
+WIDTH, HEIGHT = 1160, 360
+LEFT, RIGHT, TOP, BOTTOM = 76, 30, 20, 40
+MOST_DOTS = 1_500
+STAR = ((0, -10), (2.9, -3.4), (10, -3), (4.6, 1.6), (6.4, 8.6), (0, 4.8), (-6.4, 8.6), (-4.6, 1.6), (-10, -3), (-2.9, -3.4))
+
+
+def is_default(tried: Tried) -> bool:
+    """Whether it is what runs without a calibration, as its description says."""
+    return "default" in tried.what.lower()
+
+
+def chosen_of(tried: Sequence[Tried]) -> Tried | None:
+    return next((t for t in tried if t.chosen), None)
+
+
+def default_of(tried: Sequence[Tried]) -> Tried | None:
+    return next((t for t in tried if is_default(t)), None)
+
+
+def pareto_drawing(tried: Sequence[Tried]) -> Markup | None:
+    """Every configuration at its bytes and hours, the Pareto set joined. Down and left is better."""
+    if not tried:
+        return None
+    shown = sorted(tried, key=lambda t: (t.chosen, is_default(t), t.pareto))[-MOST_DOTS:]
+    x = _scale([t.bytes_moved for t in shown], LEFT, WIDTH - RIGHT)
+    y = _scale([t.out_of_band_hours for t in shown], HEIGHT - BOTTOM, TOP)
+    parts: list[Child] = [_axes(x, y)]
+    front = sorted((t.bytes_moved, t.out_of_band_hours) for t in shown if t.pareto)
+    if len(front) > 1:
+        steps = [front[0]]
+        for one in front[1:]:
+            steps += [(one[0], steps[-1][1]), one]
+        parts.append(el("polyline", points=" ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in steps), class_="front"))
+    parts += [_mark(t, x(t.bytes_moved), y(t.out_of_band_hours)) for t in shown]
+    label = f"broker-hours out of band against bytes moved of {len(tried)} configurations"
+    return el("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
+
+
+def pareto_legend(tried: Sequence[Tried]) -> Markup:
+    keys = [("round before", "tried"), ("round front", "Pareto set: nothing is better in both")]
+    if default_of(tried) is not None:
+        keys.append(("diamond", "default goals"))
+    if chosen_of(tried) is not None:
+        keys.append(("star", "chosen"))
+    return legend(*keys)
+
+
+def tried_table(tried: Sequence[Tried]) -> Markup | None:
+    """All configurations, the chosen one and the default first, then the Pareto set, by hours out of band."""
+    columns = [
+        Column("configuration"), Column("weights"), Column("bounds"), Column("cadence", True), Column("out of band", True),
+        Column("against default", True), Column("bytes moved", True), Column("actions", True), Column("moved back", True),
+        Column("peak", True),
+    ]  # fmt: skip
+    default = default_of(tried)
+    order = sorted(tried, key=lambda t: (not t.chosen, not is_default(t), not t.pareto, t.out_of_band_hours, t.bytes_moved))
+    return table("Configurations on the weeks held out", columns, [_row(t, default, i) for i, t in enumerate(order, 1)])
+
+
+def described(tried: Tried) -> str:
+    """What a configuration changes, in one line."""
+    parts = [f"{name} weight {value:g}" for name, value in tried.weights.items()]
+    parts += [f"{name} bound {percent(value)}" for name, value in tried.bounds.items()]
+    return ", ".join([*parts, f"every {duration(tried.cadence)}"])
+
+
+def duration(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:g} {unit}"
+    return f"{seconds:g} s"
+
+
+def _row(tried: Tried, default: Tried | None, place: int) -> list[Cell]:
+    badges = [
+        el("span", words, class_=f"badge {mood}")
+        for holds, words, mood in (
+            (tried.chosen, "chosen", "good"),
+            (is_default(tried), "default", "bad"),
+            (tried.pareto, "Pareto", "some"),
+        )
+        if holds
+    ]  # fmt: skip
+    name: Child = [tried.what or f"no. {place}", " " if badges else None, join(badges, " ")]
+    against = None
+    if default is not None and default.out_of_band_hours > 0:
+        against = tried.out_of_band_hours / default.out_of_band_hours - 1
+    return [
+        Cell(name),
+        Cell(_pairs(tried.weights, lambda v: f"{v:g}")),
+        Cell(_pairs(tried.bounds, percent)),
+        Cell(duration(tried.cadence), tried.cadence),
+        Cell(f"{tried.out_of_band_hours:,.1f} h", tried.out_of_band_hours),
+        Cell("–" if against is None else percent(against, signed=True), against),
+        Cell(size(tried.bytes_moved), tried.bytes_moved, title=f"{tried.bytes_moved:,.0f} bytes"),
+        Cell(f"{tried.actions:,}", tried.actions),
+        Cell(f"{tried.moved_back:,}", tried.moved_back),
+        Cell(percent(tried.peak_utilization), tried.peak_utilization),
+    ]
+
+
+def _pairs(values: dict[str, float], words: object) -> Child:
+    assert callable(words)
+    if not values:
+        return "–"
+    return el("span", *(el("span", f"{name} {words(value)}") for name, value in values.items()), class_="lines")
+
+
+def _mark(tried: Tried, x: float, y: float) -> Markup:
+    figures = f"{tried.out_of_band_hours:,.1f} broker-hours out of band, {size(tried.bytes_moved)} moved"
+    title = el("title", f"{tried.what or 'tried'}: {figures}; {described(tried)}")
+    if tried.chosen:
+        points = " ".join(f"{x + a:.1f},{y + b:.1f}" for a, b in STAR)
+        return el("polygon", title, points=points, class_="tried chosen")
+    if is_default(tried):
+        points = f"{x:.1f},{y - 8:.1f} {x + 8:.1f},{y:.1f} {x:.1f},{y + 8:.1f} {x - 8:.1f},{y:.1f}"
+        return el("polygon", title, points=points, class_="tried standard")
+    return el("circle", title, cx=x, cy=y, r=5.0 if tried.pareto else 3.6, class_="tried pareto" if tried.pareto else "tried")
+
+
+def _scale(values: Sequence[float], start: float, end: float) -> Scale:
+    """From a little below the least to a little above the most; from zero where that is near."""
+    low, high = min(values), max(values)
+    spare = (high - low) * 0.06 or max(high * 0.1, 1.0)
+    return Scale(0.0 if low < 0.5 * high else low - spare, high + spare, start, end)
+
+
+def _axes(x: Scale, y: Scale) -> Markup:
+    return el(
+        "g",
+        *(
+            (
+                el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(t), y2=y(t), class_="grid"),
+                el("text", f"{t:,.6g}", x=LEFT - 6, y=y(t) + 3.5, class_="tick end"),
+            )
+            for t in ticks(y.low, y.high, 6)
+        ),
+        *(el("text", size(t), x=x(t), y=HEIGHT - BOTTOM + 15, class_="tick mid") for t in ticks(x.low, x.high, 8)),
+        el("text", "broker-hours out of band", x=LEFT, y=TOP - 8, class_="tick"),
+        el("text", "bytes moved", x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, class_="tick mid"),
+    )
