@@ -1,0 +1,54 @@
+"""A configuration that is tried: weights and bounds of goals by name, and how often to look.
+
+Made by `spark.backtest.search`, put on a goal set here, replayed by `spark.backtest.replay`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from goals.document import digest
+from goals.model import Goal, GoalSet, UsageDistribution
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Weights (above 0) and bounds (share of the mean) by goal name; a goal that is not named keeps its own. `cadence` in seconds."""
+
+    cadence: float
+    weights: Mapping[str, float] = field(default_factory=dict)
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    what: str = ""
+
+    def applied(self, goals: GoalSet) -> GoalSet:
+        """`goals` with this configuration's weights and bounds.
+
+        Raises
+        ------
+        KeyError
+            A weight or bound is for a goal that is not there, or that has none.
+        """
+        named = {goal.name: goal for goal in levelled(goals)}
+        for name in (*self.weights, *self.bounds):
+            if name not in named:
+                raise KeyError(name)
+        changed = tuple(self._changed(goal) for goal in goals.goals)
+        return replace(goals, goals=changed, digest=digest(changed, goals.constraints))
+
+    def _changed(self, goal: Goal) -> Goal:
+        if not isinstance(goal, UsageDistribution):
+            return goal
+        weight = goal.weight if goal.hard else self.weights.get(goal.name, goal.weight)
+        return with_bound(replace(goal, weight=weight), self.bounds.get(goal.name, goal.bound))
+
+
+def levelled(goals: GoalSet) -> tuple[UsageDistribution, ...]:
+    """The goals that a configuration can change: soft ones that level a resource."""
+    return tuple(g for g in goals.goals if isinstance(g, UsageDistribution) and not g.hard)
+
+
+def with_bound(goal: UsageDistribution, bound: float) -> UsageDistribution:
+    """The goal with another bound; a `var` that is a share keeps its ratio to it, so the form of the score stays."""
+    var = goal.var * bound / goal.bound if goal.var_is_share else goal.var
+    return replace(goal, bound=bound, var=var)

@@ -1,0 +1,194 @@
+"""A whole backtest: cut the history, search on its first part, validate what was chosen on the rest.
+
+Called by ``trimtab backtest`` and by benchmarks. Wires; what is scored and how stands in the other modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cluster_model.errors import InputError, Problem
+from goals.calibration import Tried
+from spark.backtest.configuration import Configuration
+from spark.backtest.outcome import Outcome
+from spark.backtest.packing import sizes
+from spark.backtest.pareto import Aim, choose, ranks
+from spark.backtest.search import Method, Space, Trained, search
+from spark.backtest.tasks import Job, replayed
+
+Tell = Callable[[str], None]
+MOST_SHOWN = 12  # configurations that are validated
+SLACK = 0.10  # that held-out weeks may cost more than the goals as they are
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How to search. `held_out` is the share of the stretches, the last ones, that choosing never sees."""
+
+    method: Method = "halving"
+    trials: int = 24
+    held_out: float = 1.0 / 3.0
+    aim: Aim = "hours"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Validated:
+    """One configuration on the held-out stretches, with what it did on the training ones."""
+
+    trained: Trained
+    outcome: Outcome
+    pareto: bool
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a backtest found.
+
+    Attributes
+    ----------
+    searched
+        All that was tried, on the training stretches.
+    table
+        The goals as they are first, then the chosen one and the Pareto set of the training stretches, on the held-out ones.
+    confirmed
+        Whether the chosen one is better there too; only then its weights are recommended.
+    """
+
+    searched: tuple[Trained, ...]
+    table: tuple[Validated, ...]
+    training: tuple[int, ...]
+    held_out: tuple[int, ...]
+    why: str
+    confirmed: bool
+    verdict: str
+    replays: int
+    cpu: float
+
+    @property
+    def own(self) -> Validated:
+        return self.table[0]
+
+    @property
+    def chosen(self) -> Validated:
+        return next(row for row in self.table if row.chosen)
+
+    def rows(self) -> list[Tried]:
+        """The table as the calibration file has it."""
+        return [tried(row) for row in self.table]
+
+
+def backtest(
+    spark: SparkSession,
+    series: DataFrame,
+    job: Job,
+    space: Space,
+    wish: Wish,
+    tell: Tell,
+    name: str = "history",
+) -> Result:
+    """Search and validate on packed series.
+
+    Raises
+    ------
+    InputError
+        There are fewer than two stretches, or they are too large (see `packing.sizes`).
+    """
+    training, held_out = split(sizes(series, job.cut, name), wish.held_out, name)
+    spent: list[tuple[int, float]] = []
+
+    def evaluate(configurations: Sequence[Configuration], stretches: Sequence[int]) -> Sequence[Outcome]:
+        tell(f"replaying {len(configurations)} configurations on {len(stretches)} stretches of history")
+        found = replayed(spark, series, job, configurations, stretches)
+        spent.append((len(configurations) * len(stretches), found.cpu))
+        return found.outcomes
+
+    searched = search(space, wish.method, wish.trials, wish.seed, training, evaluate)
+    finalists, picked, why = picked_of(searched, wish.aim)
+    found = evaluate([searched[n].configuration for n in finalists], held_out)
+    front = _front(searched)
+    table = tuple(
+        Validated(searched[n], outcome, n in front, n == picked)
+        for n, outcome in zip(finalists, found, strict=True)
+    )
+    own, best = table[0], next(row for row in table if row.chosen)
+    confirmed, verdict = confirmation(own.outcome, best.outcome, own is best, wish.aim)
+    replays, cpu = sum(n for n, _ in spent), sum(s for _, s in spent)
+    return named(Result(searched, table, training, held_out, why, confirmed, verdict, replays, cpu))
+
+
+def split(stretches: Sequence[int], held_out: float, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The first stretches for searching, the last ones (at least one) for validation."""
+    if len(stretches) < 2:
+        what = f"expected at least two stretches, one to search on and one to validate on, found {len(stretches)}"
+        raise InputError(
+            name, [Problem("", f"{what}; make stretches shorter (--stretch) or give more history")]
+        )
+    last = min(len(stretches) - 1, max(1, round(held_out * len(stretches))))
+    return tuple(stretches[:-last]), tuple(stretches[-last:])
+
+
+def picked_of(searched: Sequence[Trained], aim: Aim) -> tuple[list[int], int, str]:
+    """Rows to validate (the goals as they are first), the chosen one among them, and why."""
+    whole = [n for n, t in enumerate(searched) if t.whole]
+    choice = choose([searched[n].outcome for n in whole], 0, aim)
+    picked, front = whole[choice.row], _front(searched)
+    others = [n for n in sorted(front, key=lambda n: searched[n].outcome.cost) if n not in (0, picked)]
+    most = MOST_SHOWN - 2
+    thinned = [others[i * len(others) // most] for i in range(most)] if len(others) > most else others
+    return list(dict.fromkeys([0, picked, *thinned])), picked, choice.why
+
+
+def _front(searched: Sequence[Trained]) -> set[int]:
+    whole = [n for n, t in enumerate(searched) if t.whole]
+    rank = ranks([(searched[n].outcome.out_of_band_hours, searched[n].outcome.cost) for n in whole])
+    return {n for n, r in zip(whole, rank, strict=True) if r == 0}
+
+
+def confirmation(own: Outcome, best: Outcome, same: bool, aim: Aim) -> tuple[bool, str]:
+    """Whether held-out weeks bear the choice out, and a sentence."""
+    if same:
+        return False, "The goals stay as they are."
+    hours, cost = change(own.out_of_band_hours, best.out_of_band_hours), change(own.cost, best.cost)
+    gained, paid = (hours, cost) if aim == "hours" else (cost, hours)
+    confirmed = gained < 0 and paid <= SLACK
+    words = f"On the held-out span it has {hours:+.0%} broker-hours out of band and {cost:+.0%} {unit(own)} against the goals as they are"
+    return confirmed, f"{words}: {'confirmed' if confirmed else 'not confirmed, nothing is recommended'}."
+
+
+def change(before: float, after: float) -> float:
+    """-0.3 for 30 % less; 0 where both are 0, else infinite where `before` is."""
+    if before == after:
+        return 0.0
+    return after / before - 1.0 if before else float("inf")
+
+
+def unit(outcome: Outcome) -> str:
+    return "bytes moved" if outcome.bytes_moved > 0 else "replica moves"
+
+
+def tried(row: Validated) -> Tried:
+    c, o = row.trained.configuration, row.outcome
+    return Tried(
+        weights=dict(c.weights), bounds=dict(c.bounds), cadence=c.cadence, out_of_band_hours=o.out_of_band_hours,
+        peak_utilization=o.peak_utilization, bytes_moved=o.bytes_moved, actions=o.actions, moved_back=o.moved_back,
+        chosen=row.chosen, pareto=row.pareto, what=c.what,
+    )  # fmt: skip
+
+
+def named(result: Result) -> Result:
+    """The same with the chosen one called so."""
+
+    def call(row: Validated) -> Validated:
+        c = row.trained.configuration
+        return (
+            replace(row, trained=replace(row.trained, configuration=replace(c, what=c.what or "chosen")))
+            if row.chosen
+            else row
+        )
+
+    return replace(result, table=tuple(map(call, result.table)))

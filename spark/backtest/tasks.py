@@ -1,0 +1,123 @@
+"""Replays as Spark tasks: each has one stretch of history and a share of the configurations.
+
+A stretch's packed rows travel to as many tasks as there are shares, once for each, whatever the number of configurations; only
+outcomes come back, added up per configuration. Called by `spark.backtest.run`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cluster_model.snapshot import Storage
+from goals.model import GoalSet
+from optimizer.options import PlanOptions
+from spark.backtest.configuration import Configuration
+from spark.backtest.outcome import Outcome
+from spark.backtest.packing import Cut, unpacked
+from spark.backtest.replay import HORIZON, replay
+from spark.backtest.stretch import Stretch
+
+COUNTS = tuple(f.name for f in fields(Outcome) if f.type == "int")
+AMOUNTS = tuple(f.name for f in fields(Outcome) if f.type == "float")
+SCHEMA = ", ".join([
+    "configuration int", "stretch int", *(f"{n} double" for n in AMOUNTS), *(f"{n} bigint" for n in COUNTS),
+    "by_goal map<string, double>", "cpu double",
+])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is the same in all tasks; sent to them pickled."""
+
+    cut: Cut
+    cluster_id: str
+    goals: GoalSet
+    reference: GoalSet
+    capacity: Mapping[str, Mapping[int, float]]
+    storage: Storage = "local"
+    horizon: float = HORIZON
+    options: PlanOptions = field(default_factory=PlanOptions)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Outcomes of configurations in the order that they were given, and the CPU seconds that they took together."""
+
+    outcomes: tuple[Outcome, ...]
+    cpu: float
+
+
+def replayed(
+    spark: SparkSession,
+    series: DataFrame,
+    job: Job,
+    configurations: Sequence[Configuration],
+    stretches: Sequence[int],
+) -> Replayed:
+    """What came of every configuration over the given stretches together."""
+    cores = spark.sparkContext.defaultParallelism
+    shares = max(1, min(len(configurations), math.ceil(cores / len(stretches))))
+    work = [
+        (stretch, share, n)
+        for n, (stretch, share) in enumerate((s, k) for s in stretches for k in range(shares))
+    ]
+    keys = _keys(spark, len(work))
+    plan = spark.createDataFrame([(s, k, keys[n]) for s, k, n in work], "stretch int, share int, task int")
+    rows = series.join(F.broadcast(plan), "stretch").repartition(len(work), "task")
+    tried = tuple(configurations)
+
+    def task(group: pa.Table) -> pa.Table:  # Spark reads the types, which `functools.partial` hides from it
+        return outcomes_of(group, job, tried, shares)
+
+    each = rows.groupBy("task").applyInArrow(task, SCHEMA)
+    found = each.collect()  # configurations x stretches rows
+    sums = [Outcome()] * len(configurations)
+    for row in sorted(found, key=lambda r: (r.configuration, r.stretch)):
+        values = {name: row[name] for name in (*AMOUNTS, *COUNTS)}
+        sums[row.configuration] += Outcome(**values, by_goal=dict(row.by_goal))
+    return Replayed(tuple(sums), sum(row.cpu for row in found))
+
+
+def outcomes_of(rows: pa.Table, job: Job, configurations: Sequence[Configuration], shares: int) -> pa.Table:
+    """What one task does: its share of the configurations on its stretch, one row each."""
+    stretch = unpacked(
+        rows.drop_columns(["share", "task"]), job.cut, job.cluster_id, job.capacity, job.storage
+    )
+    share, number = rows["share"][0].as_py(), rows["stretch"][0].as_py()
+    return pa.Table.from_pylist(
+        [
+            {"configuration": n, "stretch": number, **scored(stretch, job, configurations[n])}
+            for n in range(share, len(configurations), shares)
+        ],
+        schema=ARROW,
+    )
+
+
+def scored(stretch: Stretch, job: Job, configuration: Configuration) -> dict[str, Any]:
+    """The row of one replay."""
+    begun = time.process_time()
+    came = replay(stretch, job.goals, job.reference, configuration, horizon=job.horizon, options=job.options)
+    row = {name: getattr(came, name) for name in (*AMOUNTS, *COUNTS)}
+    return row | {"by_goal": list(came.by_goal.items()), "cpu": time.process_time() - begun}
+
+
+ARROW = pa.schema([
+    ("configuration", pa.int32()), ("stretch", pa.int32()), *((n, pa.float64()) for n in AMOUNTS),
+    *((n, pa.int64()) for n in COUNTS), ("by_goal", pa.map_(pa.string(), pa.float64())), ("cpu", pa.float64()),
+])  # fmt: skip
+
+
+def _keys(spark: SparkSession, tasks: int) -> list[int]:
+    """One number for each task, such that Spark's hash puts each into a partition of its own."""
+    place = F.pmod(F.hash(F.col("id").cast("int")), F.lit(tasks))
+    tried = spark.range(64 * tasks + 64).select(F.col("id").cast("int").alias("id"), place.alias("place"))
+    found = {r.place: r.id for r in tried.groupBy("place").agg(F.min("id").alias("id")).collect()}
+    return [found.get(n, n) for n in range(tasks)]

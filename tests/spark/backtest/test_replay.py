@@ -1,0 +1,117 @@
+"""A replay: what a configuration would have done, which an operator is to believe."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from optimizer.plan import Plan
+from spark.backtest.configuration import Configuration
+from spark.backtest.judge import beyond, broker_loads
+from spark.backtest.outcome import Outcome
+from spark.backtest.replay import Placement, replay
+from spark.backtest.stretch import Stretch
+from tests.spark.backtest.shapes import HOUR, level, stretch, swinging
+
+
+def run(history: Stretch, bound: float = 0.1, cadence: float = HOUR, reference: float = 0.1) -> Outcome:
+    return replay(
+        history, level(), level(reference), Configuration(cadence, bounds={"net": bound}), horizon=HOUR
+    )
+
+
+def test_a_band_that_nothing_leaves_never_moves_anything() -> None:
+    wide = run(swinging(), bound=50.0)
+    assert (wide.bytes_moved, wide.actions, wide.plans, wide.fired) == (0, 0, 0, 0)
+    assert wide.looks == 4 * 24 - 1
+
+
+def test_a_tight_band_moves_more_bytes_and_leaves_fewer_hours_out_of_band() -> None:
+    tight, loose = run(swinging(), bound=0.1), run(swinging(), bound=0.8)
+    assert tight.bytes_moved > loose.bytes_moved > 0
+    assert tight.out_of_band_hours < loose.out_of_band_hours < run(swinging(), bound=50.0).out_of_band_hours
+
+
+def test_rarer_looks_move_less() -> None:
+    assert run(swinging(), cadence=12 * HOUR).bytes_moved < run(swinging(), cadence=HOUR).bytes_moved
+
+
+def test_plans_act_on_what_earlier_plans_left_and_hours_are_those_of_that_placement() -> None:
+    history = swinging(days=2)
+    replicas, leader = history.replicas.copy(), history.replicas[:, 0].copy()
+    moved: list[tuple[int, npt.NDArray[np.int32]]] = [(1, leader.copy())]
+
+    def told(window: int, made: Plan) -> None:
+        for change in made.proposals:
+            now = [int(history.broker_ids[b]) for b in replicas[change.partition]]
+            assert list(change.replicas_before) == now
+            replicas[change.partition] = [b - 10 for b in change.replicas_after]
+        moved.append((window, replicas[:, 0].copy()))
+
+    found = replay(history, level(), level(), Configuration(HOUR), horizon=HOUR, told=told)
+    hours = 0
+    (goal,) = [g for g in level().goals if g.kind == "usage_distribution"]
+    for (begin, placed), end in zip(moved, [w for w, _ in moved[1:]] + [48], strict=True):
+        loads = broker_loads(history, "network_in", begin, end, placed[:, None], placed)
+        assert loads.sum() == pytest.approx(history.filled["network_in"][begin:end].sum())
+        hours += int(beyond(history, goal, loads).sum())
+    assert found.out_of_band_hours == hours
+    assert found.broker_hours == 47 * 3
+    assert found.plans == len(moved) - 1 > 3
+
+
+def test_a_replica_that_comes_back_within_a_day_counts_as_moved_back_and_a_day_later_it_does_not() -> None:
+    history = stretch(np.ones((2, 1)), [[0]])
+    rows = np.array([0], dtype=np.int32)
+
+    def go(placement: Placement, broker: int, hours: float) -> None:
+        before, _ = history.snapshot(1, 1, placement.replicas, placement.leader)
+        there = np.array([[broker]], dtype=np.int32)
+        placement.apply(rows, before, before.with_placement(there, there[:, 0].copy()), hours * HOUR)
+
+    soon = Placement(history.replicas.copy(), history.replicas[:, 0].copy())
+    go(soon, 1, 0)
+    go(soon, 2, 5)
+    assert soon.moved_back == 0
+    go(soon, 0, 24)
+    assert soon.moved_back == 1
+    late = Placement(history.replicas.copy(), history.replicas[:, 0].copy())
+    go(late, 1, 0)
+    go(late, 0, 24.5)
+    assert late.moved_back == 0
+
+
+def test_load_that_swings_from_day_to_night_makes_a_tight_band_move_the_same_replicas_to_and_fro() -> None:
+    assert run(swinging(), bound=0.1).moved_back > 0
+
+
+def test_the_same_history_and_configuration_give_the_same_outcome() -> None:
+    assert run(swinging()) == run(swinging())
+
+
+def test_configurations_are_scored_by_the_bounds_of_the_reference_and_not_their_own() -> None:
+    history = swinging()
+    asis = run(history, bound=50.0, reference=0.1)
+    assert asis.out_of_band_hours > run(history, bound=50.0, reference=0.9).out_of_band_hours
+    assert run(history, bound=60.0, reference=0.1) == asis
+
+
+def test_persistence_of_the_policy_holds_back_a_plan_as_it_does_in_the_service() -> None:
+    patient = level(more="policy: {detector: {kind: goal_band, persist: {hits_low: 6, hits_high: 6}}}\n")
+    found = replay(swinging(), patient, level(), Configuration(HOUR), horizon=HOUR)
+    assert 0 < found.plans < run(swinging()).plans
+
+
+def test_peak_is_over_the_mean_without_capacities_and_over_capacity_with() -> None:
+    history = stretch(np.full((10, 2), 6.0), [[0], [0]], 2)
+    assert run(history, bound=50.0).peak_utilization == pytest.approx(2.0)
+    from dataclasses import replace
+
+    roomy = replace(history, capacity={"network_in": np.array([48.0, 48.0]), "disk": np.array([4e9, 4e9])})
+    assert run(roomy, bound=50.0).peak_utilization == pytest.approx(0.25)
+
+
+def test_a_weight_for_a_goal_that_is_not_there_is_refused() -> None:
+    with pytest.raises(KeyError, match="nett"):
+        Configuration(HOUR, weights={"nett": 2.0}).applied(level())
