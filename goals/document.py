@@ -31,6 +31,7 @@ from goals.schema import GoalsDocument, default_name
 from goals.wording import meant_or_known
 from goals.yaml_source import Found, Path, YamlSource, in_order, read_yaml
 
+WHAT = "a goals file"
 T = TypeVar("T")
 
 
@@ -87,7 +88,14 @@ def load_goals(
         _require_preset(preset, "--preset", "goals")
         measured = None if calibration is None else _Measured(load_calibration(calibration), str(calibration), calibration)
         return _goal_set(_preset_layer(preset, measured), f"preset {preset}", measured)
-    return _read(file_text(FilePath(path), "a goals file"), str(path), preset, FilePath(path).parent, calibration)
+    return goals_in(file_text(FilePath(path), WHAT), FilePath(path), preset, calibration)
+
+
+def goals_in(
+    text: str, path: FilePath, preset: str | None = None, calibration: FilePath | None = None
+) -> GoalSet:
+    """As `load_goals`, of a file with this text."""
+    return _read(text, str(path), preset, path.parent, calibration)
 
 
 def parse_goals(text: str, name: str, preset: str | None = None) -> GoalSet:
@@ -101,7 +109,7 @@ def parse_goals(text: str, name: str, preset: str | None = None) -> GoalSet:
 def calibration_path(path: FilePath) -> FilePath | None:
     """Where the calibration file is that a goals file names; None where it names none or is no goals file."""
     try:
-        value = read_yaml(file_text(path, "a goals file"), str(path)).value
+        value = read_yaml(file_text(path, WHAT), str(path)).value
     except ConfigurationError:
         return None
     named = value.get("calibration") if isinstance(value, dict) else None

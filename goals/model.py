@@ -112,8 +112,7 @@ class Filled:
     @property
     def words(self) -> str:
         """Key and value for people."""
-        resource = self.place.split(".")[1]
-        sized = self.key == "min_load" and RESOURCES.get(resource, "").startswith("bytes")
+        sized = self.key == "min_load" and RESOURCES.get(self.place.split(".")[1], "").startswith("bytes")
         return f"{self.key} {format_size(self.value) if sized else f'{self.value:.3g}'}"
 
 

@@ -1,8 +1,9 @@
-"""Words for what was found and what was meant, wherever goal files are refused."""
+"""Words and numbers as people write them, wherever goal files are refused or changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from difflib import get_close_matches
 
 
@@ -31,3 +32,9 @@ def shown(value: object) -> str:
     except ValueError:  # a number with more digits than Python writes out
         return "a number without end"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def plain(value: float) -> str:
+    """A number as people write it: no exponent, no needless zeros."""
+    text = f"{Decimal(repr(value)):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from goals.calibration.models import Calibration, ResourceCalibration
+from goals.calibration.models import Calibration
 from goals.model import Calibrated, Filled
 from goals.registry import KINDS
 from goals.schema import UsageDistributionDocument, default_name
@@ -77,15 +77,45 @@ def is_soft(goal: Mapping[str, object]) -> bool:
     return not goal.get("hard", default)
 
 
-def found_for(goal: Mapping[str, object], calibration: Calibration) -> ResourceCalibration | None:
-    """What the calibration says of the resource that a goal levels; None for other kinds."""
-    resource = goal.get("resource")
-    if goal.get("kind") != "usage_distribution" or not isinstance(resource, str):
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """What a calibration recommends for one usage distribution goal, None where it does not know; `places` by key."""
+
+    bound: float | None
+    var: float | None
+    min_load: float | None
+    places: Mapping[str, str]
+
+    @property
+    def ratio(self) -> float:
+        """Of var to bound; that of the defaults where one is not known."""
+        if self.var is None or self.bound is None or self.var <= self.bound:
+            return VAR / BOUND
+        return self.var / self.bound
+
+
+def recommended(goal: Mapping[str, object], calibration: Calibration) -> Recommended | None:
+    """What to take for a goal, as written; None for kinds that have no band, and where nothing is known.
+
+    The bound is that of the backtest's choice, where it tried others for this goal, else what the noise of the resource asks for.
+    """
+    name, resource = goal_name(goal), goal.get("resource")
+    if goal.get("kind") != "usage_distribution" or not isinstance(resource, str) or name is None:
         return None
-    return calibration.resources.get(resource)
+    found = calibration.resources.get(resource)
+    tried = next(((n, t.bounds[name]) for n, t in enumerate(calibration.backtest) if t.chosen and t.bounds.get(name)), None)
+    if found is None and tried is None:
+        return None
+    places = {key: f"resources.{resource}.{key}" for key in ("bound", "var", "min_load")}
+    if tried is not None:
+        places["bound"] = f"backtest[{tried[0]}].bounds.{name}"
+    bound = tried[1] if tried is not None else found.bound if found is not None else None
+    if found is None:
+        return Recommended(bound, None, None, places)
+    return Recommended(bound, found.var, found.min_load, places)
 
 
-def band(bound: object, var: object, found: ResourceCalibration) -> tuple[float | None, float | None, str]:
+def band(bound: object, var: object, found: Recommended) -> tuple[float | None, float | None, str]:
     """Bound and var to fill in, None for what is written or not known, and a note where one had to give way to the other.
 
     `bound` and `var` are as written, None where they are not. Var must be above bound: where what is filled in does not fit to what
@@ -93,7 +123,6 @@ def band(bound: object, var: object, found: ResourceCalibration) -> tuple[float 
     """
     if found.bound is None and found.var is None:
         return None, None, ""
-    ratio = found.var / found.bound if found.var and found.bound else VAR / BOUND
     new_bound = found.bound if bound is None else None
     new_var = found.var if var is None else None
     low = _first(bound, new_bound, BOUND)
@@ -101,8 +130,10 @@ def band(bound: object, var: object, found: ResourceCalibration) -> tuple[float 
     if low is None or high is None or high > low or (bound is not None and var is not None):
         return new_bound, new_var, ""
     if var is None:
-        return new_bound, low * ratio, f"var {high:g} is not above bound {low:g}, so {low * ratio:.3g} is taken"
-    return high / ratio, new_var, f"bound {low:g} is not below var {high:g}, so {high / ratio:.3g} is taken"
+        fitted = low * found.ratio
+        return new_bound, fitted, f"var {high:g} is not above bound {low:g}, so {fitted:.3g} is taken"
+    fitted = high / found.ratio
+    return fitted, new_var, f"bound {low:g} is not below var {high:g}, so {fitted:.3g} is taken"
 
 
 def _first(written: object, filled: float | None, default: float) -> float | None:
@@ -117,12 +148,12 @@ def _fill(goal: Mapping[str, object], calibration: Calibration) -> Fill | None:
     if name is None:
         return None
     filled, notes = [], []
-    found = found_for(goal, calibration)
+    found = recommended(goal, calibration)
     if found is not None:
         bound, var, note = band(_written(goal, "bound"), _written(goal, "var"), found)
         for key, value in (("bound", bound), ("var", var), ("min_load", None if "min_load" in goal else found.min_load)):
             if value is not None:
-                filled.append(Filled(name, key, value, f"resources.{goal['resource']}.{key}"))
+                filled.append(Filled(name, key, value, found.places[key]))
         if note:
             notes.append(f"goal {name}: {note}")
     if "weight" not in goal and name in calibration.weights and is_soft(goal):

@@ -89,16 +89,32 @@ def schema(out: Out = None) -> None:
 
 def show(
     preset: Annotated[str, typer.Argument(metavar="PRESET", help="Name of a preset.", show_default=False)],
+    calibration: CalibrationPath = None,
     out: Out = None,
 ) -> None:
-    """Print the YAML of a preset, to start a file of your own from."""
+    """Print the YAML of a preset, to start a file of your own from; with a calibration, what it fills is written in."""
     from goals.registry import PRESETS, preset_text
     from goals.wording import meant_or_known
 
     if preset not in PRESETS:
         message = f"unknown preset {preset!r}; {meant_or_known(preset, PRESETS)}"
         raise ConfigurationError("trimtab goals show", [Problem("PRESET", message)])
-    emit(preset_text(preset), out)
+    emit(preset_text(preset) if calibration is None else _filled_preset(preset, calibration), out)
+
+
+def _filled_preset(preset: str, calibration: Path) -> str:
+    """Text of a preset with the values of a calibration, and where each is from."""
+    from goals.document import load_goals
+    from goals.registry import preset_text
+    from goals.wording import plain
+    from goals.yaml_edit import Edit, edited
+
+    goals = load_goals(None, preset, calibration)
+    assert goals.calibrated is not None
+    place = {goal.name: index for index, goal in enumerate(goals.goals)}
+    edits = [Edit(place[f.goal], f.key, plain(f.value)) for f in goals.calibrated.filled]
+    lines = [f"# {printable(line)}\n" for line in _calibration_lines(goals)]
+    return "".join(lines) + edited(preset_text(preset), f"preset {preset}", edits)
 
 
 def _document(goals: GoalSet) -> dict[str, object]:

@@ -1,0 +1,101 @@
+"""What to expect of a change, by the calibration: false triggers by the width of the band, and the backtest's weeks held out.
+
+Called by `goals.calibration.advice` and ``trimtab tune``. Words only; nothing is estimated that the calibration does not have.
+"""
+
+from __future__ import annotations
+
+import math
+
+from cluster_model.quantities import format_size
+from goals.calibration.models import Calibration, ResourceCalibration, Tried
+from goals.model import GoalSet, UsageDistribution
+
+
+def effect_of_bound(found: ResourceCalibration | None, before: float, after: float) -> str:
+    """What a band of another width does to false triggers; empty where the calibration does not know."""
+    if found is None:
+        return ""
+    then = _rate(found, after)
+    if then is None:
+        return ""
+    now = _rate(found, before)
+    there = f"about {_count(then)} a week are expected"
+    if now is None or now == then:
+        return f"false triggers: {there}"
+    change = _count(abs(now - then))
+    return f"about {change} false trigger{'' if change == '1' else 's'} a week {'less' if now > then else 'more'} ({there})"
+
+
+def _rate(found: ResourceCalibration, bound: float) -> float | None:
+    """False triggers a week of a band, between those that were counted; beyond them it is not known."""
+    rates = {rate.bound: rate.false_alarms for rate in found.alarms}
+    if found.bound is not None and found.false_alarms is not None:
+        rates.setdefault(found.bound, found.false_alarms)
+    known = sorted(rates)
+    if not known or not known[0] * (1 - 1e-6) <= bound <= known[-1] * (1 + 1e-6):
+        return _nearly(found, bound)
+    high = next((b for b in known if b >= bound * (1 - 1e-6)), known[-1])
+    if math.isclose(high, bound, rel_tol=1e-6):
+        return rates[high]
+    low = max(b for b in known if b < bound)
+    part = (bound - low) / (high - low)
+    if rates[low] > 0 and rates[high] > 0:  # they fall off like a tail
+        return math.exp((1 - part) * math.log(rates[low]) + part * math.log(rates[high]))
+    return (1 - part) * rates[low] + part * rates[high]
+
+
+def _nearly(found: ResourceCalibration, bound: float) -> float | None:
+    """That of the recommended bound, for one that is the same in two digits."""
+    if found.bound is not None and math.isclose(found.bound, bound, rel_tol=0.05):
+        return found.false_alarms
+    return None
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.1g}"
+
+
+def expected(calibration: Calibration, goals: GoalSet) -> str:
+    """What the backtest found for its choice, against the goals as they are, else against the default goals; empty without a backtest."""
+    chosen = next((t for t in calibration.backtest if t.chosen), None)
+    if chosen is None:
+        return ""
+    base = _base(calibration, goals, chosen)
+    if base is None:
+        moved = format_size(chosen.bytes_moved)
+        return f"on the weeks held out: {chosen.out_of_band_hours:,.0f} broker-hours out of band, {moved} moved"
+    told = [
+        f"broker-hours out of band {_turn(base.out_of_band_hours, chosen.out_of_band_hours)}",
+        f"bytes moved {_turn(base.bytes_moved, chosen.bytes_moved)}",
+        f"peak utilization {base.peak_utilization:.2f} to {chosen.peak_utilization:.2f}",
+        f"replicas moved back {base.moved_back:,} to {chosen.moved_back:,}",
+    ]
+    plans = "" if chosen.cadence == base.cadence else f", planning every {chosen.cadence:g} s instead of {base.cadence:g} s"
+    return f"on the weeks held out, against {base.what or 'the goals as they are'}: {', '.join(told)}{plans}"
+
+
+def _base(calibration: Calibration, goals: GoalSet, chosen: Tried) -> Tried | None:
+    """The configuration tried that is as the goals are, else the one called the default."""
+    others = [t for t in calibration.backtest if t is not chosen]
+    same = [t for t in others if _is_as(t, goals) and t.cadence == chosen.cadence] or [t for t in others if _is_as(t, goals)]
+    default = [t for t in others if "default" in t.what]
+    return next(iter((*same, *default)), None)
+
+
+def _is_as(tried: Tried, goals: GoalSet) -> bool:
+    weights = {g.name: g.weight for g in goals.goals if not g.hard}
+    bounds = {g.name: g.bound for g in goals.goals if isinstance(g, UsageDistribution)}
+    return (
+        bool(tried.weights)
+        and all(math.isclose(weights.get(name, -1.0), weight, rel_tol=1e-6) for name, weight in tried.weights.items())
+        and all(math.isclose(bounds.get(name, -1.0), bound, rel_tol=1e-6) for name, bound in tried.bounds.items())
+    )
+
+
+def _turn(before: float, after: float) -> str:
+    if before == after:
+        return "±0 %"
+    if before <= 0:
+        return f"from 0 to {after:.3g}"
+    return f"{'−' if after < before else '+'}{abs(after / before - 1):.0%}".replace("%", " %")
