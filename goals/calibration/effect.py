@@ -11,6 +11,9 @@ from cluster_model.quantities import format_size
 from goals.calibration.models import Calibration, ResourceCalibration, Tried
 from goals.model import GoalSet, UsageDistribution
 
+BEGUN_WITH = ("as they are", "default")  # in the words for the configuration that a backtest compares with
+ROUNDING = 5e-3
+
 
 def effect_of_bound(found: ResourceCalibration | None, before: float, after: float) -> str:
     """What a band of another width does to false triggers; empty where the calibration does not know."""
@@ -57,14 +60,20 @@ def _count(value: float) -> str:
 
 
 def expected(calibration: Calibration, goals: GoalSet) -> str:
-    """What the backtest found for its choice, against the goals as they are, else against the default goals; empty without a backtest."""
+    """What the backtest found for its choice, against the goals as they are where it tried those, else against what it began with.
+
+    Empty without a backtest, and where the goals are what it chose.
+    """
     chosen = next((t for t in calibration.backtest if t.chosen), None)
-    if chosen is None:
+    if chosen is None or _is_as(chosen, goals):
         return ""
-    base = _base(calibration, goals, chosen)
+    others = [t for t in calibration.backtest if t is not chosen]
+    same = next((t for t in others if _is_as(t, goals)), None)
+    base = same or next((t for t in others if any(word in t.what for word in BEGUN_WITH)), None)
     if base is None:
         moved = format_size(chosen.bytes_moved)
         return f"on the weeks held out: {chosen.out_of_band_hours:,.0f} broker-hours out of band, {moved} moved"
+    name = "the goals as they are" if same is not None else "the goals that it began with"
     told = [
         f"broker-hours out of band {_turn(base.out_of_band_hours, chosen.out_of_band_hours)}",
         f"bytes moved {_turn(base.bytes_moved, chosen.bytes_moved)}",
@@ -72,24 +81,17 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
         f"replicas moved back {base.moved_back:,} to {chosen.moved_back:,}",
     ]
     plans = "" if chosen.cadence == base.cadence else f", planning every {chosen.cadence:g} s instead of {base.cadence:g} s"
-    return f"on the weeks held out, against {base.what or 'the goals as they are'}: {', '.join(told)}{plans}"
-
-
-def _base(calibration: Calibration, goals: GoalSet, chosen: Tried) -> Tried | None:
-    """The configuration tried that is as the goals are, else the one called the default."""
-    others = [t for t in calibration.backtest if t is not chosen]
-    same = [t for t in others if _is_as(t, goals) and t.cadence == chosen.cadence] or [t for t in others if _is_as(t, goals)]
-    default = [t for t in others if "default" in t.what]
-    return next(iter((*same, *default)), None)
+    return f"on the weeks held out, against {name}: {', '.join(told)}{plans}"
 
 
 def _is_as(tried: Tried, goals: GoalSet) -> bool:
+    """Whether a configuration has the goals' weights and bounds, as far as it names them; it has three digits."""
     weights = {g.name: g.weight for g in goals.goals if not g.hard}
     bounds = {g.name: g.bound for g in goals.goals if isinstance(g, UsageDistribution)}
     return (
         bool(tried.weights)
-        and all(math.isclose(weights.get(name, -1.0), weight, rel_tol=1e-6) for name, weight in tried.weights.items())
-        and all(math.isclose(bounds.get(name, -1.0), bound, rel_tol=1e-6) for name, bound in tried.bounds.items())
+        and all(math.isclose(weights.get(name, -1.0), weight, rel_tol=ROUNDING) for name, weight in tried.weights.items())
+        and all(math.isclose(bounds.get(name, -1.0), bound, rel_tol=ROUNDING) for name, bound in tried.bounds.items())
     )
 
 

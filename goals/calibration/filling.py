@@ -97,13 +97,13 @@ class Recommended:
 def recommended(goal: Mapping[str, object], calibration: Calibration) -> Recommended | None:
     """What to take for a goal, as written; None for kinds that have no band, and where nothing is known.
 
-    The bound is that of the backtest's choice, where it tried others for this goal, else what the noise of the resource asks for.
+    The bound is that of the backtest's choice, where it tried several for this goal, else what the noise of the resource asks for.
     """
     name, resource = goal_name(goal), goal.get("resource")
     if goal.get("kind") != "usage_distribution" or not isinstance(resource, str) or name is None:
         return None
     found = calibration.resources.get(resource)
-    tried = next(((n, t.bounds[name]) for n, t in enumerate(calibration.backtest) if t.chosen and t.bounds.get(name)), None)
+    tried = _tried_bound(calibration, name)
     if found is None and tried is None:
         return None
     places = {key: f"resources.{resource}.{key}" for key in ("bound", "var", "min_load")}
@@ -113,6 +113,13 @@ def recommended(goal: Mapping[str, object], calibration: Calibration) -> Recomme
     if found is None:
         return Recommended(bound, None, None, places)
     return Recommended(bound, found.var, found.min_load, places)
+
+
+def _tried_bound(calibration: Calibration, goal: str) -> tuple[int, float] | None:
+    """The row of the backtest's choice and its bound for a goal; None where it chose nothing, or tried only one bound."""
+    if len({tried.bounds.get(goal) for tried in calibration.backtest}) < 2:
+        return None
+    return next(((n, t.bounds[goal]) for n, t in enumerate(calibration.backtest) if t.chosen and t.bounds.get(goal)), None)
 
 
 def band(bound: object, var: object, found: Recommended) -> tuple[float | None, float | None, str]:

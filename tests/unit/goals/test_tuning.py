@@ -137,13 +137,23 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     ]  # fmt: skip
     assert result.remarks == ("weights for goals that are not there: gone",)
     assert result.expected == (
-        "on the weeks held out, against default: broker-hours out of band −31 %, bytes moved ±0 %, "
+        "on the weeks held out, against the goals as they are: broker-hours out of band −31 %, bytes moved ±0 %, "
         "peak utilization 0.90 to 0.75, replicas moved back 12 to 2, planning every 600 s instead of 300 s"
     )
     now = tune(tmp_path, f"goals: [{IN % 2}]", found, only).expected
     assert now.startswith("on the weeks held out, against the goals as they are: broker-hours out of band −14 %, bytes moved −50 %")
+    other = tune(tmp_path, f"goals: [{IN % 7}]", found, only).expected
+    assert other.startswith("on the weeks held out, against the goals that it began with: broker-hours out of band −31 %")
     unknown = calibration(WEIGHTS.replace(", what: default", ""))
     assert tune(tmp_path, f"goals: [{IN % 7}]", unknown, only).expected == "on the weeks held out: 69 broker-hours out of band, 1 TB moved"
+
+
+def test_a_backtest_that_tried_one_bound_only_says_nothing_about_bounds(tmp_path: Path) -> None:
+    """It names every goal's bound; then the bound is left to what noise asks for."""
+    row = "weights: {usage_distribution-network_in: 1}, bounds: {usage_distribution-network_in: 0.1}, cadence: 300"
+    cost = "out_of_band_hours: 1, peak_utilization: 1, bytes_moved: 1, actions: 1, moved_back: 0"
+    found = calibration(f"backtest: [{{{row}, {cost}, what: goals as they are}}, {{{row}, {cost}, chosen: true}}]\n")
+    assert one(tmp_path, "resource: network_in, bound: 0.1", found, ("bound",)) == {"bound": "0.14"}
 
 
 def test_a_hard_goal_gets_no_weight(tmp_path: Path) -> None:

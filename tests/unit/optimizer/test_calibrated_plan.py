@@ -178,6 +178,22 @@ def test_a_plan_for_the_peak_is_another_plan_and_records_it(goals: GoalSet) -> N
     assert other.options["loads_digest"] != peak.digest
 
 
+def test_a_second_plan_after_the_first_is_empty(goals: GoalSet) -> None:
+    """With capacities and loads from a calibration as without: else a service would move the same things for ever."""
+    rows = [partition(n, [1, 2], 1.0 + n % 3, {"network_in": 0.5, "disk": 10.0}) for n in range(12)]
+    given = cluster(partitions=rows)
+    options = PlanOptions(loads=loads(network_in=[1.0 + n % 5 for n in range(11)] + [NAN]))
+    made = plan(given, goals, options)
+    assert made.proposals
+    lists, leaders = given.replicas.copy(), given.leader.copy()
+    for change in made.proposals:
+        row = given.row_of_partition(change.topic, change.partition)
+        lists[row] = [given.row_of_broker[b] for b in change.replicas_after]
+        assert change.leader_after is not None
+        leaders[row] = given.row_of_broker[change.leader_after]
+    assert not plan(given.with_placement(lists, leaders), goals, options).proposals
+
+
 def test_loads_are_scaled_after_they_are_replaced() -> None:
     given = cluster(partitions=[partition(0, [1], 1.0)])
     seen = apply_whatifs(given, GoalSet(()), PlanOptions(loads=loads(network_in=[4.0]), scale_load=(("t", 2.0),)))
