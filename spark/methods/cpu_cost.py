@@ -65,12 +65,12 @@ class CpuCosts:
         return dict(zip(FEATURES, values, strict=True))
 
     def explained(self, rates: Mapping[str, FloatArray], idle: bool = True) -> FloatArray:
-        """Cores [n] for rates [n] by feature; those not given, or NaN, count as none."""
+        """Cores [n] for rates [n] by feature; NaN where a rate that costs something is NaN. Features not given count as none."""
         size = len(next(iter(rates.values())))
         total = np.full(size, self.idle if idle else 0.0)
         for name, cost in self.costs.items():
             if name in rates and cost:
-                total += cost * np.nan_to_num(rates[name])
+                total += cost * rates[name]
         return total
 
 
@@ -159,7 +159,7 @@ def attributed(
     costs
         As fitted.
     rates
-        By feature: float64 [n] of each replica; a follower has only ``network_in``.
+        By feature: float64 [n] of each replica; a follower has only ``network_in``. NaN: none.
     broker
         int [n], where it is.
     measured
@@ -171,7 +171,7 @@ def attributed(
     -----
     What an idle broker uses is nobody's: a move does not take it along.
     """
-    alone = costs.explained(rates, idle=False)
+    alone = costs.explained({name: np.nan_to_num(rate) for name, rate in rates.items()}, idle=False)
     if not measured:
         return alone
     ids, row = np.unique(broker, return_inverse=True)

@@ -20,6 +20,7 @@ METHODS = ("last", "mean", "day", "week", "trend")
 PATTERNS = ("steady", "cyclic", "growing", "bursty")
 
 HELD_OUT = (1, 2, 4, 7)  # days before the end from which a day is forecast and compared, as far as history reaches
+BETTER = 0.9  # error over last-value's that a method needs to be chosen instead: four days are few, and chance favours the many
 LEAST_DAYS = 3  # of history; below, nothing is forecast
 LEAST_SEEN = 0.5  # of the steps
 MOST_WEEKS = 8  # that a profile and a trend are made of
@@ -94,8 +95,8 @@ def forecast(values: FloatArray, day: int) -> Forecasts:
     -----
     Methods: the last value; the mean of the last week; the same step yesterday or a week ago (the newest of three that was
     measured); a profile of medians times a Theil-Sen line through the daily levels that the profile leaves. The one with the least
-    mean absolute error over the days `HELD_OUT` is chosen, the simplest of equals. O(series x steps), with days squared for
-    the trend (at most `MOST_WEEKS`).
+    mean absolute error over the days `HELD_OUT` is chosen, the simplest of equals, and last-value unless another is a tenth
+    better. O(series x steps), with days squared for the trend (at most `MOST_WEEKS`).
     """
     values = values[:, -(MOST_WEEKS + 1) * 7 * day :]
     parts = [_forecast(values[first : first + AT_ONCE], day) for first in range(0, len(values), AT_ONCE)]
@@ -130,7 +131,8 @@ def _forecast(values: FloatArray, day: int) -> Forecasts:
     usable = measured.sum(axis=0) == measured.any(axis=2).sum(axis=0)[:, None]  # a method is compared over all the days
     mean_error = np.where(usable, np.where(measured, tried, 0.0).sum(axis=0) / np.maximum(measured.sum(axis=0), 1), np.nan)
     mean_error[~measured.any(axis=(0, 2))] = np.nan
-    best = np.where(np.isfinite(mean_error), mean_error, np.inf).argmin(axis=1)
+    compared = mean_error / np.where(np.arange(len(METHODS)) == 0, 1.0, BETTER)
+    best = np.where(np.isfinite(compared), compared, np.inf).argmin(axis=1)
     paths = np.stack([found for _, found in _paths(x, day)])
     error[known], method[known] = mean_error, best
     path[known] = np.maximum(paths[best, np.arange(len(x))], 0.0)

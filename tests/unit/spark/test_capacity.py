@@ -54,6 +54,25 @@ def test_the_limit_of_a_queue_is_found_within_a_tenth(queue: str, share: float) 
         assert bend.high >= bend.limit * 0.95
 
 
+@pytest.mark.parametrize("share", [1.1, 1.3, 1.5])
+def test_of_a_rise_that_is_no_queue_the_limit_is_found_roughly(share: float) -> None:
+    """A straight rise beyond a knee at 85 %: within 15 %."""
+    for seed in range(5):
+        throughput, latency = saturated(np.random.default_rng(seed), share, lambda u: 1 + 20 * np.maximum(0, u - 0.85))
+        bend = find_bend(throughput, latency, seed)
+        assert isinstance(bend, Bend), bend
+        assert bend.limit == pytest.approx(share * MEAN, rel=0.15)
+
+
+def test_latency_that_is_cut_off_still_tells_the_limit_where_throughput_stops() -> None:
+    """Clients time out at ten times the usual latency, so the curve has no steep end."""
+    throughput, latency = saturated(np.random.default_rng(0), 1.1, lambda u: np.minimum(1 / (1 - u), 10))
+    bend = find_bend(throughput, latency)
+    assert isinstance(bend, Bend), bend
+    assert bend.pinned
+    assert bend.limit == pytest.approx(1.1 * MEAN, rel=0.05)
+
+
 # What raises latency without any limit near: each is a way to be fooled.
 FOOLING: dict[str, Callable[[FloatArray, FloatArray, np.random.Generator], FloatArray]] = {
     "nothing": lambda load, hour, r: np.ones(len(load)),

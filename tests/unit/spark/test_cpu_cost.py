@@ -95,6 +95,14 @@ def test_a_rate_that_hardly_varies_has_a_cost_that_is_called_doubtful() -> None:
     assert found.doubt["fetch_rate"] > 0.25
 
 
+def test_a_window_with_a_rate_missing_is_not_said_to_use_too_much() -> None:
+    cpu, rates, broker = windows()
+    rates["network_out"][::10] = np.nan
+    explained = fitted(cpu, rates, broker).explained(rates)
+    assert np.isnan(explained[::10]).all()
+    assert np.nanmax(np.abs(cpu / explained - 1)) < 0.2
+
+
 def test_costs_are_never_negative() -> None:
     cpu, rates, broker = windows()
     found = fitted(cpu, rates | {"fetch_rate": 1e3 / (1 + rates["network_in"] / 1e7)}, broker)
@@ -122,7 +130,7 @@ def test_what_is_not_measured_is_said_and_too_little_is_refused_with_a_reason() 
 
 def test_replicas_share_what_their_broker_uses_beyond_idle() -> None:
     costs = fitted(*windows(noise=1e-6))
-    rates = {"network_in": np.array([1e7, 1e7, 3e7, 1e7]), "network_out": np.array([2e7, 0.0, 0.0, 0.0])}
+    rates = {"network_in": np.array([1e7, 1e7, 3e7, 1e7]), "network_out": np.array([2e7, 0.0, np.nan, 0.0])}
     broker = np.array([1, 1, 2, 3])
     alone = attributed(costs, rates, broker)
     np.testing.assert_allclose(alone, [0.4, 0.2, 0.6, 0.2], rtol=1e-3)
