@@ -7,9 +7,12 @@ all kernels, because a change in one of them must also renew those that call it.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -67,8 +70,33 @@ def cache_directory() -> Path:
             if b"kernel" in (text := source.read_bytes()) or b"inner" in text:
                 digest.update(text)
     digest.update(str(numba.__version__ if numba is not None else "").encode())
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "trimtab" / "kernels" / digest.hexdigest()[:16]
+    return _cache() / "trimtab" / "kernels" / digest.hexdigest()[:16]
+
+
+def _cache() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(given) if given else Path.home() / ".cache"
+    except RuntimeError:  # a user without a name, as in some containers
+        return Path("/nonexistent")
+
+
+def _usable(directory: Path) -> Path:
+    """The folder, or one of this process alone where it cannot be written: numba refuses to compile where it cannot keep anything."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if os.access(directory, os.W_OK | os.X_OK):
+            return directory
+    except OSError:
+        pass
+    own = Path(tempfile.mkdtemp(prefix="trimtab-kernels-"))
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return own
+
+
+def are_kept() -> bool:
+    """Whether compiled kernels outlive this process."""
+    return not COMPILED or CACHE_VARIABLE in os.environ or Path(str(numba.config.CACHE_DIR)) == cache_directory()
 
 
 def is_cached() -> bool:
@@ -79,4 +107,4 @@ def is_cached() -> bool:
 
 
 if COMPILED and CACHE_VARIABLE not in os.environ:
-    numba.config.CACHE_DIR = str(cache_directory())
+    numba.config.CACHE_DIR = str(_usable(cache_directory()))

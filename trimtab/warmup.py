@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import logging
 
-from cluster_model.compiled import is_cached
+from cluster_model.compiled import CACHE_VARIABLE, are_kept, cache_directory, is_cached
 
 log = logging.getLogger(__name__)
 
 
 def announce() -> None:
     """Say that the first plan takes longer, when it will."""
-    if not is_cached():
+    if not are_kept():
+        log.warning(
+            "compiling the planner (about a minute), now and at every start, since %s cannot be written: name a folder that can with %s",
+            cache_directory(), CACHE_VARIABLE,
+        )  # fmt: skip
+    elif not is_cached():
         log.info("compiling the planner for this machine, once (about a minute)")
 
 

@@ -189,6 +189,19 @@ def test_a_day_of_the_same_plan_every_minute_is_one_line_and_a_change_is_not_los
     tab.until("document.querySelectorAll('table.decisions tbody tr').length === 12")  # what a person may act on is not folded
 
 
+def test_of_two_instances_for_a_node_the_one_that_decides_nothing_says_so_once(tab: Tab, opening: Opening) -> None:
+    face = small()
+    why = "Another instance on this machine stands beside node 3 of this cluster already, so this one decides nothing."
+    shared = face.now.leadership.model_copy(update={"leads": False, "shared": why})
+    fields = {"ready": False, "why_not_ready": (why,), "why_nothing": (why,), "plan": None, "leadership": shared}
+    face.now = face.now.model_copy(update=fields)
+    opening(face)
+    tab.until(LOADED)
+    assert tab.text("h1") == why
+    assert tab.text("#verdict").count("Another instance") == 1
+    assert "another instance" in tab.text("#service")
+
+
 @pytest.mark.parametrize("mode", ["approve", "auto"])
 def test_without_an_executor_nothing_can_be_approved_and_the_page_says_why(tab: Tab, opening: Opening, mode: str) -> None:
     face = small()

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from tests.kafka.cluster import KafkaCluster
+from tests.kafka.watched import Watched
 from trimtab import Balancer
 from trimtab.reporter import run
 from trimtab.reporter.config import ReporterConfig
 from trimtab.service.config import load_config
 
-ROOT = Path(__file__).resolve().parents[2]
 INTERVAL = 10.0  # seconds between decisions
 HORIZON = 30.0
 GOALS = """
@@ -138,40 +134,12 @@ class Embedded:
         return self.balancer.stop()
 
 
-class Process:
-    """`trimtab serve` as an operator runs it, whose stderr is watched."""
+class Process(Watched):
+    """`trimtab serve` beside a controller."""
 
     def __init__(self, kafka: KafkaCluster, node: int, folder: Path, **keys: Any) -> None:
         self.node, self.folder = node, folder
-        config = configuration(kafka, node, folder, **keys)
-        self._popen = subprocess.Popen(
-            [sys.executable, "-m", "trimtab", "serve", "--config", str(config)],
-            cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.said: list[str] = []
-        self._news = threading.Condition()
-        assert self._popen.stderr is not None
-        self._ear = threading.Thread(target=self._listen, args=(self._popen.stderr,), daemon=True)
-        self._ear.start()
-
-    def _listen(self, stream: IO[str]) -> None:
-        for line in stream:
-            with self._news:
-                self.said.append(line.rstrip())
-                self._news.notify_all()
-
-    def hears(self, text: str, seconds: float) -> bool:
-        with self._news:
-            return self._news.wait_for(lambda: any(text in line for line in self.said), seconds)
-
-    def send(self, sent: signal.Signals) -> None:
-        self._popen.send_signal(sent)
-
-    def end(self, sent: signal.Signals) -> int:
-        self._popen.send_signal(sent)
-        code = self._popen.wait(30)
-        self._ear.join(5)
-        return code
+        super().__init__(folder, "serve", "--config", str(configuration(kafka, node, folder, **keys)))
 
     def decisions(self) -> list[Row]:
         return decisions(self.folder)

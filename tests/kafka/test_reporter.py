@@ -13,7 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 import pytest
 from kafka import KafkaConsumer, TopicPartition
@@ -27,6 +26,7 @@ from metrics_reporter.topic import RecordRefused, TopicError, TopicRecord
 from tests.kafka import jars
 from tests.kafka.cluster import KafkaCluster, free_ports
 from tests.kafka.traffic import Traffic, administering, create_topic
+from tests.kafka.watched import Watched
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "examples" / "jmx-exporter-kafka.yaml"
@@ -40,37 +40,13 @@ PER_TICK = {0: 8, 1: 3, 2: 5, 3: 1}
 Series = tuple[int, Scope, str | None, int | None, str]
 
 
-class ReporterProcess:
-    """`trimtab reporter` as an operator runs it, whose stderr is watched."""
+class ReporterProcess(Watched):
+    """`trimtab reporter` beside a broker."""
 
     def __init__(self, folder: Path, document: Mapping[str, object]) -> None:
         config = folder / f"reporter-{document['broker']}.yaml"
         config.write_text(json.dumps(document))  # JSON is YAML
-        self._popen = subprocess.Popen(
-            [sys.executable, "-m", "trimtab", "reporter", "--config", str(config)],
-            cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.said: list[str] = []
-        self._news = threading.Condition()
-        assert self._popen.stderr is not None
-        self._ear = threading.Thread(target=self._listen, args=(self._popen.stderr,), daemon=True)
-        self._ear.start()
-
-    def _listen(self, stream: IO[str]) -> None:
-        for line in stream:
-            with self._news:
-                self.said.append(line.rstrip())
-                self._news.notify_all()
-
-    def hears(self, text: str, seconds: float = 30.0) -> bool:
-        with self._news:
-            return self._news.wait_for(lambda: any(text in line for line in self.said), seconds)
-
-    def end(self, sent: signal.Signals) -> int:
-        self._popen.send_signal(sent)
-        code = self._popen.wait(30)
-        self._ear.join(5)
-        return code
+        super().__init__(folder, "reporter", "--config", str(config))
 
 
 class Follower:

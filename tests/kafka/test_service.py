@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
@@ -106,6 +108,23 @@ def test_a_skew_made_by_hand_is_planned_within_two_intervals(scene: Scene) -> No
         assert f"Node {node} is the active controller" in state.why_nothing[0]
         assert state.ready, "its model is warm"
         assert state.plan is None
+
+
+@pytest.mark.parametrize("kraft_log", [True, False])
+def test_a_second_instance_for_a_node_decides_nothing_and_says_why(scene: Scene, tmp_path: Path, kraft_log: bool) -> None:
+    node = next(n for n in scene.embedded)
+    keys: dict[str, Any] = {} if kraft_log else {"kraft_log": None}
+    copied = Embedded(scene.kafka, node, tmp_path / "copied", instance="copied", **keys)
+    try:
+        assert copied.until(lambda: copied.balancer.state().leadership.shared is not None, 60), copied.balancer.state()
+        state = copied.balancer.state()
+        why = f"Another instance on this machine stands beside node {node} of this cluster already, so this one decides nothing"
+        assert state.why_not_ready[0].startswith(why) or not state.model.brokers
+        assert not state.leadership.leads
+        assert copied.decisions() == []
+        assert scene.embedded[node].balancer.state().leadership.shared is None
+    finally:
+        assert copied.stop()
 
 
 def test_when_the_active_controller_is_killed_another_instance_plans_within_an_interval(scene: Scene) -> None:

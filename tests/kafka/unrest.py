@@ -28,8 +28,9 @@ from kafka import KafkaProducer
 
 from cluster_model.snapshot import Snapshot
 from tests.kafka.cluster import KafkaCluster, free_ports
-from tests.kafka.services import ROOT, audit, configuration, decisions
+from tests.kafka.services import audit, configuration, decisions
 from tests.kafka.traffic import administering, create_topic
+from tests.kafka.watched import ROOT
 from trimtab.capture import capture
 
 TOPICS = {"flows": [[1, 2], [2, 3], [3, 4], [4, 1]] * 3, "skewed": [[1, 2, 3]] * 6}

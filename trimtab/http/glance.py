@@ -150,7 +150,7 @@ def _who(state: StateView) -> str:
     """Who decides, and whether it may."""
     it = state.leadership
     if it.shared:
-        said = it.shared
+        said = "This instance decides nothing."
     elif it.error:
         said = f"It is not known which controller is active: {it.error.rstrip('.')}."
     elif it.leads:

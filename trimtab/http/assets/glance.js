@@ -15,7 +15,7 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }
     make("p", { class: "tone" }, g.label),
     make("h1", {}, g.sentence),
     make("p", { class: "remainder" }, g.remainder),
-    list("Why nothing is happening", state.why_nothing),
+    list("Why nothing is happening", more(state.why_nothing)),
     list("Not healthy", state.healthy ? [] : more(state.why_unhealthy)),
     list("Not ready", state.ready ? [] : more(state.why_not_ready)),
     list("The newest edit of the goals file was not taken", state.goals_error ? [state.goals_error] : []),
@@ -23,7 +23,7 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }
       state.paused
         ? make("button", { type: "button", id: "resume", "data-key": "pause", disabled: !mayChange(), onclick: resume }, "Resume …")
         : make("button", { type: "button", id: "pause", "data-key": "pause", disabled: !mayChange(), onclick: pause }, "Pause …"),
-      make("button", { type: "button", id: "plan-now", "data-key": "plan-now", disabled: !mayChange(), onclick: planNow }, "Decide now …"),
+      make("button", { type: "button", id: "plan-now", "data-key": "plan-now", disabled: !mayChange() || state.paused, onclick: planNow }, "Decide now …"),
       state.plan?.state === "proposed" && make("a", { href: "#plan", "data-key": "see-plan" }, "See the plan"),
       whyRefused() && make("span", { class: "quiet" }, whyRefused())));
 }
@@ -86,7 +86,7 @@ export function service(state) {
       make("td", {}, w.alive ? (w.error === null ? badge("✓ alive", "good") : badge("▲ held up", "bad")) : badge("▲ dead", "bad")),
       make("td", { class: "time" }, ago(state.now_ms - w.beat_age_ms)), make("td", { class: w.error === null ? "words none" : "words" }, w.error ?? "–"))))));
   const facts = make("dl", { class: "identity" },
-    row("Decides", l.shared ?? l.error ?? (l.leads ? `this instance, epoch ${l.epoch ?? "unknown"}` : `node ${l.controller ?? "unknown"}`)),
+    row("Decides", (l.shared && "another instance") ?? l.error ?? (l.leads ? `this instance, epoch ${l.epoch ?? "unknown"}` : `node ${l.controller ?? "unknown"}`)),
     row("Running since", ago(state.started_ms)),
     row("Goals file", [make("code", {}, state.goals_file), " (", make("a", { href: "/api/v1/goals", target: "_blank", rel: "noopener", "data-get": true }, "in force"), ")"]),
     row("Metadata", m.metadata_held ?? `${count(m.topics, "topic")}, ${count(m.partitions, "partition")}`),
