@@ -98,17 +98,21 @@ class MetadataImage(PartitionTable):
 
     def partitions(self, slots: IntArray) -> list[PartitionChanged]:
         """Partitions as they are now, in the order of their slots, int32 [N]."""
-        columns = (self.topic_row, self.number, self.leader, self.epochs, self.replicas, self.in_sync_places)
+        placed, places = self.replicas[slots], self.in_sync_places[slots]
+        beyond = placed < 0
+        whole, synced = ~beyond.any(axis=1), (places | beyond).all(axis=1)
+        columns = (slots, *(c[slots] for c in (self.topic_row, self.number, self.leader, self.epochs)), placed, whole, synced)
         names, reassigning, found = self._names, self.reassigning, []
-        rows = zip(slots.tolist(), *(column[slots].tolist() for column in columns), strict=True)
-        for slot, topic, number, leader, epoch, hosts, in_sync in rows:
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for row, (slot, topic, number, leader, epoch, hosts, is_whole, is_synced) in enumerate(rows):
             adding, removing = reassigning.get(slot, _NONE_MOVING) if reassigning else _NONE_MOVING
+            replicas = tuple(hosts) if is_whole else tuple([b for b in hosts if b >= 0])
             found.append(
                 PartitionChanged(
                     names[topic],
                     number,
-                    tuple([b for b in hosts if b >= 0]),
-                    tuple([b for b, is_in in zip(hosts, in_sync, strict=True) if is_in]),
+                    replicas,
+                    replicas if is_synced else tuple([b for b, is_in in zip(hosts, places[row].tolist(), strict=True) if is_in]),
                     leader if leader >= 0 else None,
                     adding,
                     removing,

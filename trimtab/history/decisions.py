@@ -181,9 +181,9 @@ class DecisionHistory:
                 (decision_id, text_of(o.time_ms), o.kind, o.who, o.detail, o.replica_moves, o.leadership_changes, o.bytes_moved),
             )
 
-    def retain(self, now_ms: int, *, keep_days: int, keep_plan_days: int) -> int:
+    def retain(self, now_ms: int, *, keep_days: int, keep_plan_days: int, keep_plan_bytes: int) -> int:
         """Delete decisions, with what came of them, that began more than `keep_days` ago, and the texts of plans of more
-        than `keep_plan_days` ago; how many decisions went."""
+        than `keep_plan_days` ago or beyond so many bytes, the newest excepted; how many decisions went."""
         day = 86_400_000
         with self._transaction() as db:
             gone = db.execute("DELETE FROM decision WHERE began < ?", (text_of(now_ms - keep_days * day),)).rowcount
@@ -191,6 +191,13 @@ class DecisionHistory:
                 "UPDATE decision SET plan = NULL WHERE plan IS NOT NULL AND began < ?",
                 (text_of(now_ms - keep_plan_days * day),),
             )
+            kept = 0
+            sizes = db.execute("SELECT id, LENGTH(plan) FROM decision WHERE plan IS NOT NULL ORDER BY id DESC")
+            for place, (id, size) in enumerate(sizes.fetchall()):
+                kept += size
+                if place and kept > keep_plan_bytes:
+                    db.execute("UPDATE decision SET plan = NULL WHERE plan IS NOT NULL AND id <= ?", (id,))
+                    break
         return gone
 
     # -- reading -------------------------------------------------------------------------------------------

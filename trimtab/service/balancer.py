@@ -66,6 +66,10 @@ Form = Literal["json", "text", "markdown", "html", "reassignment"]
 
 
 class Server(Protocol):
+    @property
+    def alive(self) -> bool: ...
+    @property
+    def error(self) -> str | None: ...
     def stop(self) -> None: ...
 
 
@@ -314,6 +318,9 @@ class Balancer:
         last = self._decider.last
         if last is not None and last.verdict == "failed":
             found.append(last.reason.rstrip("."))
+        server = self._server
+        if server is not None and not server.alive:
+            found.append(f"the HTTP interface has ended: {server.error or 'it does not say why'}; restart the service")
         return tuple(text for text in found if text is not None)
 
     def state(self) -> StateView:

@@ -94,6 +94,7 @@ class HistoryPart(Part):
     write_every: Seconds = Field(default=1800.0, description="how long samples wait in memory at most")
     keep_decisions_days: int = Field(default=1000, ge=1, description="days of decisions")
     keep_plan_days: int = Field(default=90, ge=1, description="days of plans in full")
+    keep_plan_bytes: Bytes = Field(default=2_000_000_000, description="bytes of plans in full")
 
 
 class HttpPart(HttpSettings):

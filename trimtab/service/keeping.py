@@ -32,7 +32,7 @@ SAMPLES_FOLDER = "samples"
 KEPT = (DECISIONS_FILE, STATE_FILE, SAMPLES_FOLDER)  # in the history's folder
 TURN = 1.0  # seconds
 MOST_QUEUED = 2_000_000  # values that wait for the writer
-DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
 LOOKED_BACK = 20  # decisions
 UNFINISHED = ("approved", "started", "noted")
 KILLED = "the service was killed in the middle; what was in progress went on by itself, and the rest was not begun"
@@ -151,11 +151,14 @@ class DecisionKeeper:
                 log.warning("plan %s: %s", recorded.decision.plan_id, KILLED)
 
     def tidy(self) -> None:
-        """Delete what is not kept, once a day."""
+        """Delete what is not kept, once an hour."""
         now = self._clock.wall_ms()
-        if now - self._retained_ms >= DAY_MS:
+        if now - self._retained_ms >= HOUR_MS:
             self._retained_ms = now
-            self.get().retain(now, keep_days=self._part.keep_decisions_days, keep_plan_days=self._part.keep_plan_days)
+            part = self._part
+            self.get().retain(
+                now, keep_days=part.keep_decisions_days, keep_plan_days=part.keep_plan_days, keep_plan_bytes=part.keep_plan_bytes
+            )
 
     def close(self) -> None:
         with self._lock:

@@ -88,12 +88,24 @@ def test_old_decisions_go_with_their_outcomes_and_old_plans_lose_their_text(tmp_
         for days in (10, 5, 0):
             id = history.record(replace(PLANNED, began_ms=NOW - days * DAY, plan_id=f"sha256:{days}"))
             history.add_outcome(id, Outcome(NOW, "done", "executor", "", 1))
-        assert history.retain(NOW, keep_days=7, keep_plan_days=2) == 1
+        assert history.retain(NOW, keep_days=7, keep_plan_days=2, keep_plan_bytes=10**9) == 1
         kept = history.newest(9)
         assert [r.decision.plan_id for r in kept] == ["sha256:0", "sha256:5"]
         assert [history.plan(r.id) is None for r in kept] == [False, True]
         assert len(history.rows("outcome")[1]) == 2
         assert len(history.rows("goal")[1]) == 4
+
+
+def test_texts_of_plans_go_oldest_first_beyond_their_bytes_and_the_newest_stays(tmp_path: Path) -> None:
+    """A dry run of a large skewed cluster makes a plan of some ten megabytes every interval: the disk would be full within weeks."""
+    with DecisionHistory(tmp_path / "d.db", "c") as history:
+        ids = [history.record(replace(PLANNED, plan="".join(chr(33 + (i * i) % 90) for i in range(5000)))) for _ in range(6)]
+        (size,) = {row[0] for row in sqlite3.connect(tmp_path / "d.db").execute("SELECT LENGTH(plan) FROM decision")}
+        history.retain(NOW, keep_days=10**4, keep_plan_days=10**4, keep_plan_bytes=3 * size)
+        assert [history.plan(id) is not None for id in ids] == [False, False, False, True, True, True]
+        history.retain(NOW, keep_days=10**4, keep_plan_days=10**4, keep_plan_bytes=1)
+        assert [history.plan(id) is not None for id in ids] == [False, False, False, False, False, True]
+        assert len(history.newest(9)) == 6, "the decisions themselves stay"
 
 
 def test_people_read_it_with_sqlite_alone_while_it_is_open(tmp_path: Path) -> None:

@@ -275,6 +275,33 @@ def test_a_person_can_stop_a_plan_that_runs(world: World) -> None:
     service.stop()
 
 
+def test_a_dry_run_does_not_fill_the_disk_with_plans(world: World) -> None:
+    history = {"folder": str(world.folder / "node-100" / "history"), "keep_plan_bytes": 1}
+    service = Service(world, history=history)
+    service.run(170)
+    planned = "SELECT COUNT(*), COUNT(plan) FROM decision WHERE verdict = 'planned'"
+    ((decisions, plans),) = service.rows(planned)
+    assert decisions == plans > 1
+    service.stop()
+    again = Service(world, history=history)
+    again.run(30)
+    ((decisions, plans),) = again.rows(planned)
+    assert plans <= 2 < decisions, "old ones go once an hour, and at the start"
+    again.stop()
+
+
+def test_an_http_interface_that_ended_by_itself_is_an_illness(world: World) -> None:
+    service = Service(world, http={"port": 0})
+    with service.balancer as balancer:
+        assert balancer.trouble() == ()
+        server = balancer._server
+        assert server is not None
+        server.stop()
+        (why,) = balancer.trouble()
+        assert why.startswith("the HTTP interface has ended: ")
+        assert not balancer.state().healthy
+
+
 def test_resuming_what_is_not_paused_changes_nothing(world: World) -> None:
     """It made a decision at once, with a cause that never was."""
     service = Service(world)
