@@ -83,6 +83,19 @@ def test_only_what_was_asked_for_changes(tmp_path: Path, keys: str, only: tuple[
     assert one(tmp_path, keys, only=only) == changes
 
 
+def test_a_bound_that_cannot_come_below_var_stays(tmp_path: Path) -> None:
+    """The calibration has var a hair above bound: at that ratio to a var of 0.12 the bound would be 0.12 as well."""
+    close = calibration(resources="resources: {cpu: {mean: 1, noise: 0.1, bound: 0.3, var: 0.301, min_load: null}}\n")
+    assert one(tmp_path, "resource: cpu, var: 0.12", close, ("bound",)) == {}
+
+
+def test_a_size_that_would_be_written_as_it_is_does_not_change(tmp_path: Path) -> None:
+    """1.2MiB is 1.3 MB in two digits, and 1,249,000 bytes are 1.2; in MiB both are 1.2."""
+    found = calibration(resources="resources: {disk: {mean: 1, noise: 0.1, bound: null, var: null, min_load: 1249000}}\n")
+    assert one(tmp_path, "resource: disk, min_load: 1.2MiB", found) == {}
+    assert one(tmp_path, "resource: disk, min_load: 1.3MB", found) == {"min_load": "1.2MB"}
+
+
 def test_each_change_has_its_reasons_and_what_to_expect(tmp_path: Path) -> None:
     bound, var, least = tune(tmp_path, "goals: [{kind: usage_distribution, resource: network_in}]").changes
     assert (bound.goal, bound.index, bound.before, bound.in_force, bound.after) == ("usage_distribution-network_in", 0, None, 0.1, 0.14)
@@ -117,6 +130,14 @@ def test_goals_that_name_the_calibration_have_what_they_leave_out(tmp_path: Path
     assert tune(tmp_path, "calibration: c.yaml\npreset: default").changes == ()
 
 
+def test_a_var_that_is_left_out_follows_a_bound_that_is_written(tmp_path: Path) -> None:
+    found = HEAD + "resources: {cpu: {mean: 1, noise: 0.1, bound: 0.8, var: null, min_load: null}}\n"
+    (tmp_path / "c.yaml").write_text(found)
+    goals = "calibration: c.yaml\ngoals: [{kind: usage_distribution, resource: cpu, bound: 0.1}]"
+    result = tune(tmp_path, goals, parse_calibration(found, "c.yaml"))
+    assert [(c.key, c.text) for c in result.changes] == [("bound", "0.8")]
+
+
 WEIGHTS = """weights: {in: 3, capacity-disk: 9, gone: 2}
 backtest:
   - {weights: {in: 1}, cadence: 300, out_of_band_hours: 100, peak_utilization: 0.9, bytes_moved: 1e12, actions: 3,
@@ -144,6 +165,8 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     assert now.startswith("on the weeks held out, against the goals as they are: broker-hours out of band −14 %, bytes moved −50 %")
     other = tune(tmp_path, f"goals: [{IN % 7}]", found, only).expected
     assert other.startswith("on the weeks held out, against the goals that it began with: broker-hours out of band −31 %")
+    chosen = tune(tmp_path, f"goals: [{IN.replace('0.1', '0.2') % 3}]", found)
+    assert (len(chosen.changes), chosen.expected) == (2, "")  # var and min_load, which the backtest did not try
     unknown = calibration(WEIGHTS.replace(", what: default", ""))
     assert tune(tmp_path, f"goals: [{IN % 7}]", unknown, only).expected == "on the weeks held out: 69 broker-hours out of band, 1 TB moved"
 
