@@ -202,6 +202,18 @@ def test_of_two_instances_for_a_node_the_one_that_decides_nothing_says_so_once(t
     assert "another instance" in tab.text("#service")
 
 
+@pytest.mark.parametrize("executor", [True, False])
+def test_in_a_dry_run_the_page_promises_nothing_that_another_mode_does_not_keep(tab: Tab, opening: Opening, executor: bool) -> None:
+    face = small()
+    face.now = face.now.model_copy(update={"mode": "dry-run", "has_executor": executor})
+    opening(face)
+    tab.until(LOADED)
+    assert tab.text("#mode") == "dry-run"
+    assert tab.run("document.querySelector('#approve').disabled")
+    assert ("Set mode to approve or auto" in tab.text("#plan-head")) == executor
+    assert ("No other mode would change that" in tab.text("#plan-head")) != executor
+
+
 @pytest.mark.parametrize("mode", ["approve", "auto"])
 def test_without_an_executor_nothing_can_be_approved_and_the_page_says_why(tab: Tab, opening: Opening, mode: str) -> None:
     face = small()
@@ -212,7 +224,7 @@ def test_without_an_executor_nothing_can_be_approved_and_the_page_says_why(tab: 
     assert "cannot be carried out" in tab.text("h1")
     assert tab.run("document.querySelector('#approve').disabled")
     assert not tab.run("document.querySelector('#reject').disabled")
-    assert "nothing can be approved and nothing is moved" in tab.text("#plan-head")
+    assert "nothing can be approved and nothing is moved: this release has no executor" in tab.text("#plan-head")
 
 
 def test_where_reading_takes_the_token_it_is_asked_for_first(tab: Tab, opening: Opening) -> None:

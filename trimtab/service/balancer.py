@@ -452,9 +452,10 @@ class Balancer:
         if held.state != "proposed":
             raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.", OVER)
         if self.config.mode == "dry-run":
-            raise Refused("The mode is dry-run: plans are only shown.", f"Set mode: approve in the configuration, or {BY_HAND}.")
+            first = "Instead" if self._executor is None else "Set mode: approve in the configuration, or"
+            raise Refused("The mode is dry-run: plans are only shown.", f"{first} {BY_HAND}.")
         if self._executor is None:
-            raise Refused("There is no executor for this cluster in this release, so nothing would happen.", f"Instead, {BY_HAND}.")
+            raise Refused("There is no executor for this cluster in this release, so nothing would happen.", f"Instead {BY_HAND}.")
         if not self._leader.known.leads:
             raise Refused(who_leads(self._leader.known), whom_to_ask(self._leader.known))
         pause = self._told.pause

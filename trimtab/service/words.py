@@ -69,10 +69,12 @@ def _waiting(f: Facts, held: Held) -> str:
     name = f"Plan {held.plan.plan_id[:19]} of {clock(held.made_ms)} with {size}"
     if held.state == "approved":
         return f"{name} is approved and about to begin."
+    by_hand = "there is no executor for this cluster in this release. Apply it with Kafka's own tools."
     if f.mode == "dry-run":
-        return f"{name} is only shown, because the mode is dry-run; set mode: approve or auto to have plans carried out."
+        how = "set mode: approve or auto to have plans carried out." if f.has_executor else f"nor could it be carried out: {by_hand}"
+        return f"{name} is only shown, because the mode is dry-run; {how}"
     if not f.has_executor:
-        return f"{name} cannot be carried out: there is no executor for this cluster in this release. Apply it with Kafka's own tools."
+        return f"{name} cannot be carried out: {by_hand}"
     return f"{name} waits for approval: approve or reject it."
 
 

@@ -73,11 +73,17 @@ export class PlanPart {
       waits && make("div", { class: "bar" },
         make("button", { type: "button", class: "main", "data-key": "approve", id: "approve", disabled: !this.mayChange() || state.mode === "dry-run" || !state.has_executor, onclick: () => this.approve(plan) }, "Approve …"),
         make("button", { type: "button", "data-key": "reject", id: "reject", disabled: !this.mayChange(), onclick: () => this.reject(plan) }, "Reject …"),
-        state.mode === "dry-run" && make("span", { class: "quiet" }, "Dry run: plans are shown and not carried out. Set mode to approve or auto in the service's configuration to have them carried out."),
-        state.mode !== "dry-run" && !state.has_executor && make("span", { class: "quiet" }, `Mode ${state.mode}, but no executor: this release has none for real clusters, so nothing can be approved and nothing is moved. Apply the plan with the file for kafka-reassign-partitions.sh above; the next decision sees what has moved.`))));
+        whyNot(state) && make("span", { class: "quiet" }, whyNot(state)))));
     const rest = this.loaded && this.loaded.total > this.loaded.reachable;
     if (rest) place.append(make("p", { class: "quiet" }, `The first ${whole(this.loaded.reachable)} of ${whole(this.loaded.total)} actions are to be had below; the plan file has all.`));
   }
+}
+
+// Why nobody can approve it, and what to do instead; empty where somebody can.
+function whyNot(state) {
+  const none = "this release has no executor for real clusters. Apply the plan with the file for kafka-reassign-partitions.sh above; the next decision sees what has moved.";
+  if (state.mode !== "dry-run") return state.has_executor ? "" : `Mode ${state.mode}, but nothing can be approved and nothing is moved: ${none}`;
+  return `Dry run: plans are shown and not carried out. ${state.has_executor ? "Set mode to approve or auto in the service's configuration to have them carried out." : `No other mode would change that: ${none}`}`;
 }
 
 const lines = (action, words) => make("span", { class: "lines" }, action.changes.map((c) => make("span", {}, words(c))));

@@ -41,7 +41,10 @@ def test_it_plans_as_soon_as_enough_is_known_and_then_every_interval(world: Worl
     assert state.ready
     assert state.plan is not None
     assert state.plan.state == "proposed"
-    assert "only shown, because the mode is dry-run" in said(state)
+    assert "only shown, because the mode is dry-run; nor could it be carried out: there is no executor" in said(state)
+    assert "set mode" not in said(state), "another mode would carry nothing out either"
+    with pytest.raises(Refused, match=r"The mode is dry-run: plans are only shown\. Instead apply the plan with Kafka's own tools"):
+        service.balancer.approve(state.plan.plan_id, "anna")
     assert [g.violations for g in state.goals] == [3]
     assert [g.bound for g in state.goals] == [0.1]
     assert {b.id: b.voice for b in state.brokers} == {1: "fresh", 2: "fresh", 3: "fresh"}
