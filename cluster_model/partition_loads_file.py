@@ -88,7 +88,8 @@ def _table(place: str, statistic: str, cluster_id: str) -> pa.Table:
         raise _refused(place, "loads in Parquet need pyarrow, which is not installed: pip install 'trimtab[parquet]'") from None
     form = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns={"topic", "resource"}))
     try:
-        system, path = fs.FileSystem.from_uri(place) if "://" in place else (fs.LocalFileSystem(), str(Path(place).absolute()))
+        uri = place.replace("s3a://", "s3://", 1)  # what Spark calls it
+        system, path = fs.FileSystem.from_uri(uri) if "://" in place else (fs.LocalFileSystem(), str(Path(place).absolute()))
         if system.get_file_info(path).type == fs.FileType.NotFound:
             raise _refused(place, "expected Parquet with loads of partitions, found nothing there; `trimtab calibrate` writes it")
         data = ds.dataset(path, filesystem=system, format=form)

@@ -85,6 +85,16 @@ def test_the_option_names_a_calibration_for_goals_without_one(trimtab: CommandLi
     assert json.loads(trimtab(*command, "--calibration", place.calibration).out)["proposals"]
 
 
+def test_loads_may_be_a_uri(trimtab: CommandLine, place: Place) -> None:
+    command = ("plan", "--snapshot", place.snapshot, "--goals", place.goals, "--format", "json", "--load", "p95")
+    beside = trimtab(*command).out
+    place.calibration.write_text(CALIBRATION.replace("loads: loads", f"loads: file://{place.folder}/loads"))
+    assert trimtab(*command).out == beside
+    place.calibration.write_text(CALIBRATION.replace("loads: loads", "loads: nowhere://lake/loads"))
+    ended = trimtab(*command)
+    assert (ended.code, ended.err.count("nowhere://lake/loads: 1 problem")) == (2, 1)
+
+
 def test_explain_answers_for_the_same_loads(trimtab: CommandLine, place: Place) -> None:
     command = ("explain", "--snapshot", place.snapshot, "--goals", place.goals, "--broker", "1")
     assert trimtab(*command).out != trimtab(*command, "--load", "p95").out
