@@ -7,6 +7,7 @@ in the resource's unit.
 from __future__ import annotations
 
 from pyspark.sql.types import (
+    ArrayType,
     DateType,
     DoubleType,
     IntegerType,
@@ -42,6 +43,25 @@ class Rejected(Dataset):
     """Samples that do not count: the same columns, and `reason` (one of the words of `spark.history.sift`)."""
 
     SCHEMA = StructType([*Samples.SCHEMA.fields, StructField("reason", StringType())])
+
+
+class Blocks(Dataset):
+    """One row per series and a dozen windows: what `spark.blocks` makes of samples. In the arrays, one value a window, null (and 0
+    `samples`) where it has none. `start` is that of the first; a series is one metric of one replica, or of one whole broker
+    (`topic` and `partition` null).
+    """
+
+    SCHEMA = StructType([
+        StructField("cluster_id", StringType()),
+        StructField("broker", IntegerType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("metric", StringType()),
+        StructField("start", TimestampType()),
+        StructField("mean", ArrayType(DoubleType())),
+        StructField("max", ArrayType(DoubleType())),
+        StructField("samples", ArrayType(LongType())),
+    ])  # fmt: skip
 
 
 class Windows(Dataset):
@@ -103,7 +123,7 @@ class PartitionWindows(Dataset):
 class PartitionLoads(Dataset):
     """What a partition's leader costs, one row per partition and resource: what ``plan --load`` reads.
 
-    `mean` and `p95` over the history, `last` in its newest window, `forecast` for the coming one (null where there is too
+    `mean` and `p95` over the history, `last` in its newest window, `forecast` the largest hour of the coming day (null where there is too
     little history), `pattern` one of ``steady``, ``cyclic``, ``growing``, ``bursty``.
     """
 

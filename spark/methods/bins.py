@@ -5,6 +5,7 @@ Called by the noise, bound and spread methods. Plain numpy; knows nothing of whe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,11 @@ class Histogram:
     def of(cls, bins: IntArray, counts: IntArray) -> Histogram:
         """From pairs of bin and count; a bin may come several times."""
         return cls(np.bincount(bins, counts, BINS).astype(np.int64))
+
+    @classmethod
+    def added(cls, parts: Iterable[Histogram]) -> Histogram:
+        """All of them together."""
+        return cls(sum((part.counts for part in parts), np.zeros(BINS, dtype=np.int64)))
 
     @property
     def total(self) -> int:

@@ -10,7 +10,7 @@ from math import exp, log
 
 import numpy as np
 
-from spark.methods.bins import FloatArray, Histogram, upper
+from spark.methods.bins import Histogram, upper
 
 LEAST_SEEN = 2_000  # broker windows, that anything can be said of the tail
 ENOUGH_BEYOND = 20  # seen beyond a quantile, that it needs no extrapolation
@@ -18,6 +18,7 @@ TAIL_SHARE = 0.01
 LEAST_TAIL = 100
 SHAPES = (-0.1, 0.5)  # of the generalized Pareto distribution: short-tailed to very long
 WEEK = 604_800.0
+LEAST_BOUND = 0.02  # a narrower band asks for moves that no one would notice
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,32 @@ def tail_of(seen: Histogram) -> Tail:
 
 @dataclass(frozen=True)
 class Band:
-    """A half width, the probability that noise leaves it in one window, and where both come from."""
+    """A half width, the probability that noise leaves it in one window, and what says so.
+
+    Attributes
+    ----------
+    seen
+        Deviations that a detector would have compared with the band.
+    tail
+        What stands for those beyond what was seen; None where enough were seen.
+    exact
+        The half width before it was rounded up, or widened to `LEAST_BOUND`.
+    """
 
     bound: float
-    chance: float
+    exact: float
+    seen: Histogram
     tail: Tail | None
+
+    def chance(self, width: float | None = None) -> float:
+        """Probability that noise leaves a band of this half width (None: `bound`) in one window of one broker."""
+        width = self.bound if width is None else width
+        rare = self.tail is not None and width >= self.tail.threshold
+        return self.tail.beyond(width) if rare and self.tail is not None else self.seen.beyond(width)
 
 
 def band(seen: Histogram, chance: float) -> Band | None:
-    """The half width that noise leaves with probability `chance`, rounded up to two digits; None: too few windows.
+    """The half width that noise leaves with probability `chance` at most; None: too few windows to say.
 
     Parameters
     ----------
@@ -94,12 +112,9 @@ def band(seen: Histogram, chance: float) -> Band | None:
     total = seen.total
     if total < LEAST_SEEN:
         return None
-    if chance * total >= ENOUGH_BEYOND:
-        found = rounded_up(seen.quantile(1 - chance))
-        return Band(found, seen.beyond(found), None)
-    tail = tail_of(seen)
-    found = rounded_up(tail.quantile(min(chance, tail.share)))
-    return Band(found, tail.beyond(found), tail)
+    tail = None if chance * total >= ENOUGH_BEYOND else tail_of(seen)
+    exact = seen.quantile(1 - chance) if tail is None else tail.quantile(min(chance, tail.share))
+    return Band(max(rounded_up(exact), LEAST_BOUND), exact, seen, tail)
 
 
 def rounded_up(value: float) -> float:
@@ -116,8 +131,3 @@ def sigma(seen: Histogram, to_sigma: float, brokers: int) -> float:
     A broker is part of the mean that it is compared with, so that its deviation shows ``sqrt(1 - 1/brokers)`` of its noise.
     """
     return seen.quantile(0.5) * to_sigma / float(np.sqrt(1 - 1 / brokers)) if brokers > 1 else float("nan")
-
-
-def levels(histograms: dict[int, Histogram]) -> FloatArray:
-    """float64 [levels, 3]: level in half octaves, median of |deviation|, and how many; ascending."""
-    return np.array([[level, h.quantile(0.5), h.total] for level, h in sorted(histograms.items())], dtype=np.float64).reshape(-1, 3)

@@ -7,13 +7,14 @@ cluster, resource and day. Called by the calibration job. Knows nothing of goals
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark.methods.bins import FloatArray, IntArray, bin_of
+from spark.methods.bins import FloatArray, IntArray, bin_of, middle
 
 # Kinds of rows that `counted` gives.
 NOISE, ALARM, SPREAD, DAYS, SETTLED = "noise", "alarm", "spread", "days", "settled"
@@ -115,6 +116,12 @@ def unsigned(bins: IntArray) -> IntArray:
     return found
 
 
+def middle_of(bins: IntArray) -> FloatArray:
+    """float64, the value that stands for what `signed_bin` put into each bin."""
+    found: FloatArray = np.where(bins < 0, -1.0, 1.0) * middle(unsigned(bins))
+    return found
+
+
 def counted(group: pa.Table, *, window_seconds: float, hits: int) -> pa.Table:
     """The histograms of one cluster, resource and day, as rows of `COUNTED`.
 
@@ -158,6 +165,15 @@ def counted(group: pa.Table, *, window_seconds: float, hits: int) -> pa.Table:
     for place, name in enumerate(("cluster_id", "resource")):
         rows = rows.add_column(place, name, pa.repeat(group[name][0], len(rows)))
     return rows
+
+
+def counter(window_seconds: float, hits: int) -> Callable[[pa.Table], pa.Table]:
+    """`counted` as ``applyInArrow`` takes it: it looks at annotations, which a partial has none of."""
+
+    def count(group: pa.Table) -> pa.Table:
+        return counted(group, window_seconds=window_seconds, hits=hits)
+
+    return count
 
 
 def _rows(kind: str, bins: IntArray, levels: IntArray | None = None) -> pa.Table:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +18,25 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Spark on two cores of this machine, with few shuffle partitions."""
-    running = session("trimtab tests", "local[2]", spark__sql__shuffle__partitions="2", spark__driver__memory="2g")
+    settings = {
+        "spark__sql__shuffle__partitions": "2",
+        "spark__driver__memory": "2g",
+        "spark__driver__extraJavaOptions": "-XX:TieredStopAtLevel=1",  # compiling further costs more than such small data win
+    }
+    running = session("trimtab tests", "local[2]", **settings)
     running.sparkContext.setLogLevel("ERROR")
     yield running
     running.stop()
+
+
+@pytest.fixture
+def command_line() -> Callable[..., tuple[int, str]]:
+    """Runs ``trimtab`` in a process of its own, with a Spark of its own: exit code and what it told on stderr."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        ended = subprocess.run(
+            [sys.executable, "-m", "trimtab", *arguments], capture_output=True, text=True, check=False, timeout=500
+        )
+        return ended.returncode, ended.stderr
+
+    return run

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from spark.methods.bins import Histogram, bin_of
-from spark.methods.bound import SHAPES, WEEK, band, chance_of, rounded_up, tail_of
+from spark.methods.bound import LEAST_BOUND, SHAPES, WEEK, band, chance_of, rounded_up, tail_of
 from spark.methods.least_level import fitted, least_level
 from spark.methods.season import growth, season
 from spark.methods.spread import var
@@ -31,12 +31,13 @@ def test_what_was_seen_often_enough_is_not_extrapolated() -> None:
     assert found is not None
     assert found.tail is None
     assert found.bound == pytest.approx(np.quantile(np.abs(values), 0.99), rel=0.05)
-    assert found.chance <= 0.01
+    assert found.chance() <= 0.01
+    assert found.chance(0.0) == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.parametrize(
     ("distribution", "most"),
-    [(stats.norm(scale=0.05), 1.12), (stats.laplace(scale=0.03), 1.25), (stats.t(df=5, scale=0.03), 1.7)],
+    [(stats.norm(scale=0.05), 1.15), (stats.laplace(scale=0.03), 1.25), (stats.t(df=5, scale=0.03), 1.7)],
 )
 def test_a_band_beyond_what_was_seen_holds_whatever_the_tail(distribution: stats.rv_frozen, most: float) -> None:
     chance = 2.5e-6  # one a week of 200 brokers, from a tenth of a week
@@ -69,6 +70,22 @@ def test_noise_that_is_all_the_same_still_gives_a_band() -> None:
 
 def test_too_few_windows_give_no_band_rather_than_a_guess() -> None:
     assert band(seen(R.standard_normal(1_999)), 1e-3) is None
+
+
+def test_a_disk_without_noise_does_not_ask_for_moves_without_end() -> None:
+    found = band(seen(R.standard_normal(5_000) * 1e-5), 1e-5)
+    assert found is not None
+    assert found.exact < 1e-4
+    assert found.bound == LEAST_BOUND
+
+
+def test_a_wider_band_is_left_more_seldom_than_the_one_asked_for() -> None:
+    found = band(seen(R.standard_normal(40_000) * 0.05), 2.5e-6)
+    assert found is not None
+    chances = [found.chance(width) for width in (0.05, 0.1, 0.15, found.bound, 0.4)]
+    assert chances == sorted(chances, reverse=True)
+    assert chances[0] == pytest.approx(2 * stats.norm.sf(1), rel=0.05)
+    assert 0.1 * 2.5e-6 < found.chance() <= 2.5e-6
 
 
 def test_more_false_alarms_allowed_make_a_narrower_band() -> None:

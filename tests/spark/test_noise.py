@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from spark.methods.bins import Histogram, bin_of, middle
+from spark.methods.bound import band
 from spark.methods.noise import (
     ALARM,
     DAYS,
@@ -101,6 +102,17 @@ def test_checks_in_a_row_count_only_on_one_side() -> None:
     assert np.isnan(found[0, 4:]).all()
     assert in_a_row(fast, 1)[0, :5] == pytest.approx([0.3, 0.2, 0.5, 0.4, 0.6])
     assert in_a_row(fast, 8).shape == (1, 0)
+
+
+def test_more_checks_in_a_row_allow_a_narrower_band() -> None:
+    fast = day(brokers(0.05, [1.0] * 20)).fast
+    bounds = []
+    for hits in (1, 3):
+        off = in_a_row(fast, hits)
+        found = band(Histogram.of(bin_of(off.ravel()), np.ones(off.size, dtype=np.int64)), 1e-5)
+        assert found is not None
+        bounds.append(found.bound)
+    assert bounds[1] < 0.6 * bounds[0]
 
 
 def group(load: np.ndarray, capacity: list[float | None] | None = None) -> pa.Table:

@@ -1,0 +1,196 @@
+"""What was counted about one resource, as its part of the calibration file, with a sentence for every figure and every gap.
+
+Called by `spark.jobs.calibrate`. Pure: takes small tables, knows nothing of Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_model.resources import MEASURED
+from goals.calibration import AlarmRate, ResourceCalibration, Seasonality
+from optimizer.report.units import amount
+from spark.methods.bins import FloatArray, Histogram
+from spark.methods.bound import LEAST_BOUND, LEAST_SEEN, WEEK, Band, band, chance_of, sigma
+from spark.methods.least_level import fitted, least_level
+from spark.methods.noise import LEVELS_PER_OCTAVE, TO_SIGMA
+from spark.methods.season import DAY_HOURS
+from spark.methods.spread import var
+
+WIDTHS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Detection:
+    """How brokers will be watched: seconds of a window, checks in a row before something is done, and how many false triggers
+    of the whole cluster, all resources together, are put up with in a week."""
+
+    window: float
+    hits: int
+    alarms_per_week: float
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One resource of one cluster.
+
+    Attributes
+    ----------
+    mean, brokers, windows
+        Load of a broker over brokers and time; how many brokers; windows of all of them.
+    whole
+        How many of the brokers report it themselves; that of the others is the sum of their replicas.
+    noise
+        By level in half octaves (of the resource's unit): sizes of fast deviations.
+    alarm, spread
+        What a detector would see of them; all deviations, lasting ones too.
+    days, settled
+        Broker days seen, and those that noise was taken from.
+    growth, strength, cycle, profile
+        As `spark.methods.season` gives them; None: too little history.
+    """
+
+    mean: float
+    brokers: int
+    windows: int
+    whole: int
+    noise: Mapping[int, Histogram]
+    alarm: Histogram
+    spread: Histogram
+    days: int = 0
+    settled: int = 0
+    growth: float | None = None
+    strength: float | None = None
+    cycle: int | None = None
+    profile: FloatArray | None = None
+
+
+def described(resource: str, counted: Counted, detection: Detection, resources: int) -> ResourceCalibration:
+    """The resource's part of the calibration file; `resources` share the false triggers that are put up with."""
+    why = [_mean_why(counted, detection)]
+    noise = _noise(counted, why)
+    allowed = detection.alarms_per_week / resources
+    found = None if noise is None else band(counted.alarm, chance_of(allowed, counted.brokers, detection.window))
+    per_week = counted.brokers * WEEK / detection.window
+    end, least = None, None
+    if found is None:
+        why.append("bound, var, min_load: not known, since the noise is not" if noise is None else _too_few(counted))
+    else:
+        why.append(_bound_why(found, counted, detection, allowed))
+        end = var(counted.spread, found.bound)
+        seen = counted.spread.quantile(0.99)
+        lead = "99 % of brokers' windows" if end > 2.01 * found.bound else "twice the bound; 99 % of brokers' windows"
+        why.append(f"var: {lead} are within {seen:.1%} of the mean")
+        least = _least(resource, counted, found, why)
+    return ResourceCalibration(
+        mean=counted.mean,
+        noise=noise,
+        false_alarms=None if found is None else rounded(found.chance() * per_week),
+        alarms=[] if found is None else _alarms(found, per_week),
+        bound=None if found is None else found.bound,
+        var=end,
+        min_load=None if least is None else rounded(least, 2),
+        growth=None if counted.growth is None else round(counted.growth, DIGITS),
+        seasonality=_seasonality(counted, why),
+        why=why,
+    )
+
+
+def rounded(value: float, digits: int = 3) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def _mean_why(counted: Counted, detection: Detection) -> str:
+    match counted.whole:
+        case counted.brokers:
+            source = "as brokers report it themselves"
+        case 0:
+            source = "sums over their replicas"
+        case some:
+            source = f"as {some} of them report it themselves, sums over replicas for the others"
+    return f"mean: {counted.brokers} brokers, {counted.windows:,} windows of {detection.window:g} s; {source}"
+
+
+def _noise(counted: Counted, why: list[str]) -> float | None:
+    together = Histogram.added(counted.noise.values())
+    reason = None
+    if counted.brokers < 2:
+        reason = "one broker has no other to be compared with"
+    elif together.total < LEAST_SEEN:
+        reason = f"{together.total:,} windows of brokers in a settled day, {LEAST_SEEN:,} are needed; give a longer history"
+    if reason is not None:
+        why.append(f"noise: not known; {reason}")
+        return None
+    why.append(
+        f"noise: standard deviation by the median of {together.total:,} windows' deviations from the broker's own median of "
+        f"the day, over what is usual; {counted.settled:,} of {counted.days:,} broker days"
+        + ("" if counted.settled == counted.days else " (the others changed during the day, or are beyond half or twice the mean)")
+    )
+    return rounded(sigma(together, TO_SIGMA, counted.brokers), DIGITS)
+
+
+def _too_few(counted: Counted) -> str:
+    return (
+        f"bound, var, min_load: not known; {counted.alarm.total:,} checks of brokers in a settled day, {LEAST_SEEN:,} are needed"
+    )
+
+
+def _bound_why(found: Band, counted: Counted, detection: Detection, allowed: float) -> str:
+    checks = counted.brokers * WEEK / detection.window
+    row = "" if detection.hits == 1 else f" {detection.hits} times in a row"
+    said = (
+        f"bound: noise leaves it{row} at most {allowed:.3g} times in the {checks:,.0f} checks of a week (all resources together: "
+        f"{detection.alarms_per_week:g}); "
+    )
+    said += (
+        f"as seen in {found.seen.total:,} checks" if found.tail is None else
+        f"beyond the {found.seen.total:,} checks seen by a Pareto tail of shape {found.tail.shape:.2f} above {found.tail.threshold:.1%}"
+    )  # fmt: skip
+    if found.bound == LEAST_BOUND:
+        said += f"; that would be {found.exact:.2%}, but no narrower band than {LEAST_BOUND:.0%} is recommended"
+    return said
+
+
+def _least(resource: str, counted: Counted, found: Band, why: list[str]) -> float | None:
+    levels = [(2.0 ** ((level + 0.5) / LEVELS_PER_OCTAVE), h) for level, h in sorted(counted.noise.items())]
+    at = np.array([level for level, _ in levels])
+    sizes = np.array([h.quantile(0.5) * TO_SIGMA for _, h in levels])
+    noise = fitted(at, sizes, np.array([h.total for _, h in levels], dtype=np.float64))
+    if noise is None:
+        why.append("min_load: not known; no level was seen for long enough")
+        return None
+    least = least_level(noise, found.bound, counted.mean)
+    if least > 0.01 * counted.mean:
+        why.append(
+            f"min_load: below it noise is wider than half the band; {amount(noise.fixed, resource)} of it do not shrink with the load "
+            f"(seen at {noise.levels} levels)"
+        )
+    else:
+        why.append(f"min_load: a hundredth of the mean; noise shrinks with the load at the {noise.levels} levels seen")
+    return least
+
+
+def _alarms(found: Band, per_week: float) -> list[AlarmRate]:
+    widths = sorted({*WIDTHS, found.bound})
+    return [AlarmRate(bound=width, false_alarms=rounded(found.chance(width) * per_week)) for width in widths]
+
+
+def _seasonality(counted: Counted, why: list[str]) -> Seasonality | None:
+    if counted.growth is None:
+        why.append("growth: not known; two weeks are needed")
+    if counted.profile is None or counted.strength is None:
+        why.append("seasonality: not known; three days are needed, two weeks for the days of the week")
+        return None
+    if counted.cycle == DAY_HOURS:
+        why.append("seasonality: of the hour of the day, the same for each day; two weeks are needed to tell days apart")
+    profile = [round(float(part), DIGITS) for part in counted.profile]
+    return Seasonality(strength=round(counted.strength, DIGITS), peak_hour=profile.index(max(profile)), profile=profile)
+
+
+def in_order(found: Mapping[str, ResourceCalibration]) -> dict[str, ResourceCalibration]:
+    """Resources as everything lists them."""
+    return {name: found[name] for name in MEASURED if name in found}

@@ -1,0 +1,227 @@
+"""Synthetic histories of known truth, through the whole job: what went in comes out again, dirt or no dirt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks.histories import Truth, drawn, synthetic, write
+from benchmarks.histories import samples as samples_of
+from cluster_model.errors import InputError
+from goals.calibration import Calibration, load_calibration
+from spark.blocks import packed, tally
+from spark.history.sift import reason
+from spark.jobs.calibrate import Request, calibrate
+from spark.jobs.resources import Detection
+from spark.schemas import PartitionLoads
+from trimtab.cli import main
+
+WEEK = 604_800
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+FIVE_MINUTES = Detection(window=300, hits=1, alarms_per_week=1)
+DIRTY = Truth(
+    brokers=12, partitions=24, span=3 * WEEK, interval=150, growth=0.03, imbalance=0.2, missing=0.05, corrupt=0.01,
+    noise=(("network_in", 0.06), ("network_out", 0.04)), partition_noise=0.01, steady=0.0, partition_metrics=("network_in",),
+    capacity=3.0, reports_capacity=0.25,
+)  # fmt: skip
+
+
+def made(spark: SparkSession, history: Path, detection: Detection = FIVE_MINUTES, loads: Path | None = None) -> Calibration:
+    request = Request(str(history), detection, None if loads is None else str(loads))
+    return calibrate(spark, request, NOW, lambda _: None).calibration
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three weeks with growth, imbalance, gaps and dirt."""
+    out = tmp_path_factory.mktemp("history") / "dirty"
+    write(DIRTY, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, history: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Calibration, Path]:
+    """The calibration of `history`, and the folder with the loads of its partitions."""
+    loads = tmp_path_factory.mktemp("loads") / "loads"
+    return made(spark, history, loads=loads), loads
+
+
+def test_noise_is_found_under_imbalance_growth_season_gaps_and_dirt(found: tuple[Calibration, Path]) -> None:
+    network_in = found[0].resources["network_in"]
+    assert network_in.noise == pytest.approx(0.06, rel=0.05)
+
+
+def test_growth_and_the_week_are_found(found: tuple[Calibration, Path]) -> None:
+    network_in = found[0].resources["network_in"]
+    assert network_in.growth == pytest.approx(0.03, abs=0.003)
+    assert network_in.seasonality is not None
+    assert np.abs(np.array(network_in.seasonality.profile) - DIRTY.profile()).max() < 0.06
+    assert network_in.seasonality.peak_hour % 24 in (13, 14)
+    assert network_in.seasonality.peak_hour < 120
+    assert network_in.seasonality.strength > 0.95
+
+
+def test_the_recommended_band_fires_about_as_seldom_as_promised_and_not_on_imbalance(found: tuple[Calibration, Path]) -> None:
+    network_in = found[0].resources["network_in"]
+    allowed = 1 / len(found[0].resources)
+    assert network_in.bound is not None
+    assert network_in.false_alarms is not None
+    assert network_in.false_alarms <= allowed
+    normal = 0.06 * np.sqrt(1 - 1 / 12) * 4.26  # two-sided, one of 24,192 * 6 checks of a week
+    assert network_in.bound == pytest.approx(normal, rel=0.2)
+    assert network_in.var is not None
+    assert network_in.var > network_in.bound
+
+
+def test_what_does_not_count_is_told_with_its_reasons(found: tuple[Calibration, Path]) -> None:
+    history = found[0].history
+    assert {"not a number", "negative", "time in the future"} <= set(history.rejected)
+    rows = history.samples + sum(history.rejected.values())
+    assert 0.005 < sum(history.rejected.values()) / rows < 0.012
+    assert (history.brokers, history.partitions) == (12, 24)
+    assert history.begin.startswith("2026-09-21T00")
+    assert history.end.startswith("2026-10-11T23")
+
+
+def test_each_partition_has_its_loads(spark: SparkSession, found: tuple[Calibration, Path]) -> None:
+    loads = PartitionLoads(spark.read.parquet(str(found[1]))).frame.where("resource = 'network_in'").collect()
+    assert len(loads) == 24
+    for row in loads:
+        assert 0 < row["mean"] < row["p95"] < 3 * row["mean"]
+        assert row["last"] > 0
+
+
+def test_partitions_are_forecast_at_the_peak_of_the_coming_day(spark: SparkSession, found: tuple[Calibration, Path]) -> None:
+    world = drawn(DIRTY)
+    ahead = np.arange(0, 86_400, 3_600, dtype=np.float64) + DIRTY.begin + DIRTY.span + 1_800.0
+    peak = (DIRTY.season(ahead) * DIRTY.level(ahead, DIRTY.growth)).max()
+    expected = {(world.topics[t], int(n)): rate * peak for t, n, rate in zip(world.topic, world.number, world.rate, strict=True)}
+    rows = spark.read.parquet(str(found[1])).where("resource = 'network_in'").collect()
+    off = [row["forecast"] / expected[row["topic"], row["partition"]] - 1 for row in rows]
+    assert np.median(np.abs(off)) < 0.1
+    assert {row["pattern"] for row in rows} <= {"cyclic", "growing"}
+
+
+def test_what_cpu_costs_and_brokers_carry_is_found(found: tuple[Calibration, Path]) -> None:
+    cost = found[0].cpu_cost
+    assert cost is not None
+    truth = DIRTY.cpu
+    assert cost.idle == pytest.approx(truth.idle, rel=0.05)
+    capacity = {(one.broker, one.resource): one for one in found[0].capacity}
+    world = drawn(DIRTY)
+    assert world.capacity is not None
+    for broker, true in enumerate(world.capacity, start=1):
+        one = capacity[broker, "network_in"]
+        if one.confidence == "high":
+            assert one.value == pytest.approx(true, rel=0.1)
+    assert sum(one.confidence == "high" for one in capacity.values()) >= 3
+
+
+def test_resources_that_ride_on_the_same_partitions_go_together(found: tuple[Calibration, Path]) -> None:
+    values = {tuple(one.resources): one.value for one in found[0].correlations}
+    assert values["network_in", "disk"] > 0.8
+    assert all(-1 <= value <= 1 for value in values.values())
+
+
+def test_equal_histories_have_equal_digests_whatever_their_files_and_windows(spark: SparkSession) -> None:
+    truth = replace(DIRTY, span=6 * 3600, interval=600)
+
+    def digest(truth: Truth, window: float, files: int) -> str:
+        samples = samples_of(spark, synthetic(truth)).frame.repartition(files)
+        return tally(packed(samples.withColumn("reason", reason(F.lit(NOW))), window)).digest
+
+    first = digest(truth, 300, 1)
+    assert first == digest(truth, 900, 3)
+    assert first != digest(replace(truth, seed=1), 300, 1)
+    assert first.startswith("sha256:")
+
+
+def test_a_short_history_leaves_open_what_it_cannot_say_and_says_why(spark: SparkSession, tmp_path: Path) -> None:
+    write(Truth(brokers=3, partitions=6, span=2 * 3600), tmp_path / "h")
+    resource = made(spark, tmp_path / "h").resources["network_in"]
+    assert resource.mean > 0
+    assert (resource.noise, resource.bound, resource.var, resource.min_load) == (None, None, None, None)
+    assert (resource.growth, resource.seasonality) == (None, None)
+    told = "\n".join(resource.why)
+    for word in ("noise: not known", "give a longer history", "growth: not known", "seasonality: not known"):
+        assert word in told
+
+
+def test_a_history_in_which_nothing_counts_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    write(Truth(brokers=3, partitions=3, span=600, corrupt=1.0, damage=("nan", "negative")), tmp_path / "h")
+    with pytest.raises(InputError, match=r"expected samples that count, found none among .*not a number"):
+        made(spark, tmp_path / "h")
+
+
+# -- the command -----------------------------------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> int:
+    return main(["calibrate", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--window", "0s"], "expected 1s to 1d"),
+        (["--from", "yesterday"], "expected a day or time such as"),
+        (["--from", "2026-10-02", "--to", "2026-10-01"], "expected a time after --from"),
+        (["--hits", "0"], "--hits"),
+        (["--false-alarms-per-week", "0"], "--false-alarms-per-week"),
+    ],
+)
+def test_wrong_options_are_refused_before_spark_starts(
+    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command("--history", str(tmp_path), "--out", str(tmp_path / "c.yaml"), *arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_neither_the_history_nor_other_files_are_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "h").mkdir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep")
+    out = str(tmp_path / "c.yaml")
+    for folder, told in (("h", "apart from the history"), ("h/loads", "apart from the history"), ("mine", "has other files in it")):
+        assert command("--history", str(tmp_path / "h"), "--out", out, "--loads", str(tmp_path / folder)) == 2
+        assert told in capsys.readouterr().err
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
+
+
+
+
+def test_the_command_writes_a_file_that_reads_back_and_the_loads_beside_it(
+    history: Path, tmp_path: Path, command_line: Callable[..., tuple[int, str]]
+) -> None:
+    out = tmp_path / "calibration.yaml"
+    (tmp_path / "calibration-loads").mkdir()
+    (tmp_path / "calibration-loads" / "old.parquet").write_text("of the last run")
+    until = (datetime.fromtimestamp(DIRTY.begin, UTC) + timedelta(days=1)).isoformat()
+    report = tmp_path / "r.html"
+    code, told = command_line("calibrate", "--history", str(history), "--out", str(out), "--to", until, "--report", str(report))
+    assert code == 0, told
+    calibration = load_calibration(out)
+    assert calibration.loads == "calibration-loads"
+    assert calibration.history.end.startswith("2026-09-21T23")
+    assert calibration.resources["network_in"].seasonality is None
+    names = sorted(path.name for path in (tmp_path / "calibration-loads").glob("*.parquet"))
+    assert names
+    assert "old.parquet" not in names
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration-loads", "calibration.yaml", "r.html"]
+    assert "<svg" in report.read_text()
+    for stage in ("reading ", "samples, ", "noise told from imbalance", "loads of 24 partitions", "network_in: bound"):
+        assert stage in told
+
+
+def test_a_history_that_is_not_there_leaves_no_file(tmp_path: Path, command_line: Callable[..., tuple[int, str]]) -> None:
+    code, told = command_line("calibrate", "--history", str(tmp_path / "none"), "--out", str(tmp_path / "c.yaml"))
+    assert code == 2
+    assert "there is nothing at this path" in told
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,199 @@
+"""`trimtab calibrate`: goal constants, loads of partitions and capacities out of a history. Changes nothing on a cluster.
+
+What the figures are is `spark`'s; here is only parsing, telling and writing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.quantities import parse_duration
+from trimtab.commands import options as o
+from trimtab.output import emit, overwritten, unwritable
+from trimtab.story import Story, log
+
+DAY = 86_400.0
+STDOUT = "-"
+DEFAULT_WINDOW = "5m"
+Watch = Callable[[Callable[[int, int], None]], AbstractContextManager[None]]
+SETTINGS = {"spark__driver__memory": "3g", "spark__sql__shuffle__partitions": "16"}  # where Spark runs on this machine
+
+
+def parse_window(text: str) -> float:
+    """Seconds of a window: at least one, at most a day."""
+    seconds = parse_duration(text)
+    if not 1 <= seconds <= DAY:
+        raise ValueError(f"expected 1s to 1d, such as 5m, found {text!r}")
+    return seconds
+
+
+def parse_time(text: str) -> datetime:
+    """A day or an instant in ISO 8601; UTC where it names no zone."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"expected a day or time such as 2026-10-01 or 2026-10-01T12:00:00Z, found {text!r}") from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command("calibrate")(calibrate_command)
+
+
+def calibrate_command(
+    context: typer.Context,
+    history: Annotated[
+        str,
+        typer.Option(
+            "--history", metavar="PATH", rich_help_panel=o.SOURCE, help="Folder of Parquet samples, or a URI that Spark reads."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Write the calibration here (YAML); - is stdout.")],
+    cluster_id: Annotated[
+        str | None,
+        typer.Option("--cluster-id", metavar="ID", rich_help_panel=o.SOURCE, help="Which cluster, where the history has several."),
+    ] = None,
+    begin: Annotated[
+        datetime | None,
+        typer.Option(
+            "--from", metavar="TIME", parser=o.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Samples from here on (UTC)."
+        ),
+    ] = None,
+    end: Annotated[
+        datetime | None,
+        typer.Option("--to", metavar="TIME", parser=o.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Samples before this."),
+    ] = None,
+    window: Annotated[
+        float,
+        typer.Option(
+            "--window",
+            metavar="DURATION",
+            parser=o.parsed_by(parse_window),
+            help="How long the loads are averaged over that detectors and plans look at.",
+        ),
+    ] = DEFAULT_WINDOW,  # type: ignore[assignment]
+    false_alarms: Annotated[
+        float,
+        typer.Option("--false-alarms-per-week", metavar="N", min=1e-6, help="What noise may trigger, of the whole cluster."),
+    ] = 1.0,
+    hits: Annotated[
+        int,
+        typer.Option("--hits", metavar="N", min=1, max=100, help="Checks in a row that the detector takes (persist.hits_low)."),
+    ] = 1,
+    loads: Annotated[
+        str | None,
+        typer.Option("--loads", metavar="DIR", help="Parquet of the partitions' loads; a folder beside FILE where left out."),
+    ] = None,
+    report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report with plots here.")] = None,
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="Where Spark runs; all cores of this machine where left out."),
+    ] = None,
+) -> int:
+    """Measure a history: what is noise and what is imbalance, how loads go round the week, what brokers carry.
+
+    Writes a calibration file that `tune` and goals files take bounds from, and the loads of partitions beside it. Needs Java.
+    """
+    folder = loads if loads is not None or str(out) == STDOUT else str(out.with_name(f"{out.stem}-loads"))
+    inputs = {"--history": None if _is_uri(history) else Path(history)}
+    problems = [
+        *overwritten({"--out": out, "--report": report}, inputs),
+        *unwritable("--out", out),
+        *unwritable("--report", report),
+        *_folder_problems(folder, history),
+    ]
+    if report is not None and report == out:
+        problems.append(Problem("--report", "expected a file of its own, found that of --out"))
+    if begin is not None and end is not None and begin >= end:
+        problems.append(Problem("--to", f"expected a time after --from {begin.isoformat()}, found {end.isoformat()}"))
+    if problems:
+        raise ConfigurationError("trimtab calibrate", problems)
+
+    story = context.find_object(Story) or Story()
+    from goals.calibration import calibration_text
+    from spark.jobs.calibrate import Request, calibrate
+    from spark.jobs.resources import Detection
+    from spark.progress import watched
+    from spark.session import session
+
+    log.info("starting Spark")
+    spark = session("trimtab calibrate", master, **({} if _elsewhere(master) else SETTINGS))
+    try:
+        spark.sparkContext.setLogLevel("WARN" if story.verbose else "ERROR")
+        if folder is not None and not str(spark.sparkContext.master).startswith("local") and not _is_uri(folder):
+            log.warning("loads of partitions are not written: on a cluster --loads has to be a URI that all of it can write to")
+            folder = None
+        request = Request(history, Detection(window, hits, false_alarms), folder, cluster_id, begin, end)
+        with _shown(story, partial(watched, spark)) as tell:
+            made = calibrate(spark, request, datetime.now(UTC), tell)
+    finally:
+        spark.stop()
+    calibration = made.calibration
+    if folder is not None:
+        named = folder if _is_uri(folder) or str(out) == STDOUT else os.path.relpath(folder, out.absolute().parent)
+        calibration = calibration.model_copy(update={"loads": named})
+    if report is not None:
+        from spark.report.calibration import calibration_html
+
+        emit(calibration_html(calibration, made.evidence), report)
+    emit(calibration_text(calibration), out)
+    for name, found in calibration.resources.items():
+        said = "not known" if found.bound is None else f"bound {found.bound:g}, var {found.var:g}, min_load {found.min_load:g}"
+        log.info("%s: %s", name, said)
+    return 0
+
+
+def _is_uri(path: str) -> bool:
+    return "://" in path
+
+
+def _elsewhere(master: str | None) -> bool:
+    """Whether someone else decides how much Spark may take."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ or (master is not None and not master.startswith("local"))
+
+
+def _folder_problems(folder: str | None, history: str) -> list[Problem]:
+    """What keeps the loads from being written to a folder on this machine."""
+    if folder is None or _is_uri(folder):
+        return []
+    place, source = Path(os.path.realpath(folder)), Path(os.path.realpath(history))
+    if not _is_uri(history) and (place == source or source in place.parents or place in source.parents):
+        return [Problem("--loads", f"expected a folder apart from the history, found {folder}; name another")]
+    if place.exists() and not place.is_dir():
+        return [Problem("--loads", f"expected a folder, found the file {folder}; name another")]
+    if place.is_dir() and any(one.suffix != ".parquet" for one in place.iterdir() if not one.name.startswith(("_", "."))):
+        return [Problem("--loads", f"{folder} has other files in it, which would go; name another folder")]
+    if not place.parent.is_dir():
+        return [Problem("--loads", f"there is no folder {place.parent}; create it or name another")]
+    return [] if os.access(place.parent, os.W_OK) else [Problem("--loads", f"no permission to write in {place.parent}; name another")]
+
+
+@contextmanager
+def _shown(story: Story, watch: Watch) -> Iterator[Callable[[str], None]]:
+    """Told as lines; with a bar of Spark's tasks where a person watches."""
+    if not story.animated:
+        yield lambda sentence: log.info("%s", sentence)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    done = TextColumn("{task.completed:.0f}/{task.total:.0f} tasks")
+    columns = (TextColumn("{task.description}"), BarColumn(), done, TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Spark", total=1)
+
+        def tell(sentence: str) -> None:
+            bar.console.print(sentence, highlight=False, markup=False)
+
+        with watch(lambda done, total: bar.update(task, completed=done, total=total)):
+            yield tell
