@@ -30,9 +30,9 @@ RESAMPLINGS = 60
 SHARPNESS = (1.0, 2.0, 4.0, 8.0)  # of the queue: 1 is one server, more are many
 FARTHEST = 1.6  # a limit is not read from windows that stay below 1/1.6 of it
 LEAST_RISE = 2.0  # latency at the top over that at the bottom of the fit
-LEAST_EXCESS = 1.5  # latency at the top over what a line or exponential through the lower part would give
+LEAST_EXCESS = 1.25  # latency at the top over what an exponential through the lower part would give
 LEAST_GAIN = 0.7  # error of the bent fit over that of the better straight one
-AGREE = 0.95  # of the resamplings
+AGREE = 0.95  # of the resamplings have that excess
 ELSEWHERE = 0.15  # of the windows with a high measure may have far lower throughput
 PILE = 0.03  # the top of throughput, as a share of it, that is compared with the stretch below
 PILED = 3.0  # times the windows of a stretch below
@@ -154,7 +154,7 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
     grid = _Bins.of(x, y)
     if len(grid.at) < 6:
         return "too few throughputs were seen often enough"
-    whole = grid.level(np.ones((1, BLOCKS)))
+    whole, _ = grid.level(np.ones((1, BLOCKS)))
     fit = _queue(grid.at, whole, grid.weight[None, :])
     limit, q, base, slope = (float(part[0]) for part in fit)
     at = np.linspace(grid.at[0], grid.at[-1], 60)
@@ -164,8 +164,10 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
     before = float(np.interp(BELOW * grid.at[-1], grid.at, whole[0]))
     limits = None
     if pinned is None or whole[0, -1] - before < np.log(LEAST_RISE):
-        again = grid.level(_resampled(seed))
-        against = _against(grid, whole, again, error, drawn, limit)
+        again, seen = grid.level(_resampled(seed))
+        against = _against(grid, whole, error, drawn, limit)
+        if against is None and np.mean(_excess(grid, again, seen) > np.log(LEAST_EXCESS)) < AGREE:
+            against = "it bends on some days only, or no more steeply at the top than below"
         if against is not None:
             return against
         limits = _queue(grid.at, again, np.broadcast_to(grid.weight, again.shape))[0]
@@ -178,18 +180,15 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
     return Bend(limit, float(low), float(high), drawn, error, float(grid.at[-1]) / limit)
 
 
-def _against(grid: _Bins, whole: FloatArray, again: FloatArray, error: float, curve: FloatArray, limit: float) -> str | None:
-    """Why a fitted queue is none after all; None: it stands. `whole` [1, K] and `again` [R, K] are levels of bins."""
+def _against(grid: _Bins, whole: FloatArray, error: float, curve: FloatArray, limit: float) -> str | None:
+    """Why a fitted queue is none after all; None: it stands. `whole` [1, K] are the levels of bins."""
     straight = min(_rms(whole[0] - line, grid.weight) for line in _straight(grid.at, whole[0], grid.weight))
-    excess = _excess(grid.at, whole, grid.weight)[0]
-    if curve[-1, 1] < LEAST_RISE * curve[0, 1] or excess < np.log(LEAST_EXCESS):
-        return "it rises no more steeply at the top than below"
+    if curve[-1, 1] < LEAST_RISE * curve[0, 1]:
+        return "it hardly rises"
     if error > LEAST_GAIN * straight:
         return "a straight or exponential rise explains it as well"
     if limit > FARTHEST * grid.at[-1]:
         return f"a limit would be {limit / grid.at[-1]:.1f} times the most that was seen"
-    if np.mean(_excess(grid.at, again, grid.weight) > np.log(LEAST_EXCESS) / 2) < AGREE:
-        return "it bends on some days only"
     return None
 
 
@@ -277,12 +276,12 @@ class _Bins:
                 median[s, place], count[s, place] = np.median(part), len(part)
         return cls(at, np.sqrt(counts[kept].astype(np.float64)), median, count)
 
-    def level(self, times: FloatArray) -> FloatArray:
-        """float64 [R, K]: of each bin over blocks taken so many times [R, S]; bins without any are those of all blocks."""
+    def level(self, times: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """float64 [R, K] of each bin over blocks taken so many times [R, S], and whether any of these saw it; else over all."""
         total = times @ self.count
         whole = (self.count * self.median).sum(axis=0) / self.count.sum(axis=0)
         found: FloatArray = np.where(total > 0, times @ (self.count * self.median) / np.maximum(total, 1), whole)
-        return found
+        return found, total > 0
 
 
 def _queue(at: FloatArray, level: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -338,14 +337,15 @@ def _straight(at: FloatArray, level: FloatArray, weight: FloatArray) -> tuple[Fl
     return base + slope * at, np.log(np.maximum(start + rise * at, 1e-3 * y.min()))
 
 
-def _excess(at: FloatArray, level: FloatArray, weight: FloatArray) -> FloatArray:
-    """float64 [R]: logarithm of the top two bins over an exponential through the lower 70 % of throughputs."""
+def _excess(grid: _Bins, level: FloatArray, seen: npt.NDArray[np.bool_]) -> FloatArray:
+    """float64 [R]: logarithm of the top two bins over an exponential through the lower 70 % of throughputs; a bin not seen has none."""
+    at = grid.at
     lower = at <= at[0] + 0.7 * (at[-1] - at[0])
     if lower.sum() < 3:
         return np.zeros(len(level))
-    slope, base = np.polyfit(at[lower], level[:, lower].T, 1, w=weight[lower])
+    slope, base = np.polyfit(at[lower], level[:, lower].T, 1, w=grid.weight[lower])
     expected = base[:, None] + np.maximum(slope, 0.0)[:, None] * at[-2:]
-    found: FloatArray = (level[:, -2:] - expected).mean(axis=1)
+    found: FloatArray = np.where(seen[:, -2:], level[:, -2:] - expected, 0.0).mean(axis=1)
     return found
 
 

@@ -24,7 +24,6 @@ BETTER = 0.9  # error over last-value's that a method needs to be chosen instead
 LEAST_DAYS = 3  # of history; below, nothing is forecast
 LEAST_SEEN = 0.5  # of the steps
 MOST_WEEKS = 8  # that a profile and a trend are made of
-MOST_CHANGE = 1.5  # a day ahead over the level of the last week, at most and (inverse) at least
 AT_ONCE = 2_000  # series, so that memory stays bounded
 
 BURSTY = 3.0  # 99th percentile of load over what season and trend expect
@@ -179,9 +178,7 @@ def _same_step(x: FloatArray, cycle: int, day: int, mean: FloatArray) -> FloatAr
 def _trend(x: FloatArray, day: int) -> FloatArray:
     profile, levels = _season(x, day)
     slope, at_last = _theil_sen(levels)
-    recent = median(levels[:, -7:])
-    ahead = np.clip(at_last + slope, recent / MOST_CHANGE, recent * MOST_CHANGE)
-    return ahead[:, None] * profile[:, :day]
+    return np.maximum(at_last + slope, 0.0)[:, None] * profile[:, :day]
 
 
 def _season(x: FloatArray, day: int) -> tuple[FloatArray, FloatArray]:

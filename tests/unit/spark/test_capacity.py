@@ -78,6 +78,7 @@ FOOLING: dict[str, Callable[[FloatArray, FloatArray, np.random.Generator], Float
     "nothing": lambda load, hour, r: np.ones(len(load)),
     "a straight rise": lambda load, hour, r: 1 + load / MEAN,
     "a square": lambda load, hour, r: 1 + (load / MEAN) ** 2,
+    "an eighth power": lambda load, hour, r: 1 + 0.3 * (load / MEAN) ** 8,
     "an exponential": lambda load, hour, r: np.exp(2 * load / MEAN),
     "office hours": lambda load, hour, r: 1.0 + ((hour > 10) & (hour < 18)),
     "a job at night": lambda load, hour, r: 1.0 + 3 * ((hour > 2) & (hour < 4)),
@@ -99,6 +100,27 @@ def test_no_limit_is_made_up_where_there_is_none() -> None:
             if isinstance(find_bend(load, latency, seed), Bend):
                 made_up.append((name, seed))
     assert len(made_up) <= 1, made_up
+
+
+def test_one_day_of_high_load_and_trouble_is_no_limit() -> None:
+    made_up = []
+    for seed in range(12):
+        r = np.random.default_rng(seed)
+        load, _ = offered(r)
+        incident = np.arange(len(load)) // 288 == 3
+        load = np.where(incident, 1.35 * load, load)
+        latency = 4.0 * np.where(incident & (load > 1.75 * MEAN), 8.0, 1.0) * np.exp(0.15 * r.standard_normal(len(load)))
+        if isinstance(find_bend(load, latency, seed), Bend):
+            made_up.append(seed)
+    assert made_up == []
+
+
+def test_a_quota_that_clients_run_into_is_not_what_the_broker_can_carry() -> None:
+    """Throughput stops, latency rises a little with load and not where it stops."""
+    r = np.random.default_rng(5)
+    load = np.minimum(offered(r)[0], 1.15 * MEAN) * np.exp(0.005 * r.standard_normal(WINDOWS))
+    latency = 4.0 * (0.2 + load / MEAN) * np.exp(0.15 * r.standard_normal(WINDOWS))
+    assert isinstance(find_bend(load, latency), str)
 
 
 def test_too_little_or_too_even_a_history_gives_no_bend_and_says_why() -> None:
@@ -144,10 +166,12 @@ def test_misread_values_do_not_become_the_most_ever_carried() -> None:
 def test_a_bend_stays_with_the_resource_that_explains_it() -> None:
     r = np.random.default_rng(4)
     throughput, latency = saturated(r, 1.25, QUEUES["one server"])
-    follows = throughput * np.exp(0.1 * r.standard_normal(len(throughput)))  # rises with it, limits nothing
+    follows = throughput * np.exp(0.03 * r.standard_normal(len(throughput)))  # rises with it, limits nothing
+    assert isinstance(find_bend(follows, latency), Bend)
     found = capacities({"network_out": follows, "network_in": throughput}, {"produce_latency_ms": latency}, NOTHING)
     assert found["network_in"].kind == "bend"
-    assert found["network_out"].confidence != "high"
+    assert (found["network_out"].kind, found["network_out"].confidence) == ("most", "low")
+    assert "network_in explains that better" in found["network_out"].words
 
 
 def test_capacities_of_a_synthetic_history_are_recovered_with_missing_and_corrupt_rows() -> None:

@@ -87,6 +87,20 @@ def test_rates_that_rise_and_fall_together_are_said_to_and_predict_all_the_same(
     assert apart.words == ()
 
 
+def test_rates_that_nearly_follow_each_other_are_not_told_apart_by_chance() -> None:
+    """A correlation of 0.999: two costs from that would be the noise's, one of them often zero."""
+    _, rates, broker = windows(count=500)
+    r = np.random.default_rng(3)
+    rates["network_out"] = 2 * rates["network_in"] * (1 + 0.015 * r.standard_normal(500))
+    cpu = (IDLE + sum(TRUE[name] * rates[name] for name in FEATURES)) * (1 + 0.05 * r.standard_normal(500))
+    found = fitted(cpu, rates, broker)
+    assert any("cannot be told apart" in w for w in found.words)
+    together = found.per_byte_in + 2 * found.per_byte_out
+    assert together == pytest.approx(TRUE["network_in"] + 2 * TRUE["network_out"], rel=0.05)
+    assert found.per_byte_in > 0
+    assert found.per_byte_out > 0
+
+
 def test_a_rate_that_hardly_varies_has_a_cost_that_is_called_doubtful() -> None:
     cpu, rates, broker = windows(count=400)
     rates["fetch_rate"] = 3e2 * (1 + 0.01 * np.random.default_rng(2).standard_normal(400))

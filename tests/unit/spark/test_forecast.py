@@ -58,6 +58,15 @@ def test_growth_is_recovered_and_not_invented() -> None:
     assert np.abs(still).max() < 0.03
 
 
+def test_days_of_uneven_load_are_not_called_growth() -> None:
+    """Levels that differ by a third from day to day show a slope by chance, often beyond 3 % a week."""
+    r = np.random.default_rng(8)
+    uneven = 1e6 * np.repeat(r.lognormal(0.0, 0.33, (300, 21)), 24, axis=1)
+    found = forecast(uneven, DAY)
+    assert np.mean(found.growth > 0.03) > 0.2
+    assert np.mean(found.pattern == PATTERNS.index("growing")) < 0.01
+
+
 @pytest.mark.parametrize(("pattern", "gain"), [("cyclic", 0.4), ("growing", 0.5), ("bursty", 0.7), ("steady", 0.85)])
 def test_a_day_that_nobody_saw_is_forecast_better_than_by_the_last_value(pattern: str, gain: float) -> None:
     """Every weekday is once the day held out; error of the forecast over that of last-value, at most `gain`."""
