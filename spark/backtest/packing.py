@@ -21,10 +21,11 @@ from cluster_model.errors import InputError, Problem
 from cluster_model.resources import MEASURED
 from cluster_model.snapshot import FloatArray, IntArray, Storage
 from spark.backtest.stretch import Series, Stretch
-from spark.schemas import Windows
+from spark.schemas import Samples, Windows
 
 MOST_CELLS = 80_000_000  # windows x partitions x resources of a stretch: 320 MB, and the same again while it is replayed
 GRACE = 3600.0  # seconds without samples at an end of a stretch that do not make a partition new or gone
+HOUR, DAY = 3_600, 86_400
 FOLLOWER, UNKNOWN_ROLE, CAPACITY = "follower.", "replica.", "capacity."
 
 
@@ -40,6 +41,21 @@ class Cut:
     def windows(self) -> int:
         """In a stretch."""
         return max(1, round(self.stretch / self.window))
+
+
+def begin_of(samples: Samples, stretch: float, name: str) -> tuple[int, str]:
+    """Epoch seconds at which the first sample's day begins (its hour, where stretches are shorter than a day), and the cluster.
+
+    Raises
+    ------
+    InputError
+        There are no samples.
+    """
+    row = samples.frame.agg(F.min(F.unix_seconds("time")), F.min("cluster_id")).first()
+    if row is None or row[0] is None:
+        raise InputError(name, [Problem("", "expected samples that count, found none")])
+    whole = DAY if stretch >= DAY else HOUR
+    return int(row[0]) // whole * whole, str(row[1])
 
 
 def packed(measured: Windows, cut: Cut) -> DataFrame:

@@ -78,8 +78,8 @@ class Result:
         return next(row for row in self.table if row.chosen)
 
     def rows(self) -> list[Tried]:
-        """The table as the calibration file has it."""
-        return [tried(row) for row in self.table]
+        """The table as the calibration file has it; where the choice is not confirmed, the goals as they are count as chosen."""
+        return [tried(row, row.chosen if self.confirmed else row is self.own) for row in self.table]
 
 
 def backtest(
@@ -171,22 +171,24 @@ def unit(outcome: Outcome) -> str:
     return "bytes moved" if outcome.bytes_moved > 0 else "replica moves"
 
 
-def tried(row: Validated) -> Tried:
+def tried(row: Validated, chosen: bool) -> Tried:
+    """The row of the calibration file."""
     c, o = row.trained.configuration, row.outcome
     return Tried(
         weights=dict(c.weights), bounds=dict(c.bounds), cadence=c.cadence, out_of_band_hours=o.out_of_band_hours,
         peak_utilization=o.peak_utilization, bytes_moved=o.bytes_moved, actions=o.actions, moved_back=o.moved_back,
-        chosen=row.chosen, pareto=row.pareto, what=c.what,
+        chosen=chosen, pareto=row.pareto, what=c.what,
     )  # fmt: skip
 
 
 def named(result: Result) -> Result:
     """The same with the chosen one called so."""
+    words = "chosen" if result.confirmed else "best on the training span, not confirmed"
 
     def call(row: Validated) -> Validated:
         c = row.trained.configuration
         return (
-            replace(row, trained=replace(row.trained, configuration=replace(c, what=c.what or "chosen")))
+            replace(row, trained=replace(row.trained, configuration=replace(c, what=c.what or words)))
             if row.chosen
             else row
         )

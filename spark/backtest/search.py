@@ -43,7 +43,7 @@ class Space:
     @property
     def own(self) -> Configuration:
         """The goals as they are, at the first cadence: what everything is compared with."""
-        return self.made({}, {}, self.cadences[0], "goals as they are")
+        return self.made({}, {}, self.cadences[0], "default: goals as they are")
 
     @property
     def calibrated(self) -> Configuration:
@@ -80,7 +80,7 @@ def search(
     `trials` bounds the number of configurations. With ``halving`` all are tried on one stretch, the better third on three times as
     many, and so on: what is better is told by Pareto rank in hours out of band and cost, not by one of the two.
     """
-    first = [space.own, *([space.calibrated] if space.calibrated != space.own else [])]
+    first = [space.own, *([space.calibrated] if _key(space.calibrated) != _key(space.own) else [])]
     drawn = grid(space, trials) if method == "grid" else random(space, trials, seed)
     tried = list({_key(c): c for c in (*first, *drawn)}.values())[: max(trials, len(first))]
     if method != "halving" or len(stretches) == 1:

@@ -119,7 +119,7 @@ def test_a_backtest_is_the_same_however_spark_cuts_it_and_held_out_days_do_not_d
     assert (found.training, found.held_out) == ((0, 1), (2,))
     assert found.own.outcome.plans > 0
     rows = found.rows()
-    assert rows[0].what == "goals as they are"
+    assert rows[0].what == "default: goals as they are"
     assert sum(row.chosen for row in rows) == 1
     assert all(isinstance(row, Tried) and row.weights["net"] > 0 for row in rows)
     # Held-out days that are twisted change their own figures, not what was tried or chosen.

@@ -1,0 +1,266 @@
+"""Do calibrated bounds and tuned weights help on real traffic? A month of a public trace through `spark.backtest`.
+
+    python -m benchmarks.backtest --trace bitbrains_rnd_vm_5min_2013-08.parquet
+
+The trace (GWA-T-12 Bitbrains "Rnd", TU Delft Grid Workloads Archive: Shen, van Beek, Iosup, CCGrid 2015) is not part of the
+project. One virtual machine is one topic, spread over partitions by a fixed Zipf split; what it receives is produced, what it
+sends is fetched, its memory is the size on disk, its cpu is cpu. Windows of 5 minutes, loads seen over 30 as by the service. The first
+day gives the placement that every stretch begins with (default goals, planned once on the day's means); the first two thirds of the rest
+are searched, the last third is held out. All configurations have the same budget of moves a plan, and are scored by the default bounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from goals.document import load_goals
+from goals.model import GoalSet
+from optimizer.options import PlanOptions
+from optimizer.planner import plan
+from spark.backtest.configuration import levelled
+from spark.backtest.judge import broker_loads
+from spark.backtest.outcome import Outcome
+from spark.backtest.packing import Cut
+from spark.backtest.replay import placed_by
+from spark.backtest.run import Result, Wish, backtest, change
+from spark.backtest.search import Space
+from spark.backtest.stretch import Series, Stretch
+from spark.backtest.tasks import Job
+from spark.methods.noise import day as day_of
+from spark.session import session
+
+T = TypeVar("T")
+WINDOW = 300
+DAY = 86_400
+COLUMNS = {
+    "network_in": ("net_rx_kbs", 1024.0),
+    "network_out": ("net_tx_kbs", 1024.0),
+    "disk": ("mem_kb", 1024.0),
+    "cpu": ("cpu_mhz", 1 / 2500),
+}
+NOISE = 0.5  # quantile of the natural deviation of brokers around which bounds are searched
+HORIZON = 1800
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the trace becomes a cluster: the `topics` with the most traffic, each split over `partitions`, on `brokers`."""
+
+    brokers: int
+    topics: int
+    partitions: int
+    zipf: float
+    replicas: int
+    seed: int
+
+
+def trace(path: Path, shape: Shape) -> Stretch:
+    """The whole trace as one stretch, placed at random; duplicates of a window are dropped."""
+    table = pq.read_table(path)
+    vm, window = table["vm"].to_numpy().astype(np.int64), table["ts"].to_numpy() // WINDOW
+    first, count = int(window.min()), int(window.max() - window.min()) + 1
+    load: dict[str, Series] = {}
+    for resource, (column, unit) in COLUMNS.items():
+        seen = np.full((count, int(vm.max()) + 1), np.nan, np.float32)
+        seen[window - first, vm] = table[column].to_numpy() * unit
+        load[resource] = seen
+    traffic = np.nansum(load["network_in"], axis=0) + np.nansum(load["network_out"], axis=0)
+    chosen = np.sort(np.argsort(-traffic, kind="stable")[: shape.topics])
+    split = np.arange(1, shape.partitions + 1) ** -shape.zipf
+    split /= split.sum()
+    number = len(chosen) * shape.partitions
+    spread = {
+        r: (x[:, chosen, None] * split).reshape(count, number).astype(np.float32) for r, x in load.items()
+    }
+    r = np.random.default_rng(shape.seed)
+    hosts = np.stack([r.permutation(shape.brokers)[: shape.replicas] for _ in range(number)]).astype(np.int32)
+    begin = -(-first * WINDOW // DAY) * DAY  # whole days, UTC
+    skip = begin // WINDOW - first
+    days = (count - skip) * WINDOW // DAY
+    kept = {name: x[skip : skip + days * DAY // WINDOW] for name, x in spread.items()}
+    return Stretch(
+        cluster_id="trace", start=begin, window=float(WINDOW), topics=tuple(f"vm-{v:03d}" for v in chosen),
+        partition_topic=np.repeat(np.arange(len(chosen)), shape.partitions).astype(np.int32),
+        partition_number=np.tile(np.arange(shape.partitions), len(chosen)).astype(np.int32),
+        broker_ids=np.arange(1, shape.brokers + 1, dtype=np.int32), replicas=hosts, load=kept,
+        first=np.zeros(number, np.int32), last=np.full(number, days * DAY // WINDOW - 1, np.int32),
+    )  # fmt: skip
+
+
+def settled(stretch: Stretch, goals: GoalSet) -> Stretch:
+    """The same, placed by one plan on the means of its first day."""
+    per_day = DAY // WINDOW
+    snapshot, _ = stretch.snapshot(per_day, per_day, stretch.replicas, stretch.replicas[:, 0].copy())
+    replicas, _ = placed_by(snapshot, plan(snapshot, goals))
+    return replace(stretch, replicas=replicas)
+
+
+def noise(stretch: Stretch, goals: GoalSet, until: int) -> dict[str, float]:
+    """Goal -> bound: what brokers deviate by in one horizon beyond what lasts a day, before window `until`; counts keep theirs."""
+    bounds = {g.name: g.bound for g in levelled(goals)}
+    step = HORIZON // WINDOW
+    for goal in levelled(goals):
+        if goal.resource not in stretch.load:
+            continue
+        loads = broker_loads(
+            stretch, goal.resource, 0, until, stretch.replicas, stretch.replicas[:, 0].copy()
+        )
+        means = loads.reshape(-1, step, stretch.brokers).mean(axis=1)
+        per_day = DAY // HORIZON
+        fast = [day_of(means[d : d + per_day].T).fast for d in range(0, len(means), per_day)]
+        bounds[goal.name] = max(
+            goal.bound, float(f"{np.nanquantile(np.abs(np.concatenate(fast, axis=1)), NOISE):.2g}")
+        )
+    return bounds
+
+
+def packed_rows(stretch: Stretch, cut: Cut, skip: int) -> pa.Table:
+    """The rows that `packing.packed` would make of the trace's history from window `skip` on."""
+    columns: dict[str, list[object]] = {
+        n: [] for n in ("stretch", "broker", "topic", "partition", "metric", "at", "mean")
+    }
+
+    def put(number: int, broker: int, p: int, metric: str, values: npt.NDArray[np.float32]) -> None:
+        at = np.flatnonzero(~np.isnan(values))
+        if not len(at):
+            return
+        row = (
+            number,
+            broker,
+            stretch.topics[stretch.partition_topic[p]],
+            int(stretch.partition_number[p]),
+            metric,
+        )
+        for name, value in zip(columns, (*row, at.astype(np.int32), values[at]), strict=True):
+            columns[name].append(value)
+
+    for number in range((stretch.windows - skip) // cut.windows):
+        span = slice(skip + number * cut.windows, skip + (number + 1) * cut.windows)
+        for resource, series in stretch.load.items():
+            for p in range(stretch.partitions):
+                for n, host in enumerate(stretch.replicas[p].tolist()):
+                    if host >= 0 and (n == 0 or resource in ("network_in", "disk")):
+                        put(
+                            number,
+                            int(stretch.broker_ids[host]),
+                            p,
+                            ("follower." if n else "") + resource,
+                            series[span, p],
+                        )
+    types = [
+        pa.int32(),
+        pa.int32(),
+        pa.string(),
+        pa.int32(),
+        pa.string(),
+        pa.list_(pa.int32()),
+        pa.list_(pa.float32()),
+    ]
+    return pa.table({n: pa.array(v, t) for (n, v), t in zip(columns.items(), types, strict=True)})
+
+
+def main() -> None:
+    """Search, validate, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--trace", type=Path, required=True, help="Parquet file of the trace")
+    parser.add_argument("--brokers", type=int, default=20)
+    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("--partitions", type=int, default=4, help="of a topic")
+    parser.add_argument("--zipf", type=float, default=0.5, help="exponent of the split")
+    parser.add_argument("--replicas", type=int, default=1)
+    parser.add_argument("--stretch-days", type=int, default=5)
+    parser.add_argument("--cadence-hours", type=float, nargs="+", default=[12.0])
+    parser.add_argument("--max-moves", type=int, default=50, help="of one plan")
+    parser.add_argument("--trials", type=int, default=12)
+    parser.add_argument("--search", choices=("grid", "random", "halving"), default="halving")
+    parser.add_argument("--aim", choices=("hours", "cost"), default="cost")
+    parser.add_argument("--days", type=int, default=0, help="of the trace; 0: all")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    goals = load_goals(None, "default")
+    shape = Shape(given.brokers, given.topics, given.partitions, given.zipf, given.replicas, given.seed)
+    begun = time.process_time()
+    whole = settled(trace(given.trace, shape), goals)
+    cut = Cut(whole.start + DAY, float(WINDOW), float(given.stretch_days * DAY))
+    skip = DAY // WINDOW
+    rows = packed_rows(whole, cut, skip)
+    stretches = 1 + max(rows["stretch"].to_pylist())
+    if given.days:
+        stretches = min(stretches, given.days // given.stretch_days)
+        rows = rows.filter(pa.compute.less(rows["stretch"], stretches))
+    training = stretches - max(1, round(stretches / 3))
+    centre = noise(whole, goals, skip + training * cut.windows)
+    shape_of = f"{whole.partitions} partitions x {given.replicas} on {whole.brokers} brokers"
+    print(f"{shape_of}, {stretches} stretches of {given.stretch_days} days", flush=True)
+    print("natural deviation, the bounds searched around:", short(centre), flush=True)
+    print(f"prepared in {time.process_time() - begun:.0f} CPU s", flush=True)
+    job = Job(cut, "trace", goals, goals, {}, horizon=HORIZON, options=PlanOptions(max_moves=given.max_moves))
+    space = Space(goals, centre, tuple(h * 3600.0 for h in given.cadence_hours))
+    spark = session(
+        "backtest on a trace", "local[2]", spark__driver__memory="2g", spark__sql__shuffle__partitions="2"
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        series = spark.createDataFrame(rows).cache()
+        wish = Wish(given.search, given.trials, 1.0 / 3.0, given.aim, given.seed)
+        told(backtest(spark, series, job, space, wish, lambda text: print(text, flush=True)))
+    finally:
+        spark.stop()
+
+
+def short(by_goal: Mapping[str, T]) -> dict[str, T]:
+    """Without what all names begin with."""
+    return {name.removeprefix("usage_distribution-"): value for name, value in by_goal.items()}
+
+
+def told(result: Result) -> None:
+    """Everything, in the form of docs/benchmarks.md."""
+    print(f"\n{result.why}\n{result.verdict}\n")
+    print(
+        "| | broker-hours out, all goals | any goal | GB moved | moves | moved back | plans | peak | training: hours | GB |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    own = result.own.outcome
+    for row in result.table:
+        name = row.trained.configuration.what or "Pareto set"
+        t = row.trained.outcome
+        trained = f"{t.out_of_band_hours:,.0f} | {t.bytes_moved / 1e9:,.0f}"
+        print(f"| {name}{' (chosen)' if row.chosen else ''} | {cells(row.outcome, own)} | {trained} |")
+    for row in result.table:
+        c = row.trained.configuration
+        print(
+            c.what or "Pareto set",
+            "| every",
+            c.cadence,
+            "s |",
+            short({n: (w, c.bounds[n]) for n, w in c.weights.items()}),
+        )
+        print("   hours by goal:", {n: round(h) for n, h in short(row.outcome.by_goal).items()})
+    looks = sum(t.outcome.looks for t in result.searched) + sum(r.outcome.looks for r in result.table)
+    plans = sum(t.outcome.plans for t in result.searched) + sum(r.outcome.plans for r in result.table)
+    print(
+        f"{result.replays} replays in {result.cpu:.0f} CPU s of the tasks; the last of each: {looks} looks, {plans} plans carried out"
+    )
+
+
+def cells(o: Outcome, own: Outcome) -> str:
+    """One configuration's figures, beside those of the goals as they are."""
+    hours, data = change(own.out_of_band_hours, o.out_of_band_hours), change(own.bytes_moved, o.bytes_moved)
+    return (
+        f"{o.out_of_band_hours:,.0f} ({hours:+.0%}) | {o.any_goal_hours:,.0f} | {o.bytes_moved / 1e9:,.0f} ({data:+.0%}) | "
+        f"{o.replica_moves:,} | {o.moved_back:,} | {o.plans} | {o.peak_utilization:.1f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

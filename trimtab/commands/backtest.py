@@ -1,0 +1,359 @@
+"""`trimtab backtest`: which weights, bounds and cadence would have done better on this history. Changes nothing on a cluster.
+
+What a replay is and how configurations are searched is `spark.backtest`; here is only parsing, telling and writing.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.quantities import parse_duration
+from trimtab.commands import options as o
+from trimtab.output import emit, overwritten, unwritable
+from trimtab.story import Story, log
+
+if TYPE_CHECKING:
+    from goals.calibration import Calibration
+    from goals.model import GoalSet
+    from spark.backtest.packing import Cut
+    from spark.backtest.run import Result, Validated
+
+DAY = 86_400.0
+SETTINGS = {
+    "spark__driver__memory": "3g",
+    "spark__sql__shuffle__partitions": "16",
+}  # where Spark runs on this machine
+Search = Literal["grid", "random", "halving"]
+Aim = Literal["hours", "cost"]
+StorageKind = Literal["local", "shared"]
+
+
+def parse_cadences(text: str) -> tuple[float, ...]:
+    """``DURATION[,DURATION…]`` in seconds, each once; the first is what the goals as they are run at."""
+    found = tuple(dict.fromkeys(parse_duration(part.strip()) for part in text.split(",")))
+    if min(found) <= 0:
+        raise ValueError(f"expected durations above 0 such as 5m,1h, found {text!r}")
+    return found
+
+
+def parse_length(text: str) -> float:
+    """Seconds above 0."""
+    seconds = parse_duration(text)
+    if seconds < 1:
+        raise ValueError(f"expected at least 1s, found {text!r}")
+    return seconds
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command("backtest")(backtest_command)
+
+
+def backtest_command(
+    context: typer.Context,
+    history: Annotated[
+        str,
+        typer.Option(
+            "--history",
+            metavar="PATH",
+            rich_help_panel=o.SOURCE,
+            help="Folder of Parquet samples, or a URI that Spark reads.",
+        ),
+    ],
+    cluster_id: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster-id",
+            metavar="ID",
+            rich_help_panel=o.SOURCE,
+            help="Which cluster, where the history has several.",
+        ),
+    ] = None,
+    storage: Annotated[
+        StorageKind,
+        typer.Option(
+            "--storage", rich_help_panel=o.SOURCE, help="shared: a move copies nothing; moves count then."
+        ),
+    ] = "local",
+    goals: o.GoalsPath = None,
+    preset: o.Preset = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            "--calibration",
+            exists=True,
+            dir_okay=False,
+            metavar="FILE",
+            rich_help_panel=o.WANTED,
+            help="Calibration file: its bounds are what is searched around, its capacities fill in.",
+        ),
+    ] = None,
+    search: Annotated[
+        Search, typer.Option("--search", help="How configurations are made and thinned out.")
+    ] = "halving",
+    trials: Annotated[
+        int, typer.Option("--trials", metavar="N", min=1, max=10_000, help="Configurations tried at most.")
+    ] = 24,
+    aim: Annotated[
+        Aim,
+        typer.Option(
+            "--aim", help="hours: least out of band at no more bytes; cost: least bytes at no more hours."
+        ),
+    ] = "hours",
+    held_out: Annotated[
+        float,
+        typer.Option(
+            "--held-out",
+            metavar="SHARE",
+            min=0.01,
+            max=0.9,
+            help="Last part of the history, for validation only.",
+        ),
+    ] = 1 / 3,
+    cadence: Annotated[
+        str,
+        typer.Option(
+            "--cadence",
+            metavar="DURATION[,…]",
+            help="Time between looks of the detector, each is tried; the first is the goals' own.",
+        ),
+    ] = "1h",
+    window: Annotated[
+        float,
+        typer.Option(
+            "--window",
+            metavar="DURATION",
+            parser=o.parsed_by(parse_length),
+            help="Loads are averaged over it.",
+        ),
+    ] = "5m",  # type: ignore[assignment]
+    horizon: Annotated[
+        float,
+        typer.Option(
+            "--horizon",
+            metavar="DURATION",
+            parser=o.parsed_by(parse_length),
+            help="What the planner sees is the mean of it.",
+        ),
+    ] = "30m",  # type: ignore[assignment]
+    stretch: Annotated[
+        float,
+        typer.Option(
+            "--stretch",
+            metavar="DURATION",
+            parser=o.parsed_by(parse_length),
+            help="History is replayed in pieces of it.",
+        ),
+    ] = "7d",  # type: ignore[assignment]
+    max_moves: o.MaxMoves = None,
+    max_bytes: o.MaxBytes = None,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Of the search and of the plans.")
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the calibration with weights and table here (needs --calibration).",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report with plots here.")
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master", metavar="URL", help="Where Spark runs; all cores of this machine where left out."
+        ),
+    ] = None,
+) -> int:
+    """Try goals on the past: replays a history through the planner and looks for weights, bounds and cadence that do better.
+
+    Every configuration is scored by the bounds of the goals as they are. The last part of the history is not searched on; what
+    was chosen has to hold there. Needs Java.
+    """
+    wanted = o.Wanted(goals, preset)
+    cadences = _cadences(cadence)
+    inputs = {"--goals": goals, "--history": None if "://" in history else Path(history)}
+    problems = [
+        *overwritten({"--out": out, "--report": report}, inputs),
+        *unwritable("--out", out),
+        *unwritable("--report", report),
+        *_disagreements(out, report, calibration, window, horizon, stretch, cadences),
+    ]
+    if problems:
+        raise ConfigurationError("trimtab backtest", problems)
+    story = context.find_object(Story) or Story()
+    goal_set = wanted.read()
+    from goals.calibration import calibration_text, load_calibration
+    from optimizer.options import PlanOptions
+    from spark.backtest.configuration import levelled
+    from spark.backtest.packing import Cut, begin_of, packed
+    from spark.backtest.run import Wish, backtest
+    from spark.backtest.search import Space
+    from spark.backtest.tasks import Job
+    from spark.history.read import read_samples
+    from spark.history.sift import sift
+    from spark.session import session
+    from spark.windows import windows
+    from trimtab.warmup import announce, warm_up
+
+    if not levelled(goal_set):
+        nothing = "expected at least one soft goal of kind usage_distribution, whose weight and bound can be searched, found none"
+        raise ConfigurationError(goal_set.source, [Problem("goals", nothing)])
+    given = load_calibration(calibration) if calibration is not None else None
+    announce()
+    warm_up()
+    log.info("starting Spark")
+    here = master is None or master.startswith("local")
+    spark = session("trimtab backtest", master, **(SETTINGS if here else {}))
+    try:
+        spark.sparkContext.setLogLevel("WARN" if story.verbose else "ERROR")
+        samples, _ = sift(read_samples(spark, history, cluster_id))
+        begin, cluster = begin_of(samples, stretch, history)
+        cut = Cut(begin, window, stretch)
+        log.info("reading %s: windows of %g s, stretches of %g days", history, window, stretch / DAY)
+        series = packed(windows(samples, window), cut).cache()
+        options = PlanOptions(seed=seed, max_moves=max_moves, max_bytes=max_bytes)
+        job = Job(cut, cluster, goal_set, goal_set, _capacity(given), storage, horizon, options)
+        space = Space(goal_set, _centre(goal_set, given), cadences)
+        wish = Wish(search, trials, held_out, aim, seed)
+        found = backtest(spark, series, job, space, wish, lambda text: log.info("%s", text), history)
+    finally:
+        spark.stop()
+    if out is not None and given is not None:
+        emit(calibration_text(_completed(given, found)), out)
+    if report is not None:
+        emit(_page(found, cut, cluster, search), report)
+    if out is None or str(out) != "-":
+        _show(found)
+    log.info("%s", found.verdict)
+    return 0
+
+
+def _cadences(text: str) -> tuple[float, ...]:
+    try:
+        return parse_cadences(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--cadence") from None
+
+
+def _disagreements(
+    out: Path | None, report: Path | None, calibration: Path | None, window: float, horizon: float, stretch: float,
+    cadences: tuple[float, ...],
+) -> list[Problem]:  # fmt: skip
+    found = []
+    if out is not None and calibration is None:
+        found.append(
+            Problem(
+                "--out",
+                "goes with --calibration: weights and table are added to that; run `trimtab calibrate` first",
+            )
+        )
+    if report is not None and report == out:
+        found.append(Problem("--report", "expected a file of its own, found that of --out"))
+    if horizon < window:
+        found.append(Problem("--horizon", f"expected at least --window ({window:g} s), found {horizon:g} s"))
+    if stretch < 2 * horizon or stretch % window:
+        found.append(
+            Problem(
+                "--stretch",
+                f"expected whole windows of {window:g} s, for two horizons or more, found {stretch:g} s",
+            )
+        )
+    for cadence in cadences:
+        if cadence % window or cadence >= stretch:
+            found.append(
+                Problem(
+                    "--cadence",
+                    f"expected whole windows of {window:g} s, shorter than --stretch, found {cadence:g} s",
+                )
+            )
+    return found
+
+
+def _centre(goals: GoalSet, given: Calibration | None) -> dict[str, float]:
+    from spark.backtest.configuration import levelled
+
+    measured = given.resources if given is not None else {}
+    return {
+        g.name: (measured[g.resource].bound if g.resource in measured else None) or g.bound
+        for g in levelled(goals)
+    }
+
+
+def _capacity(given: Calibration | None) -> dict[str, dict[int, float]]:
+    table: dict[str, dict[int, float]] = {}
+    for estimate in given.capacity if given is not None else ():
+        if estimate.confidence != "low":
+            table.setdefault(estimate.resource, {})[estimate.broker] = estimate.value
+    return table
+
+
+def _completed(given: Calibration, found: Result) -> Calibration:
+    """The calibration with the table, and with the chosen weights where the held-out span confirms them; else without weights."""
+    weights = dict(found.chosen.trained.configuration.weights) if found.confirmed else {}
+    return given.model_copy(update={"weights": weights, "backtest": found.rows()})
+
+
+def _page(found: Result, cut: Cut, cluster: str, search: Search) -> str:
+    from spark.report.backtest import backtest_html
+    from spark.report.evidence import BacktestEvidence
+
+    def span(stretches: tuple[int, ...]) -> str:
+        ends = [
+            datetime.fromtimestamp(cut.begin, UTC) + timedelta(seconds=cut.stretch * n)
+            for n in (stretches[0], stretches[-1] + 1)
+        ]
+        return f"{ends[0]:%Y-%m-%d} to {ends[1]:%Y-%m-%d}"
+
+    evidence = BacktestEvidence(
+        cluster_id=cluster, made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", trained=span(found.training),
+        held_out=span(found.held_out), searched=len(found.searched),
+        method={"halving": "successive halving"}.get(search, search), notes=(found.why, found.verdict),
+    )  # fmt: skip
+    return backtest_html(found.rows(), evidence)
+
+
+def _show(found: Result) -> None:
+    """The table on stdout, of the held-out span."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="On the held-out span", title_justify="left", box=None)
+    for name in ("", "looks every", "broker-hours out", "bytes moved", "actions", "moved back", "peak"):
+        table.add_column(name, justify="left" if not name else "right")
+    for row in found.table:
+        table.add_row(*_cells(row, found))
+    console = Console(width=None if Console().is_terminal else 120)
+    console.print(table)
+    console.print(f"{found.why}.", style=None, highlight=False)
+    chosen = found.chosen.trained.configuration
+    if found.confirmed:
+        for name in chosen.weights:
+            console.print(
+                f"  {name}: weight {chosen.weights[name]:g}, bound {chosen.bounds[name]:g}", highlight=False
+            )
+
+
+def _cells(row: Validated, found: Result) -> list[str]:
+    from optimizer.report.units import size
+    from spark.backtest.run import change
+
+    c, outcome, own = row.trained.configuration, row.outcome, found.own.outcome
+    hours = change(own.out_of_band_hours, outcome.out_of_band_hours)
+    data = change(own.bytes_moved, outcome.bytes_moved)
+
+    def beside(share: float) -> str:
+        return "" if row is found.own else f" ({share:+.0%})"
+
+    return [
+        c.what or "Pareto set", f"{c.cadence / 60:g} min", f"{outcome.out_of_band_hours:,.1f}{beside(hours)}",
+        f"{size(outcome.bytes_moved)}{beside(data)}", f"{outcome.actions:,}", f"{outcome.moved_back:,}", f"{outcome.peak_utilization:.2f}",
+    ]  # fmt: skip
