@@ -23,6 +23,16 @@ class Scope(IntEnum):
 
 BROKER_SCOPES = frozenset({Scope.BROKER, Scope.CAPACITY})
 
+# What stands before a metric's name in a history, whose columns have no scope (docs/history.md); with `topic` (null: the
+# broker) it tells what a row is about.
+HISTORY_PREFIXES: dict[Scope, str] = {
+    Scope.BROKER: "",
+    Scope.LEADER: "",
+    Scope.FOLLOWER: "follower.",
+    Scope.REPLICA: "replica.",
+    Scope.CAPACITY: "capacity.",
+}
+
 # Wire ids never change their meaning; a reader ignores ids it does not know, so additions need no new
 # version.
 METRIC_IDS: dict[str, int] = {

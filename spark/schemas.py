@@ -40,9 +40,10 @@ class Samples(Dataset):
 
 
 class Rejected(Dataset):
-    """Samples that do not count: the same columns, and `reason` (one of the words of `spark.history.sift`)."""
+    """Samples that do not count: the same columns, `reason` (one of the words of `spark.history.sift`), and `source`: where an
+    importer found the row, null for one of a history."""
 
-    SCHEMA = StructType([*Samples.SCHEMA.fields, StructField("reason", StringType())])
+    SCHEMA = StructType([*Samples.SCHEMA.fields, StructField("reason", StringType()), StructField("source", StringType())])
 
 
 class Blocks(Dataset):

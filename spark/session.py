@@ -53,6 +53,7 @@ def session(name: str, master: str | None = None, **settings: str) -> SparkSessi
             builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
             builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.execution.arrow.pyspark.enabled", "true")
+    builder = builder.config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")  # what other readers of Parquet take, too
     for key, value in settings.items():
         builder = builder.config(key.replace("__", "."), value)
     try:

@@ -19,14 +19,27 @@ from typer.main import get_command
 
 from cluster_model.errors import ConfigurationError, DocumentError, Problem, TrimtabError
 from trimtab import __version__
-from trimtab.commands import backtest, calibrate, demo, explain, goals, metadata, plan, reporter, serve, snapshot, tune
+from trimtab.commands import (
+    backtest,
+    calibrate,
+    demo,
+    explain,
+    goals,
+    history,
+    metadata,
+    plan,
+    reporter,
+    serve,
+    snapshot,
+    tune,
+)
 from trimtab.story import LOG_FORMATS, Story, asked_for, log, tell
 from trimtab.streams import reader_gone
 from trimtab.usage import every_problem, usage_text
 
 COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "explain": explain, "goals": goals, "metadata": metadata,
-    "reporter": reporter, "serve": serve, "calibrate": calibrate, "tune": tune, "backtest": backtest,
+    "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest, "tune": tune, "history": history,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.

@@ -116,7 +116,7 @@ class KafkaPart(Part):
     command_config: FilePath | None = Field(default=None, description="properties file with TLS and SASL settings")
 
 
-Config = TypeVar("Config", bound=Part)
+Config = TypeVar("Config", bound=BaseModel)
 
 
 def read_config(

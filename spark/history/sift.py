@@ -7,7 +7,7 @@ batch reads whole days, and nothing depends on the order of rows. Knows nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -23,7 +23,7 @@ from spark.schemas import Rejected, Samples
 REPEATED = "repeated"
 EARLIEST = "2000-01-01 00:00:00"
 AHEAD = "INTERVAL 1 HOUR"  # clocks of brokers may be ahead of ours by so much
-REASON, CODE = "reason", "code"
+REASON, CODE, SOURCE = "reason", "code", "source"
 FINE = -1  # code of a row that counts so far
 
 
@@ -48,9 +48,13 @@ def conditions(now: Column) -> dict[str, Column]:
     }
 
 
-def reason(now: Column) -> Column:
-    """Why a row does not count; null where nothing is wrong with it by itself."""
-    return F.coalesce(*[F.when(condition, F.lit(name)) for name, condition in conditions(now).items()])
+def code(now: Column) -> Column:
+    """Place of the reason why a row does not count in `conditions`; `FINE` where nothing is wrong with it by itself."""
+    first, *others = list(conditions(now).values())
+    chain = F.when(first, 0)
+    for place, condition in enumerate(others, start=1):
+        chain = chain.when(condition, place)
+    return chain.otherwise(FINE)
 
 
 @dataclass(frozen=True)
@@ -103,24 +107,34 @@ def sifted(samples: Samples, now: datetime | None = None) -> Sifted:
     broker, topic, partition and metric the largest value stays. Only rows near such a pair are moved for that; where there
     are none, the frames that come back are plain filters.
     """
+    return sifted_rows(samples.frame, (), now)
+
+
+def sifted_rows(frame: DataFrame, known: Sequence[str], now: datetime | None = None) -> Sifted:
+    """The same of rows that an importer made: with `source`, and with a `reason` of `known` where it found something wrong."""
     clock = F.current_timestamp() if now is None else F.lit(now)
-    frame = samples.frame.withColumn(REASON, reason(clock))
-    names = list(conditions(clock))
-    slot = repeats.slot_ms(repeats.spacing_ms(samples.frame))
+    names = [*conditions(clock), *known]
+    judged = code(clock)
+    if known:
+        found = F.array_position(F.array(*[F.lit(name) for name in names]), F.col(REASON)).cast("int") - 1
+        judged = F.when(F.col(REASON).isNotNull(), found).otherwise(judged)
+    else:
+        frame = frame.withColumn(SOURCE, F.lit(None).cast("string"))
+    slot = repeats.slot_ms(repeats.spacing_ms(frame))
+    coded = frame.withColumn(CODE, judged)
     seen = Observation()
-    suspects = _stretches(frame, names, slot).observe(seen, *_counts(names)).where(_is_suspect()).select(repeats.STRETCH)
-    suspects = suspects.persist(StorageLevel.MEMORY_AND_DISK)  # as few as there are repeated samples
+    suspects = _stretches(coded, slot).observe(seen, *_counts(names)).where(_is_suspect()).select(repeats.STRETCH)
+    suspects = suspects.persist(StorageLevel.MEMORY_AND_DISK)  # few, as repeated samples are
     some = suspects.count() > 0
-    return _told_apart(frame, suspects if some else None, slot, names, seen.get)
+    return _told_apart(coded, suspects if some else None, slot, names, seen.get)
 
 
-def _stretches(frame: DataFrame, names: list[str], slot: int) -> DataFrame:
+def _stretches(coded: DataFrame, slot: int) -> DataFrame:
     """One row per reason, and per series and stretch of what is fine: how many rows, and what `_counts` sums up."""
-    codes = [F.when(F.col(REASON) == name, F.lit(code)) for code, name in enumerate(names)]
-    coded = repeats.with_series(frame).withColumn(CODE, F.when(F.col(REASON).isNull(), F.lit(FINE)).otherwise(F.coalesce(*codes)))
     fine = F.col(CODE) == FINE
     return (
-        coded.select(
+        repeats.with_series(coded)
+        .select(
             CODE,
             F.when(fine, repeats.stretch(slot)).otherwise(F.lit(0)).alias(repeats.STRETCH),
             F.when(fine, repeats.slot_bit(slot)).otherwise(F.lit(0)).alias("bit"),
@@ -139,8 +153,8 @@ def _is_suspect() -> Column:
     return (F.col(CODE) == FINE) & repeats.is_suspect(F.col("rows"), F.col("word"))
 
 
-def _counts(names: list[str]) -> list[Column]:
-    by_reason = [F.sum(F.when(F.col(CODE) == code, F.col("rows"))).alias(name) for code, name in enumerate(names)]
+def _counts(names: Sequence[str]) -> list[Column]:
+    by_reason = [F.sum(F.when(F.col(CODE) == place, F.col("rows"))).alias(f"reason {place}") for place in range(len(names))]
     return [
         F.sum("rows").alias("rows"), F.unix_millis(F.min("begin")).alias("begin"), F.unix_millis(F.max("end")).alias("end"),
         F.bit_xor("mark").alias("mark"), F.sum("marks").alias("marks"), *by_reason,
@@ -148,17 +162,17 @@ def _counts(names: list[str]) -> list[Column]:
 
 
 def _told_apart(
-    frame: DataFrame, suspects: DataFrame | None, slot: int, names: list[str], counted: Mapping[str, int | None]
+    coded: DataFrame, suspects: DataFrame | None, slot: int, names: Sequence[str], counted: Mapping[str, int | None]
 ) -> Sifted:
-    fine = frame.where(F.col(REASON).isNull())
-    bad = frame.where(F.col(REASON).isNotNull())
-    found = {name: number for name in names if (number := counted[name])}
+    fine = coded.where(F.col(CODE) == FINE)
+    bad = coded.where(F.col(CODE) != FINE)
+    bad = bad.withColumn(REASON, F.element_at(F.array(*[F.lit(name) for name in names]), F.col(CODE) + 1))
+    found = {name: number for place, name in enumerate(names) if (number := counted[f"reason {place}"])}
     if suspects is not None:
         keyed = repeats.with_series(fine).withColumn(repeats.STRETCH, repeats.stretch(slot))
         once, again = repeats.first_of_each(keyed.join(suspects, repeats.STRETCH, "left_semi"))
-        again = again.withColumn(REASON, F.lit(REPEATED))
         fine = keyed.join(suspects, repeats.STRETCH, "left_anti").unionByName(once)
-        bad = bad.unionByName(again.drop(repeats.STRETCH, repeats.SERIES))
+        bad = Rejected(bad).frame.unionByName(Rejected(again.withColumn(REASON, F.lit(REPEATED))).frame)
         if number := again.count():
             found[REPEATED] = number
     digest = sha256(f"{counted['rows'] or 0}:{counted['mark'] or 0}:{counted['marks'] or 0}".encode()).hexdigest()

@@ -100,6 +100,11 @@ def client_settings(path: Path | None) -> ClientSettings:
     return ClientSettings(options, protocol, tuple(_warnings(path, properties, protocol)))
 
 
+def client_options(path: str | None) -> Mapping[str, object]:
+    """Keyword arguments of the Python client alone, for whoever makes clients elsewhere and takes the path along."""
+    return client_settings(None if path is None else Path(path)).options
+
+
 def _number(key: str, text: str, name: str, options: dict[str, object], problems: list[Problem]) -> None:
     if text.strip().isdecimal() and int(text) > 0:
         options[name] = int(text)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metrics_reporter.columns import BatchColumns
-from metrics_reporter.sample import BROKER_SCOPES, Scope
+from metrics_reporter.sample import BROKER_SCOPES, HISTORY_PREFIXES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,15 +21,6 @@ Array = npt.NDArray[np.generic]
 
 DAY_MS = 86_400_000
 NOBODY = -1  # code of a topic, and number of a partition, where a row is about the whole broker
-
-# The contract's columns have no scope, so the name of a metric tells what it is about, with `topic` (null: the broker).
-PREFIXES: dict[Scope, str] = {
-    Scope.BROKER: "",
-    Scope.LEADER: "",
-    Scope.FOLLOWER: "follower.",
-    Scope.REPLICA: "replica.",
-    Scope.CAPACITY: "capacity.",
-}
 
 
 class _Columns:
@@ -74,7 +65,7 @@ class RowBuffer:
                 present = np.isfinite(block.values) & (block.values >= 0.0)
             present &= np.array([bool(metric) for metric in block.metrics])[:, None]
             metric, row = np.nonzero(present)
-            names = [PREFIXES[block.scope] + name for name in block.metrics]
+            names = [HISTORY_PREFIXES[block.scope] + name for name in block.metrics]
             codes = np.array([self._metrics.setdefault(name, len(self._metrics)) for name in names], dtype=np.int32)
             of_broker = block.scope in BROKER_SCOPES
             day.add(

@@ -1,0 +1,134 @@
+"""The internal topic of a real cluster becomes a history: each sample once, also where the process is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import IO
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient
+
+from metrics_reporter.codec import encode
+from metrics_reporter.kafka_topic import KafkaTopicWriter, TopicSettings
+from metrics_reporter.sample import BatchHeader, Sample, SampleBatch, Scope
+from tests.kafka.cluster import KafkaCluster
+from tests.kafka.traffic import create_topic
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAIN = {"security_protocol": "PLAINTEXT"}
+TOPIC = "lake-metrics"
+AT = 1_795_132_500_000  # 2026-11-19 23:55 UTC, so that two days come out
+PARTITIONS = 4
+
+Found = tuple[int, int, int, float]
+
+
+class Keeping:
+    """`trimtab history …` as an operator runs it, whose stderr is watched; killed with everything it started."""
+
+    def __init__(self, command: str, kafka: KafkaCluster, out: Path, *more: str) -> None:
+        arguments = ["--bootstrap-server", kafka.bootstrap, "--topic", TOPIC, "--out", str(out), "--master", "local[2]", *more]
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", "trimtab", "history", command, *arguments],
+            cwd=out.parent, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        self.said: list[str] = []
+        self._news = threading.Condition()
+        assert self._popen.stderr is not None
+        self._ear = threading.Thread(target=self._listen, args=(self._popen.stderr,), daemon=True)
+        self._ear.start()
+
+    def _listen(self, stream: IO[str]) -> None:
+        for line in stream:
+            with self._news:
+                self.said.append(line.rstrip())
+                self._news.notify_all()
+
+    def hears(self, text: str, times: int, seconds: float = 150.0) -> bool:
+        with self._news:
+            return self._news.wait_for(lambda: sum(text in line for line in self.said) >= times, seconds)
+
+    def kill(self) -> None:
+        os.killpg(self._popen.pid, signal.SIGKILL)
+        self._popen.wait(30)
+
+    def ends(self, seconds: float = 200.0) -> int:
+        code = self._popen.wait(seconds)
+        self._ear.join(5)
+        return code
+
+
+class Reporting:
+    """Three reporters that send a record after another until told to stop; each tenth goes twice, as after a lost answer."""
+
+    def __init__(self, kafka: KafkaCluster) -> None:
+        self._sink = KafkaTopicWriter(kafka.bootstrap, PLAIN, TopicSettings(TOPIC, create=False))
+        self._stop = threading.Event()
+        self.sent: Counter[Found] = Counter()
+        self._sequence = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def send(self, records: int) -> None:
+        for _ in range(records):
+            self._sequence += 1
+            broker, time_ms = 1 + self._sequence % 3, AT + 1000 * self._sequence
+            values = [(p, self._sequence + p / 10) for p in range(PARTITIONS)]
+            samples = tuple(Sample(Scope.LEADER, "orders", p, "network_in", v) for p, v in values)
+            record = encode(SampleBatch(BatchHeader(broker, time_ms, 1000, 7, self._sequence), samples))
+            again = self._sequence % 10 == 0
+            self._sink.publish([record, record] if again else [record], broker=broker, time_ms=time_ms)
+            self.sent.update((broker, time_ms, p, v) for p, v in values)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.send(1)
+
+    def __enter__(self) -> Reporting:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._stop.set()
+        self._thread.join(30)
+
+
+def in_history(out: Path) -> Counter[Found]:
+    table = ds.dataset(out, partitioning="hive", exclude_invalid_files=False).to_table()
+    times = table["time"].cast("timestamp[ms, UTC]").cast("int64").to_pylist()
+    assert set(table["metric"].to_pylist()) == {"network_in"}
+    rows = zip(table["broker"].to_pylist(), times, table["partition"].to_pylist(), table["value"].to_pylist(), strict=True)
+    return Counter(rows)
+
+
+def test_a_killed_follower_leaves_each_sample_once(cluster: KafkaCluster, admin: KafkaAdminClient, tmp_path: Path) -> None:
+    """Killed between its batches or within one, whatever it was about; then a backfill goes on, and once more finds nothing."""
+    create_topic(admin, TOPIC, [[1], [2]])
+    out = tmp_path / "history"
+    with Reporting(cluster) as reporting:
+        first = Keeping("follow", cluster, out, "--every", "1s")
+        try:
+            assert first.hears(" samples", 3), first.said
+        finally:
+            first.kill()
+    reporting.send(20)
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap)
+    producer.send(TOPIC, b"no record of ours", partition=0).get(30)
+    producer.close()
+    then = Keeping("backfill", cluster, out, "--rejected", str(tmp_path / "rejected"))
+    assert then.ends() == 0, then.said
+    assert any("1 rows were not taken: record cannot be decoded" in line for line in then.said), then.said
+    assert in_history(out) == reporting.sent
+    assert sorted(p.name for p in out.glob("date=*")) == ["date=2026-11-19", "date=2026-11-20"] or len(reporting.sent) < 300 * PARTITIONS
+    sources = pq.read_table(tmp_path / "rejected", partitioning=None)["source"].to_pylist()
+    assert [s.partition(":")[0].partition(" offset")[0] for s in sources] == ["partition 0"]
+    again = Keeping("backfill", cluster, out)
+    assert again.ends() == 0, again.said
+    assert in_history(out) == reporting.sent

@@ -1,0 +1,53 @@
+"""What is wrong with a mapping is told with its place before Spark starts; the shipped one is a start for an own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark.history.mapping import CsvMapping, PrometheusMapping
+from tests.unit.trimtab.command_line import CommandLine
+from trimtab.commands.history import load_mapping
+
+
+def test_the_shipped_mapping_is_printed_and_can_be_given_back(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("history", "mapping")
+    assert ended.code == 0
+    own = tmp_path / "own.yaml"
+    own.write_text(ended.out)
+    mapping = load_mapping("prometheus", own)
+    assert mapping == load_mapping("prometheus", None)
+    assert isinstance(mapping, PrometheusMapping)
+    summed = {s.metric: s.summands for s in mapping.sources() if s.about == "broker"}
+    assert summed == {"network_in": 2, "network_out": 2, "produce_rate": 1, "fetch_rate": 1, "cpu": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("version: 1\nbrocker: {cpu: x}\n", "brocker: unknown key"),
+        ("version: 1\nbroker: {cpu: {nam: x}}\n", "broker.cpu[0].nam: unknown key"),
+        ("version: 1\nbroker_id: {pattern: '('}\n", "expected a regular expression"),
+        ("version: 1\nbroker_id: {pattern: 'kafka'}\n", "expected one group in parentheses"),
+        ("broker: {}\n", "version: missing"),
+    ],
+)
+def test_a_wrong_mapping_is_refused_before_anything_is_read(trimtab: CommandLine, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "m.yaml").write_text(text)
+    out = str(tmp_path / "out")
+    ended = trimtab("history", "import", "--from", "x", "--form", "prometheus", "--mapping", str(tmp_path / "m.yaml"), "--out", out)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_an_import_of_prometheus_needs_to_know_the_cluster(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("history", "import", "--from", "x", "--form", "prometheus", "--out", str(tmp_path / "out"))
+    assert (ended.code, "--cluster-id: nothing says of which cluster" in ended.err) == (2, True)
+
+
+def test_a_column_may_be_named_alone(tmp_path: Path) -> None:
+    (tmp_path / "m.yaml").write_text("version: 1\nvalues: {cpu: cores, network_in: {column: in, kind: counter}}\n")
+    mapping = load_mapping("csv", tmp_path / "m.yaml")
+    assert isinstance(mapping, CsvMapping)
+    assert [(c.column, c.kind) for c in mapping.values.values()] == [("cores", "gauge"), ("in", "counter")]
