@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from cluster_model.errors import ExternalError
 from spark.history.decode import SCHEMA, Form, decoder
 from spark.history.once import put_once, query_of
-from spark.history.sift import FINE, code, conditions
+from spark.history.sift import CODE, code, conditions, name_of
 from spark.history.topic_source import NAME, Options, topic_source
 from spark.history.write import require_place
 from spark.schemas import Rejected, Samples
@@ -100,7 +100,7 @@ def keep(
     kept = Kept()
 
     def batch(frame: DataFrame, number: int) -> None:
-        rows, refused = _put(spark, frame, number, cluster_id, out, query_of(spark, checkpoint), rejected)
+        rows, refused = put_batch(spark, frame, number, cluster_id, out, query_of(spark, checkpoint), rejected)
         kept.add(rows, refused)
         told(rows, refused)
 
@@ -130,14 +130,14 @@ def _said(text: str) -> str:
     return (errors or lines or ["no reason given"])[-1 if errors else 0]
 
 
-def _put(
+def put_batch(
     spark: SparkSession, frame: DataFrame, number: int, cluster_id: str, out: str, query: str, rejected: str | None
 ) -> tuple[int, dict[str, int]]:
     """Write one batch, unless it is there; its samples, and reason -> what does not count."""
     clock = F.current_timestamp()
-    wrong = F.element_at(F.array(*[F.lit(name) for name in conditions(clock)]), F.nullif(code(clock), F.lit(FINE)) + 1)
     judged = frame.withColumn("cluster_id", F.lit(cluster_id)).withColumn("date", F.to_date("time"))
-    judged = judged.withColumn("reason", F.coalesce("problem", wrong))
+    judged = judged.withColumn(CODE, code(clock))
+    judged = judged.withColumn("reason", F.coalesce("problem", name_of(F.col(CODE), list(conditions(clock)))))
     judged = judged.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         counted = {row[0]: row[1] for row in judged.groupBy("reason").count().collect()}

@@ -57,6 +57,11 @@ def code(now: Column) -> Column:
     return chain.otherwise(FINE)
 
 
+def name_of(code: Column, names: Sequence[str]) -> Column:
+    """The reason that a `code` stands for; null for `FINE`. (With null for an index, Spark's `element_at` gives the last.)"""
+    return F.when(code != FINE, F.element_at(F.array(*[F.lit(name) for name in names]), code + 1))
+
+
 @dataclass(frozen=True)
 class Sifted:
     """A history told apart.
@@ -166,7 +171,7 @@ def _told_apart(
 ) -> Sifted:
     fine = coded.where(F.col(CODE) == FINE)
     bad = coded.where(F.col(CODE) != FINE)
-    bad = bad.withColumn(REASON, F.element_at(F.array(*[F.lit(name) for name in names]), F.col(CODE) + 1))
+    bad = bad.withColumn(REASON, name_of(F.col(CODE), names))
     found = {name: number for place, name in enumerate(names) if (number := counted[f"reason {place}"])}
     if suspects is not None:
         keyed = repeats.with_series(fine).withColumn(repeats.STRETCH, repeats.stretch(slot))

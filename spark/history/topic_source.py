@@ -17,6 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # before 4.2, Spark reads what there is in a single batch
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Stands in for Spark's."""
+
+
 from metrics_reporter.codec import HEADER, MAGIC
 from metrics_reporter.topic import TopicError, TopicRecord
 
@@ -102,12 +110,20 @@ class _Batch(_Topic, DataSourceReader):
         return ranges(self._begin(), self._end())
 
 
-class _Stream(_Topic, DataSourceStreamReader):
+class _Stream(_Topic, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, bootstrap: str, topic: str, options: Options) -> None:
+        super().__init__(bootstrap, topic, options)
+        self._target: dict[str, int] | None = None
+
     def initialOffset(self) -> dict[str, int]:
         return self._begin()
 
+    def prepareForTriggerAvailableNow(self) -> None:
+        """From now on, nothing newer is read."""
+        self._target = self._end()
+
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
-        return self._end()
+        return self._end() if self._target is None else self._target
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Range]:
         return ranges(start, end)

@@ -157,7 +157,8 @@ def _keep(wanted: Wanted, master: str | None) -> None:
     running = session("trimtab history", master, spark__sql__shuffle__partitions="4")
 
     def told(rows: int, rejected: Mapping[str, int]) -> None:
-        log.info("%s: %d samples", wanted.out, rows)
+        if rows:
+            log.info("%s: %d samples", wanted.out, rows)
         tell_rejected(rejected, {})
 
     every = None if wanted.every is None else f"{round(1000 * wanted.every)} milliseconds"
@@ -198,9 +199,9 @@ def load_mapping(form: Form, path: Path | None) -> CsvMapping | PrometheusMappin
     if form == "csv":
         if path is None:
             return CsvMapping(version=1)
-        return read_config(path, CsvMapping, "a mapping with `version` and columns", lambda m, _: m, lambda _: ())
+        return read_config(path, CsvMapping, "a mapping with `version` and columns", lambda document, folder: ())
     path = _shipped(form) if path is None else path
-    return read_config(path, PrometheusMapping, "a mapping with `version` and series", lambda m, _: m, lambda _: ())
+    return read_config(path, PrometheusMapping, "a mapping with `version` and series", lambda document, folder: ())
 
 
 def _shipped(form: str) -> Path:
