@@ -48,6 +48,11 @@ def conditions(now: Column) -> dict[str, Column]:
     }
 
 
+def reason(now: Column) -> Column:
+    """Why a row does not count; null where nothing is wrong with it by itself."""
+    return F.coalesce(*[F.when(condition, F.lit(name)) for name, condition in conditions(now).items()])
+
+
 def code(now: Column) -> Column:
     """Place of the reason why a row does not count in `conditions`; `FINE` where nothing is wrong with it by itself."""
     first, *others = list(conditions(now).values())
