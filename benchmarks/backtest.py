@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -27,11 +27,11 @@ from goals.document import load_goals
 from goals.model import GoalSet
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
-from spark.backtest.configuration import levelled
+from spark.backtest.configuration import Configuration, levelled
 from spark.backtest.judge import broker_loads
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import Cut
-from spark.backtest.replay import placed_by
+from spark.backtest.replay import placed_by, replay
 from spark.backtest.run import Result, Wish, backtest, change
 from spark.backtest.search import Space
 from spark.backtest.stretch import Series, Stretch
@@ -186,11 +186,20 @@ def main() -> None:
     parser.add_argument("--aim", choices=("hours", "cost"), default="cost")
     parser.add_argument("--days", type=int, default=0, help="of the trace; 0: all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--horizons",
+        type=float,
+        nargs="*",
+        help="instead of a search: the default goals with loads averaged over so many hours",
+    )
     given = parser.parse_args()
     goals = load_goals(None, "default")
     shape = Shape(given.brokers, given.topics, given.partitions, given.zipf, given.replicas, given.seed)
     begun = time.process_time()
     whole = settled(trace(given.trace, shape), goals)
+    if given.horizons:
+        averaged(whole, goals, given.horizons, given.cadence_hours[0], given.stretch_days, given.max_moves)
+        return
     cut = Cut(whole.start + DAY, float(WINDOW), float(given.stretch_days * DAY))
     skip = DAY // WINDOW
     rows = packed_rows(whole, cut, skip)
@@ -216,6 +225,37 @@ def main() -> None:
         told(backtest(spark, series, job, space, wish, lambda text: print(text, flush=True)))
     finally:
         spark.stop()
+
+
+def averaged(
+    whole: Stretch, goals: GoalSet, hours: Sequence[float], cadence: float, days: int, max_moves: int
+) -> None:
+    """What averaging loads longer is worth to the goals as they are, on the last two stretches. Nothing is searched or chosen."""
+    per = days * DAY // WINDOW
+    count = (whole.windows - DAY // WINDOW) // per
+    own: Outcome | None = None
+    head = "| loads averaged over | broker-hours out, all goals | any goal | GB moved | moves | moved back | plans | peak |"
+    print(f"{head}\n|---|---|---|---|---|---|---|---|")
+    for each in hours:
+        begun, total = time.process_time(), Outcome()
+        for number in (count - 2, count - 1):
+            # A day before the stretch is there to average over; looks begin with the longest horizon for all.
+            begin = DAY // WINDOW + number * per
+            span = slice(begin - DAY // WINDOW, begin + per)
+            part = replace(
+                whole, start=int(whole.start + span.start * WINDOW), load={r: x[span] for r, x in whole.load.items()},
+                last=np.full(whole.partitions, span.stop - span.start - 1, np.int32),
+            )  # fmt: skip
+            total += replay(part, goals, goals, Configuration(cadence * 3600.0), horizon=each * 3600.0, begin=DAY // WINDOW,
+                            options=PlanOptions(max_moves=max_moves))  # fmt: skip
+        own = own or total
+        print(f"| {each:g} h | {cells(total, own)} |", flush=True)
+        print(
+            "   hours by goal:",
+            {n: round(h) for n, h in short(total.by_goal).items()},
+            f"{time.process_time() - begun:.0f} CPU s",
+            flush=True,
+        )
 
 
 def short(by_goal: Mapping[str, T]) -> dict[str, T]:

@@ -54,6 +54,7 @@ def replay(
     configuration: Configuration,
     *,
     horizon: float = HORIZON,
+    begin: int | None = None,
     options: PlanOptions | None = None,
     told: Told | None = None,
 ) -> Outcome:
@@ -65,6 +66,8 @@ def replay(
         Whose bounds are the band that is scored, so that configurations can be compared.
     horizon
         Seconds that loads are averaged over before the planner sees them.
+    begin
+        Window of the first look, from which on everything is scored; None: as soon as one horizon is known.
     options
         Seed and budgets of each plan.
 
@@ -82,8 +85,8 @@ def replay(
     placement = Placement(stretch.replicas.copy(), stretch.replicas[:, 0].copy())
     tally = Tally(stretch, reference)
     done = Outcome()
-    since = begin = min(back, stretch.windows)
-    for window in range(begin, stretch.windows, step):
+    since = first = min(back if begin is None else begin, stretch.windows)
+    for window in range(first, stretch.windows, step):
         snapshot, rows = stretch.snapshot(window, back, placement.replicas, placement.leader)
         if not len(rows):
             continue
