@@ -6,6 +6,7 @@ single rows is for `spark.history.sift`.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -140,7 +141,8 @@ def _said(error: Exception, path: str) -> InputError | ExternalError:
     if condition == "UNABLE_TO_INFER_SCHEMA":
         return InputError(path, [Problem("", f"there is no Parquet file in it; {LAYOUT}; {REMEDY}")])
     if "CANNOT_READ_FILE_FOOTER" in text or "is not a Parquet file" in text:
-        return InputError(path, [Problem("", f"{LAYOUT}, found a file that is none: {_first_line(text)}")])
+        named = re.search(r"(?:while reading file|RuntimeException:) (\S+)", text)
+        return InputError(path, [Problem("", f"{LAYOUT}, found a file that is none: {named[1] if named else _first_line(text)}")])
     if "ClassNotFoundException" in text and "FileSystem" in text:
         return ExternalError(f"{path}: Spark has no driver for this storage ({_first_line(text)}); add its jar with --packages")
     return ExternalError(f"{path}: cannot be read: {_first_line(text)}", retriable=True)

@@ -40,12 +40,11 @@ def test_what_the_service_wrote_is_read(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_days_outside_the_time_asked_for_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
-    history = written(spark, [row(m) for m in (0, 10, 29, 30, 50)], tmp_path / "h")
-    for damaged in (history / "date=2026-11-19").iterdir():
+    history = written(spark, [row(0), row(60), row(60 + 1440), row(90 + 1440)], tmp_path / "h")
+    for damaged in (history / "date=2026-11-20").iterdir():
         damaged.write_bytes(b"")
-    (history / "date=2026-11-20" / "_SUCCESS").touch()
-    found = read_samples(spark, str(history), begin=BEGIN + timedelta(minutes=30), end=BEGIN + timedelta(minutes=50)).frame
-    assert [r.time.minute for r in found.collect()] == [0]
+    begin, end = BEGIN + timedelta(minutes=1440), BEGIN + timedelta(minutes=90 + 1440)
+    assert [r.date.day for r in read_samples(spark, str(history), begin=begin, end=end).frame.collect()] == [21]
 
 
 @pytest.mark.parametrize(
