@@ -7,7 +7,6 @@ are equal array by array whatever order they were given in. Nothing here reads f
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -17,6 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from cluster_model.digest import Fingerprint, fingerprint, renewed
 from cluster_model.resources import DERIVED_FROM, FOLLOWER_COPIES_LEADER, MEASURED, RESOURCES
 
 FloatArray = npt.NDArray[np.float64]
@@ -113,7 +113,10 @@ class Snapshot:
     @cached_property
     def replication_factor(self) -> IntArray:
         """int32 [P], replicas of each partition."""
-        return np.asarray((self.replicas >= 0).sum(axis=1), dtype=np.int32)
+        count = np.zeros(self.partition_count, np.int32)
+        for slot in range(self.replicas.shape[1]):  # much cheaper than a sum over short rows
+            count += self.replicas[:, slot] >= 0
+        return count
 
     @cached_property
     def replica_count(self) -> int:
@@ -189,27 +192,27 @@ class Snapshot:
         """The same cluster with other replica lists and leaders (broker rows); arrays are taken over."""
         return replace(self, replicas=replicas, leader=leader)
 
-    @cached_property
-    def digest(self) -> str:
-        """``sha256:…`` over everything but `notes`; equal for equal content, whatever file it came from.
+    def rows(self, rows: npt.NDArray[np.int64]) -> Snapshot:
+        """A snapshot of some of the partitions on the same brokers."""
+        return Snapshot(
+            self.cluster_id, self.taken_at, self.storage, self.broker_ids, self.broker_states, self.racks, self.capacity,
+            self.topics, self.partition_topic[rows], self.partition_number[rows], self.replicas[rows], self.leader[rows],
+            {name: values[rows] for name, values in self.leader_load.items()},
+            {name: values[rows] for name, values in self.follower_load.items()},
+            self.has_follower_load[rows],
+        )  # fmt: skip
 
-        Content is what a file can say: the width of the padding in `replicas`, the sign of a zero, the
-        bits of a NaN, resources without any value and follower loads that are not given do not count.
-        """
-        h = hashlib.sha256()
-        head = (self.cluster_id, self.taken_at, self.storage, self.racks, self.topics)
-        h.update(repr(head).encode())
-        width = int(self.replication_factor.max()) if self.partition_count else 0
-        for array in (self.broker_ids, self.broker_states, self.partition_topic, self.partition_number,
-                      self.replicas[:, :width], self.leader, self.has_follower_load):  # fmt: skip
-            h.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        everywhere = np.True_
-        for label, table, given in (("capacity", self.capacity, everywhere),
-                                    ("leader", self.leader_load, everywhere),
-                                    ("follower", self.follower_load, self.has_follower_load)):  # fmt: skip
-            for name in sorted(table):
-                absent = np.isnan(table[name]) | ~given
-                if not absent.all():
-                    h.update(f"{label}.{name}".encode())
-                    h.update(np.where(absent, np.nan, table[name] + 0.0).tobytes())
-        return "sha256:" + h.hexdigest()
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """What `digest` is made of."""
+        return fingerprint(self)
+
+    def renew_fingerprint(self, before: Fingerprint, rows: npt.NDArray[np.int64]) -> None:
+        """Make `fingerprint` from that of a snapshot that differs in no other partitions than `rows`: O(rows), and the same."""
+        if "fingerprint" not in vars(self):
+            vars(self)["fingerprint"] = renewed(before, self, rows)
+
+    @property
+    def digest(self) -> str:
+        """``sha256:…`` over everything but `notes`; equal for equal content, whatever file it came from (`cluster_model.digest`)."""
+        return self.fingerprint.digest

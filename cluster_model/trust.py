@@ -135,6 +135,12 @@ class LiveSnapshot(Snapshot):
                 found |= ((self.trust.follower[resource] & (STALE | UNKNOWN)) > 0) & several
         return found
 
+    def is_doubtful(self, resource: str) -> bool:
+        """Whether any load of the resource is stale or unknown. O(partitions)."""
+        unknown = np.full(1, UNKNOWN, dtype=np.uint8)
+        tables = (self.trust.leader.get(resource, unknown), self.trust.follower.get(resource, unknown[:0]))
+        return any(bool((flags & (STALE | UNKNOWN)).any()) for flags in tables)
+
     def broker_doubts(self, resource: str) -> BrokerDoubts:
         """How much of each broker's load is in doubt. O(replicas) the first time."""
         if resource not in self._doubts:

@@ -13,16 +13,14 @@ import numpy as np
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.actions import ActionLog, ActionTable, ChangeTable, Proposals
-from optimizer.bounds import lower_bounds
 from optimizer.capacity import capacity_notes
 from optimizer.caution import held_back
 from optimizer.frontier import Frontier
 from optimizer.options import PlanOptions
-from optimizer.outcome import bands_of, broker_outcomes, goal_outcomes, offline_notes
-from optimizer.plan import Plan, Summary
+from optimizer.outcome import Picture, bands_of, broker_outcomes, goal_outcomes, offline_notes
+from optimizer.plan import LowerBounds, Plan, Summary
 from optimizer.problem import SIZE, Compiled
 from optimizer.search.rounds import Found, Round
-from optimizer.search.state import build_state
 from optimizer.whatif import idle_patterns
 from optimizer.why import why_left
 
@@ -33,14 +31,15 @@ def assemble(
     goals: GoalSet,
     options: PlanOptions,
     compiled: Compiled,
+    start: Picture,
+    bounds: LowerBounds,
     found: Found,
 ) -> Plan:
-    """The plan for `snapshot` (what-ifs applied; `given` is the file's) out of what a search found."""
+    """The plan for `snapshot` (what-ifs applied; `given` is the file's) out of what a search found from `start`."""
     actions = _actions(snapshot, compiled, found.rounds)
     proposals = _net_changes(snapshot, compiled, actions.changes)
-    start, end = build_state(compiled.problem, compiled.replicas, compiled.lead), found.end
+    end = found.end
     summary = _summary(compiled, proposals, len(actions.score))
-    bounds = lower_bounds(compiled.problem, start)
     left = why_left(snapshot, compiled, end, options)
     brokers = broker_outcomes(snapshot, compiled, start, end, left)
     outcomes = goal_outcomes(compiled, goals, start, end, brokers, left, options)

@@ -43,10 +43,9 @@ def lower_bounds(problem: Problem, state: State) -> LowerBounds:
 
     O(G P R log P). A broker that cannot reach its band counts as far as it can be known to need.
     """
-    replicas = state.replicas
     count, goals = len(problem.broker), len(problem.goal)
     states = problem.broker[:, STATE]
-    out_moves, out_bytes = _must_go(problem, replicas)
+    out_moves, out_bytes = _must_go(problem, state)
     in_moves, in_bytes = np.zeros(count), np.zeros(count)
     low, high = np.full((goals, count), -np.inf), np.full((goals, count), np.inf)
     for g in range(goals):
@@ -66,17 +65,16 @@ def lower_bounds(problem: Problem, state: State) -> LowerBounds:
     return LowerBounds(replica_moves=int(moves), bytes_to_move=math.floor(data * (1 - 1e-12)))
 
 
-def _must_go(problem: Problem, replicas: Array) -> tuple[Array, Array]:
+def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:
     """float64 [B] replicas, and bytes, that have to leave dead and draining brokers."""
-    count = len(problem.broker)
-    leaving = np.isin(problem.broker[:, STATE], (BrokerState.DEAD, BrokerState.DRAINING))
-    if not leaving.any():
-        return np.zeros(count), np.zeros(count)
-    partition, slot = np.nonzero(np.append(leaving, False)[replicas])
-    alive = np.append(problem.broker[:, STATE] != BrokerState.DEAD, False)[replicas[partition]].any(axis=1)
-    counts = alive & (problem.partition[partition, MOVABLE] == 1)
-    broker, size = replicas[partition, slot][counts], problem.haul[partition, SIZE][counts]
-    return np.bincount(broker, minlength=count).astype(float), np.bincount(broker, weights=size, minlength=count)
+    moves, data = np.zeros(len(problem.broker)), np.zeros(len(problem.broker))
+    usable = np.append(problem.broker[:, STATE] != BrokerState.DEAD, False)
+    for b in np.flatnonzero(np.isin(problem.broker[:, STATE], (BrokerState.DEAD, BrokerState.DRAINING))).tolist():
+        partitions = state.hosted[b, : state.hosts[b]] // state.replicas.shape[1]
+        counts = usable[state.replicas[partitions]].any(axis=1) & (problem.partition[partitions, MOVABLE] == 1)
+        moves[b] = counts.sum()
+        data[b] = np.cumsum(np.append(0.0, problem.haul[partitions[counts], SIZE]))[-1]
+    return moves, data
 
 
 @kernel

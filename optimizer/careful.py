@@ -13,10 +13,9 @@ import numpy as np
 
 from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.caution import Caution
+from optimizer.columns import compact_vectors
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import (
-    FOLLOWING,
-    LEADING,
     MOVABLE,
     NO_RACK_GOAL,
     RACK_GOAL,
@@ -24,8 +23,8 @@ from optimizer.problem import (
     THRIFT,
     Compiled,
     Problem,
-    compact_vectors,
 )
+from optimizer.search.bench import differing
 from optimizer.search.record import record
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
 from optimizer.search.rounds import (
@@ -33,7 +32,6 @@ from optimizer.search.rounds import (
     Round,
     Rows,
     _budget,
-    _differing,
     _to_drain,
     published_changes,
     search,
@@ -72,7 +70,7 @@ def _without(problem: Problem, partitions: BoolArray, brokers: BoolArray) -> Pro
     partition[partitions, MOVABLE] = 0
     broker[brokers, STATE] = BrokerState.EXCLUDED
     thrift = np.where(partition[:, MOVABLE] == 1, problem.haul[:, THRIFT], 0.0)
-    compact = compact_vectors(problem.vector[:, LEADING], problem.vector[:, FOLLOWING], thrift)
+    compact = compact_vectors(problem.vector, thrift)
     return problem._replace(partition=partition, broker=broker, compact=compact)
 
 
@@ -99,11 +97,12 @@ class _Walk:
         by_potential = options.acceptance == "potential"
         target = build_state(problem, self.replicas, self.lead)
         lead_leaderless(problem, target)
-        drain(problem, target, _to_drain(problem, self.replicas), options.seed)
+        drain(problem, target, _to_drain(problem, target, self.compiled.leading), options.seed)
         if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
             mend_racks(problem, target, options.seed)
-        align_slots(problem, target, self.replicas)
-        pending = _differing(target.replicas, target.lead, self.replicas, self.lead)
+        moved = differing(target.replicas, target.lead, self.replicas, self.lead, target)
+        align_slots(problem, target, self.replicas, moved)
+        pending = differing(target.replicas, target.lead, self.replicas, self.lead, target)
         if not len(pending):
             return False
         log = empty_log(self.replicas.shape[1], self.replicas.size + len(pending))

@@ -57,7 +57,7 @@ def caution_of(snapshot: Snapshot, goals: Iterable[Goal], movable: BoolArray) ->
     partitions = snapshot.untrusted(resources) & movable
     active = snapshot.broker_states == BrokerState.ACTIVE
     brokers, unmeasured = np.zeros_like(active), np.zeros_like(active)
-    for resource in resources:
+    for resource in filter(snapshot.is_doubtful, resources):
         doubts = snapshot.broker_doubts(resource)
         brokers |= active & (doubts.share() > DOUBTFUL_SHARE)
         unmeasured |= active & (doubts.unknown > DOUBTFUL_SHARE * doubts.replicas)

@@ -15,10 +15,11 @@ from cluster_model.plain_text import printable
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Goal, GoalSet, UsageDistribution
 from optimizer.caution import few_words
+from optimizer.columns import offline_partitions
 from optimizer.options import PlanOptions
 from optimizer.plan import Action, Band, BrokerOutcome, Change, Plan
 from optimizer.planner import plan
-from optimizer.problem import Compiled, compile_problem, offline_partitions
+from optimizer.problem import Compiled, compile_problem
 from optimizer.search.evaluate import Verdict, evaluate
 from optimizer.search.state import MAX_CHANGES, State, build_state, hosts_legally
 from optimizer.whatif import apply_whatifs, movable_topics

@@ -17,7 +17,7 @@ from optimizer.problem import HARD, SIZE, STATE, WEIGHT, Compiled
 
 if TYPE_CHECKING:
     from optimizer.actions import ActionTable
-    from optimizer.search.state import State
+    from optimizer.outcome import Picture
 
 POINTS = 20  # steps of the curve, the start not counted
 
@@ -25,8 +25,13 @@ POINTS = 20  # steps of the curve, the start not counted
 class Frontier(Sequence[Step]):
     """Steps from nothing to the whole plan, at about equal distances in bytes (in actions, where nothing is copied)."""
 
-    def __init__(self, table: ActionTable, compiled: Compiled, start: State) -> None:
-        self._table, self._compiled = table, compiled
+    def __init__(self, table: ActionTable, compiled: Compiled, start: Picture) -> None:
+        problem = compiled.problem
+        self._table = table
+        self._sizes = problem.haul[table.changes.partition, SIZE]
+        self._soft = np.flatnonzero(problem.goal[:, HARD] == 0)
+        self._weight = problem.force[self._soft, WEIGHT]
+        self._active = problem.broker[:, STATE] == 0
         self._scores = start.score[:, : len(compiled.goals)].copy()
 
     def __len__(self) -> int:
@@ -41,12 +46,10 @@ class Frontier(Sequence[Step]):
 
     @cached_property
     def _steps(self) -> tuple[Step, ...]:
-        table, problem = self._table, self._compiled.problem
+        table = self._table
         rows = {int(b): row for row, b in enumerate(table.changes.snapshot.broker_ids)}
         row = np.array([rows[int(b)] for b in table.broker], dtype=np.int64)
-        soft = np.flatnonzero(problem.goal[:, HARD] == 0)
-        weight = problem.force[soft, WEIGHT]
-        active = problem.broker[:, STATE] == 0
+        soft, weight, active = self._soft, self._weight, self._active
         scores, at = self._scores.copy(), 0
         steps = []
         for cut in self._cuts():
@@ -85,10 +88,10 @@ class Frontier(Sequence[Step]):
         """Net replica moves, bytes and leadership changes of the first so many changes."""
         table = self._table.changes
         partitions = table.partition[:changes]
-        rows, first = np.unique(partitions, return_index=True)
+        _, first = np.unique(partitions, return_index=True)
         _, last = np.unique(partitions[::-1], return_index=True)
         last = changes - 1 - last
         before, after = table.before[first], table.after[last]
         new = ((after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)).sum(axis=1)
         led = (table.leader_before[first] != table.leader_after[last]).sum()
-        return int(new.sum()), round(float((new * self._compiled.problem.haul[rows, SIZE]).sum())), int(led)
+        return int(new.sum()), round(float((new * self._sizes[first]).sum())), int(led)

@@ -5,13 +5,15 @@ Called by `assemble`. Reads states, changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from cluster_model.resources import MEASURED
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 from goals.model import Goal, GoalSet, RackAware, UsageDistribution
+from optimizer.columns import offline_partitions
 from optimizer.options import PlanOptions
 from optimizer.plan import Band, BrokerOutcome, GoalOutcome, GoalState, Skipped, Status
 from optimizer.problem import (
@@ -24,7 +26,6 @@ from optimizer.problem import (
     STATE,
     VAR,
     Compiled,
-    offline_partitions,
 )
 from optimizer.search.state import RACKS, State
 from optimizer.why import Left, counted
@@ -32,19 +33,47 @@ from optimizer.why import Left, counted
 MOST_NAMED = 20
 
 
-def bands_of(snapshot: Snapshot, compiled: Compiled) -> dict[str, dict[int, Band]]:
+class Picture(NamedTuple):
+    """What reports read of a state, kept while the state goes on. Loads, units and scores as in `State`."""
+
+    replicas: np.ndarray
+    lead: np.ndarray
+    load: np.ndarray
+    units: np.ndarray
+    score: np.ndarray
+
+
+def picture(compiled: Compiled, state: State) -> Picture:
+    """Of `state`, which is at the start of `compiled`."""
+    return Picture(compiled.replicas, compiled.lead, state.load.copy(), state.units.copy(), state.score.copy())
+
+
+class Bands(Mapping[int, Band]):
+    """Broker id -> band in one goal, of every eligible broker; built when looked at."""
+
+    def __init__(self, rows: dict[int, int], table: np.ndarray) -> None:
+        self._rows, self._table = rows, table  # float64 [B, 3]: mean, bound, var
+
+    def __getitem__(self, broker: int) -> Band:
+        mean, bound, var = self._table[self._rows[broker]].tolist()
+        return Band(mean=mean, low=mean - bound, high=mean + bound, var_low=mean - var, var_high=mean + var)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def bands_of(snapshot: Snapshot, compiled: Compiled) -> dict[str, Bands]:
     """Band of every eligible broker in every usage distribution goal."""
-    bands: dict[str, dict[int, Band]] = {}
-    for g, goal in enumerate(compiled.goals):
-        if not isinstance(goal, UsageDistribution):
-            continue
-        bands[goal.name] = {}
-        for row in _eligible(compiled):
-            mean, bound, var = (float(x) for x in compiled.problem.table[row, g, [MEAN, BOUND, VAR]])
-            bands[goal.name][int(snapshot.broker_ids[row])] = Band(
-                mean=mean, low=mean - bound, high=mean + bound, var_low=mean - var, var_high=mean + var
-            )
-    return bands
+    rows = _eligible(compiled)
+    row_of = dict(zip(snapshot.broker_ids[rows].tolist(), rows.tolist(), strict=True))
+    return {
+        goal.name: Bands(row_of, compiled.problem.table[:, g, [MEAN, BOUND, VAR]])
+        for g, goal in enumerate(compiled.goals)
+        if isinstance(goal, UsageDistribution)
+    }
 
 
 def _eligible(compiled: Compiled) -> np.ndarray:
@@ -59,7 +88,7 @@ def judged(compiled: Compiled, g: int) -> np.ndarray:
     return rows
 
 
-def goal_state(compiled: Compiled, state: State, g: int) -> GoalState:
+def goal_state(compiled: Compiled, state: State | Picture, g: int) -> GoalState:
     """Violations (brokers that score below 1), mean over eligible brokers, spread of load over mean, share in band."""
     rows = judged(compiled, g)
     below = int((state.score[rows, g] < 1.0).sum())
@@ -81,13 +110,17 @@ def goal_state(compiled: Compiled, state: State, g: int) -> GoalState:
 
 
 def goal_outcomes(
-    compiled: Compiled, goals: GoalSet, start: State, end: State,
+    compiled: Compiled, goals: GoalSet, start: Picture, end: State,
     brokers: tuple[BrokerOutcome, ...], why: dict[int, Left], options: PlanOptions,
 ) -> tuple[GoalOutcome, ...]:  # fmt: skip
     """Every goal of the file in its order, skipped ones included."""
     rows = {goal.name: g for g, goal in enumerate(compiled.goals)}
     reasons = {s.what: s.reason for s in compiled.skipped}
     given = goals.calibrated
+    below: dict[str, list[BrokerOutcome]] = {}
+    for broker in brokers:
+        for name in broker.violates:
+            below.setdefault(name, []).append(broker)
     result = []
     for goal in goals.goals:
         g = rows.get(goal.name)
@@ -97,7 +130,7 @@ def goal_outcomes(
             result.append(_outcome(goal, "skipped", None, None, f"skipped: {reason}", origin))
             continue
         before, after = goal_state(compiled, start, g), goal_state(compiled, end, g)
-        left = [b for b in brokers if goal.name in b.violates]
+        left = below.get(goal.name, [])
         told = next((found.by_goal[goal.name] for found in why.values() if goal.name in found.by_goal), None)
         status = _status(
             goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()),
@@ -110,7 +143,7 @@ def goal_outcomes(
     return tuple(result)
 
 
-def _unjudged_conflicts(compiled: Compiled, start: State, end: State) -> str:
+def _unjudged_conflicts(compiled: Compiled, start: Picture, end: State) -> str:
     """What a plan does to replicas in over-full racks on brokers that no goal judges; they are no violations, but are repaired."""
     others = np.flatnonzero(compiled.problem.broker[:, STATE] != BrokerState.ACTIVE)
     before, after = (round(float(state.units[RACKS, others].sum())) for state in (start, end))
@@ -167,24 +200,33 @@ def _explanation(
 
 
 def broker_outcomes(
-    snapshot: Snapshot, compiled: Compiled, start: State, end: State, left: dict[int, Left]
+    snapshot: Snapshot, compiled: Compiled, start: Picture, end: State, left: dict[int, Left]
 ) -> tuple[BrokerOutcome, ...]:
     """Every broker: loads of all known resources before and after, scores, what it still violates and why."""
     before, after = _loads(snapshot, compiled, start), _loads(snapshot, compiled, end)
-    judges = [set(judged(compiled, g).tolist()) for g in range(len(compiled.goals))]
+    names = [goal.name for goal in compiled.goals]
+    judges = np.zeros((snapshot.broker_count, len(names)), np.bool_)
+    for g in range(len(names)):
+        judges[judged(compiled, g), g] = True
+    by_all = np.asarray(judges.all(axis=1)).tolist()
+    labels = {int(state): state.label for state in BrokerState}
+    columns = (
+        snapshot.broker_ids.tolist(), snapshot.racks, compiled.problem.broker[:, STATE].tolist(),
+        _by_row(before), _by_row(after), start.score[:, : len(names)].tolist(), end.score[:, : len(names)].tolist(),
+    )  # fmt: skip
     result = []
-    for row, broker in enumerate(snapshot.broker_ids):
-        by = [g for g, rows in enumerate(judges) if row in rows]
-        violates = tuple(compiled.goals[g].name for g in by if end.score[row, g] < 1.0)
+    for row, (broker, rack, state, loads, loads_after, scores, scores_after) in enumerate(zip(*columns, strict=True)):
+        by = range(len(names)) if by_all[row] else np.flatnonzero(judges[row]).tolist()
+        violates = tuple([names[g] for g in by if scores_after[g] < 1.0])
         result.append(
             BrokerOutcome(
-                id=int(broker),
-                rack=snapshot.racks[row],
-                state=BrokerState(int(compiled.problem.broker[row, STATE])).label,
-                before={name: float(values[row]) for name, values in before.items()},
-                after={name: float(values[row]) for name, values in after.items()},
-                scores_before={compiled.goals[g].name: float(start.score[row, g]) for g in by},
-                scores_after={compiled.goals[g].name: float(end.score[row, g]) for g in by},
+                id=broker,
+                rack=rack,
+                state=labels[state],
+                before=dict(zip(before, loads, strict=True)),
+                after=dict(zip(after, loads_after, strict=True)),
+                scores_before={names[g]: scores[g] for g in by},
+                scores_after={names[g]: scores_after[g] for g in by},
                 violates=violates,
                 why=_why(left, row, violates),
             )
@@ -192,21 +234,27 @@ def broker_outcomes(
     return tuple(result)
 
 
+def _by_row(loads: dict[str, FloatArray]) -> list[list[float]]:
+    """Of each broker, its loads in the order of `loads`."""
+    rows: list[list[float]] = np.stack(list(loads.values()), axis=1).tolist()
+    return rows
+
+
 def _why(left: dict[int, Left], row: int, violates: tuple[str, ...]) -> str | None:
     found = left.get(row)
     return found.text if found is not None and (violates or found.always) else None
 
 
-def _loads(snapshot: Snapshot, compiled: Compiled, state: State) -> dict[str, FloatArray]:
+def _loads(snapshot: Snapshot, compiled: Compiled, state: State | Picture) -> dict[str, FloatArray]:
     """resource -> float64 [B] for every measured resource that is known, and every derived one a goal uses, and counts."""
-    lead = state.lead
-    index = np.arange(len(lead))
-    leaders = np.where(lead >= 0, state.replicas[index, np.maximum(lead, 0)], -1).astype(np.int32)
-    placed = snapshot.with_placement(state.replicas.astype(np.int32), leaders)
     names = [r for r in MEASURED if snapshot.is_reported(r)]
     names += [r for r in ("replicas", "leaders", *compiled.columns) if r not in names]
     known = {name: state.load[:, c].copy() for c, name in enumerate(compiled.columns)}
-    return {name: known[name] if name in known else placed.broker_load(name) for name in dict.fromkeys(names)}
+    if any(name not in known for name in names):
+        lead = state.lead
+        leaders = np.where(lead >= 0, state.replicas[np.arange(len(lead)), np.maximum(lead, 0)], -1).astype(np.int32)
+        snapshot = snapshot.with_placement(state.replicas.astype(np.int32), leaders)
+    return {name: known[name] if name in known else snapshot.broker_load(name) for name in dict.fromkeys(names)}
 
 
 def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[Skipped, ...]:
@@ -214,8 +262,6 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
     if not snapshot.partition_count:
         return ()
     states = compiled.problem.broker[:, STATE]
-    present = end.replicas >= 0
-    on = np.where(present, states[np.maximum(end.replicas, 0)], -1)
     offline = offline_partitions(snapshot)
     cause = "offline: every replica is on a dead broker"
     result = [
@@ -226,12 +272,14 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
         result.append(Skipped(counted(int(offline.sum()), "partition"), cause))
     fixed = compiled.problem.partition[:, 0] == 0
     for kind, word in ((BrokerState.DEAD, "dead"), (BrokerState.DRAINING, "draining")):
-        stuck = ((on == kind).any(axis=1)) & fixed & ~offline
-        if stuck.any():
+        held = [end.hosted[b, : end.hosts[b]] // end.replicas.shape[1] for b in np.flatnonzero(states == kind)]
+        stuck = np.unique(np.concatenate(held)) if held else np.zeros(0, np.int64)
+        stuck = stuck[fixed[stuck] & ~offline[stuck]]
+        if len(stuck):
             topics = sorted({snapshot.topics[t] for t in snapshot.partition_topic[stuck]})
             result.append(
                 Skipped(
-                    f"{counted(int(stuck.sum()), 'partition')} of excluded topics on {word} brokers",
+                    f"{counted(len(stuck), 'partition')} of excluded topics on {word} brokers",
                     f"excluded topics never change ({', '.join(topics[:5])}{' …' if len(topics) > 5 else ''}); include them to move them",
                 )
             )

@@ -1,13 +1,11 @@
 """A planning problem as arrays: what the compiled search reads and never writes.
 
-`compile_problem` turns a snapshot and goals into a `Problem`; the kernels in `optimizer.search` work on it. Loads are put on a
-grid on which float64 addition is exact (every sum stays below 2**53 grid steps), so that the load of a broker does not depend on
-the order in which replicas came and went, and undoing a change restores it bit for bit.
+`compile_problem` turns a snapshot and goals into a `Problem`; the kernels in `optimizer.search` work on it. What has a row for each
+partition comes from `optimizer.columns`; here are the tables of goals and brokers, which are small.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +14,36 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 from goals.model import Capacity, CountLimit, Goal, GoalSet, RackAware, TopicDistribution, UsageDistribution
 from optimizer.caution import Caution, caution_of
+from optimizer.columns import (
+    FOLLOWING as FOLLOWING,
+)  # fmt: skip
+from optimizer.columns import (
+    LEADING as LEADING,
+)
+from optimizer.columns import (
+    MOVABLE as MOVABLE,
+)
+from optimizer.columns import (
+    RACK_LIMIT as RACK_LIMIT,
+)
+from optimizer.columns import (
+    RF as RF,
+)
+from optimizer.columns import (
+    SIZE as SIZE,
+)
+from optimizer.columns import (
+    THRIFT as THRIFT,
+)
+from optimizer.columns import (
+    TOPIC_OF as TOPIC_OF,
+)
+from optimizer.columns import (
+    Columns,
+    Rules,
+    led_partitions,
+    make_columns,
+)
 from optimizer.options import PlanOptions
 from optimizer.plan import Skipped
 from optimizer.whatif import movable_topics
@@ -26,17 +54,14 @@ NO_RACK_GOAL, SOFT_RACK, HARD_RACK = 0, 1, 2
 HINGE = 0.99  # the potential starts to rise a little inside the band
 CENTERING = 3.0  # weight of the sum of squares that prefers the middle of the band
 STEEP = 30.0  # of the fourth power beside the square beyond the hinge, so that the worst broker counts most
-LINE = 64  # bytes of a cache line
 LEAST_MEASURE = 0.01  # of the average load of a broker: what a smaller mean or limit counts as, in the potential
 HARD_WEIGHT = 1e3  # a hard limit or band in the potential, against a soft one
 UNIT_WEIGHT = 1e-3  # one misplaced replica of a topic or rack, against a squared deviation
 
 
-# Columns of the tables of a `Problem`. Few wide tables keep calls between kernels, and compiling them, cheap.
+# Columns of the tables of a `Problem`, those of `optimizer.columns` aside. Few wide tables keep calls between kernels, and compiling
+# them, cheap.
 STATE, RACK_OF = 0, 1  # broker
-MOVABLE, RF, RACK_LIMIT, TOPIC_OF = 0, 1, 2, 3  # partition
-SIZE, THRIFT = 0, 1  # haul
-LEADING, FOLLOWING = 0, 1  # vector
 KIND, COLUMN, HARD, GROUP, ABSOLUTE = 0, 1, 2, 3, 4  # goal
 WEIGHT, MIN_LOAD, STRENGTH, SPREAD, TOPIC_BOUND = 0, 1, 2, 3, 4  # force
 MEAN, BOUND, VAR, CEILING, HIGH, LOW, SCALE = 0, 1, 2, 3, 4, 5, 6  # table
@@ -85,43 +110,42 @@ class Compiled:
     means: dict[int, float | None]  # row of a usage distribution goal -> total over eligible brokers
     replicas: np.ndarray  # int64 [P, R], start
     lead: np.ndarray  # int64 [P], slot of the leader, -1 none
+    leading: FloatArray  # [C], what a leader of every partition would cost
+    roles: np.ndarray  # int64 [C], partitions whose leader costs another amount than a follower
     caution: Caution | None = None  # what is left alone because its numbers cannot be trusted
 
 
-def compile_problem(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> Compiled:
-    """Arrays of `snapshot` (what-ifs already applied) under `goals`."""
-    counted, skipped = _counted_goals(snapshot, goals.goals)
-    columns = _columns(counted)
-    leading, following = _vectors(snapshot, columns)
+def compile_problem(
+    snapshot: Snapshot, goals: GoalSet, options: PlanOptions, columns: Columns | None = None, load: FloatArray | None = None
+) -> Compiled:
+    """Arrays of `snapshot` (what-ifs already applied) under `goals`.
+
+    `columns` are those of the snapshot and `load` float64 [B, C] the loads of its brokers, where they are known; they change no result.
+    """
+    counted, skipped = counted_goals(snapshot, goals.goals)
+    if columns is None:
+        columns = make_columns(snapshot, resources_of(counted), rules_of(snapshot, goals, options))
+    resources = list(columns.resources)
     eligible = snapshot.broker_states == BrokerState.ACTIVE
     rack = _dense_racks(snapshot)
-    racks_eligible = len(np.unique(rack[eligible]))
     hard_rack = any(isinstance(g, RackAware) and g.hard for g in counted)
-    totals, per_rack = _totals(snapshot, columns, leading, following, rack, eligible, hard_rack)
+    totals, per_rack = _totals(snapshot, columns, load, rack, eligible, hard_rack)
     notes: list[str] = []
-    linear = _linear_tables(snapshot, counted, columns, totals, per_rack, rack, eligible, notes)
+    linear = _linear_tables(snapshot, counted, resources, totals, per_rack, rack, eligible, notes)
     topic_tables = _topic_tables(snapshot, counted, eligible)
-    rf = snapshot.replication_factor
-    topics_movable = movable_topics(snapshot, goals.constraints, options)
-    movable = topics_movable[snapshot.partition_topic] & ~offline_partitions(snapshot)
-    size = snapshot.vectors("disk")[0] if snapshot.storage == "local" else np.zeros(snapshot.partition_count)
-    # What is copied follows `leader_load.disk` as given; the grid only carries broker sums.
-    typical = size.mean() if len(size) and size.sum() > 0 else 1.0
-    thrift = 1.0 / np.sqrt(0.1 + 0.9 * size / typical)
     groups = _groups(counted)
-    rack_limit = -(-rf // max(racks_eligible, 1))
     weight = np.array([0.0 if g.hard else g.weight for g in counted])
     topic_bound = np.array([g.bound if isinstance(g, TopicDistribution) else 0.0 for g in counted])
     problem = Problem(
         broker=np.stack([snapshot.broker_states, rack], axis=1).astype(np.int64),
-        partition=np.stack([movable, rf, rack_limit, snapshot.partition_topic], axis=1).astype(np.int64),
-        haul=np.stack([size, thrift], axis=1),
-        vector=np.stack([leading, following], axis=1),
-        compact=compact_vectors(leading, following, np.where(movable, thrift, 0.0)),
+        partition=columns.partition,
+        haul=columns.haul,
+        vector=columns.vector,
+        compact=columns.compact,
         goal=np.stack(
             [
                 np.array([_kind(g) for g in counted], dtype=np.int64),
-                np.array(_column_of(counted, columns), dtype=np.int64),
+                np.array(_column_of(counted, resources), dtype=np.int64),
                 np.array([g.hard for g in counted], dtype=np.int64),
                 groups,
                 linear.absolute,
@@ -138,41 +162,36 @@ def compile_problem(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) ->
             [int(groups.max()) + 1 if len(groups) else 1, _rack_goal(counted), 0], dtype=np.int64
         ),
     )
-    slots = snapshot.replicas == snapshot.leader[:, None]
-    lead = (
-        np.where((snapshot.leader >= 0) & slots.any(axis=1), slots.argmax(axis=1), -1)
-        if len(rf)
-        else np.zeros(0)
-    )
-    problem.setting[SAME_RACK] = same_rack_only(problem, snapshot.replicas)
     return Compiled(
         problem=problem,
         goals=tuple(counted),
-        columns=tuple(columns),
+        columns=columns.resources,
         skipped=tuple(skipped),
         notes=tuple(notes),
         means={
-            g: float(totals[columns.index(goal.resource)]) / int(eligible.sum()) if eligible.any() else None
+            g: float(totals[resources.index(goal.resource)]) / int(eligible.sum()) if eligible.any() else None
             for g, goal in enumerate(counted)
             if isinstance(goal, UsageDistribution)
         },
-        replicas=np.array(snapshot.replicas, dtype=np.int64, order="C"),
-        lead=lead.astype(np.int64),
-        caution=caution_of(snapshot, counted, movable),
+        replicas=columns.replicas,
+        lead=columns.lead,
+        leading=columns.leading,
+        roles=columns.roles,
+        caution=caution_of(snapshot, counted, columns.partition[:, MOVABLE] == 1),
     )
 
 
-def exact_grid(values: FloatArray, bound_on_sums: float) -> FloatArray:
-    """`values` rounded to multiples of a power of two so that any sum up to `bound_on_sums` is exact in float64."""
-    if bound_on_sums <= 0.0:
-        return values
-    step = math.ldexp(1.0, math.frexp(bound_on_sums)[1] - 52)
-    if step <= 0.0:
-        return values
-    return np.rint(values / step) * step
+def rules_of(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> Rules:
+    """What a problem's columns are made by, beside partitions."""
+    return Rules(movable_topics(snapshot, goals.constraints, options), eligible_racks(snapshot))
 
 
-def _counted_goals(snapshot: Snapshot, goals: tuple[Goal, ...]) -> tuple[list[Goal], list[Skipped]]:
+def eligible_racks(snapshot: Snapshot) -> int:
+    """How many racks have eligible brokers."""
+    return len(np.unique(_dense_racks(snapshot)[snapshot.broker_states == BrokerState.ACTIVE]))
+
+
+def counted_goals(snapshot: Snapshot, goals: tuple[Goal, ...]) -> tuple[list[Goal], list[Skipped]]:
     counted: list[Goal] = []
     skipped: list[Skipped] = []
     for goal in goals:
@@ -189,38 +208,10 @@ def _counted_goals(snapshot: Snapshot, goals: tuple[Goal, ...]) -> tuple[list[Go
     return counted, skipped
 
 
-def _columns(goals: list[Goal]) -> list[str]:
-    columns: list[str] = []
-    for goal in goals:
-        if isinstance(goal, Capacity | CountLimit | UsageDistribution) and goal.resource not in columns:
-            columns.append(goal.resource)
-    return columns
-
-
-def _vectors(snapshot: Snapshot, columns: list[str]) -> tuple[FloatArray, FloatArray]:
-    count = snapshot.partition_count
-    leading = np.zeros((count, max(len(columns), 1)))
-    following = np.zeros_like(leading)
-    rf = snapshot.replication_factor
-    for i, resource in enumerate(columns):
-        lead, follow = snapshot.vectors(resource)
-        most = float((np.maximum(lead, follow) * rf).sum()) * 1.001
-        leading[:, i] = exact_grid(lead, most)
-        following[:, i] = exact_grid(follow, most)
-    return leading, following
-
-
-def compact_vectors(leading: FloatArray, following: FloatArray, thrift: FloatArray) -> np.ndarray:
-    """float32 [P, 2, W]: vectors and thrift of a partition in as few cache lines as they fit, on their boundary."""
-    count, columns = leading.shape
-    width = -(-(columns + 1) // 8) * 8
-    room = np.zeros(count * 2 * width + LINE // 4, np.float32)
-    start = -(room.ctypes.data % LINE) % LINE // 4
-    compact = room[start : start + count * 2 * width].reshape(count, 2, width)
-    compact[:, LEADING, :columns] = leading
-    compact[:, FOLLOWING, :columns] = following
-    compact[:, :, columns] = thrift[:, None]
-    return compact
+def resources_of(goals: list[Goal]) -> tuple[str, ...]:
+    """Resource of each column of load that goals need."""
+    used = (g.resource for g in goals if isinstance(g, Capacity | CountLimit | UsageDistribution))
+    return tuple(dict.fromkeys(used))
 
 
 def _dense_racks(snapshot: Snapshot) -> np.ndarray:
@@ -234,17 +225,6 @@ def _dense_racks(snapshot: Snapshot) -> np.ndarray:
         else:
             dense.append(names[name])
     return np.array(dense, dtype=np.int64)
-
-
-def same_rack_only(problem: Problem, replicas: np.ndarray) -> int:
-    """1 where every rack holds exactly its share of every partition, so that a replica can never leave its rack."""
-    state, rack = problem.broker[:, STATE], problem.broker[:, RACK_OF]
-    racks = len(np.unique(rack[state == BrokerState.ACTIVE]))
-    if problem.setting[RACK_GOAL] != HARD_RACK or not racks or (problem.partition[:, RF] != racks).any():
-        return 0
-    hosts = np.where(replicas >= 0, rack[np.maximum(replicas, 0)], -1 - np.arange(replicas.shape[1]))
-    ordered = np.sort(hosts, axis=1)
-    return int(not (ordered[:, 1:] == ordered[:, :-1]).any())
 
 
 def loads_by_broker(
@@ -263,37 +243,15 @@ def loads_by_broker(
     return load
 
 
-def offline_partitions(snapshot: Snapshot) -> np.ndarray:
-    """bool [P]: partitions whose every replica is on a dead broker; they have nothing to copy from and stay."""
-    alive = np.append(snapshot.broker_states != BrokerState.DEAD, False)[snapshot.replicas]
-    found: np.ndarray = np.logical_not(alive.any(axis=1))
-    return found
-
-
-def _led(snapshot: Snapshot) -> np.ndarray:
-    """bool [P]: partitions that count a leader vector: they have a leader, or a replica that may become one."""
-    states = snapshot.broker_states
-    usable = (states == BrokerState.ACTIVE) | (states == BrokerState.DRAINING)
-    hosts = snapshot.replicas
-    led: np.ndarray = (snapshot.leader >= 0) | ((hosts >= 0) & usable[np.maximum(hosts, 0)]).any(axis=1)
-    return led
-
-
 def _totals(
-    snapshot: Snapshot, columns: list[str], leading: FloatArray, following: FloatArray,
-    rack: np.ndarray, eligible: np.ndarray, hard_rack: bool,
+    snapshot: Snapshot, columns: Columns, load: FloatArray | None, rack: np.ndarray, eligible: np.ndarray, hard_rack: bool,
 ) -> tuple[FloatArray, dict[int, FloatArray]]:  # fmt: skip
     """float64 [C] totals that eligible brokers share; and, for columns whose mean is taken per rack, float64 [racks]."""
-    rf = snapshot.replication_factor[:, None]
-    led = _led(snapshot)[:, None] if snapshot.partition_count else np.zeros((0, 1), np.bool_)
-    totals = np.where(led, leading + (rf - 1) * following, rf * following).sum(axis=0)
     excluded = snapshot.broker_states == BrokerState.EXCLUDED
-    held = np.zeros((snapshot.broker_count, len(totals)))
+    held = np.zeros((snapshot.broker_count, len(columns.totals)))
     if excluded.any():
-        slots = snapshot.replicas == snapshot.leader[:, None]
-        lead = np.where((snapshot.leader >= 0) & slots.any(axis=1), slots.argmax(axis=1), -1)
-        held = loads_by_broker(snapshot.replicas, lead, leading, following, snapshot.broker_count)
-        totals = totals - held[excluded].sum(axis=0)
+        held = load if load is not None else _held_by(columns, excluded)
+    totals = columns.totals - held[excluded].sum(axis=0)
     per_rack: dict[int, FloatArray] = {}
     racks_eligible = np.unique(rack[eligible])
     forced = (
@@ -301,13 +259,22 @@ def _totals(
         and bool((snapshot.replication_factor == len(racks_eligible)).all())
     )  # fmt: skip
     if forced:
-        for c in range(len(columns)):
-            if np.array_equal(leading[:, c], following[:, c]):
-                shares = np.full(int(rack.max()) + 1, leading[:, c].sum())
+        for c in range(len(columns.resources)):
+            leading, following = columns.vector[:, LEADING, c], columns.vector[:, FOLLOWING, c]
+            if np.array_equal(leading, following):
+                shares = np.full(int(rack.max()) + 1, leading.sum())
                 for r in range(len(shares)):
                     shares[r] -= held[excluded & (rack == r), c].sum()
                 per_rack[c] = shares
     return totals, per_rack
+
+
+def _held_by(columns: Columns, brokers: np.ndarray) -> FloatArray:
+    """float64 [B, C]: loads of the `brokers` (bool [B]) among all."""
+    at = np.append(brokers, False)
+    rows = np.flatnonzero(np.logical_or.reduce([at[columns.replicas[:, s]] for s in range(columns.replicas.shape[1])]))
+    vector = columns.vector[rows]
+    return loads_by_broker(columns.replicas[rows], columns.lead[rows], vector[:, LEADING], vector[:, FOLLOWING], len(brokers))
 
 
 class Linear(NamedTuple):
@@ -431,7 +398,7 @@ def _topic_counts(snapshot: Snapshot, resource: str) -> FloatArray:
         each = snapshot.replication_factor - frozen.sum(axis=1)
     else:
         led_by_excluded = (snapshot.leader >= 0) & excluded[np.maximum(snapshot.leader, 0)]
-        each = _led(snapshot).astype(np.int64) - led_by_excluded
+        each = led_partitions(snapshot).astype(np.int64) - led_by_excluded
     return np.asarray(np.bincount(snapshot.partition_topic, weights=each, minlength=topics), np.float64)
 
 

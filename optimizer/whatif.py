@@ -5,9 +5,10 @@ Called by the planner, by `explain` and by the commands. Pure; the snapshot give
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 import numpy as np
 
@@ -21,9 +22,11 @@ from optimizer.options import PlanOptions
 
 def matching_topics(topics: tuple[str, ...], patterns: Iterable[str]) -> BoolArray:
     """bool [T], topics that match any of the glob patterns (case matters)."""
-    patterns = tuple(patterns)
-    hits = (any(fnmatchcase(name, pattern) for pattern in patterns) for name in topics)
-    return np.fromiter(hits, dtype=np.bool_, count=len(topics))
+    found = np.zeros(len(topics), np.bool_)
+    for pattern in patterns:
+        matches = re.compile(translate(pattern)).match
+        found |= np.fromiter((matches(name) is not None for name in topics), dtype=np.bool_, count=len(topics))
+    return found
 
 
 def movable_topics(snapshot: Snapshot, constraints: Constraints, options: PlanOptions) -> BoolArray:
@@ -83,7 +86,7 @@ def idle_patterns(snapshot: Snapshot, constraints: Constraints) -> tuple[str, ..
     told = []
     for key in ("exclude_topics", "include_topics"):
         for pattern in getattr(constraints, key):
-            if not pattern.startswith("__") and not matching_topics(snapshot.topics, (pattern,)).any():
+            if not pattern.startswith("__") and not any(map(re.compile(translate(pattern)).match, snapshot.topics)):
                 told.append(f"constraints.{key}: no topic matches {pattern!r}")
     return tuple(told)
 

@@ -15,6 +15,7 @@ import numpy as np
 from cluster_model.resources import RESOURCES
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Capacity, CountLimit, Goal, RackAware, TopicDistribution, UsageDistribution
+from optimizer.columns import offline_partitions
 from optimizer.options import PlanOptions
 from optimizer.problem import (
     BOUND,
@@ -34,7 +35,6 @@ from optimizer.problem import (
     RF,
     STATE,
     Compiled,
-    offline_partitions,
 )  # fmt: skip
 from optimizer.search.state import State, hosts_legally
 
@@ -55,18 +55,19 @@ def why_left(snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOp
     """Broker row -> why it is left, for every eligible broker that scores below 1 and every one that is not emptied."""
     problem = compiled.problem
     result: dict[int, Left] = {}
-    for row in range(snapshot.broker_count):
-        state = problem.broker[row, STATE]
-        if state in (BrokerState.DRAINING, BrokerState.DEAD) and end.hosts[row]:
+    states = problem.broker[:, STATE]
+    low = (states == BrokerState.ACTIVE)[:, None] & (end.score[:, : len(compiled.goals)] < 1.0)
+    leaving = ((states == BrokerState.DRAINING) | (states == BrokerState.DEAD)) & (end.hosts > 0)
+    for row in np.flatnonzero(low.any(axis=1) | leaving).tolist():
+        if leaving[row]:
             result[row] = _not_emptied(snapshot, compiled, end, row, options)
-        elif state == BrokerState.ACTIVE:
-            low = [g for g in range(len(compiled.goals)) if end.score[row, g] < 1.0]
-            if low:
-                proving = len(result) < MOST_PROVED
-                reasons = {
-                    compiled.goals[g].name: _reason(snapshot, compiled, end, row, g, options, proving) for g in low
-                }
-                result[row] = Left(_joined(reasons), reasons)
+            continue
+        proving = len(result) < MOST_PROVED
+        reasons = {
+            compiled.goals[g].name: _reason(snapshot, compiled, end, row, g, options, proving)
+            for g in np.flatnonzero(low[row]).tolist()
+        }
+        result[row] = Left(_joined(reasons), reasons)
     return result
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from optimizer.options import PlanOptions
     from optimizer.plan import Plan
     from optimizer.planner import plan
+    from optimizer.search_state import SearchState
     from trimtab.service.balancer import Balancer
     from trimtab.service.config import ServiceConfig
 
@@ -27,6 +28,7 @@ __all__ = [
     "GoalSet",
     "Plan",
     "PlanOptions",
+    "SearchState",
     "ServiceConfig",
     "Snapshot",
     "__version__",
@@ -42,6 +44,7 @@ _HOME = {
     "GoalSet": "goals.model",
     "Plan": "optimizer.plan",
     "PlanOptions": "optimizer.options",
+    "SearchState": "optimizer.search_state",
     "ServiceConfig": "trimtab.service.config",
     "Snapshot": "cluster_model.snapshot",
     "load_goals": "goals.document",

@@ -20,7 +20,7 @@ from optimizer.problem import (
     CENTERING,
     COLUMN,
     DISTRIBUTION,
-    FOLLOWING,
+    HARD_RACK,
     HIGH,
     KIND,
     LEADING,
@@ -29,6 +29,8 @@ from optimizer.problem import (
     MEAN,
     NO_RACK_GOAL,
     RACK_GOAL,
+    RACK_OF,
+    RF,
     SAME_RACK,
     SCALE,
     SIZE,
@@ -36,14 +38,14 @@ from optimizer.problem import (
     STEEP,
     Compiled,
     Problem,
-    same_rack_only,
 )  # fmt: skip
 from optimizer.search.balance import balance
+from optimizer.search.bench import Bench, differing
 from optimizer.search.polish import polish
 from optimizer.search.record import Record, record, write_lists
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
 from optimizer.search.sequence import Budget, Log, align_slots, empty_log, follow, send_home, sequence
-from optimizer.search.state import COST, LED, RACKS, State, build_state, copy_state
+from optimizer.search.state import COST, LED, RACKS, State, build_state
 
 Rows = npt.NDArray[np.int64]
 
@@ -116,19 +118,21 @@ class Lookout:
             self.stopped = not self._watch(low)
 
 
-def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None) -> Found:
+def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None) -> Found:
     """Rounds of actions until none of a few differently seeded searches finds any (or the budget is spent).
 
-    Where the first search leaves nobody out of band there is no second; large problems get one only.
+    Where the first search leaves nobody out of band there is no second; large problems get one only. `bench`, where given, stands at
+    the placement of `compiled` with its loads.
     """
     problem = compiled.problem
+    bench = Bench(problem, compiled.replicas, compiled.lead) if bench is None else bench
     if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
-        return Found([], build_state(problem, compiled.replicas, compiled.lead))
+        return Found([], bench.at(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, _budget(compiled, options)
     size = compiled.replicas.size
     tries = 1 if options.budgeted else next((n for most, n in SEARCHES if size <= most), 1)
     rounds: list[Round] = []
-    end: State | None = None
+    end = bench.begin
     lookout = Lookout(watch)
     exhausted = -1  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
@@ -137,15 +141,12 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None)
             if attempt == exhausted:
                 continue
             seed = options.seed + attempt * SEED_STEP
-            chain = _chain(compiled, replicas, lead, replace(options, seed=seed), budget, lookout)
+            chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout)
             if best is None or (chain.undone, chain.low, chain.potential) < (best.undone, best.low, best.potential):
                 best, found = chain, attempt
             if chain.undone == chain.low == 0 or lookout.stopped:
                 break
-        if best is None:
-            break
-        end = best.end if end is None else end
-        if not best.rounds:
+        if best is None or not best.rounds:
             break
         end = best.end
         exhausted = found
@@ -153,28 +154,30 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None)
         replicas, lead, budget = best.replicas, best.lead, best.budget
         if tries == 1 or best.undone == best.low == 0 or lookout.stopped:
             break
-    return Found(rounds, end if end is not None else build_state(problem, replicas, lead), lookout.stopped)
+    end = end if tries == 1 else bench.at(problem, replicas, lead)
+    return Found(rounds, end, lookout.stopped)
 
 
 def _chain(
-    compiled: Compiled, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout
+    compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout
 ) -> Chain:
     """Rounds with one seed from the given lists."""
     problem = compiled.problem
     budget = _copied(budget)
     rounds: list[Round] = []
-    end = build_state(problem, replicas, lead)
-    reached = _standing(problem, end)
+    begin = end = bench.at(problem, replicas, lead)
+    reached = _standing(problem, begin)
     lookout.tell(reached.low)
     while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
         setting = problem.setting.copy()
-        setting[SAME_RACK] = same_rack_only(problem, replicas)
+        setting[SAME_RACK] = _same_rack_only(problem, begin)
         problem = problem._replace(setting=setting)
         spent = _copied(budget)
-        log, tried = _round(compiled, problem, end, replicas, lead, options, spent, lookout)
+        log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout)
         after = _standing(problem, tried)
         if log.used[0] == 0 or not _is_progress(reached, after):
             break
+        end = bench.spare(0)
         scores = record(problem, end, log, options.acceptance == "potential")
         changes = published_changes(compiled, replicas, lead, log)
         rounds.append(Round(replicas, lead, log, scores, changes))
@@ -183,7 +186,7 @@ def _chain(
         replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
         reached, budget = after, spent
         if reached.undone or reached.low:
-            end = build_state(problem, replicas, lead)
+            begin = end = bench.at(problem, replicas, lead, np.unique(rows))
     return Chain(rounds, replicas, lead, end, budget, reached.undone, reached.low, float(reached.potential.sum()))
 
 
@@ -220,6 +223,14 @@ def _standing(problem: Problem, state: State) -> Standing:
     return Standing(undone, int(low.any(axis=1).sum()), int(low.sum()), state.score[active, COST].copy(), by_goal)
 
 
+def _same_rack_only(problem: Problem, state: State) -> int:
+    """1 where every rack holds exactly its share of every partition, so that a replica can never leave its rack."""
+    racks = len(np.unique(problem.broker[problem.broker[:, STATE] == BrokerState.ACTIVE, RACK_OF]))
+    if problem.setting[RACK_GOAL] != HARD_RACK or not racks or _any_differs(problem.partition[:, RF], racks):
+        return 0
+    return int(not state.units[RACKS].any())
+
+
 def _is_progress(before: Standing, after: Standing) -> bool:
     """Whether a round is worth its moves: it repairs, brings brokers into band, or clearly lowers potential or violations.
 
@@ -252,36 +263,37 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
 
 
 def _round(
-    compiled: Compiled, problem: Problem, begin: State, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
+    compiled: Compiled, problem: Problem, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
     lookout: Lookout,
 ) -> tuple[Log, State]:  # fmt: skip
-    """One search from the given lists, whose state is `begin`; its log, and the state it leads to.
+    """One search from the given lists, at which `bench` stands; its log, and the state it leads to.
 
     A target by potential, sent home where possible, is put in acceptable order; what the order leaves undone is the start of the
     next target, as long as brokers come into band by it; the rest is polished.
     """
     by_potential = options.acceptance == "potential"
-    target, standing = copy_state(begin), copy_state(begin)
+    target, standing = bench.spare(0), bench.spare(1)
     log = empty_log(replicas.shape[1], replicas.size + POLISH_ROOM)
     lead_leaderless(problem, target)
-    drain(problem, target, _to_drain(problem, replicas), options.seed)
+    drain(problem, target, _to_drain(problem, standing, compiled.leading), options.seed)
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
         mend_racks(problem, target, options.seed)
     if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
-        align_slots(problem, target, replicas)
-        pending = _differing(target.replicas, target.lead, replicas, lead)
+        align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
+        pending = differing(target.replicas, target.lead, replicas, lead, target)
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential)
         follow(problem, target, standing, pending)
-    low, roles = len(problem.broker) + 1, _roles(problem)
+    low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
     for turn in range(MOST_TARGETS):
         balance(problem, target, options.seed + turn, ROUNDS_OF_BALANCE, roles)
-        align_slots(problem, target, replicas)
-        moved = _differing(target.replicas, target.lead, standing.replicas, standing.lead)
+        align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
+        moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
         send_home(problem, target, replicas, lead, order)
-        align_slots(problem, target, standing.replicas)
+        moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
+        align_slots(problem, target, standing.replicas, moved)
         to, to_lead = _without_trivial(compiled, problem, replicas, lead, target)
-        pending = _differing(to, to_lead, standing.replicas, standing.lead)
+        pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         if len(pending):
             sequence(problem, standing, budget, log, pending, to, to_lead, by_potential)
         follow(problem, target, standing, pending)
@@ -296,41 +308,33 @@ def _round(
     return log, standing
 
 
-def _differing(one: Rows, one_lead: Rows, other: Rows, other_lead: Rows) -> Rows:
-    """int64 partitions whose lists or leaders differ."""
-    differs = one_lead != other_lead
-    for s in range(one.shape[1]):
-        differs |= one[:, s] != other[:, s]
-    return np.flatnonzero(differs).astype(np.int64)
-
-
-def _to_drain(problem: Problem, replicas: Rows) -> np.ndarray:
-    """int64 entries of replicas on dead, then draining brokers, largest single component first."""
-    if not np.isin(problem.broker[:, STATE], (BrokerState.DEAD, BrokerState.DRAINING)).any():
+def _to_drain(problem: Problem, standing: State, total: np.ndarray) -> Rows:
+    """int64 entries of replicas on dead, then draining brokers, largest single component of `total` float64 [C] first."""
+    states = problem.broker[:, STATE]
+    if not np.isin(states, (BrokerState.DEAD, BrokerState.DRAINING)).any():
         return np.zeros(0, np.int64)
-    states = np.append(problem.broker[:, STATE], -1)[replicas]
-    total = problem.vector[:, LEADING].sum(axis=0)
-    entries = []
+    slots = standing.replicas.shape[1]
+    ordered = []
     for kind in (BrokerState.DEAD, BrokerState.DRAINING):
-        p, s = np.nonzero(states == kind)
-        share = (problem.vector[p, LEADING] / np.where(total > 0, total, 1.0)).max(axis=1)
-        order = np.argsort(-share, kind="stable")
-        entries.append((p * replicas.shape[1] + s)[order])
-    return np.concatenate(entries).astype(np.int64)
+        held = [standing.hosted[b, : standing.hosts[b]] for b in np.flatnonzero(states == kind)]
+        entries = np.sort(np.concatenate(held)).astype(np.int64) if held else np.zeros(0, np.int64)
+        share = (problem.vector[entries // slots, LEADING] / np.where(total > 0, total, 1.0)).max(axis=1)
+        ordered.append(entries[np.argsort(-share, kind="stable")])
+    return np.concatenate(ordered)
 
 
-def _roles(problem: Problem) -> np.ndarray:
-    """int64 [G]: goals on loads in which a leader costs another amount than a follower."""
-    differs = [_any_differs(problem.vector[:, LEADING, c], problem.vector[:, FOLLOWING, c]) for c in range(problem.vector.shape[2])]
+def _led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:
+    """int64 [G]: goals on loads in which a leader costs another amount than a follower, which `roles` says of each column."""
     return np.array(
-        [kind <= LIMIT and differs[column] for kind, column in problem.goal[:, [KIND, COLUMN]]],
+        [kind <= LIMIT and roles[column] > 0 for kind, column in problem.goal[:, [KIND, COLUMN]]],
         dtype=np.int64,
     )
 
 
-def _any_differs(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two columns differ anywhere; where they do, they mostly do at once."""
-    return bool((one[:FIRST_LOOK] != other[:FIRST_LOOK]).any() or (one[FIRST_LOOK:] != other[FIRST_LOOK:]).any())
+def _any_differs(column: np.ndarray, other: np.ndarray | int) -> bool:
+    """Whether a column differs from another one, or from a number, anywhere; where it does, it mostly does at once."""
+    other = np.broadcast_to(other, column.shape)
+    return bool((column[:FIRST_LOOK] != other[:FIRST_LOOK]).any() or (column[FIRST_LOOK:] != other[FIRST_LOOK:]).any())
 
 
 def _without_trivial(

@@ -70,14 +70,14 @@ def empty_log(slots: int, room: int) -> Log:
 
 
 @kernel
-def align_slots(problem: Problem, state: State, home: np.ndarray) -> None:
-    """Put every broker that stays in a list back into its slot of `home` int64 [P, R]; the placement is the same.
+def align_slots(problem: Problem, state: State, home: np.ndarray, partitions: np.ndarray) -> None:
+    """Put every broker that stays in a list of `partitions` back into its slot of `home` int64 [P, R]; the placement is the same.
 
     Needed because two slots may have traded places on the way.
     """
     slots = state.replicas.shape[1]
     row = np.zeros(slots, np.int64)
-    for p in range(len(state.lead)):
+    for p in partitions:
         same = True
         for s in range(slots):
             if state.replicas[p, s] != home[p, s]:

@@ -72,9 +72,13 @@ class State(NamedTuple):
     touched: np.ndarray  # int64 [n], scratch
     old: np.ndarray  # int64 [8, R + 1], scratch: replicas and leader slot
     fresh: np.ndarray  # float64 [n, G + 1], scratch: as `score`
+    dirty: np.ndarray  # uint8 [B], 1 where a commit changed the replica list of the broker since the state was built
+    trail: np.ndarray  # int64 [n], first how many commits there were since, then their partitions as far as there is room
 
 
 MAX_CHANGES = 8
+LIST_STEP = 512  # entries
+TRAIL = 16_384  # commits
 LED, STRAY = 1, 2  # the replica leads its partition; it is not where it was when the state was built
 COST, RACKS, LEAD = (
     -1,
@@ -93,11 +97,7 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
     counts = (
         np.bincount(replicas[replicas >= 0], minlength=brokers) if partitions else np.zeros(brokers, np.int64)
     )
-    eligible = max(int((problem.broker[:, STATE] == 0).sum()), 1)
-    most = int(counts.max(initial=0))
-    roomy = max(most + most // 4, 3 * int(counts.sum()) // eligible) + 64
-    room = min(partitions, roomy) if brokers * partitions > 4_000_000 else partitions
-    room += slots  # while slots trade places, a list holds a partition more than once
+    room = list_room(problem, counts, partitions, slots)
     goals, topic_goals = len(problem.goal), len(problem.topic_goal)
     scratch = 2 * slots * MAX_CHANGES + 2
     topics = problem.topic_total.shape[1]
@@ -119,9 +119,21 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
         touched=np.zeros(scratch, np.int64),
         old=np.zeros((MAX_CHANGES, slots + 1), np.int64),
         fresh=np.ones((scratch, goals + 1)),
+        dirty=np.zeros(brokers, np.uint8),
+        trail=np.zeros(TRAIL + 1, np.int64),
     )
     fill(problem, state)
     return state
+
+
+def list_room(problem: Problem, hosts: np.ndarray, partitions: int, slots: int) -> int:
+    """How long replica lists can get; `hosts` int64 [B] is how long they are. Rounded, so that it seldom changes with them."""
+    eligible = max(int((problem.broker[:, STATE] == 0).sum()), 1)
+    most = int(hosts.max(initial=0))
+    roomy = max(most + most // 4, 3 * int(hosts.sum()) // eligible) + 64
+    roomy = -(-roomy // LIST_STEP) * LIST_STEP
+    room = min(partitions, roomy) if len(hosts) * partitions > 4_000_000 else partitions
+    return room + slots  # while slots trade places, a list holds a partition more than once
 
 
 def copy_state(state: State) -> State:
@@ -321,6 +333,9 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
     """Put partition `p` on `replicas` led by slot `lead`, lists and caches included."""
     slots = state.replicas.shape[1]
     old_lead = state.lead[p]
+    state.trail[0] += 1
+    if state.trail[0] < len(state.trail):
+        state.trail[state.trail[0]] = p
     for s in range(slots):
         state.old[0, s] = state.replicas[p, s]
     shift(problem, state, p, replicas, lead)
@@ -328,8 +343,10 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
         old, new = state.old[0, s], replicas[s]
         if old >= 0 and old != new:
             relist(state, p, s, old, new)
+            state.dirty[old], state.dirty[new] = 1, 1
         elif old >= 0 and (s == old_lead) != (s == lead):
             state.mark[old, state.place[p, s]] ^= LED
+            state.dirty[old] = 1
     for s in range(slots):
         old, new = state.old[0, s], replicas[s]
         if old < 0:

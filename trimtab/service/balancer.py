@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -23,6 +24,7 @@ from cluster_model.windows import Horizon
 from metrics_reporter.formats import OwnFormat, RecordFormat
 from metrics_reporter.reporter import SYSTEM_CLOCK, Clock
 from optimizer.planner import plan
+from optimizer.search_state import SearchState
 from trimtab import __version__
 from trimtab.capture.capacity import read_capacities
 from trimtab.executor import Executor
@@ -89,7 +91,7 @@ class Balancer:
     step
         Seconds between two steps of an execution.
     planner
-        What makes plans.
+        What makes plans; by default `plan` with a `SearchState` of the service's own.
 
     Raises
     ------
@@ -105,7 +107,7 @@ class Balancer:
         reach: Reach | None = None,
         clock: Clock = SYSTEM_CLOCK,
         step: float = STEP,
-        planner: Planner = plan,
+        planner: Planner | None = None,
     ) -> None:
         self.config, self._clock, self._executor = config, clock, executor
         self._started_ms = clock.wall_ms()
@@ -160,7 +162,8 @@ class Balancer:
         )  # fmt: skip
         self._decider = Decider(
             config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,
-            self._told, clock, instance=self._instance, has_executor=executor is not None, plan=planner, prepare=self._compile,
+            self._told, clock, instance=self._instance, has_executor=executor is not None, prepare=self._compile,
+            plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
             changed=self._changed,
         )  # fmt: skip

@@ -208,3 +208,38 @@ def test_the_digest_depends_on_everything_else(snapshot: Snapshot, change: Any) 
         for partition in changed["partitions"]:
             partition["replicas"] = [10 if b == 9 else b for b in partition["replicas"]]
     assert build_snapshot(changed).digest != snapshot.digest
+
+
+def long(seed: int = 0, partitions: int = 1_000) -> Snapshot:
+    """Several blocks of partitions, the last one short; what some blocks give, others do not."""
+    r = np.random.default_rng(seed)
+    replicas = np.stack([r.permutation(5)[:3] for _ in range(partitions)]).astype(np.int32)
+    replicas[:600, 2] = -1
+    load = r.random(partitions)
+    load[300:700] = np.nan
+    return Snapshot(
+        "long", "2026-11-20T12:00:00Z", "local", np.arange(5, dtype=np.int32), np.zeros(5, np.int8), ("a",) * 5, {}, ("t",),
+        np.zeros(partitions, np.int32), np.arange(partitions, dtype=np.int32), replicas, replicas[:, 0].copy(),
+        {"disk": load, "cpu": r.random(partitions)}, {}, np.zeros(partitions, np.bool_),
+    )  # fmt: skip
+
+
+def with_disk(snapshot: Snapshot, rows: list[int], value: float) -> Snapshot:
+    disk = snapshot.leader_load["disk"].copy()
+    disk[rows] = value
+    return replace(snapshot, leader_load={**snapshot.leader_load, "disk": disk})
+
+
+@pytest.mark.parametrize("rows", [[], [0], [999], [255, 256], [400], list(range(0, 1_000, 7))])
+@pytest.mark.parametrize("value", [3.0, np.nan])
+def test_a_digest_renewed_where_a_snapshot_differs_is_that_of_the_whole(rows: list[int], value: float) -> None:
+    before = long()
+    changed = with_disk(replace(before, taken_at="2026-11-20T12:01:00Z"), rows, value)
+    whole = replace(changed).digest
+    changed.renew_fingerprint(before.fingerprint, np.array(rows, dtype=np.int64))
+    assert changed.digest == whole != before.digest
+
+
+def test_every_row_of_a_long_snapshot_counts_in_its_digest() -> None:
+    before = long()
+    assert len({before.digest, *(with_disk(before, [row], 9.0).digest for row in (0, 255, 256, 511, 512, 999))}) == 7

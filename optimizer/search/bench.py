@@ -1,0 +1,271 @@
+"""The states of a search, brought back to a placement instead of built anew.
+
+A search changes few of a million replicas. `Bench` has a state where a round begins and two to work on, and brings them elsewhere by
+undoing and redoing only what differs: partitions that were committed, as the states remember, and those that the caller names. What
+comes out is what `build_state` gives there, bit for bit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, kernel
+from optimizer.problem import Problem
+from optimizer.search.state import COST, LED, State, assess, build_state, copy_state, fill, list_room, shift
+
+Rows = np.ndarray
+FEW = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made anew
+
+
+class Bench:
+    """See the module.
+
+    Notes
+    -----
+    Three states of about 25 bytes a replica each.
+    """
+
+    def __init__(self, problem: Problem, replicas: Rows, lead: Rows) -> None:
+        self._begin = build_state(problem, replicas, lead)
+        self._spare: list[State] = []
+        self._behind = [_Behind(len(problem.broker)) for _ in range(2)]
+        self._replicas, self._lead = replicas, lead
+        self._away: list[Rows] = []  # partitions among which are all that are not where `start` put them
+
+    @property
+    def begin(self) -> State:
+        """The state of the last `at` or `start`; for reading."""
+        return self._begin
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the states; `home` is the caller's."""
+        states = (self._begin, *self._spare)
+        return sum(column.nbytes for state in states for name, column in state._asdict().items() if name != "home")
+
+    def start(self, problem: Problem, replicas: Rows, lead: Rows, moved: Rows) -> State:
+        """As `at`, where `moved` are partitions that are not where the last `start` was."""
+        begin = self.at(problem, replicas, lead, _joined([*self._away, moved]))
+        self._away = []
+        return begin
+
+    def at(self, problem: Problem, replicas: Rows, lead: Rows, moved: Rows | None = None) -> State:
+        """The state that `build_state` gives for this placement; for reading.
+
+        `replicas` int64 [P, R] and `lead` int64 [P] are kept as they are. `moved` int64 are partitions among which are all that stand
+        elsewhere since the last call; found out where not given. `problem` may be another one, but with the same loads, racks and
+        replication factors of partitions as the last.
+        """
+        if moved is None:
+            same = replicas is self._replicas and lead is self._lead
+            moved = np.zeros(0, np.int64) if same else differing(replicas, lead, self._replicas, self._lead)
+        self._replicas, self._lead = replicas, lead
+        self._away.append(moved)
+        state = self._begin
+        was, now = state.replicas[moved], replicas[moved]
+        touched = np.zeros(len(problem.broker), np.bool_)
+        touched[np.concatenate([was[was != now], now[was != now]])] = True
+        for behind in self._behind:
+            behind.lists |= touched
+            behind.partitions.append(moved)
+        hosts = state.hosts + _held(now, state) - _held(was, state)
+        if list_room(problem, hosts, *state.replicas.shape) != state.hosted.shape[1]:
+            self._begin, self._spare = build_state(problem, replicas, lead), []
+        elif FEW * int(touched.sum()) <= len(touched):
+            bring(problem, state, moved, replicas, lead)
+            self._begin = state._replace(home=replicas)
+        else:
+            np.copyto(state.replicas, replicas)
+            np.copyto(state.lead, lead)
+            for column in (state.load, state.units, state.topic_count, state.hosts):
+                column.fill(0)
+            self._begin = state._replace(home=replicas)
+            fill(problem, self._begin)
+        return self._begin
+
+    def spare(self, which: int) -> State:
+        """State 0 or 1 to work on, which begins as that of `at`."""
+        if not self._spare:
+            self._spare = [copy_state(self._begin), copy_state(self._begin)]
+            self._behind = [_Behind(len(self._begin.hosts)) for _ in range(2)]
+        state, like, behind = self._spare[which], self._begin, self._behind[which]
+        touched = behind.lists | (state.dirty > 0)
+        if state.trail[0] < len(state.trail):
+            rows = _joined([*behind.partitions, state.trail[1 : 1 + state.trail[0]]])
+            resemble(state, like, rows, touched)
+            for name in ("load", "units", "topic_count", "score"):
+                np.copyto(getattr(state, name), getattr(like, name))
+        else:
+            for name, column in state._asdict().items():
+                if name != "home":
+                    np.copyto(column, getattr(like, name))
+        self._spare[which] = state = state._replace(home=like.home)
+        self._behind[which] = _Behind(len(touched))
+        return state
+
+    def reload(self, problem: Problem, rows: Rows, before: np.ndarray | None) -> np.ndarray:
+        """Loads of brokers, float64 [B, C], under a `problem` in which partitions `rows` have other vectors than `before`
+        float64 [n, 2, C] (None: all may). `appraise` has to follow."""
+        state = self._begin
+        if before is not None:
+            reweigh(problem, state, rows, before)
+        else:
+            state.load.fill(0.0)
+            weigh(problem, state)
+        return state.load
+
+    def appraise(self, problem: Problem) -> None:
+        """Make scores and potentials those of another `problem` with the same loads."""
+        appraise(problem, self._begin)
+
+
+class _Behind:
+    """In what a spare state is not as the state where a round begins, beside what was done to it: bool [B] brokers whose lists
+    differ, and partitions that stand elsewhere."""
+
+    def __init__(self, brokers: int) -> None:
+        self.lists = np.zeros(brokers, np.bool_)
+        self.partitions: list[Rows] = []
+
+
+def differing(one: Rows, one_lead: Rows, other: Rows, other_lead: Rows, *states: State) -> Rows:
+    """int64 partitions whose lists or leaders differ, ascending.
+
+    Where `states` are given, all differences come from commits to them since they were built or brought elsewhere.
+    """
+    if states and all(state.trail[0] < len(state.trail) for state in states):
+        rows = _joined([state.trail[1 : 1 + state.trail[0]] for state in states])
+        return np.asarray(rows[(one[rows] != other[rows]).any(axis=1) | (one_lead[rows] != other_lead[rows])])
+    differs = one_lead != other_lead
+    for s in range(one.shape[1]):
+        differs |= one[:, s] != other[:, s]
+    return np.flatnonzero(differs).astype(np.int64)
+
+
+def _joined(rows: list[Rows]) -> Rows:
+    """int64, ascending, each once."""
+    return np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
+
+
+def _held(replicas: Rows, state: State) -> np.ndarray:
+    return np.bincount(replicas[replicas >= 0], minlength=len(state.hosts))
+
+
+@kernel
+def bring(problem: Problem, state: State, rows: np.ndarray, replicas: np.ndarray, lead: np.ndarray) -> None:
+    """Put partitions `rows` where `replicas` and `lead` want them: lists in the order of partitions, caches up to date."""
+    slots = state.replicas.shape[1]
+    for p in rows:
+        for s in range(slots):
+            if state.replicas[p, s] != replicas[p, s]:
+                state.dirty[state.replicas[p, s]] = 1
+                state.dirty[replicas[p, s]] = 1
+        shift(problem, state, p, replicas[p], lead[p])
+    for b in range(len(state.dirty)):
+        if state.dirty[b] == 1:
+            keep_present(state, b)
+    for p in rows:
+        for s in range(slots):
+            b = state.replicas[p, s]
+            at = state.place[p, s]
+            if b >= 0 and (at >= state.hosts[b] or state.hosted[b, at] != p * slots + s):
+                enter(state, b, p * slots + s)
+    for p in rows:
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b >= 0:
+                state.mark[b, state.place[p, s]] = LED if state.lead[p] == s else 0
+    for b in range(len(state.dirty)):
+        state.dirty[b] = 0
+        state.score[b, COST] = assess(problem, state, b, state.score[b])
+
+
+@inner
+def keep_present(state: State, b: int) -> None:
+    """Drop the entries of replicas that are not on broker `b` any more."""
+    slots = state.replicas.shape[1]
+    kept = 0
+    for i in range(state.hosts[b]):
+        entry = state.hosted[b, i]
+        p, s = entry // slots, entry % slots
+        if state.replicas[p, s] == b:
+            state.hosted[b, kept] = entry
+            state.mark[b, kept] = state.mark[b, i]
+            state.place[p, s] = kept
+            kept += 1
+    state.hosts[b] = kept
+
+
+@inner
+def enter(state: State, b: int, entry: int) -> None:
+    """Put an entry where it belongs in the ordered list of broker `b`."""
+    slots = state.replicas.shape[1]
+    at = state.hosts[b]
+    while at > 0 and state.hosted[b, at - 1] > entry:
+        other = state.hosted[b, at - 1]
+        state.hosted[b, at] = other
+        state.mark[b, at] = state.mark[b, at - 1]
+        state.place[other // slots, other % slots] = at
+        at -= 1
+    state.hosted[b, at] = entry
+    state.place[entry // slots, entry % slots] = at
+    state.hosts[b] += 1
+
+
+@kernel
+def resemble(state: State, like: State, rows: np.ndarray, touched: np.ndarray) -> None:
+    """Placement and lists of `like`; `rows` int64 are partitions, and `touched` bool [B] brokers, in which they may differ."""
+    slots = state.replicas.shape[1]
+    for p in rows:
+        state.lead[p] = like.lead[p]
+        for s in range(slots):
+            state.replicas[p, s] = like.replicas[p, s]
+    for b in range(len(touched)):
+        if touched[b]:
+            for i in range(like.hosts[b]):
+                entry = like.hosted[b, i]
+                if i >= state.hosts[b] or state.hosted[b, i] != entry:
+                    state.hosted[b, i] = entry
+                    state.place[entry // slots, entry % slots] = i
+                state.mark[b, i] = like.mark[b, i]
+            state.hosts[b] = like.hosts[b]
+            state.dirty[b] = 0
+    for p in rows:
+        for s in range(slots):
+            b = like.replicas[p, s]
+            if b >= 0:
+                state.mark[b, like.place[p, s]] = like.mark[b, like.place[p, s]]
+    state.trail[0] = 0
+
+
+@kernel
+def reweigh(problem: Problem, state: State, rows: np.ndarray, before: np.ndarray) -> None:
+    """Loads of brokers after the vectors of `rows` were `before` float64 [n, 2, C]."""
+    for i in range(len(rows)):
+        p = rows[i]
+        for s in range(state.replicas.shape[1]):
+            b = state.replicas[p, s]
+            if b >= 0:
+                role = 0 if state.lead[p] == s else 1
+                for c in range(state.load.shape[1]):
+                    state.load[b, c] -= before[i, role, c]
+                    state.load[b, c] += problem.vector[p, role, c]
+
+
+@kernel
+def weigh(problem: Problem, state: State) -> None:
+    """Loads of brokers, which are 0, from those of their replicas."""
+    for p in range(len(state.lead)):
+        for s in range(state.replicas.shape[1]):
+            b = state.replicas[p, s]
+            if b >= 0:
+                role = 0 if state.lead[p] == s else 1
+                for c in range(state.load.shape[1]):
+                    state.load[b, c] += problem.vector[p, role, c]
+
+
+@kernel
+def appraise(problem: Problem, state: State) -> None:
+    """Scores and potential of all brokers."""
+    for b in range(len(state.dirty)):
+        state.score[b, COST] = assess(problem, state, b, state.score[b])
