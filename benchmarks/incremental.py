@@ -94,9 +94,10 @@ def measured_again(snapshot: Snapshot) -> Snapshot:
 
 CHANGES: dict[str, Callable[[Snapshot], Snapshot]] = {
     "nothing": replace,
+    "100 partitions 3 x": lambda s: heated(s, some(s), 3.0),
     "100 partitions 10 x": lambda s: heated(s, some(s), 10.0),
-    "a topic of ordinary size 30 x": lambda s: heated(s, busiest_topic(s, FEW_PARTITIONS), 30.0),
-    "the busiest topic 3 x": lambda s: heated(s, busiest_topic(s, s.partition_count), 3.0),
+    "a topic 3 x": lambda s: heated(s, busiest_topic(s, FEW_PARTITIONS), 3.0),
+    "a topic 10 x": lambda s: heated(s, busiest_topic(s, FEW_PARTITIONS), 10.0),
     "one broker lost": lambda s: without_broker(s, 17),
     "all loads 2 %": measured_again,
     "all loads 2 %, one broker lost": lambda s: without_broker(measured_again(s), 17),

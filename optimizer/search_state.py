@@ -58,7 +58,7 @@ class SearchState:
 
     Notes
     -----
-    Memory does not grow with the number of plans: about 270 bytes a replica with six goals on loads (`nbytes`), and the snapshot of
+    Memory does not grow with the number of plans: about 170 bytes a replica with six goals on loads (`nbytes`), and the snapshot of
     the last plan.
     """
 
@@ -122,15 +122,17 @@ def _renewed(
 ) -> Work:
     """`kept` brought to a snapshot that differs from its own by `change`."""
     columns, bench = kept.columns, kept.bench
-    rows = np.union1d(change.rows, _on(columns.replicas, kept.snapshot.broker_states != snapshot.broker_states))
+    few = len(change.loaded) * MOST_LOADED <= snapshot.partition_count
+    on = _on(columns.replicas, few & (kept.snapshot.broker_states != snapshot.broker_states))
+    rows = np.union1d(change.rows, on) if len(on) else change.rows
     columns.replace(snapshot, change.placed)
     # Replicas go with the loads that they had, and only then get others: so sums are of the same numbers before and after.
     states = kept.compiled.problem.broker.copy()
     states[:, STATE] = snapshot.broker_states
     problem = kept.compiled.problem._replace(broker=states)
     bench.start(problem, columns.replicas, columns.lead, change.placed)
-    before: Rows | None = columns.vector[rows]
-    if len(change.loaded) * MOST_LOADED > snapshot.partition_count or not columns.renew(snapshot, rows):
+    before = columns.vector[rows] if few else None
+    if before is None or not columns.renew(snapshot, rows):
         columns = make_columns(snapshot, columns.resources, columns.rules)
         columns.replicas, columns.lead = kept.columns.replicas, kept.columns.lead  # which the bench stands at
         before = None
@@ -182,10 +184,10 @@ def _change(before: Snapshot, now: Snapshot) -> Change | None:
     for one, table in ((before.leader_load, now.leader_load), (before.follower_load, now.follower_load)):
         for name in table:
             _mark(other, one[name], table[name])
-    placed, loaded = np.flatnonzero(moved), np.flatnonzero(other)
+    placed, loaded, rows = np.flatnonzero(moved), np.flatnonzero(other), np.flatnonzero(moved | other)
     if ((before.replicas[placed] >= 0) != (now.replicas[placed] >= 0)).any():
         return None
-    return Change(placed, loaded, np.union1d(placed, loaded))
+    return Change(placed, loaded, rows)
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
