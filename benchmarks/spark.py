@@ -34,17 +34,24 @@ INTERVAL = 0.5
 
 @dataclass
 class Stage:
-    """Tasks of one stage, by Spark's own account: milliseconds each, bytes in all."""
+    """Tasks of one stage, by Spark's own account: milliseconds (of the clock, and of the JVM's CPU) and rows read of each, bytes in all."""
 
     name: str
     ms: list[int]
+    cpu_ms: list[float]
+    records: list[int]
     shuffled: int = 0
     spilled: int = 0
 
     @property
     def skew(self) -> float:
-        """The longest task over the median."""
-        return max(self.ms) / max(statistics.median(self.ms), 1)
+        """The task with the most to do over the median: by CPU in the JVM."""
+        return max(self.cpu_ms) / max(statistics.median(self.cpu_ms), 1)
+
+    @property
+    def rows_skew(self) -> float:
+        """The most rows that a task read over the median."""
+        return max(self.records) / max(statistics.median(self.records), 1)
 
 
 def count(text: str) -> int:
@@ -116,7 +123,7 @@ def _cpu(process: psutil.Process) -> float:
 
 def stages(log: Path) -> list[Stage]:
     """What Spark's event log says of each stage."""
-    found: dict[int, Stage] = defaultdict(lambda: Stage("", []))
+    found: dict[int, Stage] = defaultdict(lambda: Stage("", [], [], []))
     for line in log.open():
         event = json.loads(line)
         match event["Event"]:
@@ -125,6 +132,9 @@ def stages(log: Path) -> list[Stage]:
             case "SparkListenerTaskEnd" if event.get("Task Metrics"):
                 stage, metrics = found[event["Stage ID"]], event["Task Metrics"]
                 stage.ms.append(metrics["Executor Run Time"])
+                stage.cpu_ms.append(metrics["Executor CPU Time"] / 1e6)
+                read = metrics["Shuffle Read Metrics"]["Total Records Read"] + metrics["Input Metrics"]["Records Read"]
+                stage.records.append(read)
                 stage.shuffled += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
                 stage.spilled += metrics["Disk Bytes Spilled"]
     return [stage for _, stage in sorted(found.items()) if stage.ms]
@@ -137,11 +147,12 @@ def measured(history: Path, cores: int, memory: str) -> str:
         ended = subprocess.run([sys.executable, "-m", "benchmarks.spark", *arguments], stdout=subprocess.PIPE, text=True, check=True)
         cost = json.loads(ended.stdout.splitlines()[-1])
         of_stages = stages(next(path for path in Path(logs).iterdir() if path.is_file()))
-    longest = [stage for stage in of_stages if len(stage.ms) >= FEWEST_TASKS and max(stage.ms) >= SHORT_MS]
+    longest = [stage for stage in of_stages if len(stage.ms) >= FEWEST_TASKS and max(stage.cpu_ms) >= SHORT_MS]
     for stage in sorted(of_stages, key=lambda stage: -sum(stage.ms))[:12]:
         print(
-            f"  {len(stage.ms):5} tasks {sum(stage.ms) / 1e3:8.1f} s, longest {stage.skew:4.1f} x median, "
-            f"shuffled {stage.shuffled / 1e6:8.1f} MB, spilled {stage.spilled / 1e6:8.1f} MB  {stage.name[:60]}",
+            f"  {len(stage.ms):5} tasks {sum(stage.ms) / 1e3:8.1f} s, CPU {sum(stage.cpu_ms) / 1e3:7.1f} s, "
+            f"most {stage.skew:4.1f} x median, rows {stage.rows_skew:4.1f} x, shuffled {stage.shuffled / 1e6:8.1f} MB, "
+            f"spilled {stage.spilled / 1e6:8.1f} MB  {stage.name[:60]}",
             file=sys.stderr,
         )
     size = sum(path.stat().st_size for path in history.rglob("*.parquet"))

@@ -62,15 +62,16 @@ def partition_loads(windows: PartitionWindows, end_ms: int, out: str | None, tel
             found = burst.leader_loads(windows).join(coming.select(*keys, "forecast", "pattern"), keys, "left")
             loads = PartitionLoads(found).frame.persist(StorageLevel.MEMORY_AND_DISK)
             try:
-                if out is not None:
-                    with replaced(loads.sparkSession, out) as unfinished:
-                        loads.write.parquet(unfinished)
                 row = loads.agg(F.countDistinct("topic", "partition"), F.count("forecast")).first()
                 assert row is not None
-                tell(f"loads of {row[0]:,} partitions{'' if out is None else ' written'}, {row[1]:,} of them with a forecast")
+                tell(f"loads of {row[0]:,} partitions, {row[1]:,} loads with a forecast")
                 judged = _judged(coming)
                 topics = notable_topics(windows, hours, last)
                 tell(f"{len(topics):,} topics do not stand still")
+                if out is not None:  # last, so that little can still go wrong before the file that names it is there
+                    with replaced(loads.sparkSession, out) as unfinished:
+                        loads.write.parquet(unfinished)
+                    tell(f"loads written to {out}")
                 return Partitions(int(row[0]), topics, judged)
             finally:
                 loads.unpersist()

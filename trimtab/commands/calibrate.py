@@ -137,6 +137,7 @@ def calibrate_command(
         with _shown(story, partial(watched, spark)) as tell:
             made = calibrate(spark, request, datetime.now(UTC), tell)
     finally:
+        spark.sparkContext.setLogLevel("OFF")  # tasks that an interrupt cut short are no news
         spark.stop()
     calibration = made.calibration
     if folder is not None:
