@@ -61,6 +61,7 @@ class Variant:
     excluded: bool = False
     draining: bool = False
     spread_topics: bool = False
+    topic_bound: float = 0.10
     shared: bool = False
 
 
@@ -74,7 +75,8 @@ VARIANTS: dict[str, Variant] = {
     "rf-mixed": Variant("topics of RF 1, 2 and 3", factors=MIXED),
     "excluded": Variant("20 % of the topics excluded", excluded=True),
     "draining": Variant("5 % of the brokers draining", draining=True),
-    "topics": Variant("replicas and leaders of every topic spread, too", spread_topics=True),
+    "topics": Variant("replicas and leaders of every topic spread, too, within 10 %", spread_topics=True),
+    "topics-wide": Variant("the same within 100 %", spread_topics=True, topic_bound=1.0),
     "shared": Variant("shared storage, RF 1", factors=((1, 1.0),), shared=True),
     "everything": Variant(
         "capacities, racks, rf-mixed, excluded and draining at once",

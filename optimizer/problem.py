@@ -56,7 +56,10 @@ CENTERING = 3.0  # weight of the sum of squares that prefers the middle of the b
 STEEP = 30.0  # of the fourth power beside the square beyond the hinge, so that the worst broker counts most
 LEAST_MEASURE = 0.01  # of the average load of a broker: what a smaller mean or limit counts as, in the potential
 HARD_WEIGHT = 1e3  # a hard limit or band in the potential, against a soft one
-UNIT_WEIGHT = 1e-3  # one misplaced replica of a topic or rack, against a squared deviation
+UNIT_WEIGHT = 1e-3  # one replica too many in a rack, against a squared deviation
+MISPLACED = 2.0  # potential of a broker whose every replica is misplaced by topic: worth going off the middle of a band, not beyond
+MOST_SCANNED = 16  # partitions of a topic that are looked through for what a broker holds; larger topics are counted in a table
+MOST_COUNTED = 8_000_000  # entries of that table, at most; beyond, the largest topics have it
 
 
 # Columns of the tables of a `Problem`, those of `optimizer.columns` aside. Few wide tables keep calls between kernels, and compiling
@@ -95,6 +98,7 @@ class Problem(NamedTuple):
     topic_total: np.ndarray  # float64 [K, T], replicas or leaders that eligible brokers share
     topic_share: np.ndarray  # float64 [K, B + 1], each broker's part of it (1, or its capacity); last: all parts
     topic_first: np.ndarray  # int64 [T + 1], first partition of each topic
+    topic_counted: np.ndarray  # int64 [T], column of the topic in the table of counts, -1 where it is not counted
     setting: np.ndarray  # int64 [3]: goal groups, rack goal, whether a replica can never leave its rack
 
 
@@ -136,6 +140,7 @@ def compile_problem(
     groups = _groups(counted)
     weight = np.array([0.0 if g.hard else g.weight for g in counted])
     topic_bound = np.array([g.bound if isinstance(g, TopicDistribution) else 0.0 for g in counted])
+    topic_first = np.searchsorted(snapshot.partition_topic, np.arange(len(snapshot.topics) + 1)).astype(np.int64)
     problem = Problem(
         broker=np.stack([snapshot.broker_states, rack], axis=1).astype(np.int64),
         partition=columns.partition,
@@ -152,12 +157,13 @@ def compile_problem(
             ],
             axis=1,
         ),
-        force=np.stack([weight, linear.min_load, linear.strength, linear.spread, topic_bound], axis=1),
+        force=np.stack(
+            [weight, linear.min_load, _with_topics(linear.strength, topic_tables, eligible), linear.spread, topic_bound], axis=1
+        ),
         table=linear.table,
         **topic_tables,
-        topic_first=np.searchsorted(snapshot.partition_topic, np.arange(len(snapshot.topics) + 1)).astype(
-            np.int64
-        ),
+        topic_first=topic_first,
+        topic_counted=_counted_topics(topic_first, snapshot.broker_count * len(topic_tables["topic_goal"])),
         setting=np.array(
             [int(groups.max()) + 1 if len(groups) else 1, _rack_goal(counted), 0], dtype=np.int64
         ),
@@ -386,6 +392,26 @@ def _topic_tables(snapshot: Snapshot, goals: list[Goal], eligible: np.ndarray) -
         "topic_total": total,
         "topic_share": np.concatenate([share, whole[:, None]], axis=1),
     }
+
+
+def _with_topics(strength: FloatArray, tables: dict[str, np.ndarray], eligible: np.ndarray) -> FloatArray:
+    """`strength` of the goals in the potential, that of topic goals for each misplaced replica (or leader) of a typical broker's."""
+    result = strength.copy()
+    for (g, _), total in zip(tables["topic_goal"].tolist(), tables["topic_total"], strict=True):
+        typical = total.sum() / max(int(eligible.sum()), 1)
+        result[g] *= MISPLACED / max(typical, 1.0)
+    return result
+
+
+def _counted_topics(first: np.ndarray, rows: int) -> np.ndarray:
+    """int64 [T]: columns of the topics that are counted in a table of `rows` rows, -1 for the others."""
+    size = np.diff(first)
+    most = MOST_COUNTED // max(rows, 1) if rows else 0
+    largest = np.argsort(-size, kind="stable")[:most]
+    chosen = np.sort(largest[size[largest] > MOST_SCANNED])
+    columns = np.full(len(size), -1, np.int64)
+    columns[chosen] = np.arange(len(chosen))
+    return columns
 
 
 def _topic_counts(snapshot: Snapshot, resource: str) -> FloatArray:

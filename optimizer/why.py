@@ -37,6 +37,7 @@ from optimizer.problem import (
     Compiled,
 )  # fmt: skip
 from optimizer.search.state import State, hosts_legally
+from optimizer.why_topics import topic_proof
 
 MOST_LOOKED_AT = 50  # replicas of a broker whose ways off it are looked at one by one
 MOST_PROVED = 200  # brokers with a proof of their own; beyond, in a cluster that far off, a summary does
@@ -137,7 +138,7 @@ def _proof(
         case RackAware():
             return _rack_proof(snapshot, compiled, end, row)
         case TopicDistribution():
-            return None
+            return topic_proof(snapshot, compiled, end, row, g)
 
 
 def amount(value: float, resource: str) -> str:

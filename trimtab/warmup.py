@@ -63,6 +63,8 @@ def warm_up() -> None:
     work = state.take()
     if work is not None:
         _go_on(work.bench, work.compiled)
+    topics = "goals: [{kind: topic_distribution, resource: replicas}]"
+    plan(snapshot, parse_goals(f"version: 1\npreset: default\n{topics}\n", "warm-up"))
     _follow()
 
 

@@ -12,6 +12,7 @@ from cluster_model.compiled import inner, kernel, part, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
+    COUNTS_LEADERS,
     DISTRIBUTION,
     FOLLOWING,
     HARD,
@@ -28,11 +29,13 @@ from optimizer.problem import (
     STATE,
     STEEP,
     STRENGTH,
+    TOPIC_OF,
+    TOPIC_ROW,
     Problem,
 )
 from optimizer.search.order import ascending, nth_largest
 from optimizer.search.repair import scramble
-from optimizer.search.state import LED, STRAY, State, commit, fits_rack, linear_cost, may_host
+from optimizer.search.state import LED, STRAY, State, commit, fits_rack, linear_cost, may_host, topic_rise
 
 KEPT = 256  # candidates kept of a scan
 SWAP_KEPT = 32
@@ -190,6 +193,18 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
 
 
 @inner
+def topic_burden(problem: Problem, state: State, p: int, replica: bool, leads: bool, source: int, target: int) -> float:
+    """By how much topic goals raise the potential when a replica and/or the leadership of `p` goes from `source` to `target`."""
+    burden = 0.0
+    t = problem.partition[p, TOPIC_OF]
+    for k in range(len(problem.topic_goal)):
+        if leads if problem.topic_goal[k, COUNTS_LEADERS] == 1 else replica:
+            rise = topic_rise(problem, state, k, t, source, whole(-1)) + topic_rise(problem, state, k, t, target, whole(1))
+            burden += problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise
+    return burden
+
+
+@inner
 def pour(
     problem: Problem, state: State, watched: np.ndarray, source: int, target: int, most: int, thrifty: bool,
     block: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray,
@@ -210,10 +225,14 @@ def pour(
         for c in range(block.shape[0]):
             small[c, i] = block[c, kept[i]]
     row = np.zeros(slots, np.int64)
+    burdens = np.zeros(found if len(problem.topic_goal) > 0 else 0)  # as far as they are known
     moved = 0
     keys = gains
     while moved < most and found > 0:
         scan(problem, state, watched, source, target, found, small, keys)
+        if len(burdens) > 0:
+            for i in range(found):
+                keys[i] -= burdens[i]
         legal = False
         while not legal and found > 0:
             best, best_key = -1, 0.0
@@ -225,6 +244,12 @@ def pour(
             if best < 0:
                 return moved
             p, s = entries[best] // slots, entries[best] % slots
+            if len(burdens) > 0:  # looked up when it would decide; others of the topic move meanwhile
+                burden = topic_burden(problem, state, p, True, state.lead[p] == s, source, target)
+                if burden != burdens[best]:
+                    keys[best] += burdens[best] - burden
+                    burdens[best] = burden
+                    continue
             legal = may_host(problem, state, p, s, target)
             if legal:
                 for o in range(slots):
@@ -235,6 +260,8 @@ def pour(
             found -= 1
             entries[best] = entries[found]
             keys[best] = keys[found]
+            if len(burdens) > 0:
+                burdens[best] = burdens[found]
             for c in range(small.shape[0]):
                 small[c, best] = small[c, found]
     return moved
@@ -326,6 +353,8 @@ def transfer_gain(
                 linear_cost(problem, giver, g, a) + linear_cost(problem, taker, g, b)
                 - linear_cost(problem, giver, g, a - x) - linear_cost(problem, taker, g, b + x)
             )  # fmt: skip
+    if gain > 0.0 and len(problem.topic_goal) > 0:
+        gain -= topic_burden(problem, state, p, False, True, giver, taker)
     return gain
 
 
@@ -485,6 +514,14 @@ def swap_with(
     found = shortlist(problem, state, watched, v, u, block, gains, kept, small, mine)
     found2 = shortlist(problem, state, watched, u, v, block, gains, kept, small2, theirs)
     best_i, best_j, best_key = -1, -1, 0.0
+    given = np.zeros(found if len(problem.topic_goal) > 0 else 0)
+    got = np.zeros(found2 if len(problem.topic_goal) > 0 else 0)
+    for i in range(len(given)):
+        p = mine[i] // slots
+        given[i] = topic_burden(problem, state, p, True, state.lead[p] == mine[i] % slots, v, u)
+    for j in range(len(got)):
+        q = theirs[j] // slots
+        got[j] = topic_burden(problem, state, q, True, state.lead[q] == theirs[j] % slots, u, v)
     for i in range(found):
         p, s = mine[i] // slots, mine[i] % slots
         if not may_swap(problem, state, p, s, u):
@@ -494,6 +531,10 @@ def swap_with(
             if gain <= LEAST_GAIN:
                 continue
             q = theirs[j] // slots
+            if len(given) > 0 and problem.partition[p, TOPIC_OF] != problem.partition[q, TOPIC_OF]:
+                gain -= given[i] + got[j]
+                if gain <= LEAST_GAIN:
+                    continue
             key = gain * min(small[factor, i], small2[factor, j])
             if key > best_key and q != p and may_swap(problem, state, q, theirs[j] % slots, v):
                 best_i, best_j, best_key = i, j, key

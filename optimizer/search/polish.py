@@ -12,15 +12,16 @@ import numpy as np
 from cluster_model.compiled import inner, kernel, part, whole
 from optimizer.problem import (
     COUNTS_LEADERS,
+    FOLLOWING,
     HARD_RACK,
+    LEADING,
     MOVABLE,
     RACK_GOAL,
     RACK_LIMIT,
     SIZE,
     STATE,
     THRIFT,
-    TOPIC_BOUND,
-    TOPIC_ROW,
+    TOPIC_OF,
     UNIT_WEIGHT,
     Problem,
 )
@@ -33,14 +34,29 @@ from optimizer.search.balance import (
     scan,
     watched_goals,
 )
+from optimizer.search.desk import least_of, most_of
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.order import ascending
-from optimizer.search.repair import crowds, rack_mates, scramble
+from optimizer.search.repair import NOTHING, cost_of_gaining, crowds, rack_mates, scramble
 from optimizer.search.sequence import LEAST_STEP, Budget, Log, has_room, publish, within_budget
-from optimizer.search.state import COST, MAX_CHANGES, State, assess, may_host, scores_low, shift, topic_level
+from optimizer.search.state import (
+    COST,
+    MAX_CHANGES,
+    State,
+    assess,
+    largest_share,
+    may_host,
+    scores_low,
+    shift,
+    topic_holds,
+    wanted_by_all,
+)
+from optimizer.search.topics import lead_gain
 
 LOOKS = 24  # candidates of one partner that are evaluated in full
 MOST_PARTNERS = 12
+TOPIC_LOOKS = 48  # steps for the topics of one broker that are evaluated in full
+MOST_OFFERED, MOST_DONORS = 200, 4_000  # replicas looked at to find them: of the broker, and of others
 SPARE_STEPS = 60_000  # annealing steps without success that a call may spend
 LEAST_SHARE = 0.01  # of the potential of a broker, what a step for it has to bring
 BYTES_PRICE = 2e-6  # of the potential, for one more replica of typical size in an exchange
@@ -127,84 +143,133 @@ def best_single(
 
 @part
 def topic_single(
-    problem: Problem, state: State, budget: Budget, v: int, by_potential: bool,
+    problem: Problem, state: State, budget: Budget, v: int, by_potential: bool, best_gain: np.ndarray,
+    best_entry: np.ndarray, best_target: np.ndarray,
     partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
 ) -> bool:  # fmt: skip
-    """As `best_single`, for the topics that broker `v` has too many or too few of."""
+    """As `best_single`, for the topics that broker `v` has too many or too few of: the first acceptable of the most promising."""
     slots = state.replicas.shape[1]
-    brokers = len(problem.broker)
-    zero, one, none = whole(0), whole(1), whole(-1)
-    best_p, best_s, best_target, best_lead, best_key = none, none, none, none, 0.0
+    one = whole(1)
+    found = whole(0)
     for k in range(len(problem.topic_goal)):
-        if state.units[k, v] == 0.0:
+        if state.units[k, v] > 0.0:
+            found = surplus(problem, state, k, v, found, best_gain, best_entry, best_target)
+            found = shortage(problem, state, k, v, found, best_gain, best_entry, best_target)
+    for i in range(found):
+        p, s = best_entry[i] // slots, best_entry[i] % slots
+        if best_target[i] < 0:
+            set_move(state, partitions, replicas, leads, p, s, best_target[i], s)
+        else:
+            set_move(state, partitions, replicas, leads, p, s, best_target[i], state.lead[p])
+        verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+        if helps(state, v, scores) and acceptable(verdict, by_potential, LEAST_STEP):
+            if within_budget(problem, state, budget, one, partitions, replicas, leads):
+                return True
+    return False
+
+
+@inner
+def move_gain(problem: Problem, state: State, p: int, s: int, target: int, relief: float) -> float:
+    """By how much the potential falls when slot `s` of `p` goes to `target`, 0 where it may not; `relief` is what its broker saves."""
+    if not may_host(problem, state, p, s, target):
+        return 0.0
+    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+    return relief - cost_of_gaining(problem, state, target, p, whole(NOTHING), role)
+
+
+@inner
+def relief_of(problem: Problem, state: State, p: int, s: int) -> float:
+    """By how much the potential of the broker of slot `s` falls without that replica."""
+    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+    return -cost_of_gaining(problem, state, state.replicas[p, s], p, role, whole(NOTHING))
+
+
+@inner
+def note(
+    best_gain: np.ndarray, best_entry: np.ndarray, best_target: np.ndarray, found: int, gain: float, entry: int, target: int
+) -> int:
+    """Keep the best few in descending order of gain, the earlier of equals first; returns how many there are."""
+    most = len(best_gain)
+    if found == most and gain <= best_gain[most - 1]:
+        return found
+    at = most - 1 if found == most else found
+    while at > 0 and best_gain[at - 1] < gain:
+        best_gain[at], best_entry[at], best_target[at] = best_gain[at - 1], best_entry[at - 1], best_target[at - 1]
+        at -= 1
+    best_gain[at], best_entry[at], best_target[at] = gain, entry, target
+    return min(found + 1, most)
+
+
+@inner
+def surplus(
+    problem: Problem, state: State, k: int, v: int, found: int,
+    best_gain: np.ndarray, best_entry: np.ndarray, best_target: np.ndarray,
+) -> int:  # fmt: skip
+    """Note what `v` could give of the topics that it has too many of, by gain in potential; target -1 is a change of leader."""
+    slots = state.replicas.shape[1]
+    leaders = problem.topic_goal[k, COUNTS_LEADERS] == 1
+    looked = 0
+    for i in range(state.hosts[v]):
+        entry = whole(state.hosted[v, i])
+        p, s = entry // slots, entry % slots
+        t = problem.partition[p, TOPIC_OF]
+        if problem.partition[p, MOVABLE] == 0 or (leaders and state.lead[p] != s):
             continue
-        for t in range(problem.topic_total.shape[1]):
-            mean = topic_level(problem, k, t, v)
-            count = state.topic_count[k, t, v]
-            over = count > math.ceil(
-                mean * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND])
-            )
-            under = count < math.floor(
-                mean * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND])
-            )
-            if not over and not under:
+        if topic_holds(problem, state, k, t, v) <= most_of(problem, k, t, v):
+            continue
+        if leaders:
+            for o in range(slots):
+                if o != s and state.replicas[p, o] >= 0 and problem.broker[state.replicas[p, o], STATE] == 0:
+                    gain = lead_gain(problem, state, p, whole(o), False)
+                    if gain > 0.0:
+                        found = note(best_gain, best_entry, best_target, found, gain, p * slots + o, whole(-1))
+        if looked >= MOST_OFFERED:
+            continue
+        looked += 1
+        relief = relief_of(problem, state, p, s)
+        for target in range(len(problem.broker)):
+            if target != v and problem.broker[target, STATE] == 0:
+                gain = move_gain(problem, state, p, s, target, relief)
+                if gain > 0.0:
+                    found = note(best_gain, best_entry, best_target, found, gain, entry, target)
+    return found
+
+
+@inner
+def shortage(
+    problem: Problem, state: State, k: int, v: int, found: int,
+    best_gain: np.ndarray, best_entry: np.ndarray, best_target: np.ndarray,
+) -> int:  # fmt: skip
+    """Note what `v` could take of the topics that it has too few of, as `surplus` does."""
+    slots = state.replicas.shape[1]
+    leaders = problem.topic_goal[k, COUNTS_LEADERS] == 1
+    most = largest_share(problem, k)
+    looked = 0
+    for t in range(len(problem.topic_first) - 1):
+        if not wanted_by_all(problem, k, t, most):
+            continue
+        if topic_holds(problem, state, k, t, v) >= least_of(problem, k, t, v):
+            continue
+        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+            if problem.partition[p, MOVABLE] == 0 or looked >= MOST_DONORS:
                 continue
-            for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
-                if problem.partition[p, MOVABLE] == 0:
+            for s in range(slots):
+                b = state.replicas[p, s]
+                if b < 0 or problem.broker[b, STATE] == 3:
                     continue
-                for s in range(slots):
-                    b = state.replicas[p, s]
-                    if b < 0 or problem.broker[b, STATE] == 3:
-                        continue
-                    if problem.topic_goal[k, COUNTS_LEADERS] == 1 and state.lead[p] >= 0:
-                        giver = state.replicas[p, state.lead[p]]
-                        if s != state.lead[p] and ((over and giver == v) or (under and b == v)):
-                            if problem.broker[giver, STATE] != 3 and fits_as_leader(problem, state, p, b):
-                                set_move(state, partitions, replicas, leads, p, zero, none, s)
-                                verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
-                                key = verdict.gain * 10.0
-                                if key > best_key and acceptable(verdict, by_potential, LEAST_STEP):
-                                    if within_budget(
-                                        problem, state, budget, one, partitions, replicas, leads
-                                    ):
-                                        best_p, best_s, best_target, best_lead, best_key = (
-                                            p,
-                                            zero,
-                                            none,
-                                            s,
-                                            key,
-                                        )
-                    if (over and b != v) or (under and b == v):
-                        continue
-                    if problem.topic_goal[k, COUNTS_LEADERS] == 1 and state.lead[p] != s:
-                        continue
-                    for target in range(brokers):
-                        if under and target != v:
-                            continue
-                        have = state.topic_count[k, t, target]
-                        if over and have >= math.ceil(
-                            topic_level(problem, k, t, target)
-                            * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND])
-                        ):
-                            continue
-                        if not may_host(problem, state, p, s, target):
-                            continue
-                        set_move(state, partitions, replicas, leads, p, s, target, state.lead[p])
-                        verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
-                        key = verdict.gain * problem.haul[p, THRIFT]
-                        if key > best_key and acceptable(verdict, by_potential, LEAST_STEP):
-                            if within_budget(problem, state, budget, one, partitions, replicas, leads):
-                                best_p, best_s, best_target, best_lead, best_key = (
-                                    p,
-                                    s,
-                                    target,
-                                    state.lead[p],
-                                    key,
-                                )
-    if best_p < 0:
-        return False
-    set_move(state, partitions, replicas, leads, best_p, best_s, best_target, best_lead)
-    return True
+                if b == v:
+                    if leaders and state.lead[p] >= 0 and state.lead[p] != s:
+                        gain = lead_gain(problem, state, p, whole(s), False)
+                        if gain > 0.0:
+                            found = note(best_gain, best_entry, best_target, found, gain, p * slots + s, whole(-1))
+                    continue
+                if leaders and state.lead[p] != s:
+                    continue
+                looked += 1
+                gain = move_gain(problem, state, p, whole(s), v, relief_of(problem, state, p, whole(s)))
+                if gain > 0.0:
+                    found = note(best_gain, best_entry, best_target, found, gain, p * slots + s, v)
+    return found
 
 
 @inner
@@ -544,6 +609,8 @@ def polish(
     replicas = np.zeros((MAX_CHANGES, slots), np.int64)
     leads = np.zeros(MAX_CHANGES, np.int64)
     scores = np.zeros(len(problem.goal))
+    best_gain, best_entry = np.zeros(TOPIC_LOOKS), np.zeros(TOPIC_LOOKS, np.int64)
+    best_target = np.zeros(TOPIC_LOOKS, np.int64)
     around = np.zeros(brokers, np.int64)
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 1) >> 8
@@ -601,8 +668,9 @@ def polish(
                 )  # fmt: skip
                 if not good and len(problem.topic_goal) > 0:
                     good = topic_single(
-                        problem, state, budget, v, by_potential, partitions, replicas, leads, scores
-                    )
+                        problem, state, budget, v, by_potential, best_gain, best_entry, best_target,
+                        partitions, replicas, leads, scores,
+                    )  # fmt: skip
                 if not good or not has_room(state, one, partitions, replicas):
                     break
                 publish(problem, state, budget, log, one, partitions, replicas, leads)

@@ -24,10 +24,9 @@ from optimizer.problem import (
     STRENGTH,
     TOPIC_OF,
     TOPIC_ROW,
-    UNIT_WEIGHT,
     Problem,
 )
-from optimizer.search.state import RACKS, State, commit, linear_cost, may_host, outside
+from optimizer.search.state import RACKS, State, commit, linear_cost, may_host, topic_rise
 
 SAMPLED_TARGETS, MANY_TARGETS = 160, 12  # brokers looked at for one replica, and where very many are to be moved
 MOST_MENDERS = 16  # brokers looked at for one replica of a crowded rack, where very many are crowded
@@ -68,11 +67,9 @@ def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, r
             by = (1 if role == LEADING else 0) - (1 if held == LEADING else 0)
         else:
             by = (1 if role != NOTHING else 0) - (1 if held != NOTHING else 0)
-        if by != 0 and problem.broker[b, STATE] == 0:
-            t = problem.partition[p, TOPIC_OF]
-            count = state.topic_count[k, t, b]
-            change = outside(problem, k, t, b, count + by) - outside(problem, k, t, b, count)
-            cost += problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * UNIT_WEIGHT * change
+        if by != 0:
+            rise = topic_rise(problem, state, k, problem.partition[p, TOPIC_OF], b, whole(by))
+            cost += problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise
     return cost
 
 

@@ -36,6 +36,8 @@ from optimizer.problem import (
     SIZE,
     STATE,
     STEEP,
+    STRENGTH,
+    TOPIC_ROW,
     Compiled,
     Problem,
 )  # fmt: skip
@@ -46,12 +48,14 @@ from optimizer.search.record import Record, record, write_lists
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
 from optimizer.search.sequence import Budget, Log, align_slots, empty_log, follow, send_home, sequence
 from optimizer.search.state import COST, LED, RACKS, State, build_state
+from optimizer.search.topics import spread_topics
 
 Rows = npt.NDArray[np.int64]
 
 ROUNDS_OF_BALANCE = 400
 MOST_TARGETS = 8  # in one round
 ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
+FIRMNESS = 20.0  # of topic goals while a target is looked for
 MOST_ROUNDS = 200
 SEARCHES = ((400, 6), (1_200, 3))  # up to so many replicas: so many seeds while somebody is out of band
 SEED_STEP = 1_000_003
@@ -284,8 +288,14 @@ def _round(
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential)
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
+    firm = with_firm_topics(problem)
     for turn in range(MOST_TARGETS):
-        balance(problem, target, options.seed + turn, ROUNDS_OF_BALANCE, roles)
+        seed = options.seed + turn
+        if len(problem.topic_goal):
+            spread_topics(firm, target, seed, False)
+        balance(firm, target, seed, ROUNDS_OF_BALANCE, roles)
+        if len(problem.topic_goal):
+            spread_topics(firm, target, seed, True)
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
@@ -306,6 +316,15 @@ def _round(
     if not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return log, standing
+
+
+def with_firm_topics(problem: Problem) -> Problem:
+    """The problem with topics weighing more: a topic has few ways to be spread, loads have many others to be balanced."""
+    if not len(problem.topic_goal):
+        return problem
+    force = problem.force.copy()
+    force[problem.topic_goal[:, TOPIC_ROW], STRENGTH] *= FIRMNESS
+    return problem._replace(force=force)
 
 
 def _to_drain(problem: Problem, standing: State, total: np.ndarray) -> Rows:

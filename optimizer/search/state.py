@@ -42,7 +42,6 @@ from optimizer.problem import (
     TOPIC_BOUND,
     TOPIC_OF,
     TOPIC_ROW,
-    UNIT_WEIGHT,
     VAR,
     Problem,
 )
@@ -66,7 +65,7 @@ class State(NamedTuple):
     units: (
         np.ndarray
     )  # float64 [K + 1, B], misplaced replicas by topic goal; last row: replicas in over-full racks
-    topic_count: np.ndarray  # int64 [K, T, B]
+    topic_count: np.ndarray  # int32 [K, B, n], replicas or leaders on each broker, of the topics that are counted
     score: np.ndarray  # float64 [B, G + 1], broker scores; last: the broker's part of the potential
     stamp: np.ndarray  # int64 [B + 1], marks; the last counts
     touched: np.ndarray  # int64 [n], scratch
@@ -100,7 +99,7 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
     room = list_room(problem, counts, partitions, slots)
     goals, topic_goals = len(problem.goal), len(problem.topic_goal)
     scratch = 2 * slots * MAX_CHANGES + 2
-    topics = problem.topic_total.shape[1]
+    topics = int(problem.topic_counted.max(initial=-1)) + 1 if topic_goals else 0
     state = State(
         replicas=np.array(replicas, dtype=np.int64, order="C"),
         lead=np.array(lead, dtype=np.int64),
@@ -111,9 +110,7 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
         hosts=np.zeros(brokers, np.int64),
         load=np.zeros((brokers, problem.vector.shape[2])),
         units=np.zeros((topic_goals + 1, brokers)),
-        topic_count=np.zeros(
-            (topic_goals, topics if topic_goals else 1, brokers if topic_goals else 1), np.int64
-        ),
+        topic_count=np.zeros((topic_goals, brokers, topics), np.int32),
         score=np.ones((brokers, goals + 1)),
         stamp=np.zeros(brokers + 1, np.int64),
         touched=np.zeros(scratch, np.int64),
@@ -158,18 +155,85 @@ def fill(problem: Problem, state: State) -> None:
                 state.hosts[b] += 1
         if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
             rack_units(problem, state, p, 1.0)
-        for k in range(len(problem.topic_goal)):
+    for k in range(len(problem.topic_goal)):
+        count_topics(problem, state, k)
+    for b in range(len(state.hosts)):
+        state.score[b, COST] = assess(problem, state, b, state.score[b])
+
+
+@inner
+def count_topics(problem: Problem, state: State, k: int) -> None:
+    """Counts of the counted topics, and units of all brokers, of topic goal `k`. O(P R), and O(B) for a topic that all must hold."""
+    brokers, slots = len(state.hosts), state.replicas.shape[1]
+    count, holders = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
+    most = largest_share(problem, k)
+    for t in range(len(problem.topic_first) - 1):
+        found = 0
+        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
             for s in range(slots):
                 b = state.replicas[p, s]
                 if b >= 0 and (problem.topic_goal[k, COUNTS_LEADERS] == 0 or state.lead[p] == s):
-                    state.topic_count[k, problem.partition[p, TOPIC_OF], b] += 1
-    for k in range(len(problem.topic_goal)):
-        for b in range(len(state.hosts)):
+                    if count[b] == 0:
+                        holders[found] = b
+                        found += 1
+                    count[b] += 1
+        column = problem.topic_counted[t]
+        for i in range(found):
+            b = holders[i]
+            if column >= 0:
+                state.topic_count[k, b, column] = count[b]
             if problem.broker[b, STATE] == 0:
-                for t in range(problem.topic_total.shape[1]):
-                    state.units[k, b] += outside(problem, k, t, b, state.topic_count[k, t, b])
-    for b in range(len(state.hosts)):
-        state.score[b, COST] = assess(problem, state, b, state.score[b])
+                state.units[k, b] += outside(problem, k, t, b, count[b])
+        if wanted_by_all(problem, k, t, most):
+            for b in range(brokers):
+                if problem.broker[b, STATE] == 0 and count[b] == 0:
+                    state.units[k, b] += outside(problem, k, t, b, whole(0))
+        for i in range(found):
+            count[holders[i]] = 0
+
+
+@inner
+def largest_share(problem: Problem, k: int) -> float:
+    """The largest part of a topic that a broker should have, in the units of `topic_share`."""
+    most = 0.0
+    for b in range(len(problem.broker)):
+        most = max(most, problem.topic_share[k, b])
+    return most
+
+
+@inner
+def wanted_by_all(problem: Problem, k: int, t: int, most: float) -> bool:
+    """Whether a broker of share `most`, the largest, misses topic `t` when it holds none of it."""
+    level = problem.topic_total[k, t] * most / problem.topic_share[k, -1]
+    return bool(level * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]) >= 1.0)
+
+
+@inner
+def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
+    """Replicas (or leaders) of topic `t` on broker `b`, as topic goal `k` counts them."""
+    column = problem.topic_counted[t]
+    if column >= 0:
+        return int(state.topic_count[k, b, column])
+    count = whole(0)
+    if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+            if state.lead[p] >= 0 and state.replicas[p, state.lead[p]] == b:
+                count += 1
+    else:
+        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+            for s in range(state.replicas.shape[1]):
+                if state.replicas[p, s] == b:
+                    count += 1
+    return int(count)
+
+
+@inner
+def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) -> float:
+    """By how much the misplaced replicas (or leaders) of broker `b` rise with `by` more of topic `t`; 0 where it is not judged."""
+    if problem.broker[b, STATE] != 0:
+        return 0.0
+    count = topic_holds(problem, state, k, t, b)
+    return outside(problem, k, t, b, count + by) - outside(problem, k, t, b, count)
 
 
 @inner
@@ -241,7 +305,7 @@ def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
             units = state.units[problem.goal[g, COLUMN], b]
             score[g] = units_score(units)
             if eligible:
-                cost += problem.force[g, STRENGTH] * UNIT_WEIGHT * units
+                cost += problem.force[g, STRENGTH] * units
     return cost
 
 
@@ -272,6 +336,8 @@ def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
     excess = 0
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
         excess -= rack_units(problem, state, p, -1.0)
+    for k in range(len(problem.topic_goal)):
+        recount(problem, state, k, p, replicas, lead)
     for s in range(slots):
         old, new = state.replicas[p, s], replicas[s]
         if old < 0 or (old == new and (s == old_lead) == (s == lead)):
@@ -283,16 +349,6 @@ def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
             state.load[new, c] += (
                 problem.vector[p, LEADING, c] if s == lead else problem.vector[p, FOLLOWING, c]
             )
-        for k in range(len(problem.topic_goal)):
-            if problem.topic_goal[k, COUNTS_LEADERS] == 0:
-                if old != new:
-                    recount(problem, state, k, p, old, whole(-1))
-                    recount(problem, state, k, p, new, whole(1))
-            else:
-                if s == old_lead:
-                    recount(problem, state, k, p, old, whole(-1))
-                if s == lead:
-                    recount(problem, state, k, p, new, whole(1))
     for s in range(slots):
         state.replicas[p, s] = replicas[s]
     state.lead[p] = lead
@@ -302,13 +358,42 @@ def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
 
 
 @inner
-def recount(problem: Problem, state: State, k: int, p: int, b: int, by: int) -> None:
+def recount(problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int) -> None:
+    """Units and counts of topic goal `k` for partition `p`, which still stands where it did, at `replicas` led by `lead`."""
+    slots = state.replicas.shape[1]
+    if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+        giver = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1
+        taker = replicas[lead] if lead >= 0 else -1
+        if giver != taker:
+            if giver >= 0:
+                count_one(problem, state, k, p, giver, whole(-1))
+            if taker >= 0:
+                count_one(problem, state, k, p, taker, whole(1))
+        return
+    for s in range(slots):
+        old, new = state.replicas[p, s], replicas[s]
+        if old < 0 or old == new:
+            continue
+        stays, was = False, False
+        for o in range(slots):
+            if replicas[o] == old:
+                stays = True
+            if state.replicas[p, o] == new:
+                was = True
+        if not stays:
+            count_one(problem, state, k, p, old, whole(-1))
+        if not was:
+            count_one(problem, state, k, p, new, whole(1))
+
+
+@inner
+def count_one(problem: Problem, state: State, k: int, p: int, b: int, by: int) -> None:
     """One replica (or leader) of the partition's topic more or less on broker `b`."""
     t = problem.partition[p, TOPIC_OF]
-    count = state.topic_count[k, t, b]
-    if problem.broker[b, STATE] == 0:
-        state.units[k, b] += outside(problem, k, t, b, count + by) - outside(problem, k, t, b, count)
-    state.topic_count[k, t, b] = count + by
+    state.units[k, b] += topic_rise(problem, state, k, t, b, by)
+    column = problem.topic_counted[t]
+    if column >= 0:
+        state.topic_count[k, b, column] += by
 
 
 @inner

@@ -202,7 +202,7 @@ class Trial:
                 continue
             for b in self.oracle.active:
                 if goal["kind"] == "topic_distribution":
-                    cost += strength * tables.UNIT_WEIGHT * judge.misplaced_of_topics(goal, b)
+                    cost += self.compiled.problem.force[g, tables.STRENGTH] * judge.misplaced_of_topics(goal, b)
                     continue
                 load = self.oracle.load(b, goal["resource"])
                 row = self.compiled.problem.table[self.ids.index(b), g]
