@@ -46,9 +46,9 @@ def _held_by(problem: Problem, end: State, k: int, row: int) -> np.ndarray:
     """int64 partitions that broker `row` holds, or leads where leaders are counted."""
     slots = end.replicas.shape[1]
     entries = end.hosted[row, : end.hosts[row]]
-    partitions = np.asarray(entries // slots, np.int64)
+    partitions: np.ndarray = entries // slots
     if problem.topic_goal[k, COUNTS_LEADERS]:
-        return partitions[end.lead[partitions] == entries % slots]
+        partitions = partitions[end.lead[partitions] == entries % slots]
     return partitions
 
 
@@ -75,11 +75,11 @@ def _proof(
         return f"excluded topic {topic} has {int((fixed & here).sum())} {what} on it, at most {high} are in its band; include it"
     reach = int((~fixed | here).sum())
     if not over and reach < low:
+        if (fixed & ~here).any():
+            return f"excluded topic {topic} leaves it {reach} {what}, its band begins at {low}; include it"
         return (
             f"of topic {topic} it can hold at most one replica of each of {reach} partitions, its band begins at {low}; "
             "a wider bound or other capacities would help"
-            if not (fixed & ~here).any()
-            else f"of topic {topic} all but {reach} {what} are excluded, its band begins at {low}; include them"
         )
     if leaders:
         return None

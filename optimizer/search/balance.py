@@ -45,6 +45,7 @@ PATIENCE = 4  # rounds without success after which a broker is given up
 LOOK_BACK = 16  # rounds, within which it has to get better ...
 LEAST_FALL = 0.01  # ... by so much, or somebody has to come into band
 LITTLE = 0.1  # mean over brokers of how far they are out of band, in the units of the potential
+HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs many moves
 ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
 
 
@@ -638,6 +639,9 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
             for b in range(brokers):
                 strain += np.sqrt(badness(problem, state, b))
             thrifty = strain < LITTLE * eligible
+            for i in range(count if len(problem.topic_goal) > 0 else 0):  # topics may have filled new brokers half
+                if state.hosts[low[i]] < HALF_EMPTY * typical:
+                    thrifty = False
         for i in range(count):
             v = low[order[i]]
             if not is_low(problem, state, v):

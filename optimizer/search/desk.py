@@ -19,7 +19,7 @@ from optimizer.search.state import State, commit, topic_level
 class Desk(NamedTuple):
     """Room to work on one topic. B brokers, n slots of the largest topic; an entry is a slot counted from the topic's first."""
 
-    count: np.ndarray  # int64 [B], replicas or leaders of the topic
+    held: np.ndarray  # int64 [B], replicas or leaders of the topic
     low: np.ndarray  # int64 [B]
     high: np.ndarray  # int64 [B]
     head: np.ndarray  # int64 [B], first entry of what is counted, -1 none
@@ -56,19 +56,21 @@ def new_desk(problem: Problem, state: State) -> Desk:
 @inner
 def most_of(problem: Problem, k: int, t: int, b: int) -> int:
     """The most replicas (or leaders) of topic `t` with which broker `b` scores 1."""
-    return math.ceil(topic_level(problem, k, t, b) * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
+    most: int = math.ceil(topic_level(problem, k, t, b) * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
+    return most
 
 
 @inner
 def least_of(problem: Problem, k: int, t: int, b: int) -> int:
     """The fewest replicas (or leaders) of topic `t` with which broker `b` scores 1."""
-    return math.floor(topic_level(problem, k, t, b) * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
+    least: int = math.floor(topic_level(problem, k, t, b) * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
+    return least
 
 
 @inner
 def room_of(problem: Problem, desk: Desk, k: int, t: int, b: int) -> bool:
     """Whether broker `b` may have one more of the topic."""
-    return bool(desk.count[b] < most_of(problem, k, t, b))
+    return bool(desk.held[b] < most_of(problem, k, t, b))
 
 
 @inner
@@ -84,8 +86,8 @@ def recast(desk: Desk, entry: int, to: int, source: int, target: int) -> None:
         desk.following[before] = desk.following[entry]
     desk.following[to] = desk.head[target]
     desk.head[target] = to
-    desk.count[source] -= 1
-    desk.count[target] += 1
+    desk.held[source] -= 1
+    desk.held[target] += 1
 
 
 @inner

@@ -56,7 +56,7 @@ from optimizer.search.topics import lead_gain
 LOOKS = 24  # candidates of one partner that are evaluated in full
 MOST_PARTNERS = 12
 TOPIC_LOOKS = 48  # steps for the topics of one broker that are evaluated in full
-MOST_OFFERED, MOST_DONORS = 200, 4_000  # replicas looked at to find them: of the broker, and of others
+MOST_OFFERED, MOST_DONORS = 24, 1_000  # replicas looked at to find them: of the broker, and of others
 SPARE_STEPS = 60_000  # annealing steps without success that a call may spend
 LEAST_SHARE = 0.01  # of the potential of a broker, what a step for it has to bring
 BYTES_PRICE = 2e-6  # of the potential, for one more replica of typical size in an exchange

@@ -76,10 +76,10 @@ def spread_one(
             b = state.replicas[p, s]
             if b < 0 or problem.broker[b, STATE] != 0 or (leaders and state.lead[p] != s):
                 continue
-            if desk.count[b] == 0:
+            if desk.held[b] == 0:
                 desk.holders[found] = b
                 found += 1
-            desk.count[b] += 1
+            desk.held[b] += 1
             entry = (p - first) * slots + s
             desk.following[entry] = desk.head[b]
             desk.head[b] = entry
@@ -87,22 +87,22 @@ def spread_one(
     over, under = 0, 0
     for b in members:
         desk.low[b], desk.high[b] = least_of(problem, k, t, b), most_of(problem, k, t, b)
-        if desk.count[b] > desk.high[b]:
+        if desk.held[b] > desk.high[b]:
             desk.over[over] = b
             over += 1
-        elif desk.count[b] < desk.low[b]:
+        elif desk.held[b] < desk.low[b]:
             desk.under[under] = b
             under += 1
     done = 0
     if over > 0 or under > 0:
         done = settle(problem, state, desk, k, t, leaders, over, under, seed, strict)
     for b in members:
-        desk.count[b] = 0
+        desk.held[b] = 0
         desk.head[b] = -1
     for p in range(first, problem.topic_first[t + 1] if done > 0 else first):  # brokers that came to hold some
         for s in range(slots):
             if state.replicas[p, s] >= 0:
-                desk.count[state.replicas[p, s]] = 0
+                desk.held[state.replicas[p, s]] = 0
                 desk.head[state.replicas[p, s]] = -1
     return done
 
@@ -116,10 +116,10 @@ def settle(
     short = under
     for i in range(over):
         v = desk.over[i]
-        while desk.count[v] > desk.high[v]:
+        while desk.held[v] > desk.high[v]:
             made = leaders and hand_over(problem, state, desk, t, k, v, strict)
             if not made:
-                while short > 0 and desk.count[desk.under[short - 1]] >= desk.low[desk.under[short - 1]]:
+                while short > 0 and desk.held[desk.under[short - 1]] >= desk.low[desk.under[short - 1]]:
                     short -= 1
                 made = give(problem, state, desk, t, k, v, short, seed, strict)
             if not made and strict:
@@ -129,7 +129,7 @@ def settle(
             done += 1
     for i in range(under):
         u = desk.under[i]
-        while desk.count[u] < desk.low[u]:
+        while desk.held[u] < desk.low[u]:
             made = leaders and take_over(problem, state, desk, t, k, u, strict)
             if not made:
                 made = take(problem, state, desk, t, k, u, leaders, seed, strict)
@@ -177,7 +177,7 @@ def best_target(
         for i in range(among):
             u = desk.among[i]
             gain = relief - linear_rise(problem, state, desk.watched, u, p, role, 1.0)
-            if desk.count[u] < least_of(problem, k, t, u):
+            if desk.held[u] < least_of(problem, k, t, u):
                 gain += worth
             if gain <= best_gain or not may_host(problem, state, p, s, u):
                 continue
@@ -206,11 +206,11 @@ def give(
     """Move one of the topic from `v` to the broker where the potential falls most: one of the `short` that lack it, or one with room."""
     first, slots = problem.topic_first[t], state.replicas.shape[1]
     count = len(desk.eligible)
-    start = scramble(seed * 1000003 + t * 8191 + v * 131 + desk.count[v])
+    start = scramble(seed * 1000003 + t * 8191 + v * 131 + desk.held[v])
     found = 0
     for i in range(min(short, TARGETS)):
         u = desk.under[(start + i) % short]
-        if desk.count[u] < desk.low[u]:
+        if desk.held[u] < desk.low[u]:
             desk.among[found] = u
             found += 1
     if found == 0:
@@ -243,7 +243,7 @@ def take(
     entries = (problem.topic_first[t + 1] - first) * slots
     worth = problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
     best_p, best_s, best_gain = whole(-1), whole(-1), LEAST_GAIN
-    start = scramble(seed * 1000211 + t * 8191 + u * 1009 + desk.count[u])
+    start = scramble(seed * 1000211 + t * 8191 + u * 1009 + desk.held[u])
     for attempt in range(2):
         everyone = entries <= 2 * DONORS
         tries = whole(entries if everyone else (DONORS if attempt == 0 else MOST_DONORS))
@@ -253,12 +253,12 @@ def take(
             b = state.replicas[p, s]
             if b < 0 or b == u or problem.broker[b, STATE] != 0 or problem.partition[p, MOVABLE] == 0:
                 continue
-            if (leaders and state.lead[p] != s) or desk.count[b] <= least_of(problem, k, t, b):
+            if (leaders and state.lead[p] != s) or desk.held[b] <= least_of(problem, k, t, b):
                 continue
             role = whole(LEADING if state.lead[p] == s else FOLLOWING)
             gain = worth - linear_rise(problem, state, desk.watched, b, p, role, -1.0)
             gain -= linear_rise(problem, state, desk.watched, u, p, role, 1.0)
-            if desk.count[b] > most_of(problem, k, t, b):
+            if desk.held[b] > most_of(problem, k, t, b):
                 gain += worth
             if gain <= best_gain or not may_host(problem, state, p, s, u):
                 continue
@@ -327,7 +327,7 @@ def take_over(problem: Problem, state: State, desk: Desk, t: int, k: int, u: int
         if p < first or p >= last or state.lead[p] < 0 or state.lead[p] == o or problem.partition[p, MOVABLE] == 0:
             continue
         giver = state.replicas[p, state.lead[p]]
-        if problem.broker[giver, STATE] != 0 or desk.count[giver] <= least_of(problem, k, t, giver):
+        if problem.broker[giver, STATE] != 0 or desk.held[giver] <= least_of(problem, k, t, giver):
             continue
         gain = lead_gain(problem, state, p, o, strict)
         if gain > best_gain:

@@ -104,7 +104,7 @@ def trade(
     entries = (problem.topic_first[t + 1] - first) * slots
     worth = problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
     best_p, best_s, best_u, best_q, best_gain = whole(-1), whole(-1), whole(-1), whole(-1), LEAST_GAIN
-    start = scramble(seed * 1000231 + t * 8191 + b * 1009 + desk.count[b])
+    start = scramble(seed * 1000231 + t * 8191 + b * 1009 + desk.held[b])
     entry, looked = desk.head[b], 0
     for i in range(TRADES):
         if gives:
@@ -123,7 +123,7 @@ def trade(
             source, target = state.replicas[p, s], b
             if source < 0 or problem.broker[source, STATE] != 0 or (leaders and state.lead[p] != s):
                 continue
-            if desk.count[source] <= least_of(problem, k, t, source):
+            if desk.held[source] <= least_of(problem, k, t, source):
                 continue
         if source == target or problem.partition[p, MOVABLE] == 0 or not may_swap(problem, state, p, s, target):
             continue

@@ -62,6 +62,30 @@ def test_why_a_broker_stays_out_of_its_band(trial: Trial, left: int, reason: str
     assert reason in why(trial, left)
 
 
+TOPICS: Document = {"kind": "topic_distribution", "resource": "replicas", "name": "topics"}
+
+
+@pytest.mark.parametrize(
+    ("trial", "left", "reason"),
+    [
+        (Trial([1, 2], replicas([1], [1], [1], [1], topic="__x"), TOPICS, exclude_topics=["__*"]),
+         1, "excluded topic __x has 4 replicas on it, at most 3 are in its band; include it"),
+        (Trial([1, 2], replicas(*[[1]] * 4, topic="__x"), TOPICS, exclude_topics=["__*"]),
+         2, "excluded topic __x leaves it 0 replicas, its band begins at 1; include it"),
+        (Trial([broker(1, "a"), broker(2, "b"), broker(3, "b"), broker(4, "b")], replicas(*[[1, 2 + n % 3] for n in range(6)]),
+               RACK, TOPICS), 1, "the rack rule forces 6 replicas of topic t into rack a, whose 1 broker may have 4"),
+        (Trial([broker(1, "a"), broker(2, "b"), broker(3, "b"), broker(4, "b")], replicas(*[[1, 2]] * 12), RACK, TOPICS),
+         3, "lets at most 12 replicas of topic t into rack b, whose 3 brokers should have 15"),
+        (Trial([{"id": 1, "capacity": {"replicas": 40.0}}, {"id": 2, "capacity": {"replicas": 10.0}},
+                {"id": 3, "capacity": {"replicas": 10.0}}], replicas(*[[1, 2]] * 11), TOPICS),
+         1, "of topic t it can hold at most one replica of each of 11 partitions, its band begins at 13"),
+        (Trial([1, 2, 3], replicas([1], [1], [1]), TOPICS), 1, "no acceptable action was found"),
+    ],
+)  # fmt: skip
+def test_why_a_topic_stays_misplaced(trial: Trial, left: int, reason: str) -> None:
+    assert reason in why(trial, left)
+
+
 @pytest.mark.parametrize(
     ("trial", "left", "reason"),
     [

@@ -1,0 +1,120 @@
+"""Topic goals at work: every topic comes into its band, loads stay in theirs, and it takes hardly more moves than it must.
+
+An operator who spreads topics wants no broker to hold the half of one; a planner that does so broker by broker never ends, and one
+that does it with loads out of sight trades one imbalance for another.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster_model.snapshot import Snapshot
+from goals.document import parse_goals
+from optimizer.options import PlanOptions
+from optimizer.plan import Plan
+from optimizer.planner import plan
+from optimizer.problem import compile_problem
+from optimizer.search.state import build_state
+from optimizer.search.topics import spread_topics
+from tests.unit.optimizer.actions import Document, Trial, partition, usage
+
+REPLICAS: Document = {"kind": "topic_distribution", "resource": "replicas", "name": "topics", "bound": 0.2}
+LEADERS: Document = {**REPLICAS, "resource": "leaders", "name": "topic-leaders"}
+LOADS = [usage("network_in", bound=0.2), usage("replicas", bound=0.2), usage("leaders", bound=0.2)]
+
+
+def crowded(seed: int = 0, brokers: int = 12) -> Trial:
+    """Some topics larger than the cluster, many smaller; the first brokers are twice as likely to hold a replica."""
+    r = Random(seed)
+    weights = [2.0 if b < brokers // 3 else 1.0 for b in range(brokers)]
+    partitions = []
+    for t in range(40):
+        for _ in range((60, 24, 9, 3, 1)[t % 5]):
+            chosen: list[int] = []
+            while len(chosen) < 2:
+                b = r.choices(range(1, brokers + 1), weights)[0]
+                if all(b % 3 != other % 3 for other in chosen):
+                    chosen.append(b)
+            partitions.append(partition(chosen, topic=f"t{t:02d}", network_in=r.uniform(50.0, 150.0)))
+    ids: list[Document] = [{"id": b, "rack": f"r{b % 3}"} for b in range(1, brokers + 1)]
+    return Trial(ids, partitions, {"kind": "rack_aware"}, *LOADS, REPLICAS, LEADERS)
+
+
+def out(found: Plan) -> dict[str, int]:
+    return {g.name: g.after.violations for g in found.goals if g.after is not None and g.after.violations}
+
+
+@pytest.mark.parametrize("acceptance", ["score", "potential"])
+def test_all_topics_and_all_loads_come_into_band(acceptance: Any) -> None:
+    trial = crowded()
+    found = plan(trial.snapshot, trial.parsed, PlanOptions(acceptance=acceptance))
+    assert out(found) == {}
+
+
+def test_topics_take_hardly_more_moves_than_are_misplaced() -> None:
+    trial = crowded(1)
+    misplaced = trial.state.units[0].sum()
+    found = plan(trial.snapshot, trial.parsed, PlanOptions())
+    assert 0 < found.summary.replica_moves <= 1.1 * misplaced
+
+
+def test_more_topics_than_are_counted_in_a_table_give_the_same_scores() -> None:
+    trial = crowded(2)
+    problem = trial.compiled.problem
+    assert (problem.topic_counted >= 0).any()
+    assert (problem.topic_counted < 0).any()
+    bare = problem._replace(topic_counted=np.full_like(problem.topic_counted, -1))
+    uncounted = build_state(bare, trial.compiled.replicas, trial.compiled.lead)
+    assert np.array_equal(uncounted.units, trial.state.units)
+    for state, rules in ((trial.state, problem), (uncounted, bare)):
+        spread_topics(rules, state, 0, False)
+    assert np.array_equal(uncounted.replicas, trial.state.replicas)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A cluster whose loads are level while one topic is not."""
+
+    snapshot: Snapshot
+    goals: str
+
+
+def level() -> Level:
+    """Broker 1 holds all of topic a, broker 2 all of topic b: only swaps spread them without a load that leaves its band."""
+    partitions = [partition([1], topic="a", network_in=100.0) for _ in range(4)]
+    partitions += [partition([2], topic="b", network_in=100.0) for _ in range(4)]
+    trial = Trial([1, 2], partitions, usage("network_in", bound=0.05), REPLICAS)
+    return Level(trial.snapshot, json.dumps(trial.goals))
+
+
+def test_where_every_move_would_break_a_load_topics_are_swapped() -> None:
+    case = level()
+    goals = parse_goals(case.goals, "goals.yaml")
+    compiled = compile_problem(case.snapshot, goals, PlanOptions())
+    state = build_state(compiled.problem, compiled.replicas, compiled.lead)
+    assert spread_topics(compiled.problem, state, 0, True) > 0
+    assert not state.units[0].any()
+    assert (state.score == 1.0)[:, :-1].all()
+
+
+def test_a_level_cluster_is_spread_by_a_plan_too() -> None:
+    case = level()
+    found = plan(case.snapshot, parse_goals(case.goals, "goals.yaml"), PlanOptions())
+    assert out(found) == {}
+    assert {a.type for a in found.actions} == {"swap"}
+
+
+def test_excluded_topics_stay_where_they_are() -> None:
+    partitions = [partition([1], topic="fixed") for _ in range(6)] + [partition([1], topic="free") for _ in range(6)]
+    trial = Trial([1, 2, 3], partitions, REPLICAS, exclude_topics=["fixed"])
+    found = plan(trial.snapshot, trial.parsed, PlanOptions())
+    assert {c.topic for c in found.proposals} == {"free"}
+    why = next(b.why for b in found.brokers if b.id == 1)
+    assert why is not None
+    assert "excluded topic fixed has 6 replicas on it, at most 3 are in its band" in why
