@@ -35,7 +35,7 @@ PLAIN = {"security_protocol": "PLAINTEXT"}
 SIZE = 2000
 # Uneven on purpose: broker 1 leads partitions 0 and 3, of which one gets eight times as much as the other.
 LEADERS = [[1, 2], [2, 3], [3, 1], [1, 3]]
-PER_TICK = {0: 8, 1: 3, 2: 5, 3: 1}
+PER_TICK = {0: 8, 1: 3, 2: 5, 3: 2}
 
 Series = tuple[int, Scope, str | None, int | None, str]
 

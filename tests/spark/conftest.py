@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +24,9 @@ def spark() -> Iterator[SparkSession]:
         "spark__driver__memory": "2g",
         "spark__driver__extraJavaOptions": "-XX:TieredStopAtLevel=1",  # compiling further costs more than such small data win
     }
+    before = signal.getsignal(signal.SIGINT)
     running = session("trimtab tests", "local[2]", **settings)
+    signal.signal(signal.SIGINT, before)  # Spark puts its own there, for the tests of every other room too
     running.sparkContext.setLogLevel("ERROR")
     yield running
     running.stop()
