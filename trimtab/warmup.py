@@ -21,11 +21,11 @@ def announce() -> None:
     """Say that the first plan takes longer, when it will."""
     if not are_kept():
         log.warning(
-            "compiling the planner (about a minute), now and at every start, since %s cannot be written: name a folder that can with %s",
+            "compiling the planner (a minute or two), now and at every start, since %s cannot be written: name a folder that can with %s",
             cache_directory(), CACHE_VARIABLE,
         )  # fmt: skip
     elif not is_cached():
-        log.info("compiling the planner for this machine, once (about a minute)")
+        log.info("compiling the planner for this machine, once (a minute or two)")
 
 
 def warm_up() -> None:
