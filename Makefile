@@ -67,7 +67,7 @@ mutants: ARGS ?= 'goals.score*' 'optimizer.search.evaluate*' $(STATE_SCORES:%='o
 mutants: $(VENV)/.test-ready ## does a test notice when the scoring is changed?
 	rm -rf out/mutants && mkdir -p out/mutants
 	cp -r $(ROOMS) tests examples pyproject.toml out/mutants
-	sed -i -E '/^@(kernel|inner|part)$$/d' out/mutants/goals/*.py out/mutants/optimizer/search/*.py
+	sed -i -E '/^@(kernel|inner|part)(_as\(.*\))?$$/d' out/mutants/goals/*.py out/mutants/optimizer/search/*.py
 	cd out/mutants && NUMBA_DISABLE_JIT=1 $(CURDIR)/$(BIN)/mutmut run $(ARGS)
 	cd out/mutants && $(CURDIR)/$(BIN)/mutmut results | grep -v 'not checked' || true
 

@@ -1,8 +1,9 @@
 """One switch between compiled and interpreted kernels.
 
 `kernel` and `inner` compile with numba where it is installed (no fast-math and no contraction, so a decision never depends on
-the processor); without numba they return the function unchanged. Compiled code is cached on disk under a key made of the sources of
-all kernels, because a change in one of them must also renew those that call it.
+the processor); without numba they return the function unchanged, or what `kernel_as` and `inner_as` name: the same by numpy.
+Compiled code is cached on disk under a key made of the sources of all kernels, because a change in one of them must also renew
+those that call it.
 """
 
 from __future__ import annotations
@@ -20,18 +21,37 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from cluster_model.errors import ConfigurationError, Problem
+
 F = TypeVar("F", bound=Callable[..., object])
+
+BACKEND_VARIABLE = "TRIMTAB_BACKEND"  # compiled or numpy; left out: compiled where numba is installed
 
 numba: Any
 try:
     numba = import_module("numba")
-except ImportError:  # the `plan` extra installs it; plain Python gives the same results, slowly
+except ImportError:  # the `plan` extra installs it; without it, numpy gives the same results, slowly
     numba = None
+
+
+def _chosen() -> str:
+    """The backend that the environment asks for, or the best there is."""
+    asked = os.environ.get(BACKEND_VARIABLE) or ("numpy" if numba is None else "compiled")
+    if asked not in ("compiled", "numpy"):
+        raise ConfigurationError("environment", [Problem(BACKEND_VARIABLE, f"expected compiled or numpy, found {asked!r}")])
+    if asked == "compiled" and numba is None:
+        what = "expected numba to be installed, which compiles; pip install 'trimtab[plan]', or set it to numpy"
+        raise ConfigurationError("environment", [Problem(BACKEND_VARIABLE, what)])
+    return asked
+
 
 # An int of 64 bits that the compiler does not take for a constant (it would compile a kernel anew for each).
 whole = cast("Callable[[int], int]", np.int64)
 
-COMPILED: bool = numba is not None and not numba.config.DISABLE_JIT
+BACKEND = _chosen()
+# numba's own switch: loops run as they are written, for coverage and mutation testing.
+INTERPRETED: bool = BACKEND == "compiled" and bool(numba.config.DISABLE_JIT)
+COMPILED: bool = BACKEND == "compiled" and not INTERPRETED
 CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 
 
@@ -59,6 +79,16 @@ def part(function: F) -> F:
         return function
     compiled: F = numba.njit(inline="always", fastmath=False, error_model="numpy")(function)
     return compiled
+
+
+def kernel_as(uncompiled: F) -> Callable[[F], F]:
+    """As `kernel`, with a form for where there is no compiler: the same results, many elements at once."""
+    return lambda function: function if INTERPRETED else kernel(function) if COMPILED else uncompiled
+
+
+def inner_as(uncompiled: F) -> Callable[[F], F]:
+    """As `inner`, with a form for where there is no compiler."""
+    return lambda function: function if INTERPRETED else inner(function) if COMPILED else uncompiled
 
 
 def cache_directory() -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, part, whole
+from cluster_model.compiled import inner, inner_as, kernel, part, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -33,6 +33,7 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
+from optimizer.search import uncompiled
 from optimizer.search.order import ascending, nth_largest
 from optimizer.search.repair import scramble
 from optimizer.search.state import LED, STRAY, State, commit, fits_rack, linear_cost, may_host, topic_rise
@@ -96,7 +97,7 @@ def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
     return count
 
 
-@inner
+@inner_as(uncompiled.gather)
 def gather(problem: Problem, state: State, b: int, thrifty: bool, block: np.ndarray) -> int:
     """Vectors of the replicas on broker `b` into `block` float64 [C + 1, n]; returns how many.
 
@@ -119,7 +120,7 @@ def gather(problem: Problem, state: State, b: int, thrifty: bool, block: np.ndar
     return int(n)
 
 
-@inner
+@inner_as(uncompiled.scan)
 def scan(
     problem: Problem, state: State, watched: np.ndarray, source: int, target: int, n: int, block: np.ndarray,
     gains: np.ndarray,
@@ -159,7 +160,7 @@ def scan(
             gains[i] += now - w * cost - e * (off * off + off2 * off2)
 
 
-@inner
+@inner_as(uncompiled.keep_best)
 def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarray) -> int:
     """Indices of the (at most) `most` largest keys above `floor` into `kept`, in index order; returns how many."""
     count = 0
@@ -193,6 +194,26 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
     return found
 
 
+@inner_as(uncompiled.best_key)
+def best_key(gains: np.ndarray, factors: np.ndarray, entries: np.ndarray, found: int, least: float) -> int:
+    """Index of the largest gain times its factor among the first `found` gains above `least`, lower entry first; -1 if none."""
+    best, top = whole(-1), 0.0
+    for i in range(found):
+        if gains[i] > least:
+            key = gains[i] * factors[i]
+            if key > top or (key == top and best >= 0 and entries[i] < entries[best]):
+                best, top = whole(i), key
+    return best
+
+
+@inner_as(uncompiled.take)
+def take(block: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
+    """The first `found` columns of `block` that `kept` names, into `small`."""
+    for i in range(found):
+        for c in range(block.shape[0]):
+            small[c, i] = block[c, kept[i]]
+
+
 @inner
 def topic_burden(problem: Problem, state: State, p: int, replica: bool, leads: bool, source: int, target: int) -> float:
     """By how much topic goals raise the potential when a replica and/or the leadership of `p` goes from `source` to `target`."""
@@ -221,10 +242,9 @@ def pour(
     if found == 0:
         return 0
     entries = np.empty(found, np.int64)
+    take(block, kept, found, small)
     for i in range(found):
         entries[i] = state.hosted[source, kept[i]]
-        for c in range(block.shape[0]):
-            small[c, i] = block[c, kept[i]]
     row = np.zeros(slots, np.int64)
     burdens = np.zeros(found if len(problem.topic_goal) > 0 else 0)  # as far as they are known
     moved = 0
@@ -236,12 +256,7 @@ def pour(
                 keys[i] -= burdens[i]
         legal = False
         while not legal and found > 0:
-            best, best_key = -1, 0.0
-            for i in range(found):
-                if keys[i] > LEAST_GAIN:
-                    key = keys[i] * small[factor, i]
-                    if key > best_key or (key == best_key and best >= 0 and entries[i] < entries[best]):
-                        best, best_key = i, key
+            best = best_key(keys, small[factor], entries, found, LEAST_GAIN)
             if best < 0:
                 return moved
             p, s = entries[best] // slots, entries[best] % slots
@@ -268,7 +283,7 @@ def pour(
     return moved
 
 
-@inner
+@inner_as(uncompiled.rank_partners)
 def rank_partners(
     problem: Problem, state: State, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
     worth: np.ndarray,
@@ -339,7 +354,7 @@ def leans(problem: Problem, state: State, watched: np.ndarray, b: int) -> tuple[
     return over, under
 
 
-@inner
+@inner_as(uncompiled.transfer_gain)
 def transfer_gain(
     problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int
 ) -> float:
@@ -497,10 +512,9 @@ def shortlist(
         if block[factor, i] == 0.0:
             gains[i] = -np.inf
     found = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept)
+    take(block, kept, found, small)
     for i in range(found):
         entries[i] = state.hosted[source, kept[i]]
-        for c in range(block.shape[0]):
-            small[c, i] = block[c, kept[i]]
     return found
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from cluster_model.compiled import inner, inner_as, kernel, whole
 from optimizer.problem import (
     GROUP,
     GROUPS,
@@ -27,6 +27,7 @@ from optimizer.problem import (
     WEIGHT,
     Problem,
 )
+from optimizer.search import uncompiled
 from optimizer.search.state import COST, LEAD, State, assess, shift
 
 TOLERANCE = 1e-9
@@ -157,7 +158,7 @@ def evaluate(
     return Verdict(allowed, better, score, repairs, gain, touches_low, touched)
 
 
-@inner
+@inner_as(uncompiled.combine)
 def combine(problem: Problem, scores: np.ndarray) -> tuple[bool, float]:
     """Whether the soft goals' action scores are above neutral, group by group, and their weighted mean."""
     total, weights = 0.0, 0.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, part, whole
+from cluster_model.compiled import inner, inner_as, kernel, part, whole
 from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
@@ -26,6 +26,7 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
+from optimizer.search import uncompiled
 from optimizer.search.state import RACKS, State, commit, linear_cost, may_host, topic_rise
 
 SAMPLED_TARGETS, MANY_TARGETS = 160, 12  # brokers looked at for one replica, and where very many are to be moved
@@ -34,7 +35,7 @@ MANY = 5_000  # replicas
 NOTHING = -1  # role of a broker that holds no replica
 
 
-@inner
+@inner_as(uncompiled.scramble)
 def scramble(x: int) -> int:
     """A well-mixed non-negative 62-bit number from any integer (splitmix64 finaliser)."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
@@ -44,7 +45,7 @@ def scramble(x: int) -> int:
     return int(np.int64(z >> np.uint64(2)))
 
 
-@inner
+@inner_as(uncompiled.cost_of_gaining)
 def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
     """By how much the potential of broker `b` rises when its replica of `p` goes from role `held` to `role`.
 
@@ -299,7 +300,7 @@ def is_crowded(problem: Problem, state: State, p: int, s: int) -> bool:
     return bool(rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT])
 
 
-@inner
+@inner_as(uncompiled.rack_mates)
 def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
     """Replicas of the partition in the rack of broker `b`."""
     count = 0

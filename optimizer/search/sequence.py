@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, part, whole
+from cluster_model.compiled import inner, inner_as, kernel, part, whole
 from optimizer.problem import (
     BOUND,
     CEILING,
@@ -27,6 +27,7 @@ from optimizer.problem import (
     THRIFT,
     Problem,
 )
+from optimizer.search import uncompiled
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.order import ascending
 from optimizer.search.repair import NOTHING
@@ -135,7 +136,7 @@ def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -
     return True
 
 
-@inner
+@inner_as(uncompiled.leaves_band)
 def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
     """Whether broker `b` would leave the band of a goal in which it scores 1, when its replica of `p` goes from `held` to `role`.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from cluster_model.compiled import inner, inner_as, kernel, kernel_as, whole
 from goals.score import distribution_score, limit_score, units_score
 from optimizer.problem import (
     ABSOLUTE,
@@ -45,6 +45,7 @@ from optimizer.problem import (
     VAR,
     Problem,
 )
+from optimizer.search import uncompiled
 
 
 class State(NamedTuple):
@@ -138,7 +139,7 @@ def copy_state(state: State) -> State:
     return State(*[column if name == "home" else column.copy() for name, column in state._asdict().items()])
 
 
-@kernel
+@kernel_as(uncompiled.fill)
 def fill(problem: Problem, state: State) -> None:
     """Replica lists, loads, counts and caches of a state whose placement is set."""
     partitions, slots = state.replicas.shape
@@ -236,7 +237,7 @@ def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) 
     return outside(problem, k, t, b, count + by) - outside(problem, k, t, b, count)
 
 
-@inner
+@inner_as(uncompiled.rack_units)
 def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
     """Excess of the partition over its racks; adds `sign` to each broker that holds it in an over-full rack."""
     slots = state.replicas.shape[1]
@@ -278,7 +279,7 @@ def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
     return 0.0
 
 
-@inner
+@inner_as(uncompiled.assess)
 def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
     """Scores of broker `b` in every goal into `score`; returns its part of the potential."""
     cost = 0.0
@@ -309,7 +310,7 @@ def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
     return cost
 
 
-@inner
+@inner_as(uncompiled.linear_cost)
 def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     """Part of the potential that broker `b` has in the linear goal `g` at `load`."""
     over = load - problem.table[b, g, HIGH]
@@ -324,7 +325,7 @@ def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     )
 
 
-@inner
+@inner_as(uncompiled.shift)
 def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
     """Put partition `p` on `replicas` (int64 [R]) led by slot `lead`: placement and sums only.
 
@@ -453,7 +454,7 @@ def scores_low(problem: Problem, state: State, b: int) -> bool:
     return False
 
 
-@inner
+@inner_as(uncompiled.fits_rack)
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether putting slot `s` on `target` leaves the partition's rack excess as it is or lower (where the rule is hard)."""
     if problem.setting[RACK_GOAL] != 2:
@@ -472,7 +473,7 @@ def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bo
     return bool(came <= problem.partition[p, RACK_LIMIT] or left > problem.partition[p, RACK_LIMIT])
 
 
-@inner
+@inner_as(uncompiled.may_host)
 def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether broker `target` may take the place of slot `s`: active, not in the list, room in the rack and under hard limits."""
     if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:

@@ -1,0 +1,50 @@
+"""A machine without a compiler plans the same: the numpy forms of the kernels give the plans of the compiled ones, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.oracle.clusters import case_of
+from tests.oracle.runs import plan_text
+
+ROOT = Path(__file__).parents[3]
+SEEDS = range(500, 505)
+PROGRAM = """
+import json, sys
+from cluster_model.compiled import COMPILED, INTERPRETED
+from tests.unit.optimizer.test_backends import digests
+assert not COMPILED and not INTERPRETED
+print(json.dumps(digests()))
+"""
+
+
+def digests() -> list[str]:
+    """Of the plan file of each random cluster."""
+    return [hashlib.sha256(plan_text(case_of(seed)).encode()).hexdigest() for seed in SEEDS]
+
+
+def run(program: str, backend: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env={**kept, "TRIMTAB_BACKEND": backend, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_plans_by_numpy_are_the_compiled_ones() -> None:
+    done = run(PROGRAM, "numpy")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == digests()
+
+
+def test_an_unknown_backend_is_refused_with_the_known_ones() -> None:
+    arguments = ["trimtab", "plan", "--snapshot", "examples/three-brokers.json", "--preset", "default"]
+    done = run(f"from trimtab.__main__ import run; import sys; sys.argv = {arguments}; sys.exit(run())", "fast")
+    assert done.returncode == 2
+    assert "TRIMTAB_BACKEND: expected compiled or numpy, found 'fast'" in done.stderr
+    assert "Traceback" not in done.stderr
