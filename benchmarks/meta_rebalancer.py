@@ -15,8 +15,9 @@ import json
 import subprocess
 import tempfile
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -34,6 +35,8 @@ MODES = ("fast", "batches", "sampling", "thorough")
 RESOURCES = ("network_in", "network_out", "disk", "cpu")
 LIMIT = 1.1  # times the mean
 SPREAD = 0.1
+# What a move costs: its bytes, or the same for every one, as where storage is shared.
+PRICES: dict[str, Literal["local", "shared"]] = {"bytes": "local", "moves": "shared"}
 # What Rebalancer is asked, as hard limits; and the stricter thing that our operators ask, levels within a band.
 FORMS: dict[str, list[dict[str, object]]] = {
     "limits": [{"kind": "capacity", "resource": x, "limit": LIMIT} for x in RESOURCES],
@@ -49,6 +52,7 @@ class Side:
     cpu_s: float
     wall_s: float
     moves: int
+    terabytes: float
     over: int
     racks_broken: int
 
@@ -67,18 +71,20 @@ def instance(brokers: int, replicas: int, seed: int, spread: float) -> Snapshot:
 
 
 def judged(who: str, seconds: tuple[float, float], before: Snapshot, after: Snapshot) -> Side:
-    moves = int((after.replicas[:, :, None] != before.replicas[:, None, :]).all(axis=2).sum())
+    moved = (after.replicas[:, :, None] != before.replicas[:, None, :]).all(axis=2).sum(axis=1)
+    copied = float((moved * before.leader_load["disk"]).sum()) / 1e12
     over = sum(int((after.broker_load(x) > LIMIT * before.capacity[x] * (1 + 1e-9)).sum()) for x in RESOURCES)
-    return Side(who, round(seconds[0], 2), round(seconds[1], 2), moves, over, rack_excess(after))
+    return Side(who, round(seconds[0], 2), round(seconds[1], 2), int(moved.sum()), round(copied, 3), over, rack_excess(after))
 
 
-def ours(question: tuple[Snapshot, str, Acceptance]) -> tuple[Side, int]:
-    """Our side, and the fewest moves that any plan needs."""
-    snapshot, form, acceptance = question
+def ours(question: tuple[Snapshot, str, str, Acceptance]) -> tuple[Side, tuple[int, float]]:
+    """Our side, and the fewest moves and terabytes that any plan needs."""
+    snapshot, form, price, acceptance = question
+    asked = replace(snapshot, storage=PRICES[price])
     goals = json.dumps({"version": 1, "goals": [{"kind": "rack_aware"}, *FORMS[form]]})
-    result, timing = timed(snapshot, goals, PlanOptions(acceptance=acceptance))
-    side = judged(f"Trimtab, {form}, {acceptance}", (timing.cpu_s, timing.wall_s), snapshot, placement_after(snapshot, result))
-    return side, result.lower_bounds.replica_moves
+    result, timing = timed(asked, goals, PlanOptions(acceptance=acceptance))
+    side = judged(f"ours: {form}, {price}, {acceptance}", (timing.cpu_s, timing.wall_s), snapshot, placement_after(snapshot, result))
+    return side, (result.lower_bounds.replica_moves, result.lower_bounds.bytes_to_move / 1e12)
 
 
 def theirs(python: Path, snapshot: Snapshot, mode: str, seconds: int) -> Side:
@@ -124,25 +130,31 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     snapshot = instance(chosen.brokers, chosen.replicas, chosen.seed, chosen.spread)
     sides: list[Side] = []
-    bound = 0
-    for form in FORMS:
-        for acceptance in chosen.acceptance:
-            side, needed = cast("tuple[Side, int]", apart(MODULE, "ours", (snapshot, form, acceptance)))
-            sides.append(side)
-            bound = needed if form == "limits" else bound
+    bound, least = 0, 0.0
+    for form, price, acceptance in product(FORMS, PRICES, chosen.acceptance):
+        question = (snapshot, form, price, acceptance)
+        side, needed = cast("tuple[Side, tuple[int, float]]", apart(MODULE, "ours", question))
+        sides.append(side)
+        if form == "limits":
+            bound, least = max(bound, needed[0]), max(least, needed[1])
     if chosen.python is None:
         print("Rebalancer left out: no --python with it was given")
     else:
         sides += [theirs(chosen.python, snapshot, mode, chosen.seconds) for mode in chosen.modes]
     before = judged("before", (0.0, 0.0), snapshot, snapshot)
-    print(f"{snapshot.broker_count} brokers, {snapshot.replica_count:,} replicas; at least {bound:,} moves are needed")
-    columns = "{:<26}{:>8}{:>8}{:>10}{:>9}{:>12}{:>14}"
-    print(columns.format("", "CPU s", "wall s", "moves", "x bound", "over limit", "racks broken"))
+    print(f"{snapshot.broker_count} brokers, {snapshot.replica_count:,} replicas; at least {bound:,} moves and {least:.3f} TB are needed")
+    columns = "{:<32}{:>8}{:>8}{:>10}{:>9}{:>8}{:>9}{:>12}{:>14}"
+    print(columns.format("", "CPU s", "wall s", "moves", "x bound", "TB", "x bound", "over limit", "racks broken"))
     for side in [before, *sides]:
         share = f"{side.moves / bound:.3f}" if bound else "-"
-        print(columns.format(side.who, side.cpu_s, side.wall_s, f"{side.moves:,}", share, side.over, side.racks_broken))
+        weight = f"{side.terabytes / least:.3f}" if least else "-"
+        print(
+            columns.format(
+                side.who, side.cpu_s, side.wall_s, f"{side.moves:,}", share, side.terabytes, weight, side.over, side.racks_broken
+            )
+        )
     if chosen.json is not None:
-        written = {**surroundings(), "bound": bound, "rows": [asdict(side) for side in sides]}
+        written = {**surroundings(), "bound": bound, "terabytes_bound": least, "rows": [asdict(side) for side in sides]}
         chosen.json.write_text(json.dumps(written, indent=1) + "\n")
 
 
