@@ -83,7 +83,7 @@ def ours(question: tuple[Snapshot, str, str, Acceptance]) -> tuple[Side, tuple[i
     asked = replace(snapshot, storage=PRICES[price])
     goals = json.dumps({"version": 1, "goals": [{"kind": "rack_aware"}, *FORMS[form]]})
     result, timing = timed(asked, goals, PlanOptions(acceptance=acceptance))
-    side = judged(f"ours: {form}, {price}, {acceptance}", (timing.cpu_s, timing.wall_s), snapshot, placement_after(snapshot, result))
+    side = judged(f"Trimtab, {form}, {price}, {acceptance}", (timing.cpu_s, timing.wall_s), snapshot, placement_after(snapshot, result))
     return side, (result.lower_bounds.replica_moves, result.lower_bounds.bytes_to_move / 1e12)
 
 

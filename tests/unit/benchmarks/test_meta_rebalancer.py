@@ -27,6 +27,7 @@ def test_both_are_counted_alike() -> None:
     placed[1, 0] = same_rack[0]
     side = judged("somebody", (1.0, 2.0), snapshot, snapshot.with_placement(placed, placed[:, 0].copy()))
     assert side.moves == 1
+    assert side.terabytes == pytest.approx(snapshot.leader_load["disk"][1] / 1e12, abs=1e-3)
     assert side.racks_broken == 1
     before = judged("nobody", (0.0, 0.0), snapshot, snapshot)
     high = sum(int((snapshot.broker_load(x) > LIMIT * snapshot.capacity[x]).sum()) for x in RESOURCES)
@@ -34,9 +35,10 @@ def test_both_are_counted_alike() -> None:
     assert high > 0
 
 
+@pytest.mark.parametrize("price", ["bytes", "moves"])
 @pytest.mark.parametrize("form", ["limits", "bands"])
-def test_our_plan_meets_the_limits(form: str) -> None:
-    side, _ = ours((instance(10, 900, 0, 0.3), form, "potential"))
+def test_our_plan_meets_the_limits(form: str, price: str) -> None:
+    side, _ = ours((instance(10, 900, 0, 0.3), form, price, "potential"))
     assert (side.over, side.racks_broken) == (0, 0)
     assert side.moves > 0
 
@@ -50,4 +52,4 @@ def test_without_an_interpreter_the_row_is_left_out(capsys: pytest.CaptureFixtur
     main(["--brokers", "10", "--replicas", "900", "--acceptance", "potential"])
     printed = capsys.readouterr().out
     assert "Rebalancer left out" in printed
-    assert "Trimtab, bands, potential" in printed
+    assert "Trimtab, bands, moves, potential" in printed
