@@ -18,8 +18,9 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from cluster_model.errors import ConfigurationError, Problem
+from goals.plain_yaml import NotPlain, plain_values
+from goals.plain_yaml import Path as Path
 
-Path = tuple[str | int, ...]
 MAX_VALUES = 200_000  # aliases can make a short text expand without end
 
 
@@ -75,6 +76,14 @@ def read_yaml(text: str, name: str) -> YamlSource:
         The text is not YAML, or several documents. Keys that are written twice and the like do not raise:
         they are in `problems`, so that the caller can report them beside its own.
     """
+    try:
+        return YamlSource(*plain_values(text, MAX_VALUES), ())
+    except NotPlain:
+        return read_carefully(text, name)
+
+
+def read_carefully(text: str, name: str) -> YamlSource:
+    """The same by ruamel.yaml alone, which knows what is wrong and where."""
     yaml = YAML(typ="safe", pure=True)
     try:
         root = yaml.compose(StringIO(text))
