@@ -48,20 +48,24 @@ class BrokerLoads:
     def add(self, piece: Piece) -> tuple[int, int]:
         """Count a piece of scope broker or capacity; how many values were counted, and made no sense."""
         counted, senseless = 0, 0
-        for metric, values in zip(piece.metrics, piece.values[:, :1], strict=True):
-            if piece.scope != CAPACITY and metric in MEASURED:
-                taken = self._column(metric).add(self._rows(piece.broker), values, piece.window_ms, piece.time_ms)
-                counted += taken.counted
-                senseless += taken.senseless
-            elif piece.scope == CAPACITY and metric in RESOURCES and not np.isnan(values[0]):
-                if 0.0 <= values[0] < LARGEST:
-                    known = self._reported.setdefault(piece.broker, {})
-                    if metric not in known or known[metric][0] <= piece.time_ms:
-                        known[metric] = (piece.time_ms, float(values[0]))
-                    counted += 1
-                else:
-                    senseless += 1
+        known = RESOURCES if piece.scope == CAPACITY else MEASURED
+        for metric, value in zip(piece.metrics, piece.values[:, 0].tolist(), strict=True):
+            if metric not in known or value != value:
+                continue  # what was not measured is no sample, and moves no other broker's windows on
+            if not 0.0 <= value < LARGEST:
+                senseless += 1
+            elif piece.scope == CAPACITY:
+                self._report(piece.broker, metric, piece.time_ms, value)
+                counted += 1
+            else:
+                column = self._column(metric)
+                counted += column.add(self._rows(piece.broker), np.array([value]), piece.window_ms, piece.time_ms).counted
         return counted, senseless
+
+    def _report(self, broker: int, resource: str, time_ms: int, capacity: float) -> None:
+        reported = self._reported.setdefault(broker, {})
+        if resource not in reported or reported[resource][0] <= time_ms:
+            reported[resource] = (time_ms, capacity)
 
     def use(self, broker: int, horizon: HorizonName) -> dict[str, float]:
         row = self._row.get(broker)

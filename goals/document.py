@@ -287,11 +287,20 @@ def _goal_set(layer: _Layer, source: str, measured: _Measured | None) -> GoalSet
         constraints=layer.constraints,
         policy=layer.policy,
         source=source,
-        digest=digest(layer.goals, layer.constraints, given.capacity if given is not None else {}),
+        digest=digest(layer.goals, layer.constraints, _capacity(given)),
         calibration=layer.calibration,
         notes=tuple(_notes(layer, given)),
         calibrated=given,
     )
+
+
+def with_goals(whole: GoalSet, goals: tuple[Goal, ...]) -> GoalSet:
+    """`whole` with other goals, and the digest that it has then."""
+    return replace(whole, goals=goals, digest=digest(goals, whole.constraints, _capacity(whole.calibrated)))
+
+
+def _capacity(given: Calibrated | None) -> Mapping[str, Mapping[int, float]]:
+    return given.capacity if given is not None else {}
 
 
 def digest(

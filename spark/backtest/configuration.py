@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from goals.document import digest
+from goals.document import with_goals
 from goals.model import Goal, GoalSet, UsageDistribution
 
 
@@ -33,8 +33,7 @@ class Configuration:
         for name in (*self.weights, *self.bounds):
             if name not in named:
                 raise KeyError(name)
-        changed = tuple(self._changed(goal) for goal in goals.goals)
-        return replace(goals, goals=changed, digest=digest(changed, goals.constraints))
+        return with_goals(goals, tuple(self._changed(goal) for goal in goals.goals))
 
     def _changed(self, goal: Goal) -> Goal:
         if not isinstance(goal, UsageDistribution):

@@ -62,6 +62,22 @@ def test_estimates_from_stale_numbers_are_stale(model: ClusterModel, reports: Re
     assert snapshot.trust.leader["cpu"][0] == ESTIMATED | STALE
 
 
+def test_a_broker_that_measured_nothing_does_not_end_the_windows_of_others(reports: Reports) -> None:
+    """Found by Hypothesis: broker 3's cpu, which is not a number, made broker 2's older half leave the mean."""
+    model = ClusterModel("c", short=Horizon(100, 2), long=Horizon(150, 3), max_ahead_ms=150)
+    for broker in (1, 2, 3):
+        model.apply(BrokerRegistered(broker, None), NOW)
+    model.apply(TopicCreated("orders", "1"), NOW)
+    model.apply(PartitionChanged("orders", 0, (1, 2), (1,), 1), NOW)
+    seven = [replica(LEADER, 0, network_in=value) for value in (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)]
+    model.ingest(reports.of(1, NOW, *seven, window_ms=0), NOW)
+    model.ingest(reports.of(2, NOW, whole(BROKER, cpu=44.0), window_ms=0), NOW)
+    model.ingest(reports.of(2, NOW - 87, whole(BROKER, cpu=0.0), window_ms=0), NOW)
+    for unmeasured in (float("nan"), -1.0):
+        model.ingest(reports.of(3, NOW + 101, whole(BROKER, cpu=unmeasured), window_ms=0), NOW)
+        assert model.snapshot(NOW, horizon="short").follower_load["cpu"].tolist() == [22.0]
+
+
 def test_a_leader_nobody_measured_is_taken_from_its_followers(model: ClusterModel, reports: Reports) -> None:
     model.ingest(reports.of(3, NOW, replica(FOLLOWER, 1, network_in=50.0, disk=7.0)), NOW)
     snapshot = model.snapshot(NOW)
