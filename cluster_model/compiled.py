@@ -53,6 +53,7 @@ BACKEND = _chosen()
 INTERPRETED: bool = BACKEND == "compiled" and bool(numba.config.DISABLE_JIT)
 COMPILED: bool = BACKEND == "compiled" and not INTERPRETED
 CACHE_VARIABLE = "NUMBA_CACHE_DIR"
+MAKERS = frozenset({"zeros", "empty", "full", "ones", "copy"})  # names in a function that makes arrays
 
 
 def kernel(function: F) -> F:
@@ -64,12 +65,18 @@ def kernel(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """As `kernel`, for functions that only other kernels call: no entry from Python, which compiles faster."""
+    """As `kernel`, for functions that only other kernels call: no entry from Python, which compiles faster.
+
+    Counting references to the arrays of two wide tuples would take longer than most of them do, so one that makes no array does not
+    count. Where it makes one in a way that `MAKERS` does not name, the compiler refuses it; it must not get one returned either,
+    which nobody would free.
+    """
     if not COMPILED:
         return function
     compiled: F = numba.njit(
-        cache=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True
-    )(function)
+        cache=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True,
+        _nrt=not MAKERS.isdisjoint(function.__code__.co_names),
+    )(function)  # fmt: skip
     return compiled
 
 

@@ -20,7 +20,7 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Action, Band, BrokerOutcome, Change, Plan
 from optimizer.planner import plan
 from optimizer.problem import Compiled, compile_problem
-from optimizer.search.evaluate import Verdict, evaluate
+from optimizer.search.evaluate import Verdict, judge
 from optimizer.search.state import MAX_CHANGES, State, build_state, hosts_legally
 from optimizer.whatif import apply_whatifs, movable_topics
 from optimizer.why import amount, blockers, counted, few
@@ -226,7 +226,7 @@ def _best_try(snapshot: Snapshot, compiled: Compiled, made: Plan, row: int, opti
                 continue
             replicas[0, slot] = target
             text = f"moving it from broker {snapshot.broker_ids[source]} to {snapshot.broker_ids[target]}"
-        judged = evaluate(compiled.problem, state, 1, partitions, replicas, leads, scores)
+        judged = judge(compiled.problem, state, 1, partitions, replicas, leads, scores)
         rank = (_acceptable(judged, options), bool(judged.allowed), float(judged.score))
         if best is None or rank > best[0]:
             best = (rank, judged, text)

@@ -59,7 +59,8 @@ HARD_WEIGHT = 1e3  # a hard limit or band in the potential, against a soft one
 UNIT_WEIGHT = 1e-3  # one replica too many in a rack, against a squared deviation
 MISPLACED = 2.0  # potential of a broker whose every replica is misplaced by topic: worth going off the middle of a band, not beyond
 MOST_SCANNED = 16  # partitions of a topic that are looked through for what a broker holds; larger topics are counted in a table
-MOST_COUNTED = 8_000_000  # entries of that table, at most; beyond, the largest topics have it
+MOST_COUNTED = 16_000_000  # entries of that table, at most; beyond, the largest topics have it
+COUNTABLE = 65_535  # partitions of a topic, what an entry can hold
 
 
 # Columns of the tables of a `Problem`, those of `optimizer.columns` aside. Few wide tables keep calls between kernels, and compiling
@@ -408,7 +409,7 @@ def _counted_topics(first: np.ndarray, rows: int) -> np.ndarray:
     size = np.diff(first)
     most = MOST_COUNTED // max(rows, 1) if rows else 0
     largest = np.argsort(-size, kind="stable")[:most]
-    chosen = np.sort(largest[size[largest] > MOST_SCANNED])
+    chosen = np.sort(largest[(size[largest] > MOST_SCANNED) & (size[largest] <= COUNTABLE)])
     columns = np.full(len(size), -1, np.int64)
     columns[chosen] = np.arange(len(chosen))
     return columns

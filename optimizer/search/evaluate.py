@@ -28,7 +28,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search import uncompiled
-from optimizer.search.state import COST, LEAD, State, assess, shift
+from optimizer.search.state import COST, LEAD, State, assess, carry, recount, shift
 
 TOLERANCE = 1e-9
 MARGIN = 5e-10  # beyond the tolerance, for whoever replays with other roundings
@@ -78,7 +78,7 @@ def find_touched(
     return count
 
 
-@kernel
+@inner
 def evaluate(
     problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
     scores: np.ndarray,
@@ -107,8 +107,15 @@ def evaluate(
                     repairs |= 1 << REPAIRS_DRAINING
     rack_gain = 0
     worse = False
+    alone = n == 1  # of one change, counts need not be kept
+    if alone:
+        for k in range(len(problem.topic_goal)):
+            recount(problem, state, k, partitions[0], replicas[0], leads[0], 1.0, False)
     for i in range(n):
-        rise = shift(problem, state, partitions[i], replicas[i], leads[i])
+        if alone:
+            rise = carry(problem, state, partitions[i], replicas[i], leads[i])
+        else:
+            rise = shift(problem, state, partitions[i], replicas[i], leads[i])
         rack_gain -= rise
         if rise > 0:
             worse = True
@@ -118,7 +125,13 @@ def evaluate(
         state.fresh[t, COST] = assess(problem, state, b, state.fresh[t])
         gain += state.score[b, COST] - state.fresh[t, COST]
     for i in range(n - 1, -1, -1):
-        shift(problem, state, partitions[i], state.old[i], state.old[i, LEAD])
+        if alone:
+            carry(problem, state, partitions[i], state.old[i], state.old[i, LEAD])
+        else:
+            shift(problem, state, partitions[i], state.old[i], state.old[i, LEAD])
+    if alone:
+        for k in range(len(problem.topic_goal)):
+            recount(problem, state, k, partitions[0], replicas[0], leads[0], -1.0, False)
     allowed = True
     for g in range(goals):
         kind = problem.goal[g, KIND]
@@ -156,6 +169,15 @@ def evaluate(
                 if state.score[b, g] < 1.0:
                     touches_low = True
     return Verdict(allowed, better, score, repairs, gain, touches_low, touched)
+
+
+@kernel
+def judge(
+    problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
+    scores: np.ndarray,
+) -> Verdict:  # fmt: skip
+    """`evaluate` for callers in Python."""
+    return evaluate(problem, state, n, partitions, replicas, leads, scores)
 
 
 @inner_as(uncompiled.combine)

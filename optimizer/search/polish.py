@@ -14,6 +14,7 @@ from optimizer.problem import (
     COUNTS_LEADERS,
     FOLLOWING,
     HARD_RACK,
+    KIND,
     LEADING,
     MOVABLE,
     RACK_GOAL,
@@ -21,6 +22,7 @@ from optimizer.problem import (
     SIZE,
     STATE,
     THRIFT,
+    TOPIC,
     TOPIC_OF,
     UNIT_WEIGHT,
     Problem,
@@ -49,6 +51,7 @@ from optimizer.search.state import (
     scores_low,
     shift,
     topic_holds,
+    topic_rise,
     wanted_by_all,
 )
 from optimizer.search.topics import lead_gain
@@ -57,6 +60,7 @@ LOOKS = 24  # candidates of one partner that are evaluated in full
 MOST_PARTNERS = 12
 TOPIC_LOOKS = 48  # steps for the topics of one broker that are evaluated in full
 MOST_OFFERED, MOST_DONORS = 24, 1_000  # replicas looked at to find them: of the broker, and of others
+TOPIC_TARGETS = 160  # brokers looked at for one of them
 SPARE_STEPS = 60_000  # annealing steps without success that a call may spend
 LEAST_SHARE = 0.01  # of the potential of a broker, what a step for it has to bring
 BYTES_PRICE = 2e-6  # of the potential, for one more replica of typical size in an exchange
@@ -169,6 +173,17 @@ def topic_single(
 
 
 @inner
+def only_topics(problem: Problem, state: State, v: int) -> bool:
+    """Whether topics are all that broker `v` scores low in."""
+    if len(problem.topic_goal) == 0:
+        return False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] != TOPIC and state.score[v, g] < 1.0:
+            return False
+    return True
+
+
+@inner
 def move_gain(problem: Problem, state: State, p: int, s: int, target: int, relief: float) -> float:
     """By how much the potential falls when slot `s` of `p` goes to `target`, 0 where it may not; `relief` is what its broker saves."""
     if not may_host(problem, state, p, s, target):
@@ -227,8 +242,13 @@ def surplus(
             continue
         looked += 1
         relief = relief_of(problem, state, p, s)
-        for target in range(len(problem.broker)):
+        sampled = len(problem.broker) > 2 * TOPIC_TARGETS
+        start = scramble(p * 8191 + v)
+        for i in range(TOPIC_TARGETS if sampled else len(problem.broker)):
+            target = scramble(start + i) % len(problem.broker) if sampled else i
             if target != v and problem.broker[target, STATE] == 0:
+                if topic_rise(problem, state, k, t, target, whole(1)) > 0.0:
+                    continue
                 gain = move_gain(problem, state, p, s, target, relief)
                 if gain > 0.0:
                     found = note(best_gain, best_entry, best_target, found, gain, entry, target)
@@ -662,10 +682,12 @@ def polish(
                         partners[found] = eligible[j]
                         found += 1
                 least = max(LEAST_STEP, LEAST_SHARE * state.score[v, COST])
-                good = best_single(
-                    problem, state, budget, watched, v, partners, found, least, by_potential, block, gains, kept,
-                    partitions, replicas, leads, scores,
-                )  # fmt: skip
+                good = False
+                if not only_topics(problem, state, v):
+                    good = best_single(
+                        problem, state, budget, watched, v, partners, found, least, by_potential, block, gains, kept,
+                        partitions, replicas, leads, scores,
+                    )  # fmt: skip
                 if not good and len(problem.topic_goal) > 0:
                     good = topic_single(
                         problem, state, budget, v, by_potential, best_gain, best_entry, best_target,

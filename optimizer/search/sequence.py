@@ -16,6 +16,7 @@ from optimizer.problem import (
     BOUND,
     CEILING,
     COLUMN,
+    COUNTS_LEADERS,
     FOLLOWING,
     KIND,
     LEADING,
@@ -25,13 +26,14 @@ from optimizer.problem import (
     SIZE,
     STATE,
     THRIFT,
+    TOPIC_OF,
     Problem,
 )
 from optimizer.search import uncompiled
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.order import ascending
 from optimizer.search.repair import NOTHING
-from optimizer.search.state import MAX_CHANGES, State, commit, may_host, scores_low
+from optimizer.search.state import MAX_CHANGES, State, commit, may_host, scores_low, topic_rise
 
 LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
 BUNDLE_LOOKS = 16
@@ -127,6 +129,25 @@ def follow(problem: Problem, state: State, other: State, partitions: np.ndarray)
 
 
 @inner
+def misplaces(problem: Problem, state: State, p: int, s: int, row: np.ndarray, lead: int) -> bool:
+    """Whether the topic goals of any broker suffer when `p` comes to `row`, led by `lead`: slot `s` moves, if there is such a slot."""
+    t = problem.partition[p, TOPIC_OF]
+    for k in range(len(problem.topic_goal)):
+        if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+            source = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1
+            target = row[lead] if lead >= 0 else -1
+        else:
+            source, target = (state.replicas[p, s], row[s]) if s < len(row) else (-1, -1)
+        if source == target:
+            continue
+        if source >= 0 and topic_rise(problem, state, k, t, source, whole(-1)) > 0.0:
+            return True
+        if target >= 0 and topic_rise(problem, state, k, t, target, whole(1)) > 0.0:
+            return True
+    return False
+
+
+@inner
 def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -> bool:
     """Whether none of the `n` brokers scores lower in any goal than `before` float64 [n, G] says."""
     for i in range(n):
@@ -212,6 +233,8 @@ def send_home(
                     brokers[0], brokers[1] = was[want], was[lead]
                     lead = want
                     n = 2
+                if len(problem.topic_goal) > 0 and misplaces(problem, state, p, s, row, lead):
+                    continue
                 for i in range(n):
                     for g in range(goals):
                         before[i, g] = state.score[brokers[i], g]

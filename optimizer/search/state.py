@@ -66,7 +66,7 @@ class State(NamedTuple):
     units: (
         np.ndarray
     )  # float64 [K + 1, B], misplaced replicas by topic goal; last row: replicas in over-full racks
-    topic_count: np.ndarray  # int32 [K, B, n], replicas or leaders on each broker, of the topics that are counted
+    topic_count: np.ndarray  # uint16 [n, B, K], of the topics that are counted: replicas or leaders on each broker, by topic goal
     score: np.ndarray  # float64 [B, G + 1], broker scores; last: the broker's part of the potential
     stamp: np.ndarray  # int64 [B + 1], marks; the last counts
     touched: np.ndarray  # int64 [n], scratch
@@ -111,7 +111,7 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
         hosts=np.zeros(brokers, np.int64),
         load=np.zeros((brokers, problem.vector.shape[2])),
         units=np.zeros((topic_goals + 1, brokers)),
-        topic_count=np.zeros((topic_goals, brokers, topics), np.int32),
+        topic_count=np.zeros((topics, brokers, topic_goals), np.uint16),
         score=np.ones((brokers, goals + 1)),
         stamp=np.zeros(brokers + 1, np.int64),
         touched=np.zeros(scratch, np.int64),
@@ -182,7 +182,7 @@ def count_topics(problem: Problem, state: State, k: int) -> None:
         for i in range(found):
             b = holders[i]
             if column >= 0:
-                state.topic_count[k, b, column] = count[b]
+                state.topic_count[column, b, k] = count[b]
             if problem.broker[b, STATE] == 0:
                 state.units[k, b] += outside(problem, k, t, b, count[b])
         if wanted_by_all(problem, k, t, most):
@@ -214,7 +214,7 @@ def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
     """Replicas (or leaders) of topic `t` on broker `b`, as topic goal `k` counts them."""
     column = problem.topic_counted[t]
     if column >= 0:
-        return int(state.topic_count[k, b, column])
+        return int(state.topic_count[column, b, k])
     count = whole(0)
     if problem.topic_goal[k, COUNTS_LEADERS] == 1:
         for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
@@ -234,7 +234,9 @@ def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) 
     if problem.broker[b, STATE] != 0:
         return 0.0
     count = topic_holds(problem, state, k, t, b)
-    return outside(problem, k, t, b, count + by) - outside(problem, k, t, b, count)
+    mean, bound = topic_level(problem, k, t, b), problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]
+    low, high = math.floor(mean * (1.0 - bound)), math.ceil(mean * (1.0 + bound))
+    return float(max(low - count - by, 0, count + by - high) - max(low - count, 0, count - high))
 
 
 @inner_as(uncompiled.rack_units)
@@ -269,14 +271,8 @@ def topic_level(problem: Problem, k: int, t: int, b: int) -> float:
 @inner
 def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
     """Replicas (or leaders) of topic `t` on broker `b` beyond its band."""
-    mean = topic_level(problem, k, t, b)
-    low = math.floor(mean * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
-    high = math.ceil(mean * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
-    if count < low:
-        return float(low - count)
-    if count > high:
-        return float(count - high)
-    return 0.0
+    mean, bound = topic_level(problem, k, t, b), problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]
+    return float(max(math.floor(mean * (1.0 - bound)) - count, 0, count - math.ceil(mean * (1.0 + bound))))
 
 
 @inner_as(uncompiled.assess)
@@ -325,20 +321,26 @@ def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     )
 
 
-@inner_as(uncompiled.shift)
+@inner
 def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
-    """Put partition `p` on `replicas` (int64 [R]) led by slot `lead`: placement and sums only.
+    """Put partition `p` on `replicas` (int64 [R]) led by slot `lead`: placement, counts and sums only.
 
     Returns by how much the partition's rack excess changes. Calling it again with the old values undoes it exactly.
     """
+    for k in range(len(problem.topic_goal)):
+        recount(problem, state, k, p, replicas, lead, 1.0, True)
+    return carry(problem, state, p, replicas, lead)
+
+
+@inner_as(uncompiled.carry)
+def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
+    """As `shift`, without what topic goals count."""
     slots = state.replicas.shape[1]
     old_lead = state.lead[p]
     columns = state.load.shape[1]
     excess = 0
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
         excess -= rack_units(problem, state, p, -1.0)
-    for k in range(len(problem.topic_goal)):
-        recount(problem, state, k, p, replicas, lead)
     for s in range(slots):
         old, new = state.replicas[p, s], replicas[s]
         if old < 0 or (old == new and (s == old_lead) == (s == lead)):
@@ -359,17 +361,23 @@ def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
 
 
 @inner
-def recount(problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int) -> None:
-    """Units and counts of topic goal `k` for partition `p`, which still stands where it did, at `replicas` led by `lead`."""
+def recount(
+    problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int, sign: float, counts: bool
+) -> None:
+    """Units, and `counts`, of topic goal `k` for partition `p`, which still stands where it did, at `replicas` led by `lead`.
+
+    Without counts, a second call with `sign` -1 takes the units back; one partition's change meets each count only once, so they
+    come out the same.
+    """
     slots = state.replicas.shape[1]
     if problem.topic_goal[k, COUNTS_LEADERS] == 1:
         giver = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1
         taker = replicas[lead] if lead >= 0 else -1
         if giver != taker:
             if giver >= 0:
-                count_one(problem, state, k, p, giver, whole(-1))
+                count_one(problem, state, k, p, giver, whole(-1), sign, counts)
             if taker >= 0:
-                count_one(problem, state, k, p, taker, whole(1))
+                count_one(problem, state, k, p, taker, whole(1), sign, counts)
         return
     for s in range(slots):
         old, new = state.replicas[p, s], replicas[s]
@@ -382,19 +390,21 @@ def recount(problem: Problem, state: State, k: int, p: int, replicas: np.ndarray
             if state.replicas[p, o] == new:
                 was = True
         if not stays:
-            count_one(problem, state, k, p, old, whole(-1))
+            count_one(problem, state, k, p, old, whole(-1), sign, counts)
         if not was:
-            count_one(problem, state, k, p, new, whole(1))
+            count_one(problem, state, k, p, new, whole(1), sign, counts)
 
 
 @inner
-def count_one(problem: Problem, state: State, k: int, p: int, b: int, by: int) -> None:
-    """One replica (or leader) of the partition's topic more or less on broker `b`."""
+def count_one(
+    problem: Problem, state: State, k: int, p: int, b: int, by: int, sign: float, counts: bool
+) -> None:
+    """One replica (or leader) of the partition's topic more or less on broker `b`; see `recount`."""
     t = problem.partition[p, TOPIC_OF]
-    state.units[k, b] += topic_rise(problem, state, k, t, b, by)
+    state.units[k, b] += sign * topic_rise(problem, state, k, t, b, by)
     column = problem.topic_counted[t]
-    if column >= 0:
-        state.topic_count[k, b, column] += by
+    if counts and column >= 0:
+        state.topic_count[column, b, k] = int(state.topic_count[column, b, k]) + by
 
 
 @inner

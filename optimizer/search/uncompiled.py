@@ -436,16 +436,12 @@ def take(block: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> 
     small[:, :found] = block[:, kept[:found]]
 
 
-def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
-    """`optimizer.search.state.shift`."""
-    from optimizer.search.state import recount
-
+def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
+    """`optimizer.search.state.carry`."""
     racks = problem.setting[RACK_GOAL] != NO_RACK_GOAL
     old_lead, lead = int(state.lead[p]), int(lead)
     excess = -rack_units(problem, state, p, -1.0) if racks else 0
     slots = state.replicas.shape[1]
-    for k in range(len(problem.topic_goal)):
-        recount(problem, state, k, p, replicas, lead)
     for s, (old, new) in enumerate(zip(state.replicas[p].tolist(), replicas[:slots].tolist(), strict=True)):
         if old < 0 or (old == new and (s == old_lead) == (s == lead)):
             continue

@@ -21,7 +21,7 @@ from goals.document import parse_goals
 from optimizer import problem as tables
 from optimizer.options import PlanOptions
 from optimizer.problem import compile_problem
-from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, evaluate
+from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, judge
 from optimizer.search.state import MAX_CHANGES, build_state
 from tests.oracle.cluster import Cluster, Key
 from tests.oracle.goal_files import constraints_of, goals_of
@@ -120,7 +120,7 @@ class Trial:
         problem, state = self.compiled.problem, self.state
         kept = {name: array.copy() for name, array in state._asdict().items() if name not in SCRATCH}
         scores = np.full(len(self.names), np.nan)
-        verdict = evaluate(problem, state, len(changes), *self.arrays(changes), scores)
+        verdict = judge(problem, state, len(changes), *self.arrays(changes), scores)
         for name, array in kept.items():
             assert np.array_equal(array, getattr(state, name)), f"{name} is not what it was"
         touched = [int(b) for b in state.touched[: verdict.touched]]
