@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
 
 BLOCK = 256  # partitions
+TOGETHER = 128  # blocks: their columns stay in the cache
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -40,7 +41,9 @@ def fingerprint(snapshot: Snapshot) -> Fingerprint:
 def renewed(before: Fingerprint, snapshot: Snapshot, rows: npt.NDArray[np.int64]) -> Fingerprint:
     """`fingerprint(snapshot)`, where only partitions `rows` differ from the one that `before` is of."""
     leaves = before.leaves.copy()
-    blocks = np.unique(rows // BLOCK)
+    changed = np.zeros(len(leaves), np.bool_)
+    changed[rows // BLOCK] = True
+    blocks = np.flatnonzero(changed)
     leaves[blocks] = _leaves(snapshot, blocks)
     same = snapshot.topics is before.topics or snapshot.topics == before.topics
     return _fingerprint(snapshot, snapshot.topics, before.names if same else _hashed_names(snapshot.topics), leaves)
@@ -76,51 +79,64 @@ def _tables(table: Mapping[str, FloatArray], given: BoolArray | np.bool_) -> lis
 
 
 def _leaves(snapshot: Snapshot, blocks: npt.NDArray[np.int64]) -> Bytes:
-    """uint8 [n, 32]: a hash of each block."""
-    if not len(blocks):
+    """uint8 [n, 32]: a hash of each block; `blocks` ascend."""
+    leaves = np.empty((len(blocks), 32), np.uint8)
+    whole = snapshot.partition_count // BLOCK
+    for at in range(0, len(blocks), TOGETHER):
+        some = blocks[at : at + TOGETHER]
+        full = some[some < whole]
+        leaves[at : at + len(full)] = _hashed(snapshot, whole, full)
+        if len(full) < len(some):
+            leaves[at + len(full)] = _hashed(snapshot, whole, None)
+    return leaves
+
+
+def _hashed(snapshot: Snapshot, whole: int, blocks: npt.NDArray[np.int64] | None) -> Bytes:
+    """uint8 [n, 32]: a hash of each of `blocks`, which are full, or of the last (None), which is not; `whole` blocks are."""
+    if blocks is not None and not len(blocks):
         return np.zeros((0, 32), np.uint8)
-    total = snapshot.partition_count
-    whole = len(blocks) == -(-total // BLOCK)
-    rows = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
-    part: slice | npt.NDArray[np.int64] = slice(None) if whole else rows[rows < total]
-    starts = np.arange(len(blocks)) * BLOCK
-    given = snapshot.has_follower_load[part]
-    always = [
-        _bytes(column[part])
-        for column in (snapshot.partition_topic, snapshot.partition_number, snapshot.leader, snapshot.has_follower_load)
-    ]
-    lists = np.ascontiguousarray(snapshot.replicas[part])
-    width = np.zeros(len(blocks), np.int64)
-    for s in range(lists.shape[1]):
-        width[_any(lists[:, s] >= 0, starts)] = s + 1
+
+    def taken(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """[n, rows in a block, …]"""
+        if blocks is None:
+            return column[None, whole * BLOCK :]
+        first, last = int(blocks[0]), int(blocks[-1])
+        if last - first + 1 == len(blocks):
+            return column[first * BLOCK : (last + 1) * BLOCK].reshape(-1, BLOCK, *column.shape[1:])
+        return column[: whole * BLOCK].reshape(whole, BLOCK, *column.shape[1:])[blocks]
+
+    lists = taken(snapshot.replicas)
+    count, slots = len(lists), lists.shape[2]
+    width = np.zeros(count, np.int64)
+    for s in range(slots):
+        width[(lists[:, :, s] >= 0).any(axis=1)] = s + 1
+    given = taken(snapshot.has_follower_load)
+    always = [_bytes(taken(column)) for column in (snapshot.partition_topic, snapshot.partition_number, snapshot.leader)]
+    always.append(_bytes(given))
     loads = [
-        (label + kind, _bytes(values), _any(present, starts).tolist())
+        (label + kind, _bytes(values), present.any(axis=1))
         for kind, table, where in ((b"leader", snapshot.leader_load, np.True_), (b"follower", snapshot.follower_load, given))
-        for label, values, present in _tables({name: values[part] for name, values in table.items()}, where)
+        for label, values, present in _tables({name: taken(values) for name, values in table.items()}, where)
     ]
-    leaves = bytearray()
-    for n, (start, wide) in enumerate(zip(starts.tolist(), width.tolist(), strict=True)):
-        end = start + BLOCK
-        h = hashlib.sha256(b"%d" % wide)
-        h.update(lists[start:end, :wide].tobytes())
-        for column in always:
-            h.update(column[start:end])
-        for label, values, present in loads:
-            if present[n]:
-                h.update(label)
-                h.update(values[start:end])
-        leaves += h.digest()
-    return np.frombuffer(bytes(leaves), np.uint8).reshape(-1, 32)
+    leaves = np.empty((count, 32), np.uint8)
+    shapes = np.stack([width, *(present for _, _, present in loads)], axis=1)  # blocks of one shape are put together at once
+    for shape in np.unique(shapes, axis=0) if (shapes != shapes[0]).any() else shapes[:1]:
+        rows = np.flatnonzero((shapes == shape).all(axis=1))
+        wide, *there = shape.tolist()
+        parts = [_label(b"%d" % wide, count), _bytes(lists[:, :, :wide]), *always]
+        for (label, values, _), present in zip(loads, there, strict=True):
+            if present:
+                parts += [_label(label, count), values]
+        texts = np.concatenate(parts if len(rows) == count else [part[rows] for part in parts], axis=1)
+        leaves[rows] = np.frombuffer(b"".join([hashlib.sha256(text).digest() for text in texts]), np.uint8).reshape(-1, 32)
+    return leaves
 
 
-def _any(flags: BoolArray, starts: npt.NDArray[np.int64]) -> BoolArray:
-    """bool [n]: whether any flag of each block is set."""
-    if flags.all():
-        return np.ones(len(starts), np.bool_)
-    return np.asarray(np.logical_or.reduceat(flags, starts), np.bool_)
+def _label(label: bytes, count: int) -> Bytes:
+    """uint8 [count, n]: the same in every row."""
+    return np.frombuffer(label * count, np.uint8).reshape(count, len(label))
 
 
-def _bytes(column: npt.NDArray[np.generic]) -> memoryview:
-    """The bytes of a column, sliced by row."""
-    values = np.ascontiguousarray(column)
-    return values.view(np.uint8).reshape(len(values), -1).data
+def _bytes(column: npt.NDArray[Any]) -> Bytes:
+    """uint8 [n, bytes of a block]."""
+    return np.ascontiguousarray(column).view(np.uint8).reshape(len(column), -1)

@@ -155,7 +155,7 @@ class Snapshot:
         return source is None or self.is_reported(source)
 
     def vectors(self, resource: str) -> tuple[FloatArray, FloatArray]:
-        """What a leader and what a follower of each partition cost: two float64 [P], absent is 0.
+        """What a leader and what a follower of each partition cost: two float64 [P], absent is 0; for reading.
 
         Covers derived resources: `replicas` (1, 1), `leaders` (1, 0), `leader_network_in`
         (network_in, 0) and `potential_network_out` (network_out of the leader, the same).
@@ -167,16 +167,15 @@ class Snapshot:
             return np.ones(count), np.zeros(count)
         if resource in DERIVED_FROM:
             leading = self.vectors(DERIVED_FROM[resource])[0]
-            if resource == "leader_network_in":
-                return leading, np.zeros(count)
-            return leading, leading.copy()
+            return leading, np.zeros(count) if resource == "leader_network_in" else leading
         if resource not in RESOURCES:
             raise KeyError(resource)
-        zeros = np.zeros(count)
-        leading = np.nan_to_num(self.leader_load.get(resource, zeros), nan=0.0)
-        given = np.nan_to_num(self.follower_load.get(resource, zeros), nan=0.0)
-        implied = leading if resource in FOLLOWER_COPIES_LEADER else zeros
-        return leading, np.where(self.has_follower_load, given, implied)
+        leading = _known(self.leader_load.get(resource), count)
+        implied = leading if resource in FOLLOWER_COPIES_LEADER else np.zeros(count)
+        if not self.has_follower_load.any():
+            return leading, implied
+        given = _known(self.follower_load.get(resource), count)
+        return leading, given if self.has_follower_load.all() else np.where(self.has_follower_load, given, implied)
 
     def broker_load(self, resource: str) -> FloatArray:
         """Load of every broker: float64 [B], in the resource's unit, whatever the broker's state."""
@@ -216,3 +215,11 @@ class Snapshot:
     def digest(self) -> str:
         """``sha256:…`` over everything but `notes`; equal for equal content, whatever file it came from (`cluster_model.digest`)."""
         return self.fingerprint.digest
+
+
+def _known(values: FloatArray | None, count: int) -> FloatArray:
+    """The same with 0 for what is absent."""
+    if values is None:
+        return np.zeros(count)
+    absent = np.isnan(values)
+    return np.where(absent, 0.0, values) if absent.any() else values

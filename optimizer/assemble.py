@@ -17,7 +17,7 @@ from optimizer.capacity import capacity_notes
 from optimizer.caution import held_back
 from optimizer.frontier import Frontier
 from optimizer.options import PlanOptions
-from optimizer.outcome import Picture, bands_of, broker_outcomes, goal_outcomes, offline_notes
+from optimizer.outcome import BrokerOutcomes, Picture, bands_of, goal_outcomes, offline_notes
 from optimizer.plan import LowerBounds, Plan, Summary
 from optimizer.problem import SIZE, Compiled
 from optimizer.search.rounds import Found, Round
@@ -41,8 +41,7 @@ def assemble(
     end = found.end
     summary = _summary(compiled, proposals, len(actions.score))
     left = why_left(snapshot, compiled, end, options)
-    brokers = broker_outcomes(snapshot, compiled, start, end, left)
-    outcomes = goal_outcomes(compiled, goals, start, end, brokers, left, options)
+    outcomes = goal_outcomes(snapshot, compiled, goals, start, end, left, options)
     skipped = (*compiled.skipped, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end))
     recorded = _recorded(options)
     goals_digest = goals.digest or "sha256:" + hashlib.sha256(repr(goals.goals).encode()).hexdigest()
@@ -59,7 +58,7 @@ def assemble(
         goals=outcomes,
         summary=summary,
         lower_bounds=bounds,
-        brokers=brokers,
+        brokers=BrokerOutcomes(snapshot, compiled, start, end, left),
         skipped=tuple(skipped),
         notes=(
             *snapshot.notes, *goals.notes, *_provenance(given, goals, options), *idle_patterns(snapshot, goals.constraints),

@@ -5,8 +5,9 @@ Called by `assemble`. Reads states, changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -110,17 +111,12 @@ def goal_state(compiled: Compiled, state: State | Picture, g: int) -> GoalState:
 
 
 def goal_outcomes(
-    compiled: Compiled, goals: GoalSet, start: Picture, end: State,
-    brokers: tuple[BrokerOutcome, ...], why: dict[int, Left], options: PlanOptions,
+    snapshot: Snapshot, compiled: Compiled, goals: GoalSet, start: Picture, end: State, why: dict[int, Left], options: PlanOptions,
 ) -> tuple[GoalOutcome, ...]:  # fmt: skip
     """Every goal of the file in its order, skipped ones included."""
     rows = {goal.name: g for g, goal in enumerate(compiled.goals)}
     reasons = {s.what: s.reason for s in compiled.skipped}
     given = goals.calibrated
-    below: dict[str, list[BrokerOutcome]] = {}
-    for broker in brokers:
-        for name in broker.violates:
-            below.setdefault(name, []).append(broker)
     result = []
     for goal in goals.goals:
         g = rows.get(goal.name)
@@ -130,7 +126,8 @@ def goal_outcomes(
             result.append(_outcome(goal, "skipped", None, None, f"skipped: {reason}", origin))
             continue
         before, after = goal_state(compiled, start, g), goal_state(compiled, end, g)
-        left = below.get(goal.name, [])
+        rows_judged = judged(compiled, g)
+        left = snapshot.broker_ids[rows_judged[end.score[rows_judged, g] < 1.0]].tolist()
         told = next((found.by_goal[goal.name] for found in why.values() if goal.name in found.by_goal), None)
         status = _status(
             goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()),
@@ -187,51 +184,69 @@ def _status(
 
 
 def _explanation(
-    status: Status, before: GoalState, after: GoalState, left: list[BrokerOutcome], told: str | None
+    status: Status, before: GoalState, after: GoalState, left: list[int], told: str | None
 ) -> str:
+    """`left`: ids of the brokers that would still violate the goal."""
     count = before.violations
     if status == "satisfied":
         if count == 0:
             return "every active broker is within it already"
         return f"would bring {count} broker{'s' if count != 1 else ''} within it"
-    ids = ", ".join(str(b.id) for b in left[:8]) + (" …" if len(left) > 8 else "")
+    ids = ", ".join(map(str, left[:8])) + (" …" if len(left) > 8 else "")
     text = f"{after.violations} would be left out, {count} before (broker{'s' if len(left) != 1 else ''} {ids})"
     return f"{text}: {told}" if told else text
 
 
-def broker_outcomes(
-    snapshot: Snapshot, compiled: Compiled, start: Picture, end: State, left: dict[int, Left]
-) -> tuple[BrokerOutcome, ...]:
-    """Every broker: loads of all known resources before and after, scores, what it still violates and why."""
-    before, after = _loads(snapshot, compiled, start), _loads(snapshot, compiled, end)
-    names = [goal.name for goal in compiled.goals]
-    judges = np.zeros((snapshot.broker_count, len(names)), np.bool_)
-    for g in range(len(names)):
-        judges[judged(compiled, g), g] = True
-    by_all = np.asarray(judges.all(axis=1)).tolist()
-    labels = {int(state): state.label for state in BrokerState}
-    columns = (
-        snapshot.broker_ids.tolist(), snapshot.racks, compiled.problem.broker[:, STATE].tolist(),
-        _by_row(before), _by_row(after), start.score[:, : len(names)].tolist(), end.score[:, : len(names)].tolist(),
-    )  # fmt: skip
-    result = []
-    for row, (broker, rack, state, loads, loads_after, scores, scores_after) in enumerate(zip(*columns, strict=True)):
-        by = range(len(names)) if by_all[row] else np.flatnonzero(judges[row]).tolist()
-        violates = tuple([names[g] for g in by if scores_after[g] < 1.0])
-        result.append(
-            BrokerOutcome(
-                id=broker,
-                rack=rack,
-                state=labels[state],
-                before=dict(zip(before, loads, strict=True)),
-                after=dict(zip(after, loads_after, strict=True)),
-                scores_before={names[g]: scores[g] for g in by},
-                scores_after={names[g]: scores_after[g] for g in by},
-                violates=violates,
-                why=_why(left, row, violates),
+class BrokerOutcomes(Sequence[BrokerOutcome]):
+    """Every broker: loads of all known resources before and after, scores, what it still violates and why; built when looked at."""
+
+    def __init__(self, snapshot: Snapshot, compiled: Compiled, start: Picture, end: State, left: dict[int, Left]) -> None:
+        self._names = [goal.name for goal in compiled.goals]
+        self._judges = np.zeros((snapshot.broker_count, len(self._names)), np.bool_)
+        for g in range(len(self._names)):
+            self._judges[judged(compiled, g), g] = True
+        self._ids, self._racks, self._states = snapshot.broker_ids, snapshot.racks, compiled.problem.broker[:, STATE]
+        self._before, self._after = _loads(snapshot, compiled, start), _loads(snapshot, compiled, end)
+        self._scores, self._scores_after = start.score, end.score.copy()  # the state goes on
+        self._left = left
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, index: int) -> BrokerOutcome: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[BrokerOutcome]: ...
+    def __getitem__(self, index: int | slice) -> BrokerOutcome | Sequence[BrokerOutcome]:
+        return self._built[index]
+
+    @cached_property
+    def _built(self) -> tuple[BrokerOutcome, ...]:
+        names = self._names
+        by_all = np.asarray(self._judges.all(axis=1)).tolist()
+        labels = {int(state): state.label for state in BrokerState}
+        columns = (
+            self._ids.tolist(), self._racks, self._states.tolist(), _by_row(self._before), _by_row(self._after),
+            self._scores[:, : len(names)].tolist(), self._scores_after[:, : len(names)].tolist(),
+        )  # fmt: skip
+        result = []
+        for row, (broker, rack, state, loads, loads_after, scores, scores_after) in enumerate(zip(*columns, strict=True)):
+            by = range(len(names)) if by_all[row] else np.flatnonzero(self._judges[row]).tolist()
+            violates = tuple([names[g] for g in by if scores_after[g] < 1.0])
+            result.append(
+                BrokerOutcome(
+                    id=broker,
+                    rack=rack,
+                    state=labels[state],
+                    before=dict(zip(self._before, loads, strict=True)),
+                    after=dict(zip(self._after, loads_after, strict=True)),
+                    scores_before={names[g]: scores[g] for g in by},
+                    scores_after={names[g]: scores_after[g] for g in by},
+                    violates=violates,
+                    why=_why(self._left, row, violates),
+                )
             )
-        )
-    return tuple(result)
+        return tuple(result)
 
 
 def _by_row(loads: dict[str, FloatArray]) -> list[list[float]]:

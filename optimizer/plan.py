@@ -210,7 +210,7 @@ class Plan:
     goals: tuple[GoalOutcome, ...]
     summary: Summary
     lower_bounds: LowerBounds
-    brokers: tuple[BrokerOutcome, ...]
+    brokers: Sequence[BrokerOutcome]
     skipped: tuple[Skipped, ...]
     notes: tuple[str, ...] = ()
     bands: Mapping[str, Mapping[int, Band]] = field(default_factory=dict)  # goal name -> broker id -> band

@@ -141,7 +141,9 @@ def compile_problem(
     groups = _groups(counted)
     weight = np.array([0.0 if g.hard else g.weight for g in counted])
     topic_bound = np.array([g.bound if isinstance(g, TopicDistribution) else 0.0 for g in counted])
-    topic_first = np.searchsorted(snapshot.partition_topic, np.arange(len(snapshot.topics) + 1)).astype(np.int64)
+    # Keys of the arrays' own type: with any other, searchsorted copies the whole array first.
+    topics = np.arange(len(snapshot.topics) + 1, dtype=snapshot.partition_topic.dtype)
+    topic_first = np.searchsorted(snapshot.partition_topic, topics).astype(np.int64)
     problem = Problem(
         broker=np.stack([snapshot.broker_states, rack], axis=1).astype(np.int64),
         partition=columns.partition,
@@ -182,8 +184,8 @@ def compile_problem(
         },
         replicas=columns.replicas,
         lead=columns.lead,
-        leading=columns.leading,
-        roles=columns.roles,
+        leading=columns.laid.leading,
+        roles=columns.laid.roles,
         caution=caution_of(snapshot, counted, columns.partition[:, MOVABLE] == 1),
     )
 
@@ -255,15 +257,15 @@ def _totals(
 ) -> tuple[FloatArray, dict[int, FloatArray]]:  # fmt: skip
     """float64 [C] totals that eligible brokers share; and, for columns whose mean is taken per rack, float64 [racks]."""
     excluded = snapshot.broker_states == BrokerState.EXCLUDED
-    held = np.zeros((snapshot.broker_count, len(columns.totals)))
+    held = np.zeros((snapshot.broker_count, len(columns.laid.totals)))
     if excluded.any():
         held = load if load is not None else _held_by(columns, excluded)
-    totals = columns.totals - held[excluded].sum(axis=0)
+    totals = columns.laid.totals - held[excluded].sum(axis=0)
     per_rack: dict[int, FloatArray] = {}
     racks_eligible = np.unique(rack[eligible])
     forced = (
         hard_rack and snapshot.partition_count and None not in snapshot.racks
-        and bool((snapshot.replication_factor == len(racks_eligible)).all())
+        and bool((columns.partition[:, RF] == len(racks_eligible)).all())
     )  # fmt: skip
     if forced:
         for c in range(len(columns.resources)):
@@ -393,6 +395,15 @@ def _topic_tables(snapshot: Snapshot, goals: list[Goal], eligible: np.ndarray) -
         "topic_total": total,
         "topic_share": np.concatenate([share, whole[:, None]], axis=1),
     }
+
+
+def topics_alike(one: Problem, other: Problem) -> bool:
+    """Whether replicas that are misplaced by topic in one problem are so in the other, and as many; there are the same goals in both."""
+    return not len(one.topic_goal) or (
+        np.array_equal(one.broker[:, STATE], other.broker[:, STATE])
+        and np.array_equal(one.topic_total, other.topic_total)
+        and np.array_equal(one.topic_share, other.topic_share)
+    )
 
 
 def _with_topics(strength: FloatArray, tables: dict[str, np.ndarray], eligible: np.ndarray) -> FloatArray:

@@ -25,6 +25,7 @@ from optimizer.problem import (
     eligible_racks,
     resources_of,
     rules_of,
+    topics_alike,
 )
 from optimizer.search.bench import Bench
 from optimizer.search.state import State
@@ -108,11 +109,10 @@ def work_on(given: Snapshot, snapshot: Snapshot, goals: GoalSet, options: PlanOp
 
 
 def _serves(kept: Work, snapshot: Snapshot, goals: GoalSet, change: Change) -> bool:
-    """Whether `kept` can be brought up to date. Units of topic goals follow the states and counts of all brokers, so not with those."""
+    """Whether `kept` can be brought up to date. Which goals count depends on what the snapshot reports."""
     return (
-        resources_of(counted_goals(snapshot, goals.goals)[0]) == kept.columns.resources
+        tuple(counted_goals(snapshot, goals.goals)[0]) == kept.compiled.goals
         and eligible_racks(snapshot) == kept.columns.rules.racks
-        and len(kept.compiled.problem.topic_goal) == 0
         and len(change.placed) * MOST_PLACED <= snapshot.partition_count
     )
 
@@ -121,25 +121,31 @@ def _renewed(
     given: Snapshot, snapshot: Snapshot, goals: GoalSet, options: PlanOptions, kept: Work, change: Change
 ) -> Work:
     """`kept` brought to a snapshot that differs from its own by `change`."""
-    columns, bench = kept.columns, kept.bench
+    columns, bench, was = kept.columns, kept.bench, kept.compiled.problem
     few = len(change.loaded) * MOST_LOADED <= snapshot.partition_count
-    on = _on(columns.replicas, few & (kept.snapshot.broker_states != snapshot.broker_states))
-    rows = np.union1d(change.rows, on) if len(on) else change.rows
+    on = _on(columns.replicas, kept.snapshot.broker_states != snapshot.broker_states)
+    ruled = _either(change.placed, on)  # may move or not, and count a leader or not, otherwise than before
+    rows = _either(change.rows, on) if few else ruled
     columns.replace(snapshot, change.placed)
     # Replicas go with the loads that they had, and only then get others: so sums are of the same numbers before and after.
-    states = kept.compiled.problem.broker.copy()
+    states = was.broker.copy()
     states[:, STATE] = snapshot.broker_states
-    problem = kept.compiled.problem._replace(broker=states)
+    problem = was._replace(broker=states)
     bench.start(problem, columns.replicas, columns.lead, change.placed)
     before = columns.vector[rows] if few else None
     if before is None or not columns.renew(snapshot, rows):
-        columns = make_columns(snapshot, columns.resources, columns.rules)
-        columns.replicas, columns.lead = kept.columns.replicas, kept.columns.lead  # which the bench stands at
+        columns.reload(snapshot, ruled)
         before = None
-    load = bench.reload(problem._replace(vector=columns.vector), rows, before)
+    load = bench.reload(problem, rows, before)
     compiled = compile_problem(snapshot, goals, options, columns, load)
+    if not topics_alike(was, compiled.problem):
+        bench.recount(compiled.problem)
     bench.appraise(compiled.problem)
     return Work(snapshot, given.fingerprint, kept.asked, columns, compiled, bench)
+
+
+def _either(one: Rows, other: Rows) -> Rows:
+    return np.union1d(one, other) if len(other) else one
 
 
 def _on(replicas: Rows, brokers: BoolArray) -> Rows:

@@ -78,6 +78,7 @@ def _go_on(bench: Bench, compiled: Compiled) -> None:
         bench.spare(0)
     bench.reload(problem, rows, problem.vector[rows])
     bench.reload(problem, rows, None)
+    bench.recount(problem)
     bench.appraise(problem)
 
 

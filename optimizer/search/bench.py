@@ -11,7 +11,19 @@ import numpy as np
 
 from cluster_model.compiled import inner, kernel
 from optimizer.problem import Problem
-from optimizer.search.state import COST, LED, State, assess, build_state, copy_state, fill, list_room, shift
+from optimizer.search.sequence import Log, empty_log
+from optimizer.search.state import (
+    COST,
+    LED,
+    State,
+    assess,
+    build_state,
+    copy_state,
+    count_topics,
+    fill,
+    list_room,
+    shift,
+)
 
 Rows = np.ndarray
 FEW = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made anew
@@ -30,6 +42,7 @@ class Bench:
         self._spare: list[State] = []
         self._behind = [_Behind(len(problem.broker)) for _ in range(2)]
         self._replicas, self._lead = replicas, lead
+        self._log = empty_log(replicas.shape[1] if replicas.ndim == 2 else 1, 0)
         self._away: list[Rows] = []  # partitions among which are all that are not where `start` put them
 
     @property
@@ -103,6 +116,13 @@ class Bench:
         self._behind[which] = _Behind(len(touched))
         return state
 
+    def log(self, room: int) -> Log:
+        """An empty log with room for so many changes; the same every time, so what is to stay has to be copied."""
+        if len(self._log.partition) <= room:
+            self._log = empty_log(self._log.replicas.shape[1], room)
+        self._log.used[:] = 0
+        return self._log
+
     def reload(self, problem: Problem, rows: Rows, before: np.ndarray | None) -> np.ndarray:
         """Loads of brokers, float64 [B, C], under a `problem` in which partitions `rows` have other vectors than `before`
         float64 [n, 2, C] (None: all may). `appraise` has to follow."""
@@ -113,6 +133,10 @@ class Bench:
             state.load.fill(0.0)
             weigh(problem, state)
         return state.load
+
+    def recount(self, problem: Problem) -> None:
+        """Count misplaced replicas by topic anew, under a `problem` that judges otherwise of topics. `appraise` has to follow."""
+        count_all_topics(problem, self._begin)
 
     def appraise(self, problem: Problem) -> None:
         """Make scores and potentials those of another `problem` with the same loads."""
@@ -262,6 +286,15 @@ def weigh(problem: Problem, state: State) -> None:
                 role = 0 if state.lead[p] == s else 1
                 for c in range(state.load.shape[1]):
                     state.load[b, c] += problem.vector[p, role, c]
+
+
+@kernel
+def count_all_topics(problem: Problem, state: State) -> None:
+    """Counts and units of all topic goals from the placement."""
+    for k in range(len(problem.topic_goal)):
+        state.topic_count[k] = 0
+        state.units[k] = 0.0
+        count_topics(problem, state, k)
 
 
 @kernel

@@ -108,14 +108,14 @@ def write_lists(
 ) -> None:  # fmt: skip
     """Lists of all changes of `log` in published order; `before` and `after` come in as the lists of its start.
 
-    `previous` int64 [P] is -1; `home`, `home_lead` are the lists at the start of the plan.
+    `previous` int64 [P] is 0; `home`, `home_lead` are the lists at the start of the plan.
     """
     slots = replicas.shape[1]
     row = np.zeros(slots, np.int64)
     for i in range(log.used[1]):
         p = log.partition[i]
-        earlier = previous[p]
-        previous[p] = i
+        earlier = previous[p] - 1
+        previous[p] = i + 1
         if earlier >= 0:
             lead_before[i] = lead_after[earlier]
             for s in range(slots):

@@ -13,10 +13,13 @@ from optimizer.problem import (
     COUNTS_LEADERS,
     DISTRIBUTION,
     FOLLOWING,
+    HARD,
+    HARD_RACK,
     KIND,
     LEADING,
     LIMIT,
     MOVABLE,
+    RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
     SCALE,
@@ -30,6 +33,7 @@ from optimizer.search import uncompiled
 from optimizer.search.state import RACKS, State, commit, linear_cost, may_host, topic_rise
 
 SAMPLED_TARGETS, MANY_TARGETS = 160, 12  # brokers looked at for one replica, and where very many are to be moved
+SHORT = 16  # of them are looked at closely, where there are more than twice as many
 MOST_MENDERS = 16  # brokers looked at for one replica of a crowded rack, where very many are crowded
 MANY = 5_000  # replicas
 NOTHING = -1  # role of a broker that holds no replica
@@ -64,13 +68,122 @@ def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, r
             if after != load:
                 cost += linear_cost(problem, b, g, after) - linear_cost(problem, b, g, load)
     for k in range(len(problem.topic_goal)):
-        if problem.topic_goal[k, COUNTS_LEADERS] == 1:
-            by = (1 if role == LEADING else 0) - (1 if held == LEADING else 0)
-        else:
-            by = (1 if role != NOTHING else 0) - (1 if held != NOTHING else 0)
-        if by != 0:
-            rise = topic_rise(problem, state, k, problem.partition[p, TOPIC_OF], b, whole(by))
-            cost += problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise
+        cost += topic_cost(problem, state, k, b, p, held, role)
+    return cost
+
+
+@inner
+def topic_cost(problem: Problem, state: State, k: int, b: int, p: int, held: int, role: int) -> float:
+    """`cost_of_gaining` in topic goal `k` alone."""
+    if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+        by = (1 if role == LEADING else 0) - (1 if held == LEADING else 0)
+    else:
+        by = (1 if role != NOTHING else 0) - (1 if held != NOTHING else 0)
+    if by == 0:
+        return 0.0
+    rise = topic_rise(problem, state, k, problem.partition[p, TOPIC_OF], b, whole(by))
+    return float(problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise)
+
+
+@inner
+def felt_goals(problem: Problem) -> np.ndarray:
+    """int64: goals on loads in which a broker that may host a replica can be worse for it; within hard limits it never is."""
+    felt = np.zeros(len(problem.goal), np.int64)
+    count = 0
+    for g in range(len(problem.goal)):
+        kind = problem.goal[g, KIND]
+        if kind == DISTRIBUTION or (kind == LIMIT and problem.goal[g, HARD] == 0):
+            felt[count] = g
+            count += 1
+    return felt[:count]
+
+
+@inner
+def note_costs(
+    problem: Problem, state: State, felt: np.ndarray, typical: np.ndarray, b: int, known: np.ndarray, slope: np.ndarray
+) -> None:
+    """Potential of broker `b` in the goals `felt` as it stands, into `known` float64 [B, n]; by how much it rises for each unit of a
+    `typical` load more, into `slope` float64 [B, n]."""
+    for k in range(len(felt)):
+        g = felt[k]
+        load = state.load[b, problem.goal[g, COLUMN]]
+        known[b, k] = linear_cost(problem, b, g, load)
+        if typical[k] > 0.0:
+            slope[b, k] = (linear_cost(problem, b, g, load + typical[k]) - known[b, k]) / typical[k]
+
+
+@inner
+def typical_loads(problem: Problem, state: State, felt: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """float64 [n]: means over the replicas `entries`."""
+    slots = state.replicas.shape[1]
+    typical = np.zeros(len(felt))
+    for entry in entries:
+        p = entry // slots
+        role = LEADING if state.lead[p] == entry % slots else FOLLOWING
+        for k in range(len(felt)):
+            typical[k] += problem.vector[p, role, problem.goal[felt[k], COLUMN]]
+    for k in range(len(felt)):
+        typical[k] /= max(len(entries), 1)
+    return typical
+
+
+@inner_as(uncompiled.short_list)
+def short_list(
+    problem: Problem, state: State, p: int, s: int, felt: np.ndarray, slope: np.ndarray, targets: np.ndarray, tries: int,
+    chosen: np.ndarray, keys: np.ndarray,
+) -> int:  # fmt: skip
+    """Of the first `tries` of `targets`, those that look best for slot `s` of partition `p`, into `chosen`, best first; returns how many.
+
+    Only what a list and racks forbid is left out. `keys` float64 is room to work in.
+    """
+    slots = state.replicas.shape[1]
+    role = LEADING if state.lead[p] == s else FOLLOWING
+    old = problem.broker[state.replicas[p, s], RACK_OF]
+    limit = problem.partition[p, RACK_LIMIT]
+    left = 0
+    for o in range(slots):
+        if state.replicas[p, o] >= 0 and problem.broker[state.replicas[p, o], RACK_OF] == old:
+            left += 1
+    free = problem.setting[RACK_GOAL] != HARD_RACK or left > limit
+    found = whole(0)
+    for i in range(tries):
+        target = targets[i]
+        rack = problem.broker[target, RACK_OF]
+        came = 1
+        for o in range(slots):
+            other = state.replicas[p, o]
+            if other == target:
+                came = slots + 2
+            elif other >= 0 and problem.broker[other, RACK_OF] == rack:
+                came += 1
+        if came > slots + 1 or not (free or rack == old or came <= limit):
+            continue
+        key = 0.0
+        for k in range(len(felt)):
+            key += slope[target, k] * problem.vector[p, role, problem.goal[felt[k], COLUMN]]
+        if found == len(chosen) and key >= keys[found - 1]:
+            continue
+        at = found if found < len(chosen) else found - 1
+        while at > 0 and keys[at - 1] > key:
+            keys[at], chosen[at] = keys[at - 1], chosen[at - 1]
+            at -= 1
+        keys[at], chosen[at] = key, target
+        found = min(found + 1, len(chosen))
+    return int(found)
+
+
+@inner_as(uncompiled.cost_of_taking)
+def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int) -> float:
+    """`cost_of_gaining` of a broker that has no replica of `p` and may host one, from what is `known` of it."""
+    cost = 0.0
+    for k in range(len(felt)):
+        g = felt[k]
+        amount = problem.vector[p, role, problem.goal[g, COLUMN]]
+        load = state.load[b, problem.goal[g, COLUMN]]
+        if problem.table[b, g, SCALE] > 0.0 and load + amount != load:
+            cost += linear_cost(problem, b, g, load + amount) - known[b, k]
+    for k in range(len(problem.topic_goal)):
+        cost += topic_cost(problem, state, k, b, p, whole(NOTHING), role)
     return cost
 
 
@@ -121,6 +234,12 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
             count += 1
     done = 0
     most = whole(SAMPLED_TARGETS if len(entries) <= MANY else MANY_TARGETS)
+    felt = felt_goals(problem)
+    typical = typical_loads(problem, state, felt, entries)
+    known, slope = np.zeros((brokers, len(felt))), np.zeros((brokers, len(felt)))
+    for i in range(count if len(entries) > 0 else 0):
+        note_costs(problem, state, felt, typical, eligible[i], known, slope)
+    targets, chosen, keys = np.zeros(max(count, most), np.int64), np.zeros(SHORT, np.int64), np.zeros(SHORT)
     for entry in entries:
         p, s = entry // slots, entry % slots
         if problem.partition[p, MOVABLE] == 0:
@@ -137,23 +256,25 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
             sampled = attempt == 0 and count > 2 * most
             tries = most if sampled else count
             for i in range(tries):
-                at = scramble(seed * 1000003 + entry * SAMPLED_TARGETS + i) % count if sampled else i
-                target = eligible[at]
+                targets[i] = eligible[scramble(seed * 1000003 + entry * SAMPLED_TARGETS + i) % count if sampled else i]
+            look = targets
+            if attempt == 0 and tries > 2 * SHORT and len(problem.topic_goal) == 0:
+                sampled = True
+                tries = short_list(problem, state, p, s, felt, slope, targets, tries, chosen, keys)
+                look = chosen
+            for i in range(tries):
+                target = look[i]
                 if not may_host(problem, state, p, s, target):
                     continue
-                if not leads:
-                    cost = cost_of_gaining(problem, state, target, p, whole(NOTHING), whole(FOLLOWING))
+                if leads:
+                    cost = cost_of_taking(problem, state, felt, known, target, p, whole(LEADING))
                     if cost < best_cost or (cost == best_cost and target < best):
-                        best, best_cost, best_leads = target, cost, False
-                    continue
-                cost = cost_of_gaining(problem, state, target, p, whole(NOTHING), whole(LEADING))
-                if cost < best_cost or (cost == best_cost and target < best):
-                    best, best_cost, best_leads = target, cost, True
-                if heir >= 0:
-                    cost = (
-                        cost_of_gaining(problem, state, target, p, whole(NOTHING), whole(FOLLOWING))
-                        + heir_cost
-                    )
+                        best, best_cost, best_leads = target, cost, True
+                if not leads:
+                    cost = cost_of_taking(problem, state, felt, known, target, p, whole(FOLLOWING))
+                elif heir >= 0:  # what may be hosted was asked of a leader
+                    cost = heir_cost + cost_of_gaining(problem, state, target, p, whole(NOTHING), whole(FOLLOWING))
+                if not leads or heir >= 0:
                     if cost < best_cost or (cost == best_cost and target < best):
                         best, best_cost, best_leads = target, cost, False
             if best >= 0 or not sampled:
@@ -169,8 +290,11 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
             done += 1
         elif leads and heir >= 0:
             commit(problem, state, p, row, heir)
+        for o in range(slots):
+            if row[o] >= 0:
+                note_costs(problem, state, felt, typical, row[o], known, slope)
     for _ in range(2):
-        if reroute(problem, state, entries, eligible, count, most, seed, row) == 0:
+        if reroute(problem, state, entries, eligible, count, most, seed, row, felt, typical, known, slope) == 0:
             break
     return done
 
@@ -178,7 +302,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
 @part
 def reroute(
     problem: Problem, state: State, entries: np.ndarray, eligible: np.ndarray, count: int, most: int, seed: int,
-    row: np.ndarray,
+    row: np.ndarray, felt: np.ndarray, typical: np.ndarray, known: np.ndarray, slope: np.ndarray,
 ) -> int:  # fmt: skip
     """Better brokers for drained replicas now that all are placed: those on a broker out of band. Costs no move."""
     slots = state.replicas.shape[1]
@@ -203,7 +327,7 @@ def reroute(
             target = eligible[at]
             if target == here or not may_host(problem, state, p, s, target):
                 continue
-            cost = relief + cost_of_gaining(problem, state, target, p, whole(NOTHING), role)
+            cost = relief + cost_of_taking(problem, state, felt, known, target, p, role)
             if cost < best_cost:
                 best, best_cost = target, cost
         if best >= 0:
@@ -211,6 +335,8 @@ def reroute(
                 row[o] = state.replicas[p, o]
             row[s] = best
             commit(problem, state, p, row, state.lead[p])
+            note_costs(problem, state, felt, typical, here, known, slope)
+            note_costs(problem, state, felt, typical, best, known, slope)
             done += 1
     return done
 

@@ -46,7 +46,7 @@ from optimizer.search.bench import Bench, differing
 from optimizer.search.polish import polish
 from optimizer.search.record import Record, record, write_lists
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
-from optimizer.search.sequence import Budget, Log, align_slots, empty_log, follow, send_home, sequence
+from optimizer.search.sequence import Budget, Log, align_slots, follow, send_home, sequence, written
 from optimizer.search.state import COST, LED, RACKS, State, build_state
 from optimizer.search.topics import spread_topics
 
@@ -145,7 +145,7 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None,
             if attempt == exhausted:
                 continue
             seed = options.seed + attempt * SEED_STEP
-            chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout)
+            chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout, tries > 1)
             if best is None or (chain.undone, chain.low, chain.potential) < (best.undone, best.low, best.potential):
                 best, found = chain, attempt
             if chain.undone == chain.low == 0 or lookout.stopped:
@@ -163,9 +163,10 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None,
 
 
 def _chain(
-    compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout
-) -> Chain:
-    """Rounds with one seed from the given lists."""
+    compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
+    goes_on: bool,
+) -> Chain:  # fmt: skip
+    """Rounds with one seed from the given lists; where the search `goes_on` from their end, its lists are in the chain."""
     problem = compiled.problem
     budget = _copied(budget)
     rounds: list[Round] = []
@@ -185,10 +186,11 @@ def _chain(
         scores = record(problem, end, log, options.acceptance == "potential")
         changes = published_changes(compiled, replicas, lead, log)
         rounds.append(Round(replicas, lead, log, scores, changes))
-        rows = log.partition[: log.used[1]]
-        replicas, lead = replicas.copy(), lead.copy()
-        replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
         reached, budget = after, spent
+        if reached.undone or reached.low or goes_on:
+            rows = log.partition[: log.used[1]]
+            replicas, lead = replicas.copy(), lead.copy()
+            replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
         if reached.undone or reached.low:
             begin = end = bench.at(problem, replicas, lead, np.unique(rows))
     return Chain(rounds, replicas, lead, end, budget, reached.undone, reached.low, float(reached.potential.sum()))
@@ -260,7 +262,7 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
     before, lead_before = replicas[rows], lead[rows]
     after, lead_after = before.copy(), lead_before.copy()
     write_lists(
-        compiled.problem, log, replicas, compiled.replicas, compiled.lead, np.full(len(lead), -1), before, lead_before, after,
+        compiled.problem, log, replicas, compiled.replicas, compiled.lead, np.zeros(len(lead), np.int64), before, lead_before, after,
         lead_after,
     )  # fmt: skip
     return Lists(before, lead_before, after, lead_after)
@@ -277,7 +279,7 @@ def _round(
     """
     by_potential = options.acceptance == "potential"
     target, standing = bench.spare(0), bench.spare(1)
-    log = empty_log(replicas.shape[1], replicas.size + POLISH_ROOM)
+    log = bench.log(replicas.size + POLISH_ROOM)
     lead_leaderless(problem, target)
     drain(problem, target, _to_drain(problem, standing, compiled.leading), options.seed)
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
@@ -310,12 +312,12 @@ def _round(
         left, low = low, _standing(problem, standing).low
         lookout.tell(low)
         if lookout.stopped:
-            return log, standing
+            return written(log), standing
         if low == 0 or low > ENOUGH_BETTER * left or not len(pending) or options.budgeted:
             break
     if not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
-    return log, standing
+    return written(log), standing
 
 
 def with_firm_topics(problem: Problem) -> Problem:

@@ -72,6 +72,15 @@ def empty_log(slots: int, room: int) -> Log:
     return log
 
 
+def written(log: Log) -> Log:
+    """The same without the room that is left."""
+    actions, changes = log.used.tolist()
+    return Log(
+        log.used.copy(), log.first[: actions + 1].copy(), log.partition[:changes].copy(), log.replicas[:changes].copy(),
+        log.lead[:changes].copy(),
+    )  # fmt: skip
+
+
 @kernel
 def align_slots(problem: Problem, state: State, home: np.ndarray, partitions: np.ndarray) -> None:
     """Put every broker that stays in a list of `partitions` back into its slot of `home` int64 [P, R]; the placement is the same.

@@ -23,6 +23,7 @@ from optimizer.problem import (
     GROUP,
     GROUPS,
     HARD,
+    HARD_RACK,
     HIGH,
     KIND,
     LEADING,
@@ -165,6 +166,33 @@ def _cost_of_topics(problem: Problem, state: State, b: int, p: int, held: int, r
             rise = topic_rise(problem, state, k, problem.partition[p, TOPIC_OF], b, by)
             cost += float(problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]) * rise
     return cost
+
+
+def short_list(
+    problem: Problem, state: State, p: int, s: int, felt: np.ndarray, slope: np.ndarray, targets: np.ndarray, tries: int,
+    chosen: np.ndarray, keys: np.ndarray,
+) -> int:  # fmt: skip
+    """`optimizer.search.repair.short_list`."""
+    targets, lists = targets[:tries], state.replicas[p]
+    racks, others = problem.broker[targets, RACK_OF], lists[lists >= 0]
+    legal = (targets[:, None] != lists).all(axis=1)
+    if problem.setting[RACK_GOAL] == HARD_RACK:
+        taken, old, limit = problem.broker[others, RACK_OF], problem.broker[lists[s], RACK_OF], problem.partition[p, RACK_LIMIT]
+        if (taken == old).sum() <= limit:
+            legal &= (racks == old) | (1 + (taken == racks[:, None]).sum(axis=1) <= limit)
+    targets = targets[legal]
+    amount = problem.vector[p, LEADING if state.lead[p] == s else FOLLOWING]
+    key = np.zeros(len(targets))
+    for k, g in enumerate(felt.tolist()):
+        key += slope[targets, k] * amount[problem.goal[g, COLUMN]]
+    best = targets[np.argsort(key, kind="stable")[: len(chosen)]]
+    chosen[: len(best)] = best
+    return len(best)
+
+
+def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int) -> float:
+    """`optimizer.search.repair.cost_of_taking`."""
+    return cost_of_gaining(problem, state, b, p, -1, role)
 
 
 def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
