@@ -24,6 +24,7 @@ LEAST_WINDOWS = 12  # of a broker in a day, that its share is known
 MISREAD = 10.0  # a window so many times the broker's median of the day is a wrong sample, not load
 UNSETTLED = 3.0  # a broker's day with so many times the usual noise had a change in it
 NEAR = 2.0  # brokers within this factor of the mean tell what a balanced one would do
+PASSES = 3  # of shares from the mean and the mean from shares, where samples are missing
 LEVELS_PER_OCTAVE = 2
 TO_SIGMA = 1.4826  # median absolute deviation to standard deviation, for a normal distribution
 
@@ -67,22 +68,34 @@ def day(load: FloatArray, capacity: FloatArray | None = None) -> Day:
     -----
     A deviation that goes away within a day by itself is no imbalance to act on, so the slow part is the day's median. It is
     a ratio to the mean of all brokers, so what all of them do together (the hour, an incident of a producer) is in neither.
+    Nor is a sample of one broker that was lost: the mean is then told from what the others carry of it, since without a broker
+    that carries much it would be lower, and everybody else seem to deviate.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # medians of nothing are NaN, as meant
         load = np.where(load > MISREAD * np.nanmedian(load, axis=1, keepdims=True), np.nan, load)
         weight = np.ones(len(load)) if capacity is None else capacity / capacity.mean()
         fair = load / weight[:, None]
-        measured = np.isfinite(fair)
-        level = np.where(measured.sum(axis=0) * 2 > len(load), np.nanmean(fair, axis=0), np.nan)
-        ratio = fair / np.where(level > 0, level, np.nan)
-        known = np.isfinite(ratio).sum(axis=1) >= LEAST_WINDOWS
-        slow = np.where(known, np.nanmedian(ratio, axis=1), np.nan)
+        told = np.isfinite(fair).sum(axis=0) * 2 > len(load)
+        slow = np.ones(len(load))
+        for _ in range(PASSES):
+            level = np.where(told, _mean_of_all(fair, slow), np.nan)
+            ratio = fair / np.where(level > 0, level, np.nan)
+            known = np.isfinite(ratio).sum(axis=1) >= LEAST_WINDOWS
+            slow = np.where(known, np.nanmedian(ratio, axis=1), np.nan)
         fast = ratio / np.where(slow > 0, slow, np.nan)[:, None] - 1.0
         wide = np.nanmedian(np.abs(fast), axis=1)
         near = (slow >= 1 / NEAR) & (slow <= NEAR)
         settled = near & (wide <= UNSETTLED * np.nanmedian(wide[near])) if near.any() else near
     return Day(ratio - 1.0, slow, fast, settled, level)
+
+
+def _mean_of_all(load: FloatArray, share: FloatArray) -> FloatArray:
+    """float64 [windows], the mean load that all brokers would show, told from those measured and what `share` of it each carries."""
+    measured = np.isfinite(load) & np.isfinite(share)[:, None]
+    carried = np.where(measured, share[:, None], 0.0).sum(axis=0)
+    found: FloatArray = np.where(measured, load, 0.0).sum(axis=0) * np.nanmean(share) / np.where(carried > 0, carried, np.nan)
+    return found
 
 
 def in_a_row(fast: FloatArray, hits: int) -> FloatArray:

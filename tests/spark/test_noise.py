@@ -89,6 +89,22 @@ def test_windows_that_most_brokers_missed_have_no_mean() -> None:
     assert np.isnan(day(load).level[10])
 
 
+@pytest.mark.parametrize("count", [6, 40])
+def test_a_lost_sample_of_one_broker_is_no_noise_of_the_others(count: int) -> None:
+    r = np.random.default_rng(3)
+    load = brokers(0.0, list(r.uniform(0.6, 1.5, count)))
+    load[r.random(load.shape) < 0.05] = np.nan
+    found = day(load)
+    assert np.nanmax(np.abs(found.fast)) < 0.001
+    assert np.nanmax(np.abs(found.deviation + 1 - found.slow[:, None])) < 0.001
+
+
+def test_a_broker_that_joins_at_noon_does_not_make_the_others_noisy() -> None:
+    load = brokers(0.0, [1.0, 1.2, 0.8, 0.1])
+    load[3, :150] = np.nan
+    assert np.nanmax(np.abs(day(load).fast)) < 0.001
+
+
 def test_a_cluster_without_load_has_no_noise_and_no_error() -> None:
     found = day(np.zeros((3, WINDOWS)))
     assert not found.settled.any()
