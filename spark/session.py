@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_model.errors import ExternalError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = "local[*]"
+QUIET = Path(__file__).with_name("quiet.properties")
 
 
 def session(name: str, master: str | None = None, **settings: str) -> SparkSession:
@@ -52,6 +54,8 @@ def session(name: str, master: str | None = None, **settings: str) -> SparkSessi
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
             builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+            if "SPARK_CONF_DIR" not in os.environ:  # whoever has a folder of settings has one for logging, too
+                builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={QUIET.as_uri()}")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.execution.arrow.pyspark.enabled", "true")
     builder = builder.config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")  # what other readers of Parquet take, too
     for key, value in settings.items():
