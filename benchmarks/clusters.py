@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.loads import FactorShares, FloatArray, IntArray, Loads, draw_loads, heated
+from benchmarks.loads import CLIP, FactorShares, FloatArray, IntArray, Loads, draw_loads, heated
 from cluster_model.compiled import kernel
 from cluster_model.snapshot import BrokerState, Snapshot
 
@@ -31,6 +31,7 @@ BoolArray = npt.NDArray[np.bool_]
 SCENARIOS: tuple[Scenario, ...] = ("a", "b", "c", "c5", "d")
 SIZES: dict[str, tuple[int, int]] = {
     "10x1k": (10, 1_000),
+    "20x400": (20, 400),
     "100x50k": (100, 50_000),
     "300x150k": (300, 150_000),
     "1000x500k": (1_000, 500_000),
@@ -63,6 +64,7 @@ class Variant:
     spread_topics: bool = False
     topic_bound: float = 0.10
     shared: bool = False
+    largest: float = CLIP  # leader, in mean broker loads
 
 
 MIXED: FactorShares = ((1, 0.2), (2, 0.3), (3, 0.5))
@@ -78,6 +80,7 @@ VARIANTS: dict[str, Variant] = {
     "topics": Variant("replicas and leaders of every topic spread, too, within 10 %", spread_topics=True),
     "topics-wide": Variant("the same within 100 %", spread_topics=True, topic_bound=1.0),
     "shared": Variant("shared storage, RF 1", factors=((1, 1.0),), shared=True),
+    "giants": Variant("RF 1, leaders of up to twice the mean load of a broker", factors=((1, 1.0),), largest=2.0),
     "everything": Variant(
         "capacities, racks, rf-mixed, excluded and draining at once",
         MIXED, unequal_racks=True, unequal_capacities=True, excluded=True, draining=True,
@@ -91,7 +94,7 @@ def cluster(brokers: int, replicas: int, scenario: Scenario, seed: int = 0, vari
     r = np.random.default_rng([seed, brokers, replicas])
     uneven = np.random.default_rng([seed, brokers, replicas, 1])  # what a variant adds leaves the other draws alone
     mean_factor = sum(factor * share for factor, share in chosen.factors)
-    loads = draw_loads(r, max(1, int(replicas / mean_factor)), brokers, chosen.factors)
+    loads = draw_loads(r, max(1, int(replicas / mean_factor)), brokers, chosen.factors, chosen.largest)
     rack = racks_of(uneven, brokers, chosen)
     weight = capacities_of(rack, chosen)
     open_to_all = np.ones(brokers, dtype=np.bool_)

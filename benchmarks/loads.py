@@ -42,8 +42,10 @@ class Loads:
         return float((self.leading[resource] + (self.factor - 1) * self.following[resource]).sum())
 
 
-def draw_loads(r: np.random.Generator, partitions: int, brokers: int, factors: FactorShares) -> Loads:
-    """Random topics and partitions; bytes/s, cores, bytes."""
+def draw_loads(
+    r: np.random.Generator, partitions: int, brokers: int, factors: FactorShares, most: float = CLIP
+) -> Loads:
+    """Random topics and partitions; bytes/s, cores, bytes. No leader carries more than `most` of the mean broker load in bytes."""
     topics = max(3, partitions // PARTITIONS_PER_TOPIC)
     shares = 1.0 / np.arange(1, topics + 1)
     counts = np.maximum(1, (shares / shares.sum() * partitions).astype(np.int64))
@@ -64,7 +66,7 @@ def draw_loads(r: np.random.Generator, partitions: int, brokers: int, factors: F
         kinds, chances = zip(*factors, strict=True)
         factor = r.choice(np.array(kinds, dtype=np.int32), topics, p=chances)[topic]
     fan = consumers + factor - 1
-    rate = clipped(rate, factor, fan, brokers)
+    rate = clipped(rate, factor, fan, brokers, most)
     leading = rates(rate, fan) | {"disk": rate * retention}
     return Loads(topic, number, factor, fan, leading, followers(leading))
 
@@ -84,11 +86,13 @@ def followers(leading: dict[str, FloatArray]) -> dict[str, FloatArray]:
     }
 
 
-def clipped(rate: FloatArray, factor: IntArray, fan: npt.NDArray[np.int64], brokers: int) -> FloatArray:
-    """Rates at which no leader carries more than `CLIP` of the mean broker load in bytes in or out."""
+def clipped(
+    rate: FloatArray, factor: IntArray, fan: npt.NDArray[np.int64], brokers: int, most: float = CLIP
+) -> FloatArray:
+    """Rates at which no leader carries more than `most` of the mean broker load in bytes in or out."""
     for _ in range(50):  # the mean falls with what is cut off
-        most_in = CLIP * (rate * factor).sum() / brokers
-        most_out = CLIP * (rate * fan).sum() / brokers
+        most_in = most * (rate * factor).sum() / brokers
+        most_out = most * (rate * fan).sum() / brokers
         cut = np.minimum(rate, np.minimum(most_in, most_out / np.maximum(fan, 1)))
         if np.allclose(cut, rate, rtol=1e-9):
             break

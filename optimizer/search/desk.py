@@ -12,7 +12,7 @@ import numpy as np
 
 from cluster_model.compiled import inner, whole
 from optimizer.problem import STATE, TOPIC_BOUND, TOPIC_ROW, Problem
-from optimizer.search.balance import watched_goals
+from optimizer.search.candidates import watched_goals
 from optimizer.search.state import State, commit, topic_level
 
 

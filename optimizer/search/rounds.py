@@ -17,9 +17,8 @@ from cluster_model.snapshot import BrokerState
 from goals.model import UsageDistribution
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import (
-    CENTERING,
     COLUMN,
-    DISTRIBUTION,
+    HARD,
     HARD_RACK,
     HIGH,
     KIND,
@@ -34,6 +33,7 @@ from optimizer.problem import (
     SAME_RACK,
     SCALE,
     SIZE,
+    SPREAD,
     STATE,
     STEEP,
     STRENGTH,
@@ -42,8 +42,9 @@ from optimizer.problem import (
     Problem,
 )  # fmt: skip
 from optimizer.search.balance import balance
-from optimizer.search.bench import Bench, differing
+from optimizer.search.bench import Bench, appraise, differing
 from optimizer.search.polish import polish
+from optimizer.search.reach import reachable
 from optimizer.search.record import Record, record, write_lists
 from optimizer.search.repair import drain, lead_leaderless, mend_racks
 from optimizer.search.sequence import Budget, Log, align_slots, follow, send_home, sequence, written
@@ -57,7 +58,8 @@ MOST_TARGETS = 8  # in one round
 ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
 FIRMNESS = 20.0  # of topic goals while a target is looked for
 MOST_ROUNDS = 200
-SEARCHES = ((400, 6), (1_200, 3))  # up to so many replicas: so many seeds while somebody is out of band
+# Up to so many replicas: so many seeds while somebody is out of band, and how many in a row may bring nobody into it.
+SEARCHES = ((100, 6, 6), (1_200, 3, 1))
 SEED_STEP = 1_000_003
 LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
 POLISH_ROOM = 20_000  # changes
@@ -97,8 +99,14 @@ class Chain:
     end: State
     budget: Budget
     undone: int  # repairs left
-    low: int  # eligible brokers that score below 1 in some goal
+    low: int  # eligible brokers that are out of some goal
+    violations: int
     potential: float
+
+    @property
+    def worth(self) -> tuple[int, int, int, float]:
+        """Smaller is better."""
+        return self.undone, self.low, self.violations, self.potential
 
 
 @dataclass(frozen=True)
@@ -134,26 +142,29 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None,
         return Found([], bench.at(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, _budget(compiled, options)
     size = compiled.replicas.size
-    tries = 1 if options.budgeted else next((n for most, n in SEARCHES if size <= most), 1)
+    tries, vain = (1, 1) if options.budgeted else next(((n, m) for most, n, m in SEARCHES if size <= most), (1, 1))
     rounds: list[Round] = []
     end = bench.begin
     lookout = Lookout(watch)
-    exhausted = -1  # the attempt that led here and finds nothing more
+    exhausted: tuple[int, Chain] | None = None  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None
+        since = 0  # attempts since one brought somebody into band
         for attempt in range(tries):
-            if attempt == exhausted:
-                continue
             seed = options.seed + attempt * SEED_STEP
-            chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout, tries > 1)
-            if best is None or (chain.undone, chain.low, chain.potential) < (best.undone, best.low, best.potential):
+            if exhausted is not None and attempt == exhausted[0]:
+                chain = exhausted[1]
+            else:
+                chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout, tries > 1)
+            since = 0 if best is None or chain.worth[:2] < best.worth[:2] else since + 1
+            if best is None or chain.worth < best.worth:
                 best, found = chain, attempt
-            if chain.undone == chain.low == 0 or lookout.stopped:
+            if chain.undone == chain.low == 0 or lookout.stopped or since >= vain:
                 break
         if best is None or not best.rounds:
             break
         end = best.end
-        exhausted = found
+        exhausted = found, replace(best, rounds=[])
         rounds.extend(best.rounds)
         replicas, lead, budget = best.replicas, best.lead, best.budget
         if tries == 1 or best.undone == best.low == 0 or lookout.stopped:
@@ -167,16 +178,12 @@ def _chain(
     goes_on: bool,
 ) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists; where the search `goes_on` from their end, its lists are in the chain."""
-    problem = compiled.problem
     budget = _copied(budget)
     rounds: list[Round] = []
-    begin = end = bench.at(problem, replicas, lead)
-    reached = _standing(problem, begin)
+    end = bench.at(compiled.problem, replicas, lead)
+    problem, reached = _start(compiled, bench)
     lookout.tell(reached.low)
     while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
-        setting = problem.setting.copy()
-        setting[SAME_RACK] = _same_rack_only(problem, begin)
-        problem = problem._replace(setting=setting)
         spent = _copied(budget)
         log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout)
         after = _standing(problem, tried)
@@ -192,14 +199,28 @@ def _chain(
             replicas, lead = replicas.copy(), lead.copy()
             replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
         if reached.undone or reached.low:
-            begin = end = bench.at(problem, replicas, lead, np.unique(rows))
-    return Chain(rounds, replicas, lead, end, budget, reached.undone, reached.low, float(reached.potential.sum()))
+            end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
+            problem, reached = _start(compiled, bench)
+    if problem.table is not compiled.problem.table:
+        appraise(compiled.problem, end)
+    potential = float(end.score[compiled.problem.broker[:, STATE] == BrokerState.ACTIVE, COST].sum())
+    return Chain(rounds, replicas, lead, end, budget, reached.undone, reached.low, reached.violations, potential)
+
+
+def _start(compiled: Compiled, bench: Bench) -> tuple[Problem, Standing]:
+    """The problem as a round sees it from where `bench` stands, and how good that is."""
+    problem = reachable(compiled.problem, bench.begin)
+    if problem is not compiled.problem:
+        bench.appraise(problem)
+    setting = problem.setting.copy()
+    setting[SAME_RACK] = _same_rack_only(problem, bench.begin)
+    return problem._replace(setting=setting), _standing(problem, bench.begin)
 
 
 class Standing(NamedTuple):
-    """How good a placement is: repairs left, eligible brokers that score low, in how many goals, and their potential.
+    """How good a placement is: repairs left, eligible brokers out of some goal, goals and brokers that score low, their potential.
 
-    `potential` float64 [n] by broker; `by_goal` float64 [n] by goal on loads.
+    `potential` float64 [n] by broker, without what only prefers the middle of a band; `hard` is the part of hard goals on loads.
 
     Repairs left are replicas and leaderships on dead and draining brokers, replicas in crowded racks, missing leaders.
     """
@@ -208,7 +229,7 @@ class Standing(NamedTuple):
     low: int
     violations: int
     potential: npt.NDArray[np.float64]
-    by_goal: npt.NDArray[np.float64]
+    hard: npt.NDArray[np.float64]
 
 
 def _standing(problem: Problem, state: State) -> Standing:
@@ -219,14 +240,19 @@ def _standing(problem: Problem, state: State) -> Standing:
     for b in np.flatnonzero(leaving).tolist():
         undone += int((state.mark[b, : state.hosts[b]] & LED).sum())
     low = state.score[active, :COST] < 1.0
+    out = low.copy()
     linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
     load = state.load[np.ix_(active, problem.goal[linear, COLUMN])]
     table = problem.table[active][:, linear]
     scale, off = table[:, :, SCALE], load - table[:, :, MEAN]
-    beyond = np.maximum(np.maximum(load - table[:, :, HIGH], table[:, :, LOW] - load), 0.0) * scale
-    spread = np.where(problem.goal[linear, KIND] == DISTRIBUTION, CENTERING, 0.0)
-    by_goal = (beyond**2 * (1.0 + STEEP * beyond**2) + spread * (off * scale) ** 2).sum(axis=0)
-    return Standing(undone, int(low.any(axis=1).sum()), int(low.sum()), state.score[active, COST].copy(), by_goal)
+    outside = np.maximum(np.maximum(load - table[:, :, HIGH], table[:, :, LOW] - load), 0.0)
+    out[:, linear] &= outside > 0.0
+    beyond = outside * scale
+    hinge = problem.force[linear, STRENGTH] * beyond**2 * (1.0 + STEEP * beyond**2)
+    centering = (problem.force[linear, SPREAD] * (off * scale) ** 2).sum(axis=1)
+    hard = np.where(problem.goal[linear, HARD] == 1, hinge, 0.0).sum(axis=1)
+    potential = np.maximum(state.score[active, COST] - centering, 0.0)
+    return Standing(undone, int(out.any(axis=1).sum()), int(low.sum()), potential, hard)
 
 
 def _same_rack_only(problem: Problem, state: State) -> int:
@@ -238,16 +264,16 @@ def _same_rack_only(problem: Problem, state: State) -> int:
 
 
 def _is_progress(before: Standing, after: Standing) -> bool:
-    """Whether a round is worth its moves: it repairs, brings brokers into band, or clearly lowers potential or violations.
+    """Whether a round is worth its moves: it repairs, brings brokers into band, or those that it changes clearly nearer to it.
 
-    The potential of the brokers it changes, or of some goal, which a hard limit that cannot be met does not hide.
+    Hard limits that cannot be met weigh so much that they would hide the rest; so they are left out once.
     """
     if after.undone < before.undone or after.low < before.low or after.violations < before.violations:
         return True
-    changed = before.potential != after.potential
+    changed = (before.potential != after.potential) | (before.hard != after.hard)
     old, new = before.potential[changed].sum(), after.potential[changed].sum()
-    clear = before.by_goal - after.by_goal > LEAST_PROGRESS * before.by_goal
-    return bool(old - new > LEAST_PROGRESS * old or clear.any())
+    soft, soft_after = old - before.hard[changed].sum(), new - after.hard[changed].sum()
+    return bool(old - new > LEAST_PROGRESS * old or (soft - soft_after > LEAST_PROGRESS * soft and new <= old))
 
 
 def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) -> Lists:

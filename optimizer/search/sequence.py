@@ -37,6 +37,7 @@ from optimizer.search.state import MAX_CHANGES, State, commit, may_host, scores_
 
 LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
 BUNDLE_LOOKS = 16
+VAIN_LOOKS, VAIN_LOOKS_EACH = 1_000, 2  # in a row without a bundle, after which there is none: so many, and for each change waiting
 
 
 class Log(NamedTuple):
@@ -500,8 +501,9 @@ def bundle(
     done = 0
     zero, one = whole(0), whole(1)
     members = np.zeros(MAX_CHANGES, np.int64)
+    vain, most = 0, VAIN_LOOKS + VAIN_LOOKS_EACH * count
     for first in range(count):
-        if left[first] < 0:
+        if left[first] < 0 or vain > most:
             continue
         if not helps_someone(problem, state, left[first], to, to_lead):
             continue
@@ -532,6 +534,7 @@ def bundle(
                             if known:
                                 continue
                             looks += 1
+                            vain += 1
                             load_change(state, partitions, replicas, leads, size, left[other], to, to_lead)
                             verdict = evaluate(problem, state, size + 1, partitions, replicas, leads, scores)
                             good = acceptable(verdict, by_potential, LEAST_STEP)
@@ -558,6 +561,7 @@ def bundle(
         for m in range(size):
             left[members[m]] = -1
         done += 1
+        vain = 0
     return done
 
 

@@ -454,12 +454,23 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
 
 
 @inner
+def is_out(problem: Problem, state: State, b: int, g: int) -> bool:
+    """Whether broker `b` scores below 1 in goal `g` and something could be done: it is not where the best it can reach is."""
+    if state.score[b, g] >= 1.0:
+        return False
+    if problem.goal[g, KIND] > LIMIT:
+        return True
+    load = state.load[b, problem.goal[g, COLUMN]]
+    return bool(load > problem.table[b, g, HIGH] or load < problem.table[b, g, LOW])
+
+
+@inner
 def scores_low(problem: Problem, state: State, b: int) -> bool:
-    """Whether an eligible broker scores below 1 in any goal."""
+    """Whether an eligible broker is out of any goal."""
     if problem.broker[b, STATE] != 0:
         return False
     for g in range(len(problem.goal)):
-        if state.score[b, g] < 1.0:
+        if is_out(problem, state, b, g):
             return True
     return False
 

@@ -23,8 +23,8 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search.balance import fits_as_leader
 from optimizer.search.desk import Desk, least_of, make_leader, make_move, most_of, new_desk, room_of
+from optimizer.search.leadership import fits_as_leader
 from optimizer.search.repair import NOTHING, cost_of_gaining, scramble
 from optimizer.search.sequence import leaves_band
 from optimizer.search.state import State, largest_share, linear_cost, may_host, topic_rise, wanted_by_all

@@ -337,14 +337,14 @@ def _crowded(problem: Problem, replicas: np.ndarray) -> np.ndarray:
     return np.asarray((same > problem.partition[:, RACK_LIMIT, None]) & (replicas >= 0))
 
 
-def gather(problem: Problem, state: State, b: int, thrifty: bool, block: np.ndarray) -> int:
-    """`optimizer.search.balance.gather`."""
+def gather(problem: Problem, state: State, b: int, first: int, thrifty: bool, block: np.ndarray) -> int:
+    """`optimizer.search.candidates.gather`."""
     n = int(state.hosts[b])
     columns = block.shape[0] - 1
-    marks = state.mark[b, :n]
+    marks = state.mark[b, first:n]
     role = np.where(marks & LED, LEADING, FOLLOWING)
-    block[:, :n] = problem.compact[state.hosted[b, :n] // state.replicas.shape[1], role, : columns + 1].T
-    factor = block[columns, :n]
+    block[:, first:n] = problem.compact[state.hosted[b, first:n] // state.replicas.shape[1], role, : columns + 1].T
+    factor = block[columns, first:n]
     stray = ((marks & STRAY) != 0) & (factor > 0.0)
     if thrifty:
         factor[~stray] *= factor[~stray]
@@ -356,7 +356,7 @@ def scan(
     problem: Problem, state: State, watched: np.ndarray, source: int, target: int, n: int, block: np.ndarray,
     gains: np.ndarray,
 ) -> None:  # fmt: skip
-    """`optimizer.search.balance.scan`."""
+    """`optimizer.search.candidates.scan`."""
     total = np.zeros(n)
     for g in watched.tolist():
         c = int(problem.goal[g, COLUMN])
@@ -379,8 +379,36 @@ def scan(
     gains[:n] = total
 
 
+def swap_gains(
+    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, i: int, n: int, y: np.ndarray,
+    gains: np.ndarray,
+) -> None:  # fmt: skip
+    """`optimizer.search.swaps.swap_gains`."""
+    total = np.zeros(n)
+    for g in watched.tolist():
+        c = int(problem.goal[g, COLUMN])
+        _, _, w, e, _ = problem.force[g].tolist()
+        mv, _, _, _, hv, ov, sv = problem.table[v, g].tolist()
+        mu, _, _, _, hu, ou, su = problem.table[u, g].tolist()
+        if sv == 0.0 and su == 0.0:
+            continue
+        lv, lu = float(state.load[v, c]), float(state.load[u, c])
+        now = _cost(lv, mv, hv, ov, sv, w, e) + _cost(lu, mu, hu, ou, su, w, e)
+        d = x[c, i] - y[c, :n]
+        a, b = lv - d, lu + d
+        beyond = (np.maximum(a - hv, 0.0) + np.maximum(ov - a, 0.0)) * sv
+        off = (a - mv) * sv
+        beyond2 = (np.maximum(b - hu, 0.0) + np.maximum(ou - b, 0.0)) * su
+        off2 = (b - mu) * su
+        beyond *= beyond
+        beyond2 *= beyond2
+        cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
+        total += now - w * cost - e * (off * off + off2 * off2)
+    gains[:n] = total
+
+
 def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarray) -> int:
-    """`optimizer.search.balance.keep_best`."""
+    """`optimizer.search.candidates.keep_best`."""
     found = np.flatnonzero(keys[:n] > floor)
     if len(found) > most:
         above = keys[found]
@@ -391,7 +419,7 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
 
 
 def best_key(gains: np.ndarray, factors: np.ndarray, entries: np.ndarray, found: int, least: float) -> int:
-    """`optimizer.search.balance.best_key`."""
+    """`optimizer.search.candidates.best_key`."""
     keys = np.where(gains[:found] > least, gains[:found] * factors[:found], 0.0)
     top = keys.max()
     if not top > 0.0:
@@ -404,7 +432,7 @@ def rank_partners(
     problem: Problem, state: State, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
     worth: np.ndarray,
 ) -> int:  # fmt: skip
-    """`optimizer.search.balance.rank_partners`."""
+    """`optimizer.search.partners.rank_partners`."""
     worth[:] = 0.0
     for g in watched.tolist():
         c = int(problem.goal[g, COLUMN])
@@ -460,7 +488,7 @@ def scramble(x: int) -> int:
 
 
 def take(block: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
-    """`optimizer.search.balance.take`."""
+    """`optimizer.search.candidates.take`."""
     small[:, :found] = block[:, kept[:found]]
 
 
@@ -481,8 +509,8 @@ def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
 
 
 def transfer_gain(problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int) -> float:
-    """`optimizer.search.balance.transfer_gain`."""
-    from optimizer.search.balance import topic_burden
+    """`optimizer.search.leadership.transfer_gain`."""
+    from optimizer.search.candidates import topic_burden
 
     gain = 0.0
     both = problem.compact[p, :2].tolist()

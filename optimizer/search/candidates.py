@@ -1,0 +1,188 @@
+"""The replicas of a broker as candidates: their vectors side by side, what each gains by going elsewhere, the best of them.
+
+Called by everything that moves replicas between two brokers (`pour`, `swaps`, `steps`). Judges by the potential alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, inner_as, whole
+from optimizer.problem import (
+    CEILING,
+    COLUMN,
+    COUNTS_LEADERS,
+    DISTRIBUTION,
+    HARD,
+    HIGH,
+    KIND,
+    LIMIT,
+    LOW,
+    MEAN,
+    SCALE,
+    SPREAD,
+    STATE,
+    STEEP,
+    STRENGTH,
+    TOPIC_OF,
+    TOPIC_ROW,
+    Problem,
+)
+from optimizer.search import uncompiled
+from optimizer.search.order import nth_largest
+from optimizer.search.state import LED, STRAY, State, linear_cost, topic_rise
+
+KEPT = 256  # candidates kept of a scan
+LEAST_GAIN = 1e-8
+ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
+
+
+@inner
+def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
+    """Goals on loads that a search has to look at, into `watched` int64 [G]; returns how many.
+
+    A hard limit that nobody exceeds stays out: targets over it are refused, so its part of the potential stays 0.
+    """
+    count = 0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] > LIMIT:
+            continue
+        counts = problem.goal[g, KIND] == DISTRIBUTION or problem.goal[g, HARD] == 0
+        for b in range(len(problem.broker)):
+            if counts:
+                break
+            if problem.broker[b, STATE] == 0:
+                counts = state.load[b, problem.goal[g, COLUMN]] > problem.table[b, g, CEILING]
+        if counts:
+            watched[count] = g
+            count += 1
+    return count
+
+
+@inner_as(uncompiled.gather)
+def gather(problem: Problem, state: State, b: int, first: int, thrifty: bool, block: np.ndarray) -> int:
+    """Vectors of the replicas on broker `b`, from the `first` in its list, into `block` float64 [C + 1, n]; returns how many it holds.
+
+    The last row is the factor on the gain of moving each off `b`: less for large ones (the more so if `thrifty`), most for those
+    that have moved anyway, 0 for those that may not.
+    """
+    slots = state.replicas.shape[1]
+    n = state.hosts[b]
+    columns = block.shape[0] - 1
+    for i in range(first, n):
+        p = state.hosted[b, i] // slots
+        mark = state.mark[b, i]
+        role = 0 if mark & LED else 1
+        for c in range(columns + 1):
+            block[c, i] = problem.compact[p, role, c]
+        if mark & STRAY and block[columns, i] > 0.0:
+            block[columns, i] = ANYWAY
+        elif thrifty:
+            block[columns, i] *= block[columns, i]
+    return int(n)
+
+
+@inner_as(uncompiled.scan)
+def scan(
+    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, n: int, block: np.ndarray,
+    gains: np.ndarray,
+) -> None:  # fmt: skip
+    """Gain in potential of moving each of the `n` vectors of `block` from `source` to `target`."""
+    for i in range(n):
+        gains[i] = 0.0
+    for g in watched:
+        c = problem.goal[g, COLUMN]
+        w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
+        ls, hs, os, ms, ss = (
+            state.load[source, c], problem.table[source, g, HIGH], problem.table[source, g, LOW], problem.table[source, g, MEAN],
+            problem.table[source, g, SCALE],
+        )  # fmt: skip
+        lt, ht, ot, mt, st = (
+            state.load[target, c], problem.table[target, g, HIGH], problem.table[target, g, LOW], problem.table[target, g, MEAN],
+            problem.table[target, g, SCALE],
+        )  # fmt: skip
+        if ss == 0.0 and st == 0.0:
+            continue
+        now = linear_cost(problem, source, g, ls) + linear_cost(problem, target, g, lt)
+        column = block[c]
+        for i in range(n):
+            x = column[i]
+            a, b = ls - x, lt + x
+            over, under = a - hs, os - a
+            over = over if over > 0.0 else 0.0
+            under = under if under > 0.0 else 0.0
+            beyond, off = (over + under) * ss, (a - ms) * ss
+            over, under = b - ht, ot - b
+            over = over if over > 0.0 else 0.0
+            under = under if under > 0.0 else 0.0
+            beyond2, off2 = (over + under) * st, (b - mt) * st
+            beyond *= beyond
+            beyond2 *= beyond2
+            cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
+            gains[i] += now - w * cost - e * (off * off + off2 * off2)
+
+
+@inner_as(uncompiled.keep_best)
+def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarray) -> int:
+    """Indices of the (at most) `most` largest keys above `floor` into `kept`, in index order; returns how many."""
+    count = 0
+    for i in range(n):
+        if keys[i] > floor:
+            count += 1
+    cut = floor
+    if count > most:
+        above = np.empty(count)
+        j = 0
+        for i in range(n):
+            if keys[i] > floor:
+                above[j] = keys[i]
+                j += 1
+        cut = nth_largest(above, most)
+    found = 0
+    if count > most:
+        for i in range(n):
+            if keys[i] > cut and found < most:
+                kept[found] = i
+                found += 1
+        for i in range(n):
+            if keys[i] == cut and found < most:
+                kept[found] = i
+                found += 1
+    else:
+        for i in range(n):
+            if keys[i] > cut:
+                kept[found] = i
+                found += 1
+    return found
+
+
+@inner_as(uncompiled.best_key)
+def best_key(gains: np.ndarray, factors: np.ndarray, entries: np.ndarray, found: int, least: float) -> int:
+    """Index of the largest gain times its factor among the first `found` gains above `least`, lower entry first; -1 if none."""
+    best, top = whole(-1), 0.0
+    for i in range(found):
+        if gains[i] > least:
+            key = gains[i] * factors[i]
+            if key > top or (key == top and best >= 0 and entries[i] < entries[best]):
+                best, top = whole(i), key
+    return best
+
+
+@inner_as(uncompiled.take)
+def take(block: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
+    """The first `found` columns of `block` that `kept` names, into `small`."""
+    for i in range(found):
+        for c in range(block.shape[0]):
+            small[c, i] = block[c, kept[i]]
+
+
+@inner
+def topic_burden(problem: Problem, state: State, p: int, replica: bool, leads: bool, source: int, target: int) -> float:
+    """By how much topic goals raise the potential when a replica and/or the leadership of `p` goes from `source` to `target`."""
+    burden = 0.0
+    t = problem.partition[p, TOPIC_OF]
+    for k in range(len(problem.topic_goal)):
+        if leads if problem.topic_goal[k, COUNTS_LEADERS] == 1 else replica:
+            rise = topic_rise(problem, state, k, t, source, whole(-1)) + topic_rise(problem, state, k, t, target, whole(1))
+            burden += problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise
+    return burden

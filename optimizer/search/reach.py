@@ -1,0 +1,88 @@
+"""Where brokers can get at all: bands of the potential that a search may aim at.
+
+A partition larger than every broker's band keeps its broker out of band for good, and leaves the others less than their band wants;
+so do replicas that may not move. `reachable` moves the hinges of the potential there, so that a search looks for what can be had and
+ends when it has it. Scores, and with them what is acceptable, stay as they are. Called by `rounds` once a round.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster_model.snapshot import BrokerState
+from optimizer.problem import (
+    BOUND,
+    COLUMN,
+    DISTRIBUTION,
+    FOLLOWING,
+    HIGH,
+    HINGE,
+    KIND,
+    LEADING,
+    LOW,
+    MEAN,
+    MOVABLE,
+    STATE,
+    Problem,
+)
+from optimizer.search.state import LED, State
+
+Floats = npt.NDArray[np.float64]
+
+
+def reachable(problem: Problem, state: State) -> Problem:
+    """`problem` itself, or one whose potential has its hinges at what brokers can reach from the placement of `state`.
+
+    Notes
+    -----
+    O(replicas on brokers above every band).
+    """
+    goals = np.flatnonzero(problem.goal[:, KIND] == DISTRIBUTION)
+    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
+    if not len(goals) or eligible.sum() < 2:
+        return problem
+    columns = problem.goal[goals, COLUMN]
+    mean, bound = problem.table[:, goals, MEAN], problem.table[:, goals, BOUND]
+    most = mean + bound
+    top = most[eligible].max(axis=0)
+    suspect = eligible[:, None] & (state.load[:, columns] > most)
+    held, giants, seats = np.zeros((3, len(problem.broker), len(goals)))
+    for b in np.flatnonzero(suspect.any(axis=1)).tolist():
+        held[b], giants[b], seats[b] = _stuck(problem, state, b, columns, top)
+    forced = (held > most) & suspect
+    if not forced.any():
+        return problem
+    table = problem.table.copy()
+    total = mean.sum(axis=0)
+    for i, g in enumerate(goals.tolist()):
+        at = forced[:, i]
+        if not at.any():
+            continue
+        margin = HINGE * bound[:, i]
+        table[at, g, HIGH] = np.maximum(table[at, g, HIGH], held[at, i] + margin[at])
+        others = eligible & ~at
+        whole = float(giants[at, i].sum())
+        taken = max(int(seats[at, i].sum()), int(at.sum()))
+        part = (total[i] - whole) / (eligible.sum() - taken) * eligible.sum() / total[i] if taken < eligible.sum() else 0.0
+        if part < 1.0:
+            low = max(part, 0.0) * mean[:, i] - margin
+            table[others, g, LOW] = np.minimum(table[others, g, LOW], low[others])
+    return problem._replace(table=table)
+
+
+def _stuck(
+    problem: Problem, state: State, b: int, columns: npt.NDArray[np.int64], top: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """By goal: the least load that broker `b` can have, all of it that no other can take within its band, and its largest parts' number."""
+    entries = state.hosted[b, : state.hosts[b]]
+    partitions = entries // state.replicas.shape[1]
+    role = np.where(state.mark[b, : state.hosts[b]] & LED, LEADING, FOLLOWING)
+    vector = problem.vector[partitions, role][:, columns]
+    fixed = problem.partition[partitions, MOVABLE] == 0
+    giant = vector > top
+    stays = fixed[:, None] & ~giant
+    fixed_load = np.where(fixed[:, None], vector, 0.0).sum(axis=0)
+    giant_load = np.where(giant, vector, 0.0)
+    least = np.maximum(fixed_load, giant_load.max(axis=0, initial=0.0))
+    return least, giant_load.sum(axis=0) + np.where(stays, vector, 0.0).sum(axis=0), giant.sum(axis=0).astype(np.float64)

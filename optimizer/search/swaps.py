@@ -1,0 +1,168 @@
+"""Swaps of one replica against another between two brokers.
+
+Called by `balance`; judges by the potential alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, inner_as, part, whole
+from optimizer.problem import (
+    CEILING,
+    COLUMN,
+    HARD,
+    HIGH,
+    KIND,
+    LIMIT,
+    LOW,
+    MEAN,
+    SCALE,
+    SPREAD,
+    STEEP,
+    STRENGTH,
+    TOPIC_OF,
+    Problem,
+)
+from optimizer.search import uncompiled
+from optimizer.search.candidates import LEAST_GAIN, gather, keep_best, scan, take, topic_burden
+from optimizer.search.state import State, commit, fits_rack, linear_cost
+
+SWAP_KEPT = 32
+
+
+@part
+def swap_with(
+    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, block: np.ndarray, gains: np.ndarray,
+    small: np.ndarray, small2: np.ndarray, kept: np.ndarray, mine: np.ndarray, theirs: np.ndarray,
+) -> int:  # fmt: skip
+    """The best swap between `v` and `u` among their most promising replicas; returns 1 if one was made."""
+    slots = state.replicas.shape[1]
+    factor = block.shape[0] - 1
+    found = shortlist(problem, state, watched, v, u, block, gains, kept, small, mine)
+    found2 = shortlist(problem, state, watched, u, v, block, gains, kept, small2, theirs)
+    best_i, best_j, best_key = -1, -1, 0.0
+    given = np.zeros(found if len(problem.topic_goal) > 0 else 0)
+    got = np.zeros(found2 if len(problem.topic_goal) > 0 else 0)
+    for i in range(len(given)):
+        p = mine[i] // slots
+        given[i] = topic_burden(problem, state, p, True, state.lead[p] == mine[i] % slots, v, u)
+    for j in range(len(got)):
+        q = theirs[j] // slots
+        got[j] = topic_burden(problem, state, q, True, state.lead[q] == theirs[j] % slots, u, v)
+    for i in range(found):
+        p, s = mine[i] // slots, mine[i] % slots
+        if not may_swap(problem, state, p, s, u):
+            continue
+        swap_gains(problem, state, watched, v, u, small, i, found2, small2, gains)
+        for j in range(found2):
+            gain = gains[j]
+            if gain <= LEAST_GAIN:
+                continue
+            q = theirs[j] // slots
+            if len(given) > 0 and problem.partition[p, TOPIC_OF] != problem.partition[q, TOPIC_OF]:
+                gain -= given[i] + got[j]
+                if gain <= LEAST_GAIN:
+                    continue
+            key = gain * min(small[factor, i], small2[factor, j])
+            if key <= best_key or q == p or not keeps_limits(problem, state, v, u, small, i, small2, j):
+                continue
+            if may_swap(problem, state, q, theirs[j] % slots, v):
+                best_i, best_j, best_key = i, j, key
+    if best_i < 0:
+        return 0
+    row = np.zeros(slots, np.int64)
+    p, s = mine[best_i] // slots, mine[best_i] % slots
+    for o in range(slots):
+        row[o] = state.replicas[p, o]
+    row[s] = u
+    commit(problem, state, p, row, state.lead[p])
+    q, t = theirs[best_j] // slots, theirs[best_j] % slots
+    for o in range(slots):
+        row[o] = state.replicas[q, o]
+    row[t] = v
+    commit(problem, state, q, row, state.lead[q])
+    return 1
+
+
+@inner
+def shortlist(
+    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, block: np.ndarray,
+    gains: np.ndarray, kept: np.ndarray, small: np.ndarray, entries: np.ndarray,
+) -> int:  # fmt: skip
+    """The replicas of `source` that do best (or least harm) on `target`, into `small` and `entries`; returns how many."""
+    factor = block.shape[0] - 1
+    n = gather(problem, state, source, whole(0), False, block)
+    scan(problem, state, watched, source, target, n, block, gains)
+    for i in range(n):
+        if block[factor, i] == 0.0:
+            gains[i] = -np.inf
+    found = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept)
+    take(block, kept, found, small)
+    for i in range(found):
+        entries[i] = state.hosted[source, kept[i]]
+    return found
+
+
+@inner
+def keeps_limits(problem: Problem, state: State, v: int, u: int, x: np.ndarray, i: int, y: np.ndarray, j: int) -> bool:
+    """Whether hard limits allow vector `i` of `x` to go from `v` to `u` and vector `j` of `y` from `u` to `v`."""
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
+            c = problem.goal[g, COLUMN]
+            d = x[c, i] - y[c, j]
+            if d > 0.0 and state.load[u, c] + d > problem.table[u, g, CEILING]:
+                return False
+            if d < 0.0 and state.load[v, c] - d > problem.table[v, g, CEILING]:
+                return False
+    return True
+
+
+@inner_as(uncompiled.swap_gains)
+def swap_gains(
+    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, i: int, n: int, y: np.ndarray,
+    gains: np.ndarray,
+) -> None:  # fmt: skip
+    """Gain in potential when vector `i` of `x` goes from `v` to `u` and each of the first `n` vectors of `y` from `u` to `v`."""
+    for j in range(n):
+        gains[j] = 0.0
+    for g in watched:
+        c = problem.goal[g, COLUMN]
+        w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
+        lv, hv, ov, mv, sv = (
+            state.load[v, c], problem.table[v, g, HIGH], problem.table[v, g, LOW], problem.table[v, g, MEAN],
+            problem.table[v, g, SCALE],
+        )  # fmt: skip
+        lu, hu, ou, mu, su = (
+            state.load[u, c], problem.table[u, g, HIGH], problem.table[u, g, LOW], problem.table[u, g, MEAN],
+            problem.table[u, g, SCALE],
+        )  # fmt: skip
+        if sv == 0.0 and su == 0.0:
+            continue
+        now = linear_cost(problem, v, g, lv) + linear_cost(problem, u, g, lu)
+        given = x[c, i]
+        column = y[c]
+        for j in range(n):
+            d = given - column[j]
+            a, b = lv - d, lu + d
+            over, under = a - hv, ov - a
+            over = over if over > 0.0 else 0.0
+            under = under if under > 0.0 else 0.0
+            beyond, off = (over + under) * sv, (a - mv) * sv
+            over, under = b - hu, ou - b
+            over = over if over > 0.0 else 0.0
+            under = under if under > 0.0 else 0.0
+            beyond2, off2 = (over + under) * su, (b - mu) * su
+            beyond *= beyond
+            beyond2 *= beyond2
+            cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
+            gains[j] += now - w * cost - e * (off * off + off2 * off2)
+
+
+@inner
+def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """`may_host` without the hard limits, which a swap meets by its difference."""
+    for o in range(state.replicas.shape[1]):
+        if state.replicas[p, o] == target:
+            return False
+    return fits_rack(problem, state, p, s, target)

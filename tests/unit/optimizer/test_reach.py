@@ -1,0 +1,67 @@
+"""Clusters with partitions larger than any broker's band: the search aims at what can be had, and ends there.
+
+An operator of such a cluster would wait minutes for a plan that shuffles data for no broker's good.
+"""
+
+from __future__ import annotations
+
+from benchmarks.clusters import cluster as random_cluster
+from benchmarks.planner import goals_text
+from goals.document import parse_goals
+from optimizer.options import PlanOptions
+from optimizer.planner import plan
+from optimizer.problem import HIGH, LOW
+from optimizer.search.reach import reachable
+from tests.unit.optimizer.actions import Trial, partition, usage
+from tests.unit.optimizer.test_scenarios import IN, cluster, planned, why
+
+
+def many(broker: int, count: int, amount: float, topic: str = "t") -> list[dict[str, object]]:
+    return [partition([broker], topic=topic, network_in=amount) for _ in range(count)]
+
+
+def test_nothing_is_moved_where_every_broker_is_as_near_its_band_as_it_can_be() -> None:
+    held = [(1, 100.0), (1, 1.0)] + [(b, 5.0) for b in (2, 3) for _ in range(4)]
+    result = planned(cluster([1, 2, 3], [([b], {"network_in": x}) for b, x in held]), IN)
+    assert list(result.actions) == []
+    assert "irreducible" in why(result, 1)
+    assert "partitions larger than a band" in why(result, 2)
+
+
+def test_what_lies_beside_a_giant_still_goes_where_it_is_missing() -> None:
+    held = [(1, 100.0)] + [(1, 5.0)] * 4 + [(b, 5.0) for b in (2, 3) for _ in range(2)]
+    result = planned(cluster([1, 2, 3], [([b], {"network_in": x}) for b, x in held]), IN)
+    after = {b.id: b.after["network_in"] for b in result.brokers}
+    assert after == {1: 100.0, 2: 20.0, 3: 20.0}
+
+
+def test_two_giants_on_a_broker_are_parted() -> None:
+    held = [(1, 100.0), (1, 100.0)] + [(b, 5.0) for b in (2, 3, 4) for _ in range(8)]
+    result = planned(cluster([1, 2, 3, 4], [([b], {"network_in": x}) for b, x in held]), IN)
+    assert max(b.after["network_in"] for b in result.brokers) < 150.0
+
+
+def test_excluded_topics_above_a_band_count_as_what_cannot_be_helped() -> None:
+    trial = Trial([1, 2, 3], many(1, 10, 10.0, "__x") + many(2, 2, 10.0) + many(3, 2, 10.0), usage(), exclude_topics=["__*"])
+    problem = trial.compiled.problem
+    table = reachable(problem, trial.state).table
+    assert table[0, 0, HIGH] >= 100.0
+    assert table[1, 0, LOW] <= 20.0
+
+
+def test_where_no_partition_exceeds_a_band_there_is_nothing_to_reach_for() -> None:
+    trial = Trial([1, 2, 3], many(1, 10, 10.0) + many(2, 2, 10.0) + many(3, 2, 10.0), usage())
+    assert reachable(trial.compiled.problem, trial.state) is trial.compiled.problem
+
+
+def test_a_cluster_of_giants_is_planned_in_few_steps() -> None:
+    phases: list[int] = []
+
+    def watch(low: int) -> bool:
+        phases.append(low)
+        return True
+
+    snapshot = random_cluster(20, 400, "b", 0, "giants")
+    goals = parse_goals(goals_text("giants", 0.10), "benchmark")
+    plan(snapshot, goals, PlanOptions(), watch)
+    assert len(phases) <= 40
