@@ -65,6 +65,7 @@ class Variant:
     topic_bound: float = 0.10
     shared: bool = False
     largest: float = CLIP  # leader, in mean broker loads
+    tail: float = 0.0
 
 
 MIXED: FactorShares = ((1, 0.2), (2, 0.3), (3, 0.5))
@@ -80,7 +81,9 @@ VARIANTS: dict[str, Variant] = {
     "topics": Variant("replicas and leaders of every topic spread, too, within 10 %", spread_topics=True),
     "topics-wide": Variant("the same within 100 %", spread_topics=True, topic_bound=1.0),
     "shared": Variant("shared storage, RF 1", factors=((1, 1.0),), shared=True),
-    "giants": Variant("RF 1, leaders of up to twice the mean load of a broker", factors=((1, 1.0),), largest=2.0),
+    "giants": Variant(
+        "RF 1, leaders of up to 1.3 times the mean load of a broker", factors=((1, 1.0),), largest=1.3, tail=1.2
+    ),
     "everything": Variant(
         "capacities, racks, rf-mixed, excluded and draining at once",
         MIXED, unequal_racks=True, unequal_capacities=True, excluded=True, draining=True,
@@ -94,7 +97,7 @@ def cluster(brokers: int, replicas: int, scenario: Scenario, seed: int = 0, vari
     r = np.random.default_rng([seed, brokers, replicas])
     uneven = np.random.default_rng([seed, brokers, replicas, 1])  # what a variant adds leaves the other draws alone
     mean_factor = sum(factor * share for factor, share in chosen.factors)
-    loads = draw_loads(r, max(1, int(replicas / mean_factor)), brokers, chosen.factors, chosen.largest)
+    loads = draw_loads(r, max(1, int(replicas / mean_factor)), brokers, chosen.factors, chosen.largest, chosen.tail)
     rack = racks_of(uneven, brokers, chosen)
     weight = capacities_of(rack, chosen)
     open_to_all = np.ones(brokers, dtype=np.bool_)

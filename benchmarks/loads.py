@@ -43,9 +43,12 @@ class Loads:
 
 
 def draw_loads(
-    r: np.random.Generator, partitions: int, brokers: int, factors: FactorShares, most: float = CLIP
+    r: np.random.Generator, partitions: int, brokers: int, factors: FactorShares, most: float = CLIP, tail: float = 0.0
 ) -> Loads:
-    """Random topics and partitions; bytes/s, cores, bytes. No leader carries more than `most` of the mean broker load in bytes."""
+    """Random topics and partitions; bytes/s, cores, bytes. No leader carries more than `most` of the mean broker load in bytes.
+
+    `tail` is the sigma of a further lognormal factor on each partition's rate.
+    """
     topics = max(3, partitions // PARTITIONS_PER_TOPIC)
     shares = 1.0 / np.arange(1, topics + 1)
     counts = np.maximum(1, (shares / shares.sum() * partitions).astype(np.int64))
@@ -58,6 +61,8 @@ def draw_loads(
     rows = np.lexsort((number, topic))
     topic, number = topic[rows], number[rows]
     rate = MEAN_RATE * r.lognormal(0.0, 1.5, topics)[topic] * r.lognormal(0.0, 0.3, partitions)
+    if tail:
+        rate *= r.lognormal(0.0, tail, partitions)
     consumers = r.integers(0, 6, topics)[topic]
     retention = RETENTION * r.lognormal(0.0, 0.5, topics)[topic]
     if len(factors) == 1:

@@ -8,7 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import inner, part, whole
-from optimizer.problem import COUNTS_LEADERS, FOLLOWING, KIND, LEADING, MOVABLE, STATE, TOPIC, TOPIC_OF, Problem
+from optimizer.problem import (
+    COUNTS_LEADERS,
+    FOLLOWING,
+    KIND,
+    LEADING,
+    MOVABLE,
+    STATE,
+    TOPIC,
+    TOPIC_OF,
+    Problem,
+)
 from optimizer.search.desk import least_of, most_of
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.repair import NOTHING, cost_of_gaining, scramble
