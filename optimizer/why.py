@@ -37,6 +37,7 @@ from optimizer.problem import (
     Compiled,
 )  # fmt: skip
 from optimizer.search.state import State, hosts_legally
+from optimizer.why_blocked import obstacles
 from optimizer.why_topics import topic_proof
 
 MOST_LOOKED_AT = 50  # replicas of a broker whose ways off it are looked at one by one
@@ -72,11 +73,24 @@ def why_left(snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOp
     return result
 
 
-def _nothing_found(options: PlanOptions) -> str:
+def _nothing_found(
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions, proving: bool
+) -> str:
+    """What was looked at in vain, and what most of it would break."""
     remedies = "a wider bound or other weights could help"
     if options.acceptance == "score":
         remedies = "a wider bound, other weights or --acceptance potential could help"
-    return f"no acceptable action was found that would bring it clearly nearer; {remedies}"
+    text = "no acceptable action was found that would bring it clearly nearer"
+    found = obstacles(snapshot, compiled, end, row, g) if proving and compiled.problem.goal[g, KIND] <= LIMIT else None
+    if found is not None:
+        parts = [f"{number} would take the other broker out of {name}" for name, number in found.other.most_common(2)]
+        parts += [f"{number} this one out of {name}" for name, number in found.own.most_common(1)]
+        parts += [f"{found.illegal} are against the rack rule, a hard limit or a replica that is there"] if found.illegal else []
+        if parts:
+            text += f": of the {counted(found.moves, 'move')} that would help most, {', '.join(parts)}"
+        if found.nearest is not None:
+            text += f"; nearest is {found.nearest}"
+    return f"{text}; {remedies}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -109,7 +123,12 @@ def _reason(
     if doubt is not None and compiled.caution is not None and compiled.caution.brokers[row]:
         return doubt
     proof = _proof(snapshot, compiled, end, row, g, compiled.goals[g], options) if proving else None
-    return proof or _budget_text(options) or doubt or _nothing_found(options)
+    return (
+        proof
+        or _budget_text(options)
+        or doubt
+        or _nothing_found(snapshot, compiled, end, row, g, options, proving)
+    )
 
 
 def _doubt(compiled: Compiled, end: State, row: int) -> str | None:

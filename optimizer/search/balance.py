@@ -140,6 +140,7 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
     partners = np.zeros(16, np.int64)
     worth = np.zeros(brokers)
     best_gain, best_entry = np.zeros(LEADERSHIPS), np.zeros(LEADERSHIPS, np.int64)
+    costs = np.zeros((brokers, len(problem.goal) + 1))
     eligible, total = 0, 0
     for b in range(brokers):
         if problem.broker[b, STATE] == 0:
@@ -198,7 +199,7 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
                 if is_out(problem, state, v, g):
                     helps = True
             if helps:
-                done = transfer_leaders(problem, state, led[:leading], v, best_gain, best_entry)
+                done = transfer_leaders(problem, state, led[:leading], v, best_gain, best_entry, costs)
                 accepted += done
                 if done > 0:
                     failed[v] = 0

@@ -19,12 +19,15 @@ LEADERSHIPS = 16  # transfers a broker makes in a round
 
 @part
 def transfer_leaders(
-    problem: Problem, state: State, led: np.ndarray, v: int, best_gain: np.ndarray, best_entry: np.ndarray
+    problem: Problem, state: State, led: np.ndarray, v: int, best_gain: np.ndarray, best_entry: np.ndarray, costs: np.ndarray
 ) -> int:
     """Up to `LEADERSHIPS` transfers from or to broker `v` that lower the potential. Costs no bytes.
 
-    `led` are the goals that tell a leader from a follower.
+    `led` are the goals that tell a leader from a follower; `costs` float64 [B, G + 1] is room.
     """
+    for b in range(len(costs)):
+        costs[b, -1] = 0.0
+    appraise(problem, state, led, v, costs)
     slots = state.replicas.shape[1]
     factor = problem.vector.shape[2]
     over, under = leans(problem, state, led, v)
@@ -42,14 +45,16 @@ def transfer_leaders(
                 u = state.replicas[p, o]
                 if u < 0 or o == s or problem.broker[u, STATE] != 0:
                     continue
-                gain = transfer_gain(problem, state, led, p, v, u)
+                appraise(problem, state, led, u, costs)
+                gain = transfer_gain(problem, state, led, p, v, u, costs)
                 if gain > LEAST_GAIN:
                     found = insert(best_gain, best_entry, found, gain, p * slots + o)
         else:
             giver = state.replicas[p, state.lead[p]]
             if problem.broker[giver, STATE] == 3:
                 continue
-            gain = transfer_gain(problem, state, led, p, giver, v)
+            appraise(problem, state, led, giver, costs)
+            gain = transfer_gain(problem, state, led, p, giver, v, costs)
             if gain > LEAST_GAIN:
                 found = insert(best_gain, best_entry, found, gain, entry)
     done = 0
@@ -62,7 +67,10 @@ def transfer_leaders(
         giver, taker = state.replicas[p, s], state.replicas[p, o]
         if giver != v and taker != v:
             continue
-        gain = transfer_gain(problem, state, led, p, giver, taker)
+        costs[giver, -1], costs[taker, -1] = 0.0, 0.0
+        appraise(problem, state, led, giver, costs)
+        appraise(problem, state, led, taker, costs)
+        gain = transfer_gain(problem, state, led, p, giver, taker, costs)
         if gain > LEAST_GAIN and fits_as_leader(problem, state, p, taker):
             for q in range(slots):
                 row[q] = state.replicas[p, q]
@@ -71,11 +79,20 @@ def transfer_leaders(
     return done
 
 
+@inner
+def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.ndarray) -> None:
+    """What broker `b` costs in the goals `led` as it stands, into its row of `costs`, whose last column says that it is known."""
+    if costs[b, -1] == 0.0:
+        for g in led:
+            costs[b, g] = linear_cost(problem, b, g, state.load[b, problem.goal[g, COLUMN]])
+        costs[b, -1] = 1.0
+
+
 @inner_as(uncompiled.transfer_gain)
 def transfer_gain(
-    problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int
+    problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray
 ) -> float:
-    """Gain in potential when leadership of `p` goes from broker `giver` to broker `taker`."""
+    """Gain in potential when leadership of `p` goes from broker `giver` to broker `taker`, whose `costs` are known."""
     gain = 0.0
     for g in watched:
         c = problem.goal[g, COLUMN]
@@ -83,7 +100,7 @@ def transfer_gain(
         if x != 0.0:
             a, b = state.load[giver, c], state.load[taker, c]
             gain += (
-                linear_cost(problem, giver, g, a) + linear_cost(problem, taker, g, b)
+                costs[giver, g] + costs[taker, g]
                 - linear_cost(problem, giver, g, a - x) - linear_cost(problem, taker, g, b + x)
             )  # fmt: skip
     if gain > 0.0 and len(problem.topic_goal) > 0:

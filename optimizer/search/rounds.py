@@ -43,6 +43,7 @@ from optimizer.problem import (
 )  # fmt: skip
 from optimizer.search.balance import balance
 from optimizer.search.bench import Bench, appraise, differing
+from optimizer.search.merge import merge
 from optimizer.search.polish import polish
 from optimizer.search.reach import reachable
 from optimizer.search.record import Record, record, write_lists
@@ -328,6 +329,8 @@ def _round(
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
         send_home(problem, target, replicas, lead, order)
+        if not problem.haul[:, SIZE].any():  # storage is shared: a move costs what any other does
+            merge(problem, target, replicas, moved)
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
         to, to_lead = _without_trivial(compiled, problem, replicas, lead, target)

@@ -508,7 +508,9 @@ def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
     return excess + rack_units(problem, state, p, 1.0) if racks else excess
 
 
-def transfer_gain(problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int) -> float:
+def transfer_gain(
+    problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray
+) -> float:
     """`optimizer.search.leadership.transfer_gain`."""
     from optimizer.search.candidates import topic_burden
 
@@ -523,7 +525,7 @@ def transfer_gain(problem: Problem, state: State, watched: np.ndarray, p: int, g
             mb, _, _, _, hb, ob, sb = problem.table[taker, g].tolist()
             a, b = float(state.load[giver, c]), float(state.load[taker, c])
             gain += (
-                _cost(a, ma, ha, oa, sa, w, e) + _cost(b, mb, hb, ob, sb, w, e)
+                float(costs[giver, g]) + float(costs[taker, g])
                 - _cost(a - x, ma, ha, oa, sa, w, e) - _cost(b + x, mb, hb, ob, sb, w, e)
             )  # fmt: skip
     if gain > 0.0 and len(problem.topic_goal) > 0:

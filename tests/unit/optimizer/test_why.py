@@ -62,6 +62,13 @@ def test_why_a_broker_stays_out_of_its_band(trial: Trial, left: int, reason: str
     assert reason in why(trial, left)
 
 
+def test_where_nothing_is_proved_the_plan_says_what_the_nearest_move_would_break() -> None:
+    trial = Trial([1, 2, 3], loads((1, 30.0), (1, 30.0), (2, 15.0), (2, 15.0), (3, 15.0), (3, 15.0)), usage(), REPLICAS)
+    text = why(trial, 1)
+    assert "of the 4 moves that would help most, 4 would take the other broker out of replicas, 4 this one out of replicas" in text
+    assert "nearest is t-0 to broker 2, against replicas there and replicas here" in text
+
+
 TOPICS: Document = {"kind": "topic_distribution", "resource": "replicas", "name": "topics"}
 
 

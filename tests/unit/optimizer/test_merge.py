@@ -1,0 +1,54 @@
+"""Where every move costs the same, an operator of shared storage should not pay for two where one does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimizer.search.merge import merge
+from optimizer.search.state import build_state
+from tests.unit.optimizer.actions import Document, Trial, partition, usage
+
+
+def trial(bound: float) -> Trial:
+    """Broker 1 holds 40, 20, 10 and 10, the others 50 each: 10 % to either of them, or the 20 to one."""
+    amounts = [(1, 40.0), (1, 20.0), (1, 10.0), (1, 10.0), (2, 50.0), (3, 50.0)]
+    rows: list[Document] = [partition([b], network_in=x) for b, x in amounts]
+    return Trial([1, 2, 3], rows, usage(bound=bound))
+
+
+def placed(made: Trial, *moves: tuple[int, int]) -> tuple[int, list[int]]:
+    """How often `merge` found one move for two after these (partition, broker row), and where partitions are then."""
+    home = made.state.replicas.copy()
+    replicas = home.copy()
+    for p, b in moves:
+        replicas[p, 0] = b
+    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    found = merge(made.compiled.problem, state, home, np.array([p for p, _ in moves], np.int64))
+    return int(found), state.replicas[:, 0].tolist()
+
+
+def test_one_replica_goes_instead_of_two_where_it_is_enough() -> None:
+    found, after = placed(trial(0.2), (2, 1), (3, 2))
+    assert found == 1
+    assert after == [0, 0, 1, 0, 1, 2]  # the smallest that is enough
+
+
+def test_two_moves_stay_where_one_would_leave_a_band() -> None:
+    found, after = placed(trial(0.1), (2, 1), (3, 2))
+    assert (found, after) == (0, [0, 0, 1, 2, 1, 2])
+
+
+def test_one_larger_replica_goes_where_neither_of_two_is_enough() -> None:
+    amounts = [(1, 40.0), (1, 20.0), (1, 5.0), (1, 15.0), (2, 50.0), (3, 50.0)]
+    made = Trial([1, 2, 3], [partition([b], network_in=x) for b, x in amounts], usage(bound=0.17))
+    found, after = placed(made, (2, 1), (3, 2))
+    assert found == 1
+    assert sum(after[p] != b for p, b in enumerate([0, 0, 0, 0, 1, 2])) == 1
+
+
+def test_one_comes_instead_of_two() -> None:
+    amounts = [(1, 10.0), (1, 10.0), (1, 50.0), (2, 20.0), (2, 50.0), (3, 40.0)]
+    made = Trial([1, 2, 3], [partition([b], network_in=x) for b, x in amounts], usage(bound=0.2))
+    found, after = placed(made, (0, 2), (1, 2))
+    assert found == 1
+    assert sum(after[p] != b for p, b in enumerate([0, 0, 0, 1, 1, 2])) == 1
