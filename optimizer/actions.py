@@ -6,18 +6,19 @@ them builds a block at a time, which is several times cheaper than one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar, overload
 
 import numpy as np
 
-from cluster_model.snapshot import Snapshot
+from cluster_model.snapshot import BoolArray, Snapshot
 from optimizer.outcome import judged
-from optimizer.plan import Action, ActionType, Change, ScoreFrame, ScoreRows
+from optimizer.plan import Action, ActionType, Change, GoalScore, ScoreFrame, ScoreRows
 from optimizer.problem import STATE, WEIGHT, Compiled
-from optimizer.reasons import reason_of
+from optimizer.reasons import helped, reason_of
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS
 
 REPAIR_NAMES = {
@@ -25,6 +26,7 @@ REPAIR_NAMES = {
     REPAIRS_DRAINING: "draining_broker",
     REPAIRS_LEADERLESS: "leaderless",
 }
+ONE_CHANGE: tuple[ActionType, ...] = ("leadership", "move", "exchange")  # by brokers added: none, one, several
 BLOCK = 2_048  # rows
 
 Item = TypeVar("Item")
@@ -55,6 +57,12 @@ class ChangeTable:
             for topic, number, old, new, led, leads in zip(*columns, strict=True)
         ]
 
+    def taken(self, rows: np.ndarray) -> ChangeTable:
+        """The changes `rows` (int64) alone."""
+        return ChangeTable(
+            self.snapshot, self.partition[rows], self.before[rows], self.after[rows], self.leader_before[rows], self.leader_after[rows]
+        )
+
     def __len__(self) -> int:
         return len(self.partition)
 
@@ -81,6 +89,22 @@ class ActionTable:
     score_before: np.ndarray  # float64 [N, G]
     score_after: np.ndarray  # float64 [N, G]
     bytes_to_move: np.ndarray  # float64 [A]
+
+    def rows(self, rows: np.ndarray) -> ActionTable:
+        """The actions `rows` (int64) alone."""
+        first, changes = _taken(self.first, rows)
+        first_broker, touched = _taken(self.first_broker, rows)
+        return ActionTable(
+            self.changes.taken(changes), first, self.score[rows], self.repairs[rows], self.goal_score[rows], first_broker,
+            self.broker[touched], self.score_before[touched], self.score_after[touched], self.bytes_to_move[rows],
+        )  # fmt: skip
+
+
+def _taken(first: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [n + 1] where the parts of `rows` begin when only they are left, and int64 rows of all their parts."""
+    count = first[rows + 1] - first[rows]
+    begin = np.concatenate([[0], np.cumsum(count)])
+    return begin, np.arange(begin[-1]) + np.repeat(first[rows] - begin[:-1], count)
 
 
 class _Blocks(Sequence[Item]):
@@ -119,62 +143,143 @@ class Proposals(_Blocks[Change]):
     def _built(self, start: int, stop: int) -> list[Change]:
         return self._table.rows(start, stop)
 
+    def flows(self) -> dict[int, list[int]]:
+        """Of every broker that they touch, ascending: replicas that come and go, leaderships that come and go."""
+        table = self._table
+        came = table.after[(table.after[:, :, None] != table.before[:, None, :]).all(axis=2) & (table.after >= 0)]
+        gone = table.before[(table.before[:, :, None] != table.after[:, None, :]).all(axis=2) & (table.before >= 0)]
+        led = table.leader_before != table.leader_after
+        leads, led = table.leader_after[led & (table.leader_after >= 0)], table.leader_before[led & (table.leader_before >= 0)]
+        ids = np.unique(np.concatenate([came, gone, leads, led]))
+        counts = [np.bincount(np.searchsorted(ids, column), minlength=len(ids)).tolist() for column in (came, gone, leads, led)]
+        return dict(zip(ids.tolist(), map(list, zip(*counts, strict=True)), strict=True))
+
 
 class ActionLog(_Blocks[Action]):
     """Actions of a plan in order."""
 
     def __init__(self, table: ActionTable, compiled: Compiled) -> None:
         self._table = table
-        ids = table.changes.snapshot.broker_ids
+        self._ids = table.changes.snapshot.broker_ids
         goals = range(len(compiled.goals))
-        self._frame = ScoreFrame(
-            tuple(goal.name for goal in compiled.goals),
-            tuple(frozenset(ids[judged(compiled, g)].tolist()) for g in goals),
+        self._judges = np.zeros((len(self._ids), len(goals)), np.bool_)
+        for g in goals:
+            self._judges[judged(compiled, g), g] = True
+        self.frame = ScoreFrame(
+            tuple(goal.name for goal in compiled.goals), tuple(frozenset(self._ids[self._judges[:, g]].tolist()) for g in goals)
         )
-        self._weights: list[float] = compiled.problem.force[:, WEIGHT].tolist()
-        self._states = dict(zip(ids.tolist(), compiled.problem.broker[:, STATE].tolist(), strict=True))
+        self._weights = compiled.problem.force[:, WEIGHT].copy()
+        self._states = dict(zip(self._ids.tolist(), compiled.problem.broker[:, STATE].tolist(), strict=True))
         self._repaired: dict[int, tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._table.score)
 
-    def _built(self, start: int, stop: int) -> list[Action]:
-        table = self._table
-        first = table.first[start : stop + 1].tolist()
-        touched = table.first_broker[start : stop + 1].tolist()
-        here = slice(touched[0], touched[-1])
-        brokers: list[int] = table.broker[here].tolist()
-        before, after = table.score_before[here].tolist(), table.score_after[here].tolist()
-        columns = (
-            range(start + 1, stop + 1), table.score[start:stop].tolist(), table.repairs[start:stop].tolist(),
-            table.goal_score[start:stop].tolist(), table.bytes_to_move[start:stop].tolist(),
-            _slices(table.changes.rows(first[0], first[-1]), first), _slices(brokers, touched), _slices(before, touched),
-            _slices(after, touched),
-        )  # fmt: skip
-        return [self._action(*row) for row in zip(*columns, strict=True)]
+    def blocks(self) -> Iterator[tuple[list[Action], ActionTable, BoolArray]]:
+        """All actions, a block at a time, the columns that they are made of, and which goals judge their touched brokers [N, G]."""
+        for start in range(0, len(self), BLOCK):
+            part = self._table.rows(np.arange(start, min(start + BLOCK, len(self))))
+            yield self._made(part, range(start + 1, start + 1 + len(part.score))), part, self._judged(part)
 
-    def _action(
-        self, seq: int, score: float, bits: int, goal_score: list[float], size: float, changes: list[Change],
-        brokers: list[int], before: list[list[float]], after: list[list[float]],
-    ) -> Action:  # fmt: skip
-        scores = ScoreRows(self._frame, goal_score, brokers, before, after)
-        repairs = self._repaired.get(bits)
-        if repairs is None:
-            repairs = self._repaired[bits] = self._repairs(bits)
-        return Action(
-            seq=seq,
-            type=action_type(changes),
-            score=score,
-            repairs=repairs,
-            reason=reason_of(changes, repairs, scores, self._weights, self._states),
-            bytes_to_move=round(size),
-            changes=tuple(changes),
-            goal_scores=scores,
+    def ranked(self, most: int) -> list[Action]:
+        """At most so many actions: repairs first, then the highest combined score, then the earliest."""
+        table = self._table
+        rows = np.lexsort((-table.score, table.repairs == 0))[:most]
+        return self._made(table.rows(rows), (rows + 1).tolist())
+
+    def types(self) -> Counter[str]:
+        """How many actions there are of each type."""
+        found: Counter[str] = Counter()
+        for start in range(0, len(self), BLOCK):
+            part = self._table.rows(np.arange(start, min(start + BLOCK, len(self))))
+            two = np.flatnonzero(np.diff(part.first) == 2)
+            rows = part.rows(two).changes
+            changes = rows.rows(0, len(rows))
+            found.update(_types(part, [changes[n : n + 2] for n in range(0, len(changes), 2)]))
+        return found
+
+    def _built(self, start: int, stop: int) -> list[Action]:
+        return self._made(self._table.rows(np.arange(start, stop)), range(start + 1, stop + 1))
+
+    def _made(self, part: ActionTable, numbers: Sequence[int]) -> list[Action]:
+        """Actions of all rows of `part`, which are the ones of these numbers."""
+        changes = _slices(part.changes.rows(0, len(part.changes)), part.first.tolist())
+        pairs = [changes[n] for n in np.flatnonzero(np.diff(part.first) == 2).tolist()]
+        columns = (
+            numbers, _types(part, pairs), part.score.tolist(), part.repairs.tolist(), np.rint(part.bytes_to_move).astype(np.int64).tolist(),
+            changes, self._helped(part), range(len(numbers)),
+        )  # fmt: skip
+        return [
+            Action(
+                number, kind, score, repairs := self._repairs(bits), reason_of(given, repairs, helps, self.frame.index, self._states),
+                size, tuple(given), TableScores(self.frame, part, n),
+            )
+            for number, kind, score, bits, size, given, helps, n in zip(*columns, strict=True)
+        ]  # fmt: skip
+
+    def _judged(self, part: ActionTable) -> BoolArray:
+        return np.asarray(self._judges[np.searchsorted(self._ids, part.broker)])
+
+    def _helped(self, part: ActionTable) -> list[str | None]:
+        """Of each action, what it does for the goal that gains most; None where none does."""
+        gained = self._weights * (part.goal_score - 0.5)
+        if not gained.size:
+            return [None] * len(gained)
+        best = gained.argmax(axis=1)
+        gains = gained[np.arange(len(best)), best] > 1e-9
+        each = np.repeat(best, np.diff(part.first_broker))
+        rows = np.arange(len(each))
+        judges = self._judged(part)[rows, each]
+        before, after = (
+            np.append(np.where(judges, scores[rows, each], np.inf), np.inf) for scores in (part.score_before, part.score_after)
         )
+        starts = part.first_broker[:-1]
+        low = np.minimum.reduceat(before, starts)
+        at_low = before[:-1] == np.repeat(low, np.diff(part.first_broker))
+        at = np.minimum.reduceat(np.append(np.where(at_low, rows, len(rows)), len(rows)), starts)
+        broker = np.append(part.broker, -1)[at]
+        columns = gains.tolist(), best.tolist(), broker.tolist(), low.tolist(), np.minimum.reduceat(after, starts).tolist()
+        names = self.frame.names
+        return [helped(names[g], b, was, becomes) if gain else None for gain, g, b, was, becomes in zip(*columns, strict=True)]
 
     def _repairs(self, bits: int) -> tuple[str, ...]:
-        beyond = [name for bit, name in REPAIR_NAMES.items() if bits >> bit & 1]
-        return (*beyond, *(name for g, name in enumerate(self._frame.names) if bits >> g & 1))
+        known = self._repaired.get(bits)
+        if known is None:
+            beyond = [name for bit, name in REPAIR_NAMES.items() if bits >> bit & 1]
+            known = self._repaired[bits] = (*beyond, *(name for g, name in enumerate(self.frame.names) if bits >> g & 1))
+        return known
+
+
+class TableScores(Mapping[str, GoalScore]):
+    """Goal name -> `GoalScore` of one action, read from its table when looked at."""
+
+    __slots__ = ("_frame", "_row", "_table")
+
+    def __init__(self, frame: ScoreFrame, table: ActionTable, row: int) -> None:
+        self._frame, self._table, self._row = frame, table, row
+
+    def rows(self) -> ScoreRows:
+        """The same as plain numbers."""
+        table = self._table
+        here = slice(table.first_broker[self._row], table.first_broker[self._row + 1])
+        return ScoreRows(
+            self._frame, table.goal_score[self._row].tolist(), table.broker[here].tolist(), table.score_before[here].tolist(),
+            table.score_after[here].tolist(),
+        )  # fmt: skip
+
+    def __getitem__(self, name: str) -> GoalScore:
+        return self.rows()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frame.names)
+
+    def __len__(self) -> int:
+        return len(self._frame.names)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(self) == dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _slices(items: list[Item], ends: list[int]) -> list[list[Item]]:
@@ -182,15 +287,19 @@ def _slices(items: list[Item], ends: list[int]) -> list[list[Item]]:
     return [items[start - base : stop - base] for start, stop in pairwise(ends)]
 
 
-def action_type(changes: Sequence[Change]) -> ActionType:
-    """What the contract calls an action of these changes."""
-    if len(changes) == 1:
-        added = len(changes[0].added)
-        return "leadership" if added == 0 else ("move" if added == 1 else "exchange")
-    if len(changes) == 2:
-        one, two = changes
-        gone = [set(c.replicas_before) - set(c.replicas_after) for c in changes]
-        came = [set(c.added) for c in changes]
-        if len(came[0]) == 1 and came[0] == gone[1] and came[1] == gone[0] and one != two:
-            return "swap"
+def _types(part: ActionTable, pairs: Sequence[Sequence[Change]]) -> list[ActionType]:
+    """What the contract calls each action; `pairs` are the changes of those that have two."""
+    count = np.diff(part.first)
+    rows = part.first[:-1][count == 1]
+    before, after = part.changes.before[rows], part.changes.after[rows]
+    added = ((after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)).sum(axis=1)
+    single, double = iter(np.minimum(added, 2).tolist()), iter(pairs)
+    return [ONE_CHANGE[next(single)] if n == 1 else _type_of_two(*next(double)) if n == 2 else "exchange" for n in count.tolist()]
+
+
+def _type_of_two(one: Change, two: Change) -> ActionType:
+    gone = [set(c.replicas_before) - set(c.replicas_after) for c in (one, two)]
+    came = [set(c.added) for c in (one, two)]
+    if len(came[0]) == 1 and came[0] == gone[1] and came[1] == gone[0] and one != two:
+        return "swap"
     return "exchange"

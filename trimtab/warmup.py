@@ -34,6 +34,7 @@ def warm_up() -> None:
     from cluster_model.build import build_snapshot
     from goals.document import parse_goals
     from optimizer.planner import plan
+    from optimizer.report import to_json
     from optimizer.search_state import SearchState
 
     brokers = [{"id": b, "rack": f"r{b % 2}", "capacity": {"disk": 100.0}} for b in range(4)]
@@ -64,7 +65,7 @@ def warm_up() -> None:
     if work is not None:
         _go_on(work.bench, work.compiled)
     topics = "goals: [{kind: topic_distribution, resource: replicas}]"
-    plan(snapshot, parse_goals(f"version: 1\npreset: default\n{topics}\n", "warm-up"))
+    to_json(plan(snapshot, parse_goals(f"version: 1\npreset: default\n{topics}\n", "warm-up")))
     _follow()
 
 

@@ -15,12 +15,17 @@ from optimizer.detectors.gauge import Gauge, reached
 from optimizer.detectors.rules import Rule, gauges
 from optimizer.detectors.sight import Sight
 from optimizer.detectors.values import Count, Detection, Finding, Memory
+from optimizer.judgement import Judgement
 
 
 def detect(
-    policy: PolicyDocument | GoalSet, snapshot: Snapshot, goals: GoalSet, memory: Memory | None = None
-) -> Detection:
-    """Whether something is out of line in a snapshot, by the `detector` of a policy. See `optimizer.detectors`."""
+    policy: PolicyDocument | GoalSet, snapshot: Snapshot, goals: GoalSet, memory: Memory | None = None,
+    judgement: Judgement | None = None,
+) -> Detection:  # fmt: skip
+    """Whether something is out of line in a snapshot, by the `detector` of a policy. See `optimizer.detectors`.
+
+    `judgement` is that of the snapshot under `goals`, where it is known.
+    """
     if isinstance(policy, GoalSet):
         policy = policy_of(policy)
     detector = policy.detector
@@ -34,7 +39,7 @@ def detect(
             rules = detector.all_of
         case _:
             rules = [detector]
-    sight = Sight(snapshot, goals)
+    sight = Sight(snapshot, goals, judgement)
     again = bool(snapshot.taken_at) and snapshot.taken_at == before.taken_at
     parts = [_part(index, rule, gauges(rule, sight), before, again) for index, rule in enumerate(rules)]
     every = isinstance(detector, AllOf)

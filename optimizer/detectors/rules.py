@@ -14,10 +14,9 @@ from goals.model import Capacity, CountLimit, RackAware, TopicDistribution, Usag
 from goals.policy import AboveMean, Absolute, CountSpread, Cv, GoalBand, MinMax, Pairs, Std
 from optimizer.detectors.gauge import Gauge, few_ids, of_cluster, percent, reached
 from optimizer.detectors.sight import FEWEST, Sight, Utilization
-from optimizer.options import PlanOptions
 from optimizer.outcome import judged
-from optimizer.problem import CEILING, COLUMN, MEAN, Compiled, compile_problem
-from optimizer.search.state import RACKS, State, build_state
+from optimizer.problem import CEILING, COLUMN, MEAN, Compiled
+from optimizer.search.state import RACKS, State
 from optimizer.why import amount, counted
 
 OVERLOADED = 0.85  # utilization at which a single broker counts as an outlier
@@ -74,8 +73,7 @@ def _gauges(detector: Rule, sight: Sight) -> list[Gauge]:
 
 def _goal_band(detector: GoalBand, sight: Sight) -> list[Gauge]:
     """Every goal, exactly as a plan judges it."""
-    compiled = compile_problem(sight.snapshot, sight.goals, PlanOptions())
-    state = build_state(compiled.problem, compiled.replicas, compiled.lead)
+    compiled, state = sight.judgement.compiled, sight.judgement.state
     result, topic_row = [], -1
     for g, goal in enumerate(compiled.goals):
         topic_row += isinstance(goal, TopicDistribution)

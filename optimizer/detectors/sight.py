@@ -13,6 +13,7 @@ from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
 from cluster_model.trust import DOUBTFUL_SHARE, LiveSnapshot
 from goals.model import Capacity, GoalSet, UsageDistribution
 from optimizer.capacity import with_capacity
+from optimizer.judgement import Judgement, judge
 from optimizer.problem import broker_means
 
 FEWEST = 2  # brokers that can be compared
@@ -45,11 +46,19 @@ class Utilization:
 class Sight:
     """One snapshot under one set of goals. Loads are summed when first asked for: O(replicas) for each resource."""
 
-    def __init__(self, snapshot: Snapshot, goals: GoalSet) -> None:
-        self.snapshot = with_capacity(snapshot, goals)
+    def __init__(self, snapshot: Snapshot, goals: GoalSet, judgement: Judgement | None = None) -> None:
+        self.snapshot = with_capacity(snapshot, goals) if judgement is None else judgement.snapshot
         self.goals = goals
+        self._judgement = judgement
         self.notes: dict[str, None] = {}  # in order, each once
         self._loads: dict[str, FloatArray] = {}
+
+    @property
+    def judgement(self) -> Judgement:
+        """What every goal makes of the snapshot; made when first asked for."""
+        if self._judgement is None:
+            self._judgement = judge(self.snapshot, self.goals)
+        return self._judgement
 
     @cached_property
     def active(self) -> BoolArray:

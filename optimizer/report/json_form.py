@@ -11,6 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as text_of
 from math import isfinite
 
+import numpy as np
+
+from cluster_model.compiled import COMPILED
+from optimizer.actions import ActionLog, TableScores
 from optimizer.plan import (
     Action,
     Band,
@@ -22,6 +26,7 @@ from optimizer.plan import (
     Plan,
     ScoreRows,
 )
+from optimizer.report.score_text import ScoreTexts
 
 OPTION_ORDER = (
     "seed",
@@ -100,19 +105,30 @@ class ActionWriter:
         self._topics: dict[str, str] = {}
 
     def lines(self, actions: Iterable[Action]) -> Iterator[str]:
-        return map(self.line, actions)
+        if not COMPILED or not isinstance(actions, ActionLog):
+            yield from map(self.line, actions)
+            return
+        names = actions.frame.names
+        texts = ScoreTexts(names, [actions.frame.index[name] for name in self._in_order(names)])
+        for made, table, judged in actions.blocks():
+            written = texts.written(
+                table.goal_score, table.first_broker, table.broker.astype(np.int64), table.score_before, table.score_after, judged
+            )
+            yield from map(self.line, made, written)
 
-    def line(self, a: Action) -> str:
-        """One action as one line of JSON."""
+    def line(self, a: Action, scores: str | None = None) -> str:
+        """One action as one line of JSON; `scores` are the text of its goal scores, where that is known."""
         changes = ",".join([_change(c, self._topics) for c in a.changes])
         repairs = ",".join(map(text_of, a.repairs))
         return (
             f'{{"seq":{a.seq:d},"type":"{a.type}","score":{_number(a.score)},"repairs":[{repairs}],'
             f'"reason":{text_of(a.reason)},"bytes_to_move":{a.bytes_to_move:d},"changes":[{changes}],'
-            f'"goal_scores":{{{self._goal_scores(a.goal_scores)}}}}}'
+            f'"goal_scores":{{{self._goal_scores(a.goal_scores) if scores is None else scores}}}}}'
         )
 
     def _goal_scores(self, scores: Mapping[str, GoalScore]) -> str:
+        if isinstance(scores, TableScores):
+            scores = scores.rows()
         if not isinstance(scores, ScoreRows) or not scores.frame.everywhere.issuperset(scores.brokers):
             return self._one_by_one(scores)
         names = scores.frame.names

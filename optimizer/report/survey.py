@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 
+from optimizer.actions import ActionLog, Proposals
 from optimizer.plan import Action, ActionType, Change, Plan
 from optimizer.report.units import count
 
@@ -46,6 +47,8 @@ def survey(plan: Plan, most: int) -> Survey:
 
     Repairs come first, then the highest combined score, then the earliest.
     """
+    if isinstance(plan.actions, ActionLog):
+        return _survey(plan.actions.ranked(most), plan.actions.types(), len(plan.actions))
     types: Counter[str] = Counter()
 
     def counted() -> Iterator[Action]:
@@ -54,7 +57,11 @@ def survey(plan: Plan, most: int) -> Survey:
             yield action
 
     top = nlargest(most, counted(), key=lambda a: (bool(a.repairs), a.score, -a.seq))
-    return Survey(tuple(top), {kind: types[kind] for kind in TYPES if types[kind]}, len(plan.actions))
+    return _survey(top, types, len(plan.actions))
+
+
+def _survey(top: Iterable[Action], types: Mapping[str, int], total: int) -> Survey:
+    return Survey(tuple(top), {kind: types[kind] for kind in TYPES if types.get(kind)}, total)
 
 
 def type_words(types: Mapping[str, int]) -> str:
@@ -65,6 +72,8 @@ def type_words(types: Mapping[str, int]) -> str:
 
 def flows(plan: Plan) -> dict[int, Flow]:
     """Net gains and losses of every broker that the proposals touch."""
+    if isinstance(plan.proposals, Proposals):
+        return {broker: Flow(*row) for broker, row in plan.proposals.flows().items()}
     tally: dict[int, list[int]] = {}
     for c in plan.proposals:
         for b in c.replicas_after:

@@ -291,8 +291,8 @@ def weigh(problem: Problem, state: State) -> None:
 @kernel
 def count_all_topics(problem: Problem, state: State) -> None:
     """Counts and units of all topic goals from the placement."""
+    state.topic_count[:] = 0
     for k in range(len(problem.topic_goal)):
-        state.topic_count[k] = 0
         state.units[k] = 0.0
         count_topics(problem, state, k)
 

@@ -386,39 +386,49 @@ def sequence(
     replicas = np.zeros((MAX_CHANGES, slots), np.int64)
     leads = np.zeros(MAX_CHANGES, np.int64)
     scores = np.zeros(goals)
-    left = pending.copy()
+    left, item = pending.copy(), np.arange(len(pending))
     count = len(left)
+    # What is known of each item, and since when; a broker changed last at its `seen`. What no touched broker made stale still holds.
+    gains, repairs = np.zeros(count), np.zeros(count, np.int64)
+    good, known = np.zeros(count, np.uint8), np.full(count, -1, np.int64)
+    seen = np.zeros(len(problem.broker), np.int64)
     zero, one = whole(0), whole(1)
     limited = budget.limits[0] >= 0 or budget.limits[1] >= 0 or budget.limits[2] >= 0
     while count > 0:
         keys = np.zeros(count)
         for i in range(count):
-            load_change(state, partitions, replicas, leads, zero, left[i], to, to_lead)
-            verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
-            moved = moved_slots(state, left[i], to)
-            keys[i] = -key_of(problem, verdict.gain, verdict.repairs, moved, left[i])
+            p, n = left[i], item[i]
+            if last_change(state, p, to, to_lead, seen) > known[n]:
+                load_change(state, partitions, replicas, leads, zero, p, to, to_lead)
+                verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+                gains[n], repairs[n], known[n] = verdict.gain, verdict.repairs, log.used[0]
+                good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
+            keys[i] = -key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p)
         order = ascending(keys)
         kept = whole(0)
         done = 0
-        waiting = left.copy()
+        waiting, numbers = left.copy(), item.copy()
         for i in range(count):
-            p = waiting[order[i]]
+            p, n = waiting[order[i]], numbers[order[i]]
             load_change(state, partitions, replicas, leads, zero, p, to, to_lead)
-            verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+            if last_change(state, p, to, to_lead, seen) > known[n]:
+                verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+                gains[n], repairs[n], known[n] = verdict.gain, verdict.repairs, log.used[0]
+                good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
             late = False
             if limited and done > 0:
-                moved = moved_slots(state, p, to)
-                late = key_of(problem, verdict.gain, verdict.repairs, moved, p) < -0.8 * keys[order[i]]
+                late = key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
             if (
                 not late
-                and acceptable(verdict, by_potential, LEAST_STEP)
+                and good[n] == 1
                 and has_room(state, one, partitions, replicas)
                 and within_budget(problem, state, budget, one, partitions, replicas, leads)
             ):
+                note_change(state, p, to, to_lead, seen, log.used[0] + 1)
                 publish(problem, state, budget, log, one, partitions, replicas, leads)
                 done += 1
             else:
-                left[kept] = p
+                left[kept], item[kept] = p, n
                 kept += 1
         count = kept
         if done == 0:
@@ -436,16 +446,37 @@ def sequence(
                 replicas,
                 leads,
                 scores,
+                seen,
             )
             if bundled == 0:
                 break
             kept = whole(0)
             for i in range(count):
                 if left[i] >= 0:
-                    left[kept] = left[i]
+                    left[kept], item[kept] = left[i], item[i]
                     kept += 1
             count = kept
     return count
+
+
+@inner
+def last_change(state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray) -> int:
+    """When a broker that the change of `p` to its target touches changed last, by what was `seen` int64 [B]."""
+    last = 0
+    for s in range(to.shape[1]):
+        old = state.replicas[p, s]
+        if old >= 0 and differs(state, p, s, to, to_lead):
+            last = max(last, seen[old], seen[to[p, s]])
+    return last
+
+
+@inner
+def note_change(state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray, now: int) -> None:
+    """Every broker that the change of `p` to its target touches changes `now`."""
+    for s in range(to.shape[1]):
+        old = state.replicas[p, s]
+        if old >= 0 and differs(state, p, s, to, to_lead):
+            seen[old], seen[to[p, s]] = now, now
 
 
 @inner
@@ -474,7 +505,7 @@ def moved_slots(state: State, p: int, to: np.ndarray) -> int:
 def bundle(
     problem: Problem, state: State, budget: Budget, log: Log, left: np.ndarray, count: int,
     to: np.ndarray, to_lead: np.ndarray, by_potential: bool,
-    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
+    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray, seen: np.ndarray,
 ) -> int:  # fmt: skip
     """Make exchanges of changes that are acceptable only together; used ones become -1 in `left`. Returns how many actions."""
     slots = state.replicas.shape[1]
@@ -557,6 +588,8 @@ def bundle(
             continue
         if not within_budget(problem, state, budget, size, partitions, replicas, leads):
             continue
+        for m in range(size):
+            note_change(state, left[members[m]], to, to_lead, seen, log.used[0] + 1)
         publish(problem, state, budget, log, size, partitions, replicas, leads)
         for m in range(size):
             left[members[m]] = -1

@@ -16,6 +16,7 @@ from goals.model import GoalSet
 from goals.policy import PolicyDocument
 from metrics_reporter.reporter import Clock
 from optimizer.detectors import Detection, Memory, detect, policy_of
+from optimizer.judgement import judge
 from trimtab.service.goals import GoalsKeeper
 from trimtab.service.keeping import Told
 from trimtab.service.standing import draining, stand, to_repair
@@ -99,10 +100,11 @@ class Lookout:
             now = self._clock.wall_ms()
             goals = self._goals.current
             snapshot = draining(self._model.snapshot(now, horizon=self._horizon), self._told.draining)
-            standing, brokers = stand(snapshot, goals)
+            found = judge(snapshot, goals)
+            standing, brokers = stand(found)
             policy = policy_of(goals)
             before = self._memory
-            detection = detect(policy, snapshot, goals, before)
+            detection = detect(policy, snapshot, goals, before, found)
             self._memory = detection.memory
             self._newest = Looked(
                 now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing)

@@ -12,21 +12,17 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from cluster_model.trust import LiveSnapshot
 from goals.model import GoalSet, UsageDistribution
-from optimizer.capacity import with_capacity
-from optimizer.options import PlanOptions
+from optimizer.judgement import Judgement
 from optimizer.outcome import goal_state, judged
 from optimizer.plan import Plan
-from optimizer.problem import MEAN, Compiled, compile_problem
-from optimizer.search.state import State, build_state
+from optimizer.problem import MEAN, Compiled
+from optimizer.search.state import State
 from trimtab.service.views import BrokerView, GoalView
 
 
-def stand(snapshot: Snapshot, goals: GoalSet) -> tuple[tuple[GoalView, ...], tuple[BrokerView, ...]]:
-    """Every goal in the order of the file, every broker by id. O(replicas)."""
-    snapshot = with_capacity(snapshot, goals)
-    compiled = compile_problem(snapshot, goals, PlanOptions())
-    state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    return _goals(goals, compiled, state), _brokers(snapshot, compiled, state)
+def stand(found: Judgement) -> tuple[tuple[GoalView, ...], tuple[BrokerView, ...]]:
+    """Every goal in the order of the file, every broker by id."""
+    return _goals(found.goals, found.compiled, found.state), _brokers(found.snapshot, found.compiled, found.state)
 
 
 def _goals(goals: GoalSet, compiled: Compiled, state: State) -> tuple[GoalView, ...]:
@@ -52,7 +48,8 @@ def _goals(goals: GoalSet, compiled: Compiled, state: State) -> tuple[GoalView, 
 def _brokers(snapshot: Snapshot, compiled: Compiled, state: State) -> tuple[BrokerView, ...]:
     voices = {v.broker: v.voice for v in snapshot.trust.voices} if isinstance(snapshot, LiveSnapshot) else {}
     reported = [r for r in ("network_in", "network_out", "cpu", "disk", "replicas", "leaders") if snapshot.is_reported(r)]
-    loads = {r: snapshot.broker_load(r) for r in dict.fromkeys((*reported, *compiled.columns))}
+    known = {r: state.load[:, c] for c, r in enumerate(compiled.columns)}
+    loads = {r: known[r] if r in known else snapshot.broker_load(r) for r in dict.fromkeys((*reported, *known))}
     judges = [set(judged(compiled, g).tolist()) for g in range(len(compiled.goals))]
     found = []
     for row, broker in enumerate(snapshot.broker_ids.tolist()):

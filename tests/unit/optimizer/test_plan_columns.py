@@ -1,0 +1,107 @@
+"""Actions of a large plan are written and counted by columns; were that another story than one action at a time tells, the file would
+not say what is done.
+
+Random clusters with brokers that some goals do not judge, dead and draining ones, and all kinds of goals.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+import pytest
+
+from cluster_model.build import build_snapshot
+from cluster_model.errors import ConfigurationError
+from goals.document import parse_goals
+from optimizer.options import PlanOptions
+from optimizer.plan import Action, Plan
+from optimizer.planner import plan
+from optimizer.report import to_html, to_json
+from optimizer.report.score_text import ScoreTexts
+from optimizer.report.survey import flows, survey
+from tests.oracle.clusters import case_of
+
+
+def made(seed: int) -> Plan:
+    case = case_of(seed, most_brokers=9, per_broker=12)
+    return plan(build_snapshot(case.snapshot), parse_goals(json.dumps(case.goals), "goals"), PlanOptions())
+
+
+@pytest.fixture(scope="module")
+def several() -> list[Plan]:
+    found = []
+    for seed in count(500):
+        try:
+            found.append(made(seed))
+        except ConfigurationError:  # goals that exclude a broker that is not there
+            continue
+        if len(found) == 25:
+            assert sum(len(p.actions) for p in found) > 100
+            return found
+    raise AssertionError
+
+
+def one_by_one(whole: Plan) -> Plan:
+    """The same with plain actions and changes."""
+    actions = [replace(a, goal_scores=dict(a.goal_scores)) for a in whole.actions]
+    return replace(whole, actions=tuple(actions), proposals=tuple(whole.proposals), brokers=tuple(whole.brokers))
+
+
+def test_the_text_is_that_of_one_action_at_a_time(several: list[Plan]) -> None:
+    for whole in several:
+        assert to_json(whole) == to_json(one_by_one(whole))
+        assert to_html(whole) == to_html(one_by_one(whole))
+
+
+@pytest.mark.parametrize("most", [1, 3, 10_000])
+def test_the_most_important_actions_and_the_flows_are_the_same(several: list[Plan], most: int) -> None:
+    for whole in several:
+        plain = one_by_one(whole)
+        assert survey(whole, most) == survey(plain, most)
+        assert flows(whole) == flows(plain)
+
+
+def expected_help(action: Action, weights: dict[str, float]) -> str | None:
+    """What the action does for the goal that gains most, from its own scores."""
+    gains = {name: weights[name] * (scores.score - 0.5) for name, scores in action.goal_scores.items()}
+    name = max(gains, key=lambda n: gains[n])  # the first of several
+    if gains[name] <= 1e-9:
+        return None
+    scores = action.goal_scores[name]
+    worst = min(sorted(scores.before), key=lambda b: scores.before[b])
+    low, becomes = scores.before[worst], min(scores.after.values())
+    return f"would raise the lowest {name} score of the brokers touched from {low:.3g} (broker {worst}) to {becomes:.3g}"
+
+
+def test_reasons_name_the_goal_that_gains_most_and_its_lowest_broker(several: list[Plan]) -> None:
+    told = 0
+    for whole in several:
+        weights = {g.name: 0.0 if g.hard else g.weight for g in whole.goals}
+        for action in whole.actions:
+            helped = expected_help(action, weights)
+            assert action.reason.split("; ")[-1] == helped if helped else "would raise" not in action.reason
+            told += helped is not None
+    assert told > 50
+
+
+def numbers() -> np.ndarray:
+    r = np.random.default_rng(4)
+    ties = (r.integers(10**8, 10**9, 3_000) + 0.5) / 1e9
+    short = r.integers(1, 10**4, 2_000) / r.choice([1e1, 1e2, 1e3, 1e4, 1e5, 1e7], 2_000)
+    edges = [0.0, -0.0, 1.0, 0.5, 0.1, 0.01, 0.001, 1e-4, 1e-5, 9.99999999e-5, 1.5, 123456789.5]
+    edges += [0.0999999999, 0.09999999996, 0.9999999996, 0.99999999949]
+    near = [np.nextafter(x, way) for x in (1.0, 0.1, 0.01, 1e-3, 1e-4) for way in (0.0, 2.0)]
+    return np.concatenate([r.random(20_000), 10.0 ** r.uniform(-6, 3, 5_000), ties, short, 2.0 ** -np.arange(40.0), edges, near])
+
+
+def test_numbers_are_written_with_nine_significant_digits() -> None:
+    values = numbers()
+    texts = ScoreTexts(["a"], [0])
+    none = np.zeros(0, np.int64), np.zeros((0, 1)), np.zeros((0, 1)), np.zeros((0, 1), np.bool_)
+    found = texts.written(values[:, None], np.zeros(len(values) + 1, np.int64), *none)
+    assert sum(text is None for text in found) < len(values) / 3
+    for value, text in zip(values.tolist(), found, strict=True):
+        assert text is None or text == f'"a":{{"score":{value:.9g},"before":{{}},"after":{{}}}}', value
