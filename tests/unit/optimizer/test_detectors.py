@@ -20,6 +20,7 @@ from goals.document import parse_goals
 from goals.model import GoalSet
 from optimizer.detectors import Detection, Memory, agrees, detect, policy_of
 from optimizer.detectors.rules import outliers, variation
+from optimizer.judgement import judge
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from tests.oracle.clusters import case_of
@@ -118,6 +119,15 @@ def test_population_or_sample_deviation_decides_the_example(pop: str, fires: boo
     """DAN-I1: 25.5 % or 31.2 %."""
     policy = goals(f"{{kind: cv, threshold: 0.3, pop: {pop}}}")
     assert detect(policy, cluster({"network_in": [45, 30, 25]}), policy).fired is fires
+
+
+@pytest.mark.parametrize("detector", ["{kind: goal_band}", "{kind: cv, threshold: 0.3}"])
+def test_what_a_look_judged_already_is_taken_as_it_is(detector: str) -> None:
+    policy = goals(detector, IN, REPLICAS)
+    snapshot = cluster({"network_in": [45, 30, 25]})
+    assert detect(policy, snapshot, policy, None, judge(snapshot, policy)) == detect(policy, snapshot, policy)
+    level = judge(cluster({"network_in": [30, 30, 30]}), policy)
+    assert not detect(policy, snapshot, policy, None, level).fired
 
 
 def test_cv_fires_at_its_threshold_already() -> None:
