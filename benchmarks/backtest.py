@@ -4,17 +4,19 @@
 
 The trace (GWA-T-12 Bitbrains "Rnd", TU Delft Grid Workloads Archive: Shen, van Beek, Iosup, CCGrid 2015) is not part of the
 project. One virtual machine is one topic, spread over partitions by a fixed Zipf split; what it receives is produced, what it
-sends is fetched, its memory is the size on disk, its cpu is cpu. Windows of 5 minutes, loads seen over 30 as by the service. The first
-day gives the placement that every stretch begins with (default goals, planned once on the day's means); the first two thirds of the rest
-are searched, the last third is held out. All configurations have the same budget of moves a plan, and are scored by the default bounds.
+sends is fetched, its memory is the size on disk, its cpu is cpu. Windows of 5 minutes. The goals as they are see loads over the first
+of `--horizon-hours`, every first of `--cadence-hours`. The first day gives the placement that every stretch begins with (default goals,
+planned once on the day's means); the first two thirds of the rest are searched, the last third is held out. All configurations
+have the same budget of moves a plan, and are scored by the default bounds.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,11 +29,13 @@ from goals.document import load_goals
 from goals.model import GoalSet
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
-from spark.backtest.configuration import Configuration, levelled
+from spark.backtest.configuration import HORIZON, levelled
 from spark.backtest.judge import broker_loads
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import Cut
-from spark.backtest.replay import placed_by, replay
+from spark.backtest.page import page_of
+from spark.backtest.pareto import EQUAL, Rule
+from spark.backtest.replay import placed_by
 from spark.backtest.run import Result, Wish, backtest, change
 from spark.backtest.search import Space
 from spark.backtest.stretch import Series, Stretch
@@ -49,7 +53,6 @@ COLUMNS = {
     "cpu": ("cpu_mhz", 1 / 2500),
 }
 NOISE = 0.5  # quantile of the natural deviation of brokers around which bounds are searched
-HORIZON = 1800
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def settled(stretch: Stretch, goals: GoalSet) -> Stretch:
 def noise(stretch: Stretch, goals: GoalSet, until: int) -> dict[str, float]:
     """Goal -> bound: what brokers deviate by in one horizon beyond what lasts a day, before window `until`; counts keep theirs."""
     bounds = {g.name: g.bound for g in levelled(goals)}
-    step = HORIZON // WINDOW
+    step = round(HORIZON / WINDOW)
     for goal in levelled(goals):
         if goal.resource not in stretch.load:
             continue
@@ -116,7 +119,7 @@ def noise(stretch: Stretch, goals: GoalSet, until: int) -> dict[str, float]:
             stretch, goal.resource, 0, until, stretch.replicas, stretch.replicas[:, 0].copy()
         )
         means = loads.reshape(-1, step, stretch.brokers).mean(axis=1)
-        per_day = DAY // HORIZON
+        per_day = DAY // round(HORIZON)
         fast = [day_of(means[d : d + per_day].T).fast for d in range(0, len(means), per_day)]
         bounds[goal.name] = max(
             goal.bound, float(f"{np.nanquantile(np.abs(np.concatenate(fast, axis=1)), NOISE):.2g}")
@@ -125,7 +128,7 @@ def noise(stretch: Stretch, goals: GoalSet, until: int) -> dict[str, float]:
 
 
 def packed_rows(stretch: Stretch, cut: Cut, skip: int) -> pa.Table:
-    """The rows that `packing.packed` would make of the trace's history from window `skip` on."""
+    """The rows that `packing.packed` would make of the trace's history from window `skip` on, the lead of the first stretch."""
     columns: dict[str, list[object]] = {
         n: [] for n in ("stretch", "broker", "topic", "partition", "metric", "at", "mean")
     }
@@ -144,8 +147,8 @@ def packed_rows(stretch: Stretch, cut: Cut, skip: int) -> pa.Table:
         for name, value in zip(columns, (*row, at.astype(np.int32), values[at]), strict=True):
             columns[name].append(value)
 
-    for number in range((stretch.windows - skip) // cut.windows):
-        span = slice(skip + number * cut.windows, skip + (number + 1) * cut.windows)
+    for number in range((stretch.windows - skip - cut.lead_windows) // cut.windows):
+        span = slice(skip + number * cut.windows, skip + number * cut.windows + cut.length)
         for resource, series in stretch.load.items():
             for p in range(stretch.partitions):
                 for n, host in enumerate(stretch.replicas[p].tolist()):
@@ -179,83 +182,54 @@ def main() -> None:
     parser.add_argument("--zipf", type=float, default=0.5, help="exponent of the split")
     parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--stretch-days", type=int, default=5)
-    parser.add_argument("--cadence-hours", type=float, nargs="+", default=[12.0])
+    parser.add_argument("--cadence-hours", type=float, nargs="+", default=[12.0, 24.0])
     parser.add_argument("--max-moves", type=int, default=50, help="of one plan")
     parser.add_argument("--trials", type=int, default=12)
     parser.add_argument("--search", choices=("grid", "random", "halving"), default="halving")
     parser.add_argument("--aim", choices=("hours", "cost"), default="cost")
     parser.add_argument("--days", type=int, default=0, help="of the trace; 0: all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--horizons",
-        type=float,
-        nargs="*",
-        help="instead of a search: the default goals with loads averaged over so many hours",
-    )
+    parser.add_argument("--horizon-hours", type=float, nargs="+", default=[0.5, 6.0, 24.0])
+    parser.add_argument("--phases", type=int, default=3, help="what decides is replayed so often, with looks at other times")
+    parser.add_argument("--equal", type=float, default=EQUAL, help="share by which hours or bytes may differ and count as equal")
+    parser.add_argument("--report", type=Path, help="write the HTML page of the backtest here")
     given = parser.parse_args()
     goals = load_goals(None, "default")
     shape = Shape(given.brokers, given.topics, given.partitions, given.zipf, given.replicas, given.seed)
     begun = time.process_time()
     whole = settled(trace(given.trace, shape), goals)
-    if given.horizons:
-        averaged(whole, goals, given.horizons, given.cadence_hours[0], given.stretch_days, given.max_moves)
-        return
-    cut = Cut(whole.start + DAY, float(WINDOW), float(given.stretch_days * DAY))
-    skip = DAY // WINDOW
+    lead = 3600.0 * max(given.horizon_hours)
+    if lead > DAY:
+        parser.error("--horizon-hours: expected at most 24, which is how long the trace waits for the first stretch")
+    cut = Cut(round(whole.start + DAY - lead), float(WINDOW), float(given.stretch_days * DAY), lead)
+    skip = round((DAY - lead) / WINDOW)
     rows = packed_rows(whole, cut, skip)
     stretches = 1 + max(rows["stretch"].to_pylist())
     if given.days:
         stretches = min(stretches, given.days // given.stretch_days)
         rows = rows.filter(pa.compute.less(rows["stretch"], stretches))
     training = stretches - max(1, round(stretches / 3))
-    centre = noise(whole, goals, skip + training * cut.windows)
+    centre = noise(whole, goals, DAY // WINDOW + training * cut.windows)
     shape_of = f"{whole.partitions} partitions x {given.replicas} on {whole.brokers} brokers"
     print(f"{shape_of}, {stretches} stretches of {given.stretch_days} days", flush=True)
     print("natural deviation, the bounds searched around:", short(centre), flush=True)
     print(f"prepared in {time.process_time() - begun:.0f} CPU s", flush=True)
-    job = Job(cut, "trace", goals, goals, {}, horizon=HORIZON, options=PlanOptions(max_moves=given.max_moves))
-    space = Space(goals, centre, tuple(h * 3600.0 for h in given.cadence_hours))
+    job = Job(cut, "trace", goals, goals, {}, options=PlanOptions(max_moves=given.max_moves))
+    cadences, horizons = (tuple(h * 3600.0 for h in hours) for hours in (given.cadence_hours, given.horizon_hours))
+    space = Space(goals, centre, cadences, horizons)
     spark = session(
         "backtest on a trace", "local[2]", spark__driver__memory="2g", spark__sql__shuffle__partitions="2"
     )
     spark.sparkContext.setLogLevel("ERROR")
     try:
         series = spark.createDataFrame(rows).cache()
-        wish = Wish(given.search, given.trials, 1.0 / 3.0, given.aim, given.seed)
-        told(backtest(spark, series, job, space, wish, lambda text: print(text, flush=True)))
+        wish = Wish(given.search, given.trials, 1.0 / 3.0, Rule(given.aim, given.equal), given.phases, given.seed)
+        found = backtest(spark, series, job, space, wish, lambda text: print(text, flush=True))
     finally:
         spark.stop()
-
-
-def averaged(
-    whole: Stretch, goals: GoalSet, hours: Sequence[float], cadence: float, days: int, max_moves: int
-) -> None:
-    """What averaging loads longer is worth to the goals as they are, on the last two stretches. Nothing is searched or chosen."""
-    per = days * DAY // WINDOW
-    count = (whole.windows - DAY // WINDOW) // per
-    own: Outcome | None = None
-    head = "| loads averaged over | broker-hours out, all goals | any goal | GB moved | moves | moved back | plans | peak |"
-    print(f"{head}\n|---|---|---|---|---|---|---|---|")
-    for each in hours:
-        begun, total = time.process_time(), Outcome()
-        for number in (count - 2, count - 1):
-            # A day before the stretch is there to average over; looks begin with the longest horizon for all.
-            begin = DAY // WINDOW + number * per
-            span = slice(begin - DAY // WINDOW, begin + per)
-            part = replace(
-                whole, start=int(whole.start + span.start * WINDOW), load={r: x[span] for r, x in whole.load.items()},
-                last=np.full(whole.partitions, span.stop - span.start - 1, np.int32),
-            )  # fmt: skip
-            total += replay(part, goals, goals, Configuration(cadence * 3600.0), horizon=each * 3600.0, begin=DAY // WINDOW,
-                            options=PlanOptions(max_moves=max_moves))  # fmt: skip
-        own = own or total
-        print(f"| {each:g} h | {cells(total, own)} |", flush=True)
-        print(
-            "   hours by goal:",
-            {n: round(h) for n, h in short(total.by_goal).items()},
-            f"{time.process_time() - begun:.0f} CPU s",
-            flush=True,
-        )
+    told(found)
+    if given.report:
+        given.report.write_text(page_of(found, cut, "trace", given.search, datetime.now(UTC)))
 
 
 def short(by_goal: Mapping[str, T]) -> dict[str, T]:
@@ -280,9 +254,7 @@ def told(result: Result) -> None:
         c = row.trained.configuration
         print(
             c.what or "Pareto set",
-            "| every",
-            c.cadence,
-            "s |",
+            f"| every {c.cadence / 3600:g} h, loads over {c.horizon / 3600:g} h |",
             short({n: (w, c.bounds[n]) for n, w in c.weights.items()}),
         )
         print("   hours by goal:", {n: round(h) for n, h in short(row.outcome.by_goal).items()})
@@ -297,7 +269,7 @@ def cells(o: Outcome, own: Outcome) -> str:
     """One configuration's figures, beside those of the goals as they are."""
     hours, data = change(own.out_of_band_hours, o.out_of_band_hours), change(own.bytes_moved, o.bytes_moved)
     return (
-        f"{o.out_of_band_hours:,.0f} ({hours:+.0%}) | {o.any_goal_hours:,.0f} | {o.bytes_moved / 1e9:,.0f} ({data:+.0%}) | "
+        f"{o.out_of_band_hours:,.0f} ({hours:+.1%}) | {o.any_goal_hours:,.0f} | {o.bytes_moved / 1e9:,.0f} ({data:+.0%}) | "
         f"{o.replica_moves:,} | {o.moved_back:,} | {o.plans} | {o.peak_utilization:.1f}"
     )
 

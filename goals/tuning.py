@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cluster_model.errors import ConfigurationError, Problem
 from goals.calibration.advice import KEYS, Change, Key, Listed, advised
-from goals.calibration.effect import expected
+from goals.calibration.effect import expected, rhythm
 from goals.calibration.filling import goal_name
 from goals.calibration.models import Calibration
 from goals.document import goals_in
@@ -60,7 +60,7 @@ def tuned(text: str, path: Path, calibration: Calibration, calibration_file: Pat
     made = _changed(text, path, listed, changes)
     known = {goal.name for goal in goals.goals}
     others = [name for name in calibration.weights if name not in known]
-    remarks = (f"weights for goals that are not there: {', '.join(others)}",) if others else ()
+    remarks = (*([f"weights for goals that are not there: {', '.join(others)}"] if others else []), *rhythm(calibration))
     return Tuned(changes, expected(calibration, goals) if changes else "", remarks, made)
 
 

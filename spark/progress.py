@@ -1,12 +1,12 @@
 """How far Spark has come with what it is doing, told to whoever draws it.
 
-Called by commands while a job runs. A thread asks Spark's own tracker twice a second.
+Called by commands and by the backtest while a job runs. A thread asks twice a second, Spark's own tracker for instance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,35 @@ if TYPE_CHECKING:
 INTERVAL = 0.5
 
 
-@contextmanager
-def watched(spark: SparkSession, shown: Callable[[int, int], None]) -> Iterator[None]:
+Shown = Callable[[int, int], None]
+"""Hears how much is done, and of how much."""
+
+
+def watched(spark: SparkSession, shown: Shown | None) -> AbstractContextManager[None]:
     """While the block runs, `shown` hears of the stages that are running: tasks done and tasks in all."""
     tracker = spark.sparkContext.statusTracker()
+
+    def tasks() -> tuple[int, int] | None:
+        stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
+        return (sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)) if stages else None
+
+    return followed(tasks, shown)
+
+
+@contextmanager
+def followed(ask: Callable[[], tuple[int, int] | None], shown: Shown | None) -> Iterator[None]:
+    """While the block runs, `shown` hears what `ask` answers, twice a second and at the end; without it nobody asks."""
+    if shown is None:
+        yield
+        return
     ended = Event()
 
     def follow() -> None:
-        while not ended.wait(INTERVAL):
-            stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
-            if stages:
-                shown(sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages))
+        last = False
+        while not last:
+            last = ended.wait(INTERVAL)
+            if (answer := ask()) is not None:
+                shown(*answer)
 
     thread = Thread(target=follow, daemon=True)
     thread.start()

@@ -80,8 +80,37 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
         f"peak utilization {base.peak_utilization:.2f} to {chosen.peak_utilization:.2f}",
         f"replicas moved back {base.moved_back:,} to {chosen.moved_back:,}",
     ]
-    plans = "" if chosen.cadence == base.cadence else f", planning every {chosen.cadence:g} s instead of {base.cadence:g} s"
+    plans = "" if chosen.cadence == base.cadence else f", planning every {_span(chosen.cadence)} instead of {_span(base.cadence)}"
+    if chosen.horizon is not None and base.horizon is not None and chosen.horizon != base.horizon:
+        plans += f", on loads over {_span(chosen.horizon)} instead of {_span(base.horizon)}"
     return f"on the weeks held out, against {name}: {', '.join(told)}{plans}"
+
+
+def rhythm(calibration: Calibration) -> tuple[str, ...]:
+    """Sentences about what the backtest's choice needs and a goals file has no place for: how often to plan, and on which loads.
+
+    Empty where it kept what it began with.
+    """
+    chosen = next((t for t in calibration.backtest if t.chosen), None)
+    base = next((t for t in calibration.backtest if any(word in t.what for word in BEGUN_WITH)), None)
+    if chosen is None or base is None or chosen is base:
+        return ()
+    told = []
+    if chosen.cadence != base.cadence:
+        every = f"plan every {_span(chosen.cadence)} instead of {_span(base.cadence)}"
+        told.append(f"the backtest's choice: {every} (service: interval: {_span(chosen.cadence, '')})")
+    if chosen.horizon is not None and base.horizon is not None and chosen.horizon != base.horizon:
+        over = f"plan on loads averaged over {_span(chosen.horizon)} instead of {_span(base.horizon)}"
+        where = f"service: model.long: {_span(chosen.horizon, '')}; of `trimtab plan`, --load mean is the nearest"
+        told.append(f"the backtest's choice: {over} ({where})")
+    return tuple(told)
+
+
+def _span(seconds: float, space: str = " ") -> str:
+    for unit, length in (("h", 3600), ("m" if not space else "min", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:g}{space}{unit}"
+    return f"{seconds:g}{space}s"
 
 
 def _is_as(tried: Tried, goals: GoalSet) -> bool:

@@ -122,6 +122,7 @@ class Tried(Part):
     weights: dict[str, NotNegative] = Field(description="goal name -> weight")
     bounds: dict[str, NotNegative] = Field(default={}, description="goal name -> bound, where another than the reference was tried")
     cadence: float = Field(gt=0, description="seconds between plans")
+    horizon: float | None = Field(default=None, gt=0, description="seconds that loads were averaged over before each plan")
     out_of_band_hours: NotNegative = Field(description="broker-hours outside the band of the reference bounds")
     peak_utilization: NotNegative = Field(description="highest load over capacity of any broker")
     bytes_moved: NotNegative = Field(description="bytes that the plans copied")

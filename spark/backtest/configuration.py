@@ -1,4 +1,4 @@
-"""A configuration that is tried: weights and bounds of goals by name, and how often to look.
+"""A configuration that is tried: weights and bounds of goals by name, how often to look, and over how long loads are averaged.
 
 Made by `spark.backtest.search`, put on a goal set here, replayed by `spark.backtest.replay`. Pure.
 """
@@ -11,15 +11,18 @@ from dataclasses import dataclass, field, replace
 from goals.document import with_goals
 from goals.model import Goal, GoalSet, UsageDistribution
 
+HORIZON = 1800.0  # seconds that a service's long horizon averages over
 
 @dataclass(frozen=True)
 class Configuration:
-    """Weights (above 0) and bounds (share of the mean) by goal name; a goal that is not named keeps its own. `cadence` in seconds."""
+    """Weights (above 0) and bounds (share of the mean) by goal name; a goal that is not named keeps its own. `cadence` is seconds between
+    looks, `horizon` seconds that loads are averaged over before the planner sees them."""
 
     cadence: float
     weights: Mapping[str, float] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
     what: str = ""
+    horizon: float = HORIZON
 
     def applied(self, goals: GoalSet) -> GoalSet:
         """`goals` with this configuration's weights and bounds.

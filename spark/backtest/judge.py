@@ -15,7 +15,7 @@ from cluster_model.resources import DERIVED_FROM
 from cluster_model.snapshot import FloatArray, IntArray
 from goals.model import GoalSet, UsageDistribution
 from goals.score import TOLERANCE
-from spark.backtest.outcome import Outcome
+from spark.backtest.outcome import POINTS, Outcome
 from spark.backtest.stretch import Stretch
 
 PEAK = 0.99  # of the windows
@@ -31,6 +31,8 @@ class Tally:
     out: float = 0.0
     by_goal: dict[str, float] = field(default_factory=dict)
     busiest: list[FloatArray] = field(default_factory=list)
+    outside: list[FloatArray] = field(default_factory=list)  # of each window, brokers, each goal by itself
+    begin: int | None = None  # the first window that was added
 
     def add(self, begin: int, end: int, replicas: IntArray, leader: IntArray) -> None:
         """Count windows `begin` up to `end` (excluded), which passed with this placement. O(windows x replicas)."""
@@ -38,6 +40,7 @@ class Tally:
             return
         each = self.stretch.window / 3600.0
         outside = np.zeros((end - begin, self.stretch.brokers), np.bool_)
+        together = np.zeros(end - begin)
         busiest = np.zeros(end - begin)
         loads: dict[str, FloatArray] = {}
         for goal in self.goals():
@@ -47,9 +50,12 @@ class Tally:
             mine = beyond(self.stretch, goal, loads[goal.resource])
             self.by_goal[goal.name] = self.by_goal.get(goal.name, 0.0) + float(mine.sum()) * each
             outside |= mine
+            together += mine.sum(axis=1)
         self.hours += (end - begin) * self.stretch.brokers * each
         self.out += float(outside.sum()) * each
         self.busiest.append(busiest)
+        self.outside.append(together)
+        self.begin = begin if self.begin is None else self.begin
 
     def goals(self) -> tuple[UsageDistribution, ...]:
         known = self.stretch.load
@@ -68,7 +74,17 @@ class Tally:
             any_goal_hours=self.out,
             by_goal=dict(self.by_goal),
             peak_utilization=float(np.quantile(peaks, PEAK)),
+            course=self.course(),
         )
+
+    def course(self) -> tuple[tuple[float, float], ...]:
+        """Begin of each part of the time and brokers outside in it, on average; windows were added in order and without gaps."""
+        if self.begin is None:
+            return ()
+        parts = np.array_split(np.concatenate(self.outside), min(POINTS, sum(map(len, self.outside))))
+        begins = self.begin + np.cumsum([0, *map(len, parts[:-1])])
+        at = self.stretch.start + begins * self.stretch.window
+        return tuple((float(t), float(part.mean())) for t, part in zip(at, parts, strict=True))
 
 
 def broker_loads(

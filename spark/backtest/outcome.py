@@ -5,8 +5,17 @@ Made by the replay, summed up by the search. Values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from cluster_model.snapshot import FloatArray
+
+DAY = 86_400.0
+
+POINTS = 96  # of the course of one replay
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,9 @@ class Outcome:
         Replicas that came back to a broker within a day of leaving it.
     looks, fired, plans
         Checks of the detector, those that fired, and plans that were carried out.
+    course
+        (epoch seconds, brokers outside the band of a goal, each goal counted by itself) of at most `POINTS` parts of a replay, in
+        order: what `out_of_band_hours` is the area under.
     """
 
     broker_hours: float = 0.0
@@ -50,6 +62,7 @@ class Outcome:
     looks: int = 0
     fired: int = 0
     plans: int = 0
+    course: tuple[tuple[float, float], ...] = ()
 
     def __add__(self, other: Outcome) -> Outcome:
         names = dict.fromkeys((*self.by_goal, *other.by_goal))
@@ -67,7 +80,31 @@ class Outcome:
             looks=self.looks + other.looks,
             fired=self.fired + other.fired,
             plans=self.plans + other.plans,
+            course=(*self.course, *other.course),
         )
+
+    @staticmethod
+    def mean(found: Sequence[Outcome]) -> Outcome:
+        """That of several replays of the same stretch, counts rounded."""
+        total, n = sum(found, Outcome()), len(found)
+        values: dict[str, Any] = {
+            f.name: round(getattr(total, f.name) / n) if f.type == "int" else getattr(total, f.name) / n
+            for f in fields(Outcome)
+            if f.type in ("int", "float")
+        }
+        values["peak_utilization"] = sum(one.peak_utilization for one in found) / n
+        together = zip(*(one.course for one in found), strict=True)
+        course = tuple((points[0][0], sum(outside for _, outside in points) / n) for points in together)
+        return Outcome(**values, by_goal={name: hours / n for name, hours in total.by_goal.items()}, course=course)
+
+    def days(self) -> FloatArray:
+        """float64 [days]: brokers outside on each day of the course, each goal by itself."""
+        if not self.course:
+            return np.zeros(0)
+        at, outside = np.array(self.course).T
+        _, day = np.unique(at // DAY, return_inverse=True)
+        sums: FloatArray = np.bincount(day, outside) / np.bincount(day)
+        return sums
 
     @property
     def cost(self) -> float:

@@ -31,16 +31,34 @@ FOLLOWER, UNKNOWN_ROLE, CAPACITY = "follower.", "replica.", "capacity."
 
 @dataclass(frozen=True)
 class Cut:
-    """How history is cut: epoch seconds of its begin, window and stretch in seconds (a stretch is a whole number of windows)."""
+    """How history is cut: epoch seconds of its begin, window and stretch in seconds (a stretch is a whole number of windows).
+
+    Before each stretch there are `lead` seconds (at most a stretch) that are known to the first look and not scored: of the first
+    stretch those with which history begins, of the others the end of the one before.
+    """
 
     begin: int
     window: float
     stretch: float
+    lead: float = 0.0
 
     @property
     def windows(self) -> int:
-        """In a stretch."""
+        """In a stretch, without its lead."""
         return max(1, round(self.stretch / self.window))
+
+    @property
+    def lead_windows(self) -> int:
+        return round(self.lead / self.window)
+
+    @property
+    def length(self) -> int:
+        """Windows of a stretch and its lead."""
+        return self.lead_windows + self.windows
+
+    def scored(self, number: int) -> float:
+        """Epoch seconds at which the scored part of a stretch begins."""
+        return self.begin + self.lead + number * self.stretch
 
 
 def begin_of(samples: Samples, stretch: float, name: str) -> tuple[int, str]:
@@ -59,7 +77,7 @@ def begin_of(samples: Samples, stretch: float, name: str) -> tuple[int, str]:
 
 
 def packed(measured: Windows, cut: Cut) -> DataFrame:
-    """One row per stretch, broker, topic, partition and metric: `at` (windows since the stretch's begin) and `mean`, in any order.
+    """One row per stretch, broker, topic, partition and metric: `at` (windows since its lead's begin) and `mean`, in any order.
 
     Rows about whole brokers say that a broker is there, and its newest capacity; of other metrics only those of measured resources
     are taken. One grouping of the windows.
@@ -70,10 +88,12 @@ def packed(measured: Windows, cut: Cut) -> DataFrame:
     wanted = (whole & (metric.startswith(CAPACITY) | metric.isin(*MEASURED))) | (
         ~whole & resource.isin(*MEASURED)
     )
+    newest_stretch = F.floor(index / cut.windows).cast("int")
+    oldest_stretch = F.greatest(F.lit(0), F.floor((index - cut.lead_windows) / cut.windows).cast("int"))
     rows = measured.frame.where(wanted & (index >= 0)).select(
-        F.floor(index / cut.windows).cast("int").alias("stretch"), "broker", "topic", "partition", "metric",
-        F.pmod(index, F.lit(cut.windows)).alias("at"), F.col("mean").cast("float").alias("mean"),
-    )  # fmt: skip
+        F.explode(F.sequence(oldest_stretch, newest_stretch)).alias("stretch"), "broker", "topic", "partition", "metric",
+        index.alias("index"), F.col("mean").cast("float").alias("mean"),
+    ).withColumn("at", F.col("index") - F.col("stretch") * cut.windows)  # fmt: skip
     point = F.collect_list(F.struct("at", "mean"))
     newest = F.array(F.max(F.struct("at", "mean")))
     keys = ["stretch", "broker", "topic", "partition", "metric"]
@@ -82,7 +102,7 @@ def packed(measured: Windows, cut: Cut) -> DataFrame:
 
 
 def sizes(series: DataFrame, cut: Cut, name: str) -> list[int]:
-    """Stretches that have partitions, in order.
+    """Stretches that have partitions in their scored part, in order.
 
     Raises
     ------
@@ -93,7 +113,8 @@ def sizes(series: DataFrame, cut: Cut, name: str) -> list[int]:
     counts = replicas.groupBy("stretch").agg(
         F.count_distinct("topic", "partition").alias("partitions"),
         F.count_distinct(F.regexp_replace("metric", r"^(follower|replica)\.", "")).alias("resources"),
-    ).orderBy("stretch")  # fmt: skip
+        F.max(F.array_max("at")).alias("until"),
+    ).where(F.col("until") >= cut.lead_windows).orderBy("stretch")  # fmt: skip
     found = counts.collect()
     if not found:
         raise InputError(
@@ -106,9 +127,9 @@ def sizes(series: DataFrame, cut: Cut, name: str) -> list[int]:
             ],
         )
     largest = max(found, key=lambda row: row.partitions * row.resources)
-    cells = largest.partitions * largest.resources * cut.windows
+    cells = largest.partitions * largest.resources * cut.length
     if cells > MOST_CELLS:
-        shape = f"{largest.partitions:,} partitions x {largest.resources} resources x {cut.windows:,} windows"
+        shape = f"{largest.partitions:,} partitions x {largest.resources} resources x {cut.length:,} windows"
         remedy = f"make windows longer (--window) or stretches shorter (--stretch), by {cells / MOST_CELLS:.1f} times or more"
         raise InputError(
             name, [Problem("", f"a stretch of history has {shape}, a task holds {MOST_CELLS:,}; {remedy}")]
@@ -155,7 +176,7 @@ def unpacked(
     follower: dict[str, FloatArray] = {}
     for kind in kinds:
         mine = np.array([r == kind for r in resource])
-        load[kind] = _series(np.flatnonzero(mine & leads), row_of, offsets, at, mean, (cut.windows, len(key)))
+        load[kind] = _series(np.flatnonzero(mine & leads), row_of, offsets, at, mean, (cut.length, len(key)))
         following = np.flatnonzero(mine & ~leads)
         if len(following):
             follower[kind] = _share(following, np.flatnonzero(mine & leads), row_of, offsets, mean, len(key))
@@ -204,12 +225,12 @@ def _lifetime(
     partitions: int,
     cut: Cut,
 ) -> tuple[IntArray, IntArray]:
-    first, last = np.full(partitions, cut.windows, np.int64), np.full(partitions, -1, np.int64)
+    first, last = np.full(partitions, cut.length, np.int64), np.full(partitions, -1, np.int64)
     np.minimum.at(first, row_of, earliest)
     np.maximum.at(last, row_of, latest)
     grace = round(GRACE / cut.window)
     first = np.where(first <= grace, 0, first)
-    last = np.where(last >= cut.windows - 1 - grace, cut.windows - 1, last)
+    last = np.where(last >= cut.length - 1 - grace, cut.length - 1, last)
     return first.astype(np.int32), last.astype(np.int32)
 
 

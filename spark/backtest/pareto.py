@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from spark.backtest.outcome import Outcome
 
 Point = tuple[float, float]
 Aim = Literal["hours", "cost"]
+Each = Sequence[Outcome]
+"""Outcomes of one configuration, one for each stretch."""
 WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else the goals stay as they are
+EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
+ROOM = 0.02  # more than `EQUAL` that a configuration may be off by on a part of the training span and not be given up for it
 
 
 def ranks(points: Sequence[Point]) -> list[int]:
@@ -30,6 +37,41 @@ def _better(one: Point, other: Point) -> bool:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """What to gain, and what counts as equal: ``hours`` wants the fewest broker-hours out of band at equal cost, ``cost`` the least cost at
+    equal broker-hours. Equal is at most the share `equal` more."""
+
+    aim: Aim = "hours"
+    equal: float = EQUAL
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What is gained, and what is kept."""
+        return ("broker-hours out of band", "cost") if self.aim == "hours" else ("cost", "broker-hours out of band")
+
+    def gained(self, outcome: Outcome) -> float:
+        """What is to become less."""
+        return outcome.out_of_band_hours if self.aim == "hours" else outcome.cost
+
+    def kept(self, outcome: Outcome) -> float:
+        """What is to stay equal."""
+        return outcome.cost if self.aim == "hours" else outcome.out_of_band_hours
+
+    def excess(self, own: Each, other: Each) -> float:
+        """Share by which `other` has more than `own` of what is to stay equal; of hours with one standard error of the days' differences
+        on top, so that luck does not make two things equal."""
+        before, after = (sum(map(self.kept, each)) for each in (own, other))
+        if before <= 0.0:
+            return 0.0 if after <= 0.0 else math.inf
+        error = 0.0
+        if self.aim == "cost":
+            days = [np.concatenate([o.days() for o in each]) if each else np.zeros(0) for each in (own, other)]
+            more = days[1] - days[0]
+            error = float(more.std(ddof=1) / math.sqrt(len(more)) / days[0].mean()) if len(more) > 1 else 0.0
+        return after / before - 1.0 + error
+
+
+@dataclass(frozen=True)
 class Choice:
     """Which was chosen (a row), and by what words."""
 
@@ -37,25 +79,32 @@ class Choice:
     why: str
 
 
-def choose(outcomes: Sequence[Outcome], own: int, aim: Aim) -> Choice:
-    """The rule: with aim ``hours`` the fewest broker-hours out of band at no more cost than row `own`; with ``cost`` the least cost at no
-    more such hours. Ties go to the better other number, then to the earlier row; `own` stays where nothing gains `WORTH`."""
+def choose(outcomes: Sequence[Each], own: int, rule: Rule) -> Choice:
+    """The one with the least of what the rule wants to gain, of those that are equal to row `own` in what it keeps. Ties go to the better
+    other number, then to the earlier row; `own` stays where nothing gains `WORTH`."""
+    sums = [sum(each, Outcome()) for each in outcomes]
+    open_to = [n for n, each in enumerate(outcomes) if n == own or rule.excess(outcomes[own], each) <= rule.equal]
+    best = min(open_to, key=lambda n: (rule.gained(sums[n]), rule.kept(sums[n]), n))
+    what, kept = rule.words
+    equal = f"{kept} that are equal (within {rule.equal:.1%}, with a standard error to spare)"
+    if rule.gained(sums[best]) > (1.0 - WORTH) * rule.gained(sums[own]):
+        return Choice(own, f"nothing that was tried has {WORTH:.0%} less {what} at {equal}: the goals stay as they are")
+    return Choice(best, f"the least {what} of all at {equal} to those of the goals as they are, on the training span")
 
-    def mine(n: int) -> Point:
-        hours, cost = outcomes[n].out_of_band_hours, outcomes[n].cost
-        return (hours, cost) if aim == "hours" else (cost, hours)
 
-    limit, spent = mine(own)
-    open_to = [n for n in range(len(outcomes)) if mine(n)[1] <= spent]
-    best = min(open_to, key=lambda n: (*mine(n), n))
-    what, kept = (
-        ("broker-hours out of band", "cost") if aim == "hours" else ("cost", "broker-hours out of band")
-    )
-    if mine(best)[0] > (1.0 - WORTH) * limit:
-        return Choice(
-            own,
-            f"nothing that was tried has {WORTH:.0%} less {what} at no more {kept}: the goals stay as they are",
-        )
-    return Choice(
-        best, f"the least {what} of all with no more {kept} than the goals as they are, on the training span"
-    )
+def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int) -> list[int]:
+    """Rows to go on with, the most promising first: by turns the best by the rule and the best by Pareto rank, `own` not counted.
+
+    The rule has `ROOM` here: what is known of a configuration is a part of the training span.
+    """
+    sums = [sum(each, Outcome()) for each in outcomes]
+    rank = ranks([(s.out_of_band_hours, s.cost) for s in sums])
+    others = [n for n in range(len(outcomes)) if n != own]
+
+    def off(n: int) -> float:
+        return max(0.0, rule.excess(outcomes[own], outcomes[n]) - rule.equal - ROOM)
+
+    by_rule = sorted(others, key=lambda n: (off(n), rule.gained(sums[n]), n))
+    by_rank = sorted(others, key=lambda n: (rank[n], n))
+    both = [n for pair in zip(by_rule, by_rank, strict=True) for n in pair]
+    return list(dict.fromkeys(both))[:most]

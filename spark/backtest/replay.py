@@ -22,7 +22,6 @@ from spark.backtest.judge import Tally
 from spark.backtest.outcome import Outcome
 from spark.backtest.stretch import Stretch
 
-HORIZON = 1800.0  # seconds that a service's long horizon averages over
 DAY = 86_400.0
 Told = Callable[[int, Plan], None]
 """Told of every plan that is carried out: window, plan."""
@@ -53,8 +52,8 @@ def replay(
     reference: GoalSet,
     configuration: Configuration,
     *,
-    horizon: float = HORIZON,
     begin: int | None = None,
+    phase: float = 0.0,
     options: PlanOptions | None = None,
     told: Told | None = None,
 ) -> Outcome:
@@ -64,29 +63,32 @@ def replay(
     ----------
     reference
         Whose bounds are the band that is scored, so that configurations can be compared.
-    horizon
-        Seconds that loads are averaged over before the planner sees them.
     begin
-        Window of the first look, from which on everything is scored; None: as soon as one horizon is known.
+        Window of the first look, from which on everything is scored; None: as soon as one horizon is known. Configurations are
+        compared from the same window on, so where horizons differ it is the longest.
+    phase
+        Share of the cadence between the first look and the second; 0: all of it. What comes of rare looks depends on the time of day
+        and on chance; the mean over several phases says more.
     options
         Seed and budgets of each plan.
 
     Notes
     -----
-    Looks happen at the begin of windows, the first when one horizon is known, with what was measured before them; a plan is carried
+    Looks happen at the begin of windows, with what was measured before them; a plan is carried
     out at once and scored from that window on. As in the service, nothing is planned while the detector does not fire, and a plan
     that the detector is not better off with is not carried out. Deterministic. O(looks) snapshots, plus windows x replicas.
     """
     options = options or PlanOptions()
     wanted = configuration.applied(goals)
     policy, memory = policy_of(wanted), None
-    back = max(1, round(horizon / stretch.window))
+    back = max(1, round(configuration.horizon / stretch.window))
     step = max(1, round(configuration.cadence / stretch.window))
     placement = Placement(stretch.replicas.copy(), stretch.replicas[:, 0].copy())
     tally = Tally(stretch, reference)
     done = Outcome()
     since = first = min(back if begin is None else begin, stretch.windows)
-    for window in range(first, stretch.windows, step):
+    second = first + (round(phase * step) or step)
+    for window in (first, *range(second, stretch.windows, step)):
         snapshot, rows = stretch.snapshot(window, back, placement.replicas, placement.leader)
         if not len(rows):
             continue

@@ -6,7 +6,7 @@ Called by ``trimtab backtest`` and by benchmarks. Wires; what is scored and how 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,23 +15,26 @@ from goals.calibration import Tried
 from spark.backtest.configuration import Configuration
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import sizes
-from spark.backtest.pareto import Aim, choose, ranks
+from spark.backtest.pareto import Rule, choose, ranks
 from spark.backtest.search import Method, Space, Trained, search
 from spark.backtest.tasks import Job, replayed
+from spark.progress import Shown, followed
 
 Tell = Callable[[str], None]
 MOST_SHOWN = 12  # configurations that are validated
-SLACK = 0.10  # that held-out weeks may cost more than the goals as they are
+COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How to search. `held_out` is the share of the stretches, the last ones, that choosing never sees."""
+    """How to search, and by what rule to choose. `held_out` is the share of the stretches, the last ones, that choosing never sees.
+    `phases` is how often what decides is replayed, its looks at other times of the day."""
 
     method: Method = "halving"
     trials: int = 24
     held_out: float = 1.0 / 3.0
-    aim: Aim = "hours"
+    rule: Rule = field(default_factory=Rule)
+    phases: int = 3
     seed: int = 0
 
 
@@ -90,8 +93,16 @@ def backtest(
     wish: Wish,
     tell: Tell,
     name: str = "history",
+    shown: Shown | None = None,
 ) -> Result:
     """Search and validate on packed series.
+
+    Parameters
+    ----------
+    tell
+        Told in a sentence of what is begun.
+    shown
+        Hears of the replays of this step that are done, and of how many they are.
 
     Raises
     ------
@@ -101,22 +112,27 @@ def backtest(
     training, held_out = split(sizes(series, job.cut, name), wish.held_out, name)
     spent: list[tuple[int, float]] = []
 
-    def evaluate(configurations: Sequence[Configuration], stretches: Sequence[int]) -> Sequence[Outcome]:
-        tell(f"replaying {len(configurations)} configurations on {len(stretches)} stretches of history")
-        found = replayed(spark, series, job, configurations, stretches)
-        spent.append((len(configurations) * len(stretches), found.cpu))
+    def evaluate(configurations: Sequence[Configuration], stretches: Sequence[int], phases: int) -> Sequence[tuple[Outcome, ...]]:
+        number = len(configurations) * len(stretches)
+        times = f", {phases} times" if phases > 1 else ""
+        tell(f"replaying {_count(len(configurations), 'configuration')} on {_count(len(stretches), 'stretch', 'es')} of history{times}")
+        done = spark.sparkContext.accumulator(0)
+        with followed(lambda: (int(done.value), number), shown):
+            found = replayed(spark, series, job, configurations, stretches, phases, done)
+        spent.append((number * phases, found.cpu))
         return found.outcomes
 
-    searched = search(space, wish.method, wish.trials, wish.seed, training, evaluate)
-    finalists, picked, why = picked_of(searched, wish.aim)
-    found = evaluate([searched[n].configuration for n in finalists], held_out)
+    searched = search(space, wish.method, wish.trials, wish.seed, training, evaluate, wish.rule, wish.phases)
+    finalists, picked, why = picked_of(searched, wish.rule)
+    tell("validating on the span held out")
+    found = evaluate([searched[n].configuration for n in finalists], held_out, wish.phases)
     front = _front(searched)
     table = tuple(
-        Validated(searched[n], outcome, n in front, n == picked)
-        for n, outcome in zip(finalists, found, strict=True)
+        Validated(searched[n], sum(each, Outcome()), n in front, n == picked)
+        for n, each in zip(finalists, found, strict=True)
     )
     own, best = table[0], next(row for row in table if row.chosen)
-    confirmed, verdict = confirmation(own.outcome, best.outcome, own is best, wish.aim)
+    confirmed, verdict = confirmation(own.outcome, best.outcome, own is best, wish.rule)
     replays, cpu = sum(n for n, _ in spent), sum(s for _, s in spent)
     return named(Result(searched, table, training, held_out, why, confirmed, verdict, replays, cpu))
 
@@ -132,11 +148,11 @@ def split(stretches: Sequence[int], held_out: float, name: str) -> tuple[tuple[i
     return tuple(stretches[:-last]), tuple(stretches[-last:])
 
 
-def picked_of(searched: Sequence[Trained], aim: Aim) -> tuple[list[int], int, str]:
+def picked_of(searched: Sequence[Trained], rule: Rule) -> tuple[list[int], int, str]:
     """Rows to validate (the goals as they are first), the chosen one among them, and why."""
-    whole = [n for n, t in enumerate(searched) if t.whole]
-    choice = choose([searched[n].outcome for n in whole], 0, aim)
-    picked, front = whole[choice.row], _front(searched)
+    final = [n for n, t in enumerate(searched) if t.final]
+    choice = choose([searched[n].each for n in final], 0, rule)
+    picked, front = final[choice.row], _front(searched)
     others = [n for n in sorted(front, key=lambda n: searched[n].outcome.cost) if n not in (0, picked)]
     most = MOST_SHOWN - 2
     thinned = [others[i * len(others) // most] for i in range(most)] if len(others) > most else others
@@ -149,14 +165,14 @@ def _front(searched: Sequence[Trained]) -> set[int]:
     return {n for n, r in zip(whole, rank, strict=True) if r == 0}
 
 
-def confirmation(own: Outcome, best: Outcome, same: bool, aim: Aim) -> tuple[bool, str]:
-    """Whether held-out weeks bear the choice out, and a sentence."""
+def confirmation(own: Outcome, best: Outcome, same: bool, rule: Rule) -> tuple[bool, str]:
+    """Whether held-out weeks bear the choice out, and a sentence. What is kept counts as equal as in the search; bytes have more room."""
     if same:
         return False, "The goals stay as they are."
     hours, cost = change(own.out_of_band_hours, best.out_of_band_hours), change(own.cost, best.cost)
-    gained, paid = (hours, cost) if aim == "hours" else (cost, hours)
-    confirmed = gained < 0 and paid <= SLACK
-    words = f"On the held-out span it has {hours:+.0%} broker-hours out of band and {cost:+.0%} {unit(own)} against the goals as they are"
+    gained, paid = (hours, cost) if rule.aim == "hours" else (cost, hours)
+    confirmed = gained < 0 and paid <= (max(rule.equal, COST_SLACK) if rule.aim == "hours" else rule.equal)
+    words = f"On the held-out span it has {hours:+.1%} broker-hours out of band and {cost:+.0%} {unit(own)} against the goals as they are"
     return confirmed, f"{words}: {'confirmed' if confirmed else 'not confirmed, nothing is recommended'}."
 
 
@@ -171,13 +187,17 @@ def unit(outcome: Outcome) -> str:
     return "bytes moved" if outcome.bytes_moved > 0 else "replica moves"
 
 
+def _count(number: int, noun: str, more: str = "s") -> str:
+    return f"{number} {noun}{'' if number == 1 else more}"
+
+
 def tried(row: Validated, chosen: bool) -> Tried:
     """The row of the calibration file."""
     c, o = row.trained.configuration, row.outcome
     return Tried(
         weights=dict(c.weights), bounds=dict(c.bounds), cadence=c.cadence, out_of_band_hours=o.out_of_band_hours,
         peak_utilization=o.peak_utilization, bytes_moved=o.bytes_moved, actions=o.actions, moved_back=o.moved_back,
-        chosen=chosen, pareto=row.pareto, what=c.what,
+        chosen=chosen, pareto=row.pareto, what=c.what, horizon=c.horizon,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Replays as Spark tasks: each has one stretch of history and a share of the configurations.
 
 A stretch's packed rows travel to as many tasks as there are shares, once for each, whatever the number of configurations; only
-outcomes come back, added up per configuration. Called by `spark.backtest.run`.
+outcomes come back. Called by `spark.backtest.run`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pyarrow as pa
+from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -22,14 +23,15 @@ from optimizer.options import PlanOptions
 from spark.backtest.configuration import Configuration
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import Cut, unpacked
-from spark.backtest.replay import HORIZON, replay
+from spark.backtest.replay import replay
 from spark.backtest.stretch import Stretch
 
+TURNS = 2  # tasks for each core, so that a slow plan does not leave the other cores idle and progress is seen
 COUNTS = tuple(f.name for f in fields(Outcome) if f.type == "int")
 AMOUNTS = tuple(f.name for f in fields(Outcome) if f.type == "float")
 SCHEMA = ", ".join([
     "configuration int", "stretch int", *(f"{n} double" for n in AMOUNTS), *(f"{n} bigint" for n in COUNTS),
-    "by_goal map<string, double>", "cpu double",
+    "by_goal map<string, double>", "course array<struct<at: double, outside: double>>", "cpu double",
 ])  # fmt: skip
 
 
@@ -43,15 +45,14 @@ class Job:
     reference: GoalSet
     capacity: Mapping[str, Mapping[int, float]]
     storage: Storage = "local"
-    horizon: float = HORIZON
     options: PlanOptions = field(default_factory=PlanOptions)
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """Outcomes of configurations in the order that they were given, and the CPU seconds that they took together."""
+    """Outcomes of configurations in the order that they were given, one for each stretch, and the CPU seconds that they took together."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[tuple[Outcome, ...], ...]
     cpu: float
 
 
@@ -61,10 +62,15 @@ def replayed(
     job: Job,
     configurations: Sequence[Configuration],
     stretches: Sequence[int],
+    phases: int = 1,
+    done: Accumulator[int] | None = None,
 ) -> Replayed:
-    """What came of every configuration over the given stretches together."""
+    """What came of every configuration on each of the given stretches, the mean of so many `phases` of its looks.
+
+    `done` is added to whenever a task is through with its replays, by their number; it is for telling how far this is.
+    """
     cores = spark.sparkContext.defaultParallelism
-    shares = max(1, min(len(configurations), math.ceil(cores / len(stretches))))
+    shares = max(1, min(len(configurations), math.ceil(TURNS * cores / len(stretches))))
     work = [
         (stretch, share, n)
         for n, (stretch, share) in enumerate((s, k) for s in stretches for k in range(shares))
@@ -75,18 +81,22 @@ def replayed(
     tried = tuple(configurations)
 
     def task(group: pa.Table) -> pa.Table:  # Spark reads the types, which `functools.partial` hides from it
-        return outcomes_of(group, job, tried, shares)
+        found = outcomes_of(group, job, tried, shares, phases)
+        if done is not None:
+            done.add(len(found))
+        return found
 
     each = rows.groupBy("task").applyInArrow(task, SCHEMA)
     found = each.collect()  # configurations x stretches rows
-    sums = [Outcome()] * len(configurations)
+    outcomes: list[list[Outcome]] = [[] for _ in configurations]
     for row in sorted(found, key=lambda r: (r.configuration, r.stretch)):
         values = {name: row[name] for name in (*AMOUNTS, *COUNTS)}
-        sums[row.configuration] += Outcome(**values, by_goal=dict(row.by_goal))
-    return Replayed(tuple(sums), sum(row.cpu for row in found))
+        course = tuple((point.at, point.outside) for point in row.course)
+        outcomes[row.configuration].append(Outcome(**values, by_goal=dict(row.by_goal), course=course))
+    return Replayed(tuple(map(tuple, outcomes)), sum(row.cpu for row in found))
 
 
-def outcomes_of(rows: pa.Table, job: Job, configurations: Sequence[Configuration], shares: int) -> pa.Table:
+def outcomes_of(rows: pa.Table, job: Job, configurations: Sequence[Configuration], shares: int, phases: int = 1) -> pa.Table:
     """What one task does: its share of the configurations on its stretch, one row each."""
     stretch = unpacked(
         rows.drop_columns(["share", "task"]), job.cut, job.cluster_id, job.capacity, job.storage
@@ -94,24 +104,31 @@ def outcomes_of(rows: pa.Table, job: Job, configurations: Sequence[Configuration
     share, number = rows["share"][0].as_py(), rows["stretch"][0].as_py()
     return pa.Table.from_pylist(
         [
-            {"configuration": n, "stretch": number, **scored(stretch, job, configurations[n])}
+            {"configuration": n, "stretch": number, **scored(stretch, job, configurations[n], phases)}
             for n in range(share, len(configurations), shares)
         ],
         schema=ARROW,
     )
 
 
-def scored(stretch: Stretch, job: Job, configuration: Configuration) -> dict[str, Any]:
-    """The row of one replay."""
+def scored(stretch: Stretch, job: Job, configuration: Configuration, phases: int) -> dict[str, Any]:
+    """The row of one configuration on one stretch."""
     begun = time.process_time()
-    came = replay(stretch, job.goals, job.reference, configuration, horizon=job.horizon, options=job.options)
+    came = Outcome.mean([
+        replay(
+            stretch, job.goals, job.reference, configuration, begin=job.cut.lead_windows, phase=n / phases, options=job.options
+        )
+        for n in range(phases)
+    ])  # fmt: skip
     row = {name: getattr(came, name) for name in (*AMOUNTS, *COUNTS)}
-    return row | {"by_goal": list(came.by_goal.items()), "cpu": time.process_time() - begun}
+    course = [{"at": at, "outside": outside} for at, outside in came.course]
+    return row | {"by_goal": list(came.by_goal.items()), "course": course, "cpu": time.process_time() - begun}
 
 
 ARROW = pa.schema([
     ("configuration", pa.int32()), ("stretch", pa.int32()), *((n, pa.float64()) for n in AMOUNTS),
-    *((n, pa.int64()) for n in COUNTS), ("by_goal", pa.map_(pa.string(), pa.float64())), ("cpu", pa.float64()),
+    *((n, pa.int64()) for n in COUNTS), ("by_goal", pa.map_(pa.string(), pa.float64())),
+    ("course", pa.list_(pa.struct([("at", pa.float64()), ("outside", pa.float64())]))), ("cpu", pa.float64()),
 ])  # fmt: skip
 
 

@@ -7,7 +7,7 @@ Spark or HTML. Shares are 0..1, loads in their resource's unit, times ISO 8601 i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 MOST_POINTS = 400  # in one drawing
@@ -136,7 +136,7 @@ class BacktestEvidence:
     searched
         Configurations tried, those that were given up early among them.
     timeline
-        Of the chosen one and of the default on the held-out span: (name, times, brokers out of band); at most `MOST_POINTS` each.
+        Of the default and of the chosen one on the held-out span: (name, times, brokers out of band); more than `MOST_POINTS` are averaged.
     """
 
     cluster_id: str
@@ -156,6 +156,12 @@ def histogram(values: Iterable[float], low: float, high: float, bins: int = 60) 
         if value == value:
             counts[min(max(int((value - low) / (high - low) * bins), 0), bins - 1)] += 1
     return Histogram(low, high, tuple(counts))
+
+
+def averaged(times: Sequence[float], values: Sequence[float], most: int = MOST_POINTS) -> tuple[tuple[float, float], ...]:
+    """Times and values, neighbours averaged where there are more than `most`."""
+    each = -(-len(times) // most) or 1
+    return tuple((times[i], sum(values[i : i + each]) / len(values[i : i + each])) for i in range(0, len(times), each))
 
 
 def thinned(points: Iterable[tuple[float, float]], most: int = MOST_POINTS) -> tuple[tuple[float, float], ...]:

@@ -63,7 +63,8 @@ def pareto_legend(tried: Sequence[Tried]) -> Markup:
 def tried_table(tried: Sequence[Tried]) -> Markup | None:
     """All configurations, the chosen one and the default first, then the Pareto set, by hours out of band."""
     columns = [
-        Column("configuration"), Column("weights"), Column("bounds"), Column("cadence", True), Column("out of band", True),
+        Column("configuration"), Column("weights"), Column("bounds"), Column("cadence", True), Column("loads over", True),
+        Column("out of band", True),
         Column("against default", True), Column("bytes moved", True), Column("actions", True), Column("moved back", True),
         Column("peak", True),
     ]  # fmt: skip
@@ -76,7 +77,8 @@ def described(tried: Tried) -> str:
     """What a configuration changes, in one line."""
     parts = [f"{name} weight {value:g}" for name, value in tried.weights.items()]
     parts += [f"{name} bound {percent(value)}" for name, value in tried.bounds.items()]
-    return ", ".join([*parts, f"every {duration(tried.cadence)}"])
+    over = [f"on loads over {duration(tried.horizon)}"] if tried.horizon is not None else []
+    return ", ".join([*parts, f"every {duration(tried.cadence)}", *over])
 
 
 def duration(seconds: float) -> str:
@@ -105,6 +107,7 @@ def _row(tried: Tried, default: Tried | None, place: int) -> list[Cell]:
         Cell(_pairs(tried.weights, lambda v: f"{v:g}")),
         Cell(_pairs(tried.bounds, percent)),
         Cell(duration(tried.cadence), tried.cadence),
+        Cell("–" if tried.horizon is None else duration(tried.horizon), tried.horizon),
         Cell(f"{tried.out_of_band_hours:,.1f} h", tried.out_of_band_hours),
         Cell("–" if against is None else percent(against, signed=True), against),
         Cell(size(tried.bytes_moved), tried.bytes_moved, title=f"{tried.bytes_moved:,.0f} bytes"),

@@ -1,11 +1,11 @@
-"""`trimtab backtest`: which weights, bounds and cadence would have done better on this history. Changes nothing on a cluster.
+"""`trimtab backtest`: which weights, bounds, cadence and horizon would have done better on this history. Changes nothing on a cluster.
 
 What a replay is and how configurations are searched is `spark.backtest`; here is only parsing, telling and writing.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +13,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
+from trimtab.bar import bar
 from trimtab.commands import options as o
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story, log
@@ -20,7 +21,6 @@ from trimtab.story import Story, log
 if TYPE_CHECKING:
     from goals.calibration import Calibration
     from goals.model import GoalSet
-    from spark.backtest.packing import Cut
     from spark.backtest.run import Result, Validated
 
 DAY = 86_400.0
@@ -33,8 +33,8 @@ Aim = Literal["hours", "cost"]
 StorageKind = Literal["local", "shared"]
 
 
-def parse_cadences(text: str) -> tuple[float, ...]:
-    """``DURATION[,DURATION…]`` in seconds, each once; the first is what the goals as they are run at."""
+def parse_durations(text: str) -> tuple[float, ...]:
+    """``DURATION[,DURATION…]`` in seconds, each once; the first is what the goals as they are run with."""
     found = tuple(dict.fromkeys(parse_duration(part.strip()) for part in text.split(",")))
     if min(found) <= 0:
         raise ValueError(f"expected durations above 0 such as 5m,1h, found {text!r}")
@@ -102,9 +102,29 @@ def backtest_command(
     aim: Annotated[
         Aim,
         typer.Option(
-            "--aim", help="hours: least out of band at no more bytes; cost: least bytes at no more hours."
+            "--aim", help="hours: least out of band at equal bytes; cost: least bytes at equal hours."
         ),
     ] = "hours",
+    equal: Annotated[
+        float,
+        typer.Option(
+            "--equal",
+            metavar="SHARE",
+            min=0.0,
+            max=0.5,
+            help="Hours (or bytes) that differ by no more than this share count as equal.",
+        ),
+    ] = 0.01,
+    phases: Annotated[
+        int,
+        typer.Option(
+            "--phases",
+            metavar="N",
+            min=1,
+            max=24,
+            help="What decides is replayed so often, with looks at other times of the day.",
+        ),
+    ] = 3,
     held_out: Annotated[
         float,
         typer.Option(
@@ -122,7 +142,7 @@ def backtest_command(
             metavar="DURATION[,…]",
             help="Time between looks of the detector, each is tried; the first is the goals' own.",
         ),
-    ] = "1h",
+    ] = "1h,6h,24h",
     window: Annotated[
         float,
         typer.Option(
@@ -133,14 +153,13 @@ def backtest_command(
         ),
     ] = "5m",  # type: ignore[assignment]
     horizon: Annotated[
-        float,
+        str,
         typer.Option(
             "--horizon",
-            metavar="DURATION",
-            parser=o.parsed_by(parse_length),
-            help="What the planner sees is the mean of it.",
+            metavar="DURATION[,…]",
+            help="What the planner sees is the mean of it, each is tried; the first is the service's own.",
         ),
-    ] = "30m",  # type: ignore[assignment]
+    ] = "30m,6h,24h",
     stretch: Annotated[
         float,
         typer.Option(
@@ -173,19 +192,19 @@ def backtest_command(
         ),
     ] = None,
 ) -> int:
-    """Try goals on the past: replays a history through the planner and looks for weights, bounds and cadence that do better.
+    """Try goals on the past: replays a history through the planner and looks for weights, bounds, cadence and horizon that do better.
 
     Every configuration is scored by the bounds of the goals as they are. The last part of the history is not searched on; what
     was chosen has to hold there. Needs Java.
     """
     wanted = o.Wanted(goals, preset)
-    cadences = _cadences(cadence)
+    cadences, horizons = _durations("--cadence", cadence), _durations("--horizon", horizon)
     inputs = {"--goals": goals, "--history": None if "://" in history else Path(history)}
     problems = [
         *overwritten({"--out": out, "--report": report}, inputs),
         *unwritable("--out", out),
         *unwritable("--report", report),
-        *_disagreements(out, report, calibration, window, horizon, stretch, cadences),
+        *_disagreements(out, report, calibration, window, horizons, stretch, cadences),
     ]
     if problems:
         raise ConfigurationError("trimtab backtest", problems)
@@ -195,6 +214,7 @@ def backtest_command(
     from optimizer.options import PlanOptions
     from spark.backtest.configuration import levelled
     from spark.backtest.packing import Cut, begin_of, packed
+    from spark.backtest.pareto import Rule
     from spark.backtest.run import Wish, backtest
     from spark.backtest.search import Space
     from spark.backtest.tasks import Job
@@ -217,35 +237,39 @@ def backtest_command(
         spark.sparkContext.setLogLevel("WARN" if story.verbose else "ERROR")
         samples, _ = sift(read_samples(spark, history, cluster_id))
         begin, cluster = begin_of(samples, stretch, history)
-        cut = Cut(begin, window, stretch)
+        cut = Cut(begin, window, stretch, max(horizons))
         log.info("reading %s: windows of %g s, stretches of %g days", history, window, stretch / DAY)
         series = packed(windows(samples, window), cut).cache()
         options = PlanOptions(seed=seed, max_moves=max_moves, max_bytes=max_bytes)
-        job = Job(cut, cluster, goal_set, goal_set, _capacity(given), storage, horizon, options)
-        space = Space(goal_set, _centre(goal_set, given), cadences)
-        wish = Wish(search, trials, held_out, aim, seed)
-        found = backtest(spark, series, job, space, wish, lambda text: log.info("%s", text), history)
+        job = Job(cut, cluster, goal_set, goal_set, _capacity(given), storage, options)
+        space = Space(goal_set, _centre(goal_set, given), cadences, horizons)
+        wish = Wish(search, trials, held_out, Rule(aim, equal), phases, seed)
+        with bar(story, "Replays", "done") as (tell, move):
+            found = backtest(spark, series, job, space, wish, tell, history, move)
     finally:
+        spark.sparkContext.setLogLevel("OFF")  # tasks that an interrupt cut short are no news
         spark.stop()
     if out is not None and given is not None:
         emit(calibration_text(_completed(given, found)), out)
     if report is not None:
-        emit(_page(found, cut, cluster, search), report)
+        from spark.backtest.page import page_of
+
+        emit(page_of(found, cut, cluster, search, datetime.now(UTC)), report)
     if out is None or str(out) != "-":
         _show(found)
     log.info("%s", found.verdict)
     return 0
 
 
-def _cadences(text: str) -> tuple[float, ...]:
+def _durations(option: str, text: str) -> tuple[float, ...]:
     try:
-        return parse_cadences(text)
+        return parse_durations(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--cadence") from None
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def _disagreements(
-    out: Path | None, report: Path | None, calibration: Path | None, window: float, horizon: float, stretch: float,
+    out: Path | None, report: Path | None, calibration: Path | None, window: float, horizons: tuple[float, ...], stretch: float,
     cadences: tuple[float, ...],
 ) -> list[Problem]:  # fmt: skip
     found = []
@@ -258,15 +282,12 @@ def _disagreements(
         )
     if report is not None and report == out:
         found.append(Problem("--report", "expected a file of its own, found that of --out"))
-    if horizon < window:
-        found.append(Problem("--horizon", f"expected at least --window ({window:g} s), found {horizon:g} s"))
-    if stretch < 2 * horizon or stretch % window:
-        found.append(
-            Problem(
-                "--stretch",
-                f"expected whole windows of {window:g} s, for two horizons or more, found {stretch:g} s",
-            )
-        )
+    for horizon in horizons:
+        if horizon % window:
+            found.append(Problem("--horizon", f"expected whole windows of {window:g} s (--window), found {horizon:g} s"))
+    if stretch < max(horizons) or stretch % window:
+        wanted = f"expected whole windows of {window:g} s, and no less than the longest --horizon ({max(horizons):g} s)"
+        found.append(Problem("--stretch", f"{wanted}, found {stretch:g} s"))
     for cadence in cadences:
         if cadence % window or cadence >= stretch:
             found.append(
@@ -302,32 +323,13 @@ def _completed(given: Calibration, found: Result) -> Calibration:
     return given.model_copy(update={"weights": weights, "backtest": found.rows()})
 
 
-def _page(found: Result, cut: Cut, cluster: str, search: Search) -> str:
-    from spark.report.backtest import backtest_html
-    from spark.report.evidence import BacktestEvidence
-
-    def span(stretches: tuple[int, ...]) -> str:
-        ends = [
-            datetime.fromtimestamp(cut.begin, UTC) + timedelta(seconds=cut.stretch * n)
-            for n in (stretches[0], stretches[-1] + 1)
-        ]
-        return f"{ends[0]:%Y-%m-%d} to {ends[1]:%Y-%m-%d}"
-
-    evidence = BacktestEvidence(
-        cluster_id=cluster, made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", trained=span(found.training),
-        held_out=span(found.held_out), searched=len(found.searched),
-        method={"halving": "successive halving"}.get(search, search), notes=(found.why, found.verdict),
-    )  # fmt: skip
-    return backtest_html(found.rows(), evidence)
-
-
 def _show(found: Result) -> None:
     """The table on stdout, of the held-out span."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title="On the held-out span", title_justify="left", box=None)
-    for name in ("", "looks every", "broker-hours out", "bytes moved", "actions", "moved back", "peak"):
+    for name in ("", "looks every", "loads over", "broker-hours out", "bytes moved", "actions", "moved back", "peak"):
         table.add_column(name, justify="left" if not name else "right")
     for row in found.table:
         table.add_row(*_cells(row, found))
@@ -336,10 +338,17 @@ def _show(found: Result) -> None:
     console.print(f"{found.why}.", style=None, highlight=False)
     chosen = found.chosen.trained.configuration
     if found.confirmed:
+        told = f"  looks every {_time(chosen.cadence)} (interval of the service), loads over {_time(chosen.horizon)} (model.long)"
+        console.print(told, highlight=False)
         for name in chosen.weights:
             console.print(
                 f"  {name}: weight {chosen.weights[name]:g}, bound {chosen.bounds[name]:g}", highlight=False
             )
+
+
+def _time(seconds: float) -> str:
+    unit, name = next(((u, n) for u, n in ((3600, "h"), (60, "min")) if seconds % u == 0), (1, "s"))
+    return f"{seconds / unit:g} {name}"
 
 
 def _cells(row: Validated, found: Result) -> list[str]:
@@ -351,9 +360,9 @@ def _cells(row: Validated, found: Result) -> list[str]:
     data = change(own.bytes_moved, outcome.bytes_moved)
 
     def beside(share: float) -> str:
-        return "" if row is found.own else f" ({share:+.0%})"
+        return "" if row is found.own else f" ({share:+.1%})"
 
     return [
-        c.what or "Pareto set", f"{c.cadence / 60:g} min", f"{outcome.out_of_band_hours:,.1f}{beside(hours)}",
+        c.what or "Pareto set", _time(c.cadence), _time(c.horizon), f"{outcome.out_of_band_hours:,.1f}{beside(hours)}",
         f"{size(outcome.bytes_moved)}{beside(data)}", f"{outcome.actions:,}", f"{outcome.moved_back:,}", f"{outcome.peak_utilization:.2f}",
     ]  # fmt: skip

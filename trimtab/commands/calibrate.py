@@ -6,10 +6,7 @@ What the figures are is `spark`'s; here is only parsing, telling and writing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +14,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
+from trimtab.bar import bar
 from trimtab.commands import options as o
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story, log
@@ -24,7 +22,6 @@ from trimtab.story import Story, log
 DAY = 86_400.0
 STDOUT = "-"
 DEFAULT_WINDOW = "5m"
-Watch = Callable[[Callable[[int, int], None]], AbstractContextManager[None]]
 SETTINGS = {"spark__driver__memory": "3g", "spark__sql__shuffle__partitions": "16"}  # where Spark runs on this machine
 
 
@@ -134,7 +131,7 @@ def calibrate_command(
             log.warning("loads of partitions are not written: on a cluster --loads has to be a URI that all of it can write to")
             folder = None
         request = Request(history, Detection(window, hits, false_alarms), folder, cluster_id, begin, end)
-        with _shown(story, partial(watched, spark)) as tell:
+        with bar(story, "Spark", "tasks") as (tell, move), watched(spark, move):
             made = calibrate(spark, request, datetime.now(UTC), tell)
     finally:
         spark.sparkContext.setLogLevel("OFF")  # tasks that an interrupt cut short are no news
@@ -177,24 +174,3 @@ def _folder_problems(folder: str | None, history: str) -> list[Problem]:
     if not place.parent.is_dir():
         return [Problem("--loads", f"there is no folder {place.parent}; create it or name another")]
     return [] if os.access(place.parent, os.W_OK) else [Problem("--loads", f"no permission to write in {place.parent}; name another")]
-
-
-@contextmanager
-def _shown(story: Story, watch: Watch) -> Iterator[Callable[[str], None]]:
-    """Told as lines; with a bar of Spark's tasks where a person watches."""
-    if not story.animated:
-        yield lambda sentence: log.info("%s", sentence)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    done = TextColumn("{task.completed:.0f}/{task.total:.0f} tasks")
-    columns = (TextColumn("{task.description}"), BarColumn(), done, TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Spark", total=1)
-
-        def tell(sentence: str) -> None:
-            bar.console.print(sentence, highlight=False, markup=False)
-
-        with watch(lambda done, total: bar.update(task, completed=done, total=total)):
-            yield tell

@@ -32,7 +32,7 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(tmp_path: Path
     given.write_text(calibration_text(before))
     words = [
         "backtest", "--history", tmp_path / "history", "--preset", "automq", "--calibration", given, "--out", out, "--report", report,
-        "--window", "1h", "--horizon", "1h", "--stretch", "1d", "--cadence", "6h", "--search", "grid", "--trials", "3",
+        "--window", "1h", "--horizon", "1h,6h", "--stretch", "1d", "--cadence", "6h", "--search", "grid", "--trials", "3",
         "--master", "local[1]",
     ]  # fmt: skip
     ended = subprocess.run(
@@ -54,4 +54,10 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(tmp_path: Path
     }
     assert bool(after.weights) == (not after.backtest[0].chosen)
     assert "broker-hours out" in ended.stdout
-    assert "<html" in report.read_text()
+    assert {row.horizon for row in after.backtest} <= {3600.0, 6 * 3600.0}
+    assert after.backtest[0].horizon == 3600.0
+    page = report.read_text()
+    assert "Brokers out of band on the span held out" in page
+    assert "brokers out of band over time" in page  # the drawing: there are figures for it
+    assert "configurations on 1 stretches" in ended.stderr  # nobody watches: lines, and no bar
+    assert "Replays" not in ended.stderr

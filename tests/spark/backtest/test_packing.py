@@ -73,6 +73,19 @@ def test_where_nobody_knows_who_leads_the_lowest_broker_does(spark: SparkSession
     assert found.load["network_in"].T.tolist() == [[3.0] * 4]
 
 
+def test_each_stretch_knows_the_end_of_the_one_before_and_a_lead_alone_is_no_stretch(spark: SparkSession) -> None:
+    """Else the first looks of every stretch would plan on hours where a day is asked for."""
+    cut = Cut(START, HOUR, 4 * HOUR, 2 * HOUR)
+    rows: list[Row] = [(1, "a", 0, "network_in", hour, float(hour)) for hour in range(10)]
+    series = packed(measured(spark, rows), cut).cache()
+    assert sizes(series, cut, "h") == [0, 1]  # hours 8 and 9 would only lead to a third
+    for number, begin in ((0, 0), (1, 4)):
+        found = unpacked(series.where(f"stretch = {number}").toArrow(), cut, "c", {})
+        assert found.start == START + begin * 3600
+        assert cut.scored(number) == found.start + 2 * 3600
+        assert found.load["network_in"].T.tolist() == [[float(begin + h) for h in range(6)]]
+
+
 def test_a_history_without_partitions_or_too_large_for_a_task_is_refused_with_what_to_do(
     spark: SparkSession,
 ) -> None:
@@ -97,12 +110,12 @@ def history(spark: SparkSession, days: int) -> DataFrame:
 
 def tried(spark: SparkSession, series: DataFrame) -> Result:
     goals = level()
-    job = Job(Cut(START, HOUR, 24 * HOUR), "c", goals, goals, {}, horizon=HOUR)
+    job = Job(Cut(START, HOUR, 24 * HOUR), "c", goals, goals, {})
     return backtest(
         spark,
         series,
         job,
-        Space(goals, {"net": 0.2}, (4 * HOUR, 8 * HOUR)),
+        Space(goals, {"net": 0.2}, (4 * HOUR, 8 * HOUR), (HOUR,)),
         Wish("random", 4, seed=3),
         lambda _: None,
     )

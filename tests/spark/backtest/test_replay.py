@@ -9,15 +9,15 @@ import pytest
 from optimizer.plan import Plan
 from spark.backtest.configuration import Configuration
 from spark.backtest.judge import beyond, broker_loads
-from spark.backtest.outcome import Outcome
+from spark.backtest.outcome import POINTS, Outcome
 from spark.backtest.replay import Placement, replay
 from spark.backtest.stretch import Stretch
-from tests.spark.backtest.shapes import HOUR, level, stretch, swinging
+from tests.spark.backtest.shapes import HOUR, START, level, stretch, swinging
 
 
 def run(history: Stretch, bound: float = 0.1, cadence: float = HOUR, reference: float = 0.1) -> Outcome:
     return replay(
-        history, level(), level(reference), Configuration(cadence, bounds={"net": bound}), horizon=HOUR
+        history, level(), level(reference), Configuration(cadence, bounds={"net": bound}, horizon=HOUR)
     )
 
 
@@ -37,6 +37,35 @@ def test_rarer_looks_move_less() -> None:
     assert run(swinging(), cadence=12 * HOUR).bytes_moved < run(swinging(), cadence=HOUR).bytes_moved
 
 
+def test_longer_means_do_not_follow_the_day_to_and_fro_and_are_scored_over_the_same_time() -> None:
+    short, long = (
+        replay(swinging(), level(), level(), Configuration(4 * HOUR, horizon=horizon), begin=24) for horizon in (HOUR, 24 * HOUR)
+    )
+    assert long.bytes_moved < 0.7 * short.bytes_moved
+    assert long.moved_back < short.moved_back
+    assert (long.broker_hours, long.looks) == (short.broker_hours, short.looks)
+
+
+def test_the_course_is_when_brokers_were_out_of_band_and_adds_up_to_the_hours() -> None:
+    found = run(swinging())  # 95 windows, fewer than points
+    assert [at for at, _ in found.course] == [START + 3600.0 * h for h in range(1, 96)]
+    assert sum(outside for _, outside in found.course) == pytest.approx(found.out_of_band_hours)
+    assert found.days().sum() * 24 == pytest.approx(found.out_of_band_hours, rel=0.02)  # of the first day an hour is missing
+    long = run(swinging(days=10))
+    assert len(long.course) == POINTS
+
+
+def test_phases_look_at_other_times_and_their_mean_is_of_one_replay() -> None:
+    found = [replay(swinging(), level(), level(), Configuration(12 * HOUR, horizon=HOUR), phase=n / 3) for n in range(3)]
+    assert len({one.out_of_band_hours for one in found}) == 3
+    mean = Outcome.mean(found)
+    assert mean.out_of_band_hours == pytest.approx(sum(one.out_of_band_hours for one in found) / 3)
+    assert mean.broker_hours == found[0].broker_hours
+    assert mean.course[0][0] == found[0].course[0][0]
+    assert mean.days().sum() == pytest.approx(sum(one.days().sum() for one in found) / 3)
+    assert Outcome.mean(found[:1]) == found[0]
+
+
 def test_plans_act_on_what_earlier_plans_left_and_hours_are_those_of_that_placement() -> None:
     history = swinging(days=2)
     replicas, leader = history.replicas.copy(), history.replicas[:, 0].copy()
@@ -49,7 +78,7 @@ def test_plans_act_on_what_earlier_plans_left_and_hours_are_those_of_that_placem
             replicas[change.partition] = [b - 10 for b in change.replicas_after]
         moved.append((window, replicas[:, 0].copy()))
 
-    found = replay(history, level(), level(), Configuration(HOUR), horizon=HOUR, told=told)
+    found = replay(history, level(), level(), Configuration(HOUR, horizon=HOUR), told=told)
     hours = 0
     (goal,) = [g for g in level().goals if g.kind == "usage_distribution"]
     for (begin, placed), end in zip(moved, [w for w, _ in moved[1:]] + [48], strict=True):
@@ -99,7 +128,7 @@ def test_configurations_are_scored_by_the_bounds_of_the_reference_and_not_their_
 
 def test_persistence_of_the_policy_holds_back_a_plan_as_it_does_in_the_service() -> None:
     patient = level(more="policy: {detector: {kind: goal_band, persist: {hits_low: 6, hits_high: 6}}}\n")
-    found = replay(swinging(), patient, level(), Configuration(HOUR), horizon=HOUR)
+    found = replay(swinging(), patient, level(), Configuration(HOUR, horizon=HOUR))
     assert 0 < found.plans < run(swinging()).plans
 
 

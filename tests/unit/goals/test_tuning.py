@@ -156,10 +156,11 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     assert [(c.key, c.text, c.why) for c in result.changes] == [
         ("weight", "3", ("weight: chosen by the backtest",)), ("bound", "0.2", ("bound: chosen by the backtest",)),
     ]  # fmt: skip
-    assert result.remarks == ("weights for goals that are not there: gone",)
+    every = "the backtest's choice: plan every 10 min instead of 5 min (service: interval: 10m)"
+    assert result.remarks == ("weights for goals that are not there: gone", every)
     assert result.expected == (
         "on the weeks held out, against the goals as they are: broker-hours out of band −31 %, bytes moved ±0 %, "
-        "peak utilization 0.90 to 0.75, replicas moved back 12 to 2, planning every 600 s instead of 300 s"
+        "peak utilization 0.90 to 0.75, replicas moved back 12 to 2, planning every 10 min instead of 5 min"
     )
     now = tune(tmp_path, f"goals: [{IN % 2}]", found, only).expected
     assert now.startswith("on the weeks held out, against the goals as they are: broker-hours out of band −14 %, bytes moved −50 %")
@@ -169,6 +170,19 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     assert (len(chosen.changes), chosen.expected) == (2, "")  # var and min_load, which the backtest did not try
     unknown = calibration(WEIGHTS.replace(", what: default", ""))
     assert tune(tmp_path, f"goals: [{IN % 7}]", unknown, only).expected == "on the weeks held out: 69 broker-hours out of band, 1 TB moved"
+
+
+def test_how_often_and_on_which_loads_to_plan_is_said_though_a_goals_file_has_no_place_for_it(tmp_path: Path) -> None:
+    """Else an operator whose goals stay as they are hears nothing of a choice that moves a third of the bytes."""
+    cost = "out_of_band_hours: 1, peak_utilization: 1, bytes_moved: 1, actions: 1, moved_back: 0"
+    ends = ("horizon: 1800, what: default", "horizon: 86400, chosen: true")
+    rows = [f"{{weights: {{in: 1}}, cadence: 3600, {cost}, {end}}}" for end in ends]
+    result = tune(tmp_path, f"goals: [{IN % 1}]", calibration(f"backtest: [{', '.join(rows)}]\n"), ("weight",))
+    assert result.changes == ()
+    (told,) = result.remarks
+    assert "loads averaged over 24 h instead of 30 min (service: model.long: 24h;" in told
+    kept = calibration(f"backtest: [{rows[0].replace('what', 'chosen: true, what')}, {rows[1].replace('true', 'false')}]\n")
+    assert tune(tmp_path, f"goals: [{IN % 1}]", kept, ("weight",)).remarks == ()
 
 
 def test_a_backtest_that_tried_one_bound_only_says_nothing_about_bounds(tmp_path: Path) -> None:

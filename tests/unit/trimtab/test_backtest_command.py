@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.trimtab.command_line import CommandLine
-from trimtab.commands.backtest import parse_cadences
+from trimtab.commands.backtest import parse_durations
 
 
 def test_everything_wrong_is_said_at_once_and_nothing_is_written(
@@ -15,16 +15,17 @@ def test_everything_wrong_is_said_at_once_and_nothing_is_written(
 ) -> None:
     out = tmp_path / "calibration.yaml"
     ended = trimtab(
-        "backtest", "--history", tmp_path, "--preset", "default", "--out", out, "--report", out, "--window", "5m", "--horizon", "1m",
+        "backtest", "--history", tmp_path, "--preset", "default", "--out", out, "--report", out, "--window", "5m", "--horizon", "1m,8d",
         "--stretch", "7d", "--cadence", "1h,7m",
     )  # fmt: skip
     assert ended.code == 2
     for place in (
         "--out: goes with --calibration",
         "--report: expected a file of its own",
-        "--horizon:",
+        "--horizon: expected whole windows",
+        "--stretch: expected whole windows of 300 s, and no less than the longest --horizon",
         "--cadence:",
-        "4 problems",
+        "5 problems",
     ):
         assert place in ended.err
     assert ended.out == ""
@@ -47,7 +48,7 @@ def test_a_report_does_not_overwrite_what_is_read(trimtab: CommandLine, tmp_path
     assert goals.read_text() == "version: 1\npreset: default\n"
 
 
-def test_cadences_are_durations_each_once_in_their_order() -> None:
-    assert parse_cadences("1h, 5m,60m") == (3600.0, 300.0)
+def test_cadences_and_horizons_are_durations_each_once_in_their_order() -> None:
+    assert parse_durations("1h, 5m,60m") == (3600.0, 300.0)
     with pytest.raises(ValueError, match="above 0"):
-        parse_cadences("1h,0s")
+        parse_durations("1h,0s")

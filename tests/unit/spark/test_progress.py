@@ -1,0 +1,24 @@
+"""How far a job is, for a bar."""
+
+from __future__ import annotations
+
+from spark.progress import followed
+
+
+def test_the_end_is_told_however_short_the_job_was() -> None:
+    """Else a bar of a fast step stands at nothing."""
+    done, heard = [0], []
+    with followed(lambda: (done[0], 7), lambda so_far, total: heard.append((so_far, total))):
+        done[0] = 7
+    assert heard[-1] == (7, 7)
+
+
+def test_nothing_is_asked_where_nobody_listens() -> None:
+    asked: list[int] = []
+
+    def ask() -> None:
+        asked.append(1)
+
+    with followed(ask, None):
+        pass
+    assert asked == []
