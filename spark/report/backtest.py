@@ -45,7 +45,7 @@ def backtest_html(tried: Sequence[Tried], evidence: BacktestEvidence) -> str:
         [("cluster", evidence.cluster_id or "unnamed"), ("made", evidence.made_at or "unknown")],
         tone,
         verdict,
-        [f"Chosen: {described(chosen)}." if chosen else "", *_spans(evidence)],
+        [f"Chosen: {described(chosen, default)}." if chosen else "", *_spans(evidence)],
         _tiles(tried, chosen, default, evidence),
         [
             Section("alternatives", "Alternatives", alternatives),

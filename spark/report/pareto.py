@@ -40,7 +40,10 @@ def pareto_drawing(tried: Sequence[Tried]) -> Markup | None:
     x = _scale([t.bytes_moved for t in shown], LEFT, WIDTH - RIGHT)
     y = _scale([t.out_of_band_hours for t in shown], HEIGHT - BOTTOM, TOP)
     parts: list[Child] = [_axes(x, y)]
-    front = sorted((t.bytes_moved, t.out_of_band_hours) for t in shown if t.pareto)
+    front: list[tuple[float, float]] = []  # the set is that of the span searched on; here some of it is beaten by others
+    for point in sorted((t.bytes_moved, t.out_of_band_hours) for t in shown if t.pareto):
+        if not front or point[1] < front[-1][1]:
+            front.append(point)
     if len(front) > 1:
         steps = [front[0]]
         for one in front[1:]:
@@ -73,10 +76,12 @@ def tried_table(tried: Sequence[Tried]) -> Markup | None:
     return table("Configurations on the weeks held out", columns, [_row(t, default, i) for i, t in enumerate(order, 1)])
 
 
-def described(tried: Tried) -> str:
-    """What a configuration changes, in one line."""
-    parts = [f"{name} weight {value:g}" for name, value in tried.weights.items()]
-    parts += [f"{name} bound {percent(value)}" for name, value in tried.bounds.items()]
+def described(tried: Tried, default: Tried | None = None) -> str:
+    """What a configuration is, in one line; of weights and bounds those that are not the default's."""
+    weights, bounds = (default.weights, default.bounds) if default is not None and default is not tried else ({}, {})
+    parts = [f"{name} weight {value:g}" for name, value in tried.weights.items() if weights.get(name) != value]
+    parts += [f"{name} bound {percent(value)}" for name, value in tried.bounds.items() if bounds.get(name) != value]
+    parts = parts or ["weights and bounds as they are"]
     over = [f"on loads over {duration(tried.horizon)}"] if tried.horizon is not None else []
     return ", ".join([*parts, f"every {duration(tried.cadence)}", *over])
 
