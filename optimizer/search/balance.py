@@ -27,6 +27,7 @@ from optimizer.search.partners import leans, rank_partners
 from optimizer.search.state import State, commit, is_out, may_host
 from optimizer.search.swaps import SWAP_KEPT, swap_with
 
+MOST_SWAPPED, FEW_LOW = 48, 32  # partners that a broker out of band tries to swap with, where there are no more such brokers
 PATIENCE = 4  # rounds without success after which a broker is given up
 LOOK_BACK = 16  # rounds, within which it has to get better ...
 LEAST_FALL = 0.01  # ... by so much, or somebody has to come into band
@@ -137,7 +138,7 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
     goals, led = np.zeros(len(problem.goal), np.int64), np.zeros(len(problem.goal), np.int64)
     gains = np.zeros(max(room, KEPT))
     kept = np.zeros(KEPT, np.int64)
-    partners = np.zeros(16, np.int64)
+    partners = np.zeros(MOST_SWAPPED, np.int64)
     worth = np.zeros(brokers)
     best_gain, best_entry = np.zeros(LEADERSHIPS), np.zeros(LEADERSHIPS, np.int64)
     costs = np.zeros((brokers, len(problem.goal) + 1))
@@ -240,9 +241,8 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
                 if not is_low(problem, state, v):
                     break
             if done == 0 and (with_swaps or failed[v] > 0):
-                found = rank_partners(
-                    problem, state, watched, v, 12 if failed[v] > 1 else 4, seed * 7919 + turn + 1, partners, worth
-                )
+                most = 4 if failed[v] < 2 else (MOST_SWAPPED if count <= FEW_LOW else 12)
+                found = rank_partners(problem, state, watched, v, most, seed * 7919 + turn + 1, partners, worth)
                 for k in range(found):
                     done += swap_with(
                         problem, state, watched, v, partners[k], block, gains, small, small2, kept, mine, theirs

@@ -21,8 +21,8 @@ from optimizer.search.steps import best_single
 from optimizer.search.topic_steps import TOPIC_LOOKS, only_topics, topic_single
 
 MOST_PARTNERS = 12
-SPARE_STEPS, SPARE_OF_FEW = 15_000, 60_000  # annealing steps without success that a call may spend
-FEW = 100  # partitions
+SPARE_STEPS, SPARE_OF_SMALL = 60_000, 15_000  # annealing steps without success that a call may spend
+TINY, SMALL = 100, 1_200  # partitions; in between other seeds are tried, too
 
 @kernel
 def polish(
@@ -75,7 +75,7 @@ def polish(
         published = relieve(
             problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores
         )
-    spare = SPARE_OF_FEW if len(state.lead) <= FEW else SPARE_STEPS
+    spare = SPARE_OF_SMALL if TINY < len(state.lead) <= SMALL else SPARE_STEPS
     for _ in range(64):
         order = ascending(-state.score[:, COST])
         low = 0

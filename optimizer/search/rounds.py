@@ -59,8 +59,9 @@ MOST_TARGETS = 8  # in one round
 ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
 FIRMNESS = 20.0  # of topic goals while a target is looked for
 MOST_ROUNDS = 200
-# Up to so many replicas: so many seeds while somebody is out of band, and how many in a row may bring nobody into it.
-SEARCHES = ((100, 6, 6), (1_200, 3, 1))
+# Up to so many replicas: so many seeds while somebody is out of band, how many in a row may bring nobody into it, and whether to go on
+# from the first that finds anything instead of the best.
+SEARCHES = ((100, 6, 6, False), (20_000, 3, 1, False), (200_000, 4, 4, True))
 SEED_STEP = 1_000_003
 LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
 POLISH_ROOM = 20_000  # changes
@@ -143,9 +144,9 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None,
         return Found([], bench.at(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, _budget(compiled, options)
     size = compiled.replicas.size
-    tries, vain = (1, 1) if options.budgeted else next(((n, m) for most, n, m in SEARCHES if size <= most), (1, 1))
+    tries, vain, at_once = (1, 1, False) if options.budgeted else next((rest for most, *rest in SEARCHES if size <= most), (1, 1, False))
     rounds: list[Round] = []
-    end = bench.begin
+    end: State | None = bench.begin
     lookout = Lookout(watch)
     exhausted: tuple[int, Chain] | None = None  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
@@ -156,29 +157,29 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None,
             if exhausted is not None and attempt == exhausted[0]:
                 chain = exhausted[1]
             else:
-                chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout, tries > 1)
+                chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout)
             since = 0 if best is None or chain.worth[:2] < best.worth[:2] else since + 1
-            if best is None or chain.worth < best.worth:
+            if best is None or chain.worth < best.worth or (at_once and chain.rounds):
                 best, found = chain, attempt
-            if chain.undone == chain.low == 0 or lookout.stopped or since >= vain:
+            if chain.undone == chain.low == 0 or lookout.stopped or since >= vain or (at_once and chain.rounds):
                 break
         if best is None or not best.rounds:
+            end = None if tries > 1 and rounds else end
             break
-        end = best.end
+        end = best.end if best is chain else None
         exhausted = found, replace(best, rounds=[])
         rounds.extend(best.rounds)
         replicas, lead, budget = best.replicas, best.lead, best.budget
         if tries == 1 or best.undone == best.low == 0 or lookout.stopped:
             break
-    end = end if tries == 1 else bench.at(problem, replicas, lead)
-    return Found(rounds, end, lookout.stopped)
+    return Found(rounds, bench.at(problem, replicas, lead) if end is None else end, lookout.stopped)
 
 
 def _chain(
-    compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
-    goes_on: bool,
-) -> Chain:  # fmt: skip
-    """Rounds with one seed from the given lists; where the search `goes_on` from their end, its lists are in the chain."""
+    compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout
+) -> Chain:
+    """Rounds with one seed from the given lists. Where they leave nothing to be done, so that no search goes on from their end, the
+    lists of the chain are not kept up."""
     budget = _copied(budget)
     rounds: list[Round] = []
     end = bench.at(compiled.problem, replicas, lead)
@@ -195,11 +196,10 @@ def _chain(
         changes = published_changes(compiled, replicas, lead, log)
         rounds.append(Round(replicas, lead, log, scores, changes))
         reached, budget = after, spent
-        if reached.undone or reached.low or goes_on:
+        if reached.undone or reached.low:
             rows = log.partition[: log.used[1]]
             replicas, lead = replicas.copy(), lead.copy()
             replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
-        if reached.undone or reached.low:
             end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
             problem, reached = _start(compiled, bench)
     if problem.table is not compiled.problem.table:
