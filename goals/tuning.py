@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_model.errors import ConfigurationError, Problem
-from goals.calibration.advice import KEYS, Change, Key, Listed, advised
+from goals.calibration.advice import KEYS, Change, Key, Listed, advised, unmeasured
 from goals.calibration.effect import expected, rhythm
 from goals.calibration.filling import goal_name
 from goals.calibration.models import Calibration
@@ -31,7 +31,7 @@ class Tuned:
     expected
         What the backtest found for the whole recommendation; empty where there was none.
     remarks
-        What the calibration recommends that the goals have no place for.
+        What the calibration recommends that the goals have no place for, and what the goals have that it says nothing of.
     text
         The file's text with the changes; as it was where there are none.
     """
@@ -50,7 +50,7 @@ def tuned(text: str, path: Path, calibration: Calibration, calibration_file: Pat
     ConfigurationError
         The goals are wrong, or would be; or their text cannot be changed without changing more.
     """
-    goals = goals_in(text, path)
+    only, goals = tuple(only), goals_in(text, path)
     document = read_yaml(text, str(path)).value
     assert isinstance(document, dict)  # else goals_in would have refused it
     listed = _listed(document)
@@ -60,8 +60,11 @@ def tuned(text: str, path: Path, calibration: Calibration, calibration_file: Pat
     made = _changed(text, path, listed, changes)
     known = {goal.name for goal in goals.goals}
     others = [name for name in calibration.weights if name not in known]
-    remarks = (*([f"weights for goals that are not there: {', '.join(others)}"] if others else []), *rhythm(calibration))
-    return Tuned(changes, expected(calibration, goals) if changes else "", remarks, made)
+    remarks = [f"weights for goals that are not there: {', '.join(others)}"] if others else []
+    remarks += rhythm(calibration)
+    if {"bound", "var", "min_load"} & set(only):
+        remarks += unmeasured(goals, calibration)
+    return Tuned(changes, expected(calibration, goals) if changes else "", tuple(remarks), made)
 
 
 def _listed(document: Mapping[str, object]) -> tuple[Listed, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cluster_model.quantities import SIZE_UNITS, parse_rate
-from cluster_model.resources import RESOURCES
+from cluster_model.resources import DERIVED_FROM, RESOURCES
 from goals.calibration.effect import effect_of_bound
 from goals.calibration.filling import Recommended, goal_name, is_soft, recommended
 from goals.calibration.models import Calibration
@@ -88,6 +88,27 @@ def advised(
         open_keys = tuple(key for key in keys if not filled or key in entry.values)
         changes += _of_goal(goal, entry, calibration, open_keys, free=filled and "var" not in entry.values)
     return tuple(changes)
+
+
+def unmeasured(goals: GoalSet, calibration: Calibration) -> Iterable[str]:
+    """Why nothing is recommended for the bands of some goals, a sentence for each reason."""
+    levelled = [goal for goal in goals.goals if isinstance(goal, UsageDistribution)]
+    bands = [
+        goal for goal in levelled
+        if recommended({"kind": "usage_distribution", "resource": goal.resource, "name": goal.name}, calibration) is None
+    ]  # fmt: skip
+    counts = [goal.name for goal in bands if RESOURCES[goal.resource] == "count"]
+    if counts:
+        yield f"no band for {', '.join(counts)}: counts change only where replicas or leaders are moved, so there is no noise to measure"
+    for goal in bands:
+        if goal.resource in DERIVED_FROM:
+            base = DERIVED_FROM[goal.resource]
+            found = calibration.resources.get(base)
+            known = found.bound if found is not None else None
+            more = f"; a part of {base} usually swings more than all of it, whose bound is {known:.2g}" if known is not None else ""
+            yield f"no band for {goal.name}: {goal.resource} is not in a history{more}"
+        elif goal.name not in counts:
+            yield f"no band for {goal.name}: there is no {goal.resource} in the history that was measured"
 
 
 def nice(value: float, digits: int = DIGITS) -> float:
