@@ -20,6 +20,14 @@ from pyspark.sql.types import (
 
 from spark.dataset import Dataset
 
+CLUSTER = StructField("cluster_id", StringType())
+BROKER = StructField("broker", IntegerType())
+RESOURCE = StructField("resource", StringType())
+START = StructField("start", TimestampType())
+PARTITION = [StructField("topic", StringType()), StructField("partition", IntegerType())]
+SERIES = [CLUSTER, BROKER, *PARTITION, StructField("metric", StringType())]
+AVERAGED = [StructField("mean", DoubleType()), StructField("max", DoubleType()), StructField("samples", LongType())]
+
 
 class Samples(Dataset):
     """One row a sample, as CONTRACT section 5 and docs/history.md have it; `date` is the day of `time` in UTC.
@@ -28,14 +36,7 @@ class Samples(Dataset):
     """
 
     SCHEMA = StructType([
-        StructField("time", TimestampType()),
-        StructField("cluster_id", StringType()),
-        StructField("broker", IntegerType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("metric", StringType()),
-        StructField("value", DoubleType()),
-        StructField("date", DateType()),
+        StructField("time", TimestampType()), *SERIES, StructField("value", DoubleType()), StructField("date", DateType())
     ])  # fmt: skip
 
 
@@ -52,17 +53,7 @@ class Blocks(Dataset):
     (`topic` and `partition` null).
     """
 
-    SCHEMA = StructType([
-        StructField("cluster_id", StringType()),
-        StructField("broker", IntegerType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("metric", StringType()),
-        StructField("start", TimestampType()),
-        StructField("mean", ArrayType(DoubleType())),
-        StructField("max", ArrayType(DoubleType())),
-        StructField("samples", ArrayType(LongType())),
-    ])  # fmt: skip
+    SCHEMA = StructType([*SERIES, START, *[StructField(one.name, ArrayType(one.dataType)) for one in AVERAGED]])
 
 
 class Windows(Dataset):
@@ -72,17 +63,7 @@ class Windows(Dataset):
     of one whole broker (`topic` and `partition` null).
     """
 
-    SCHEMA = StructType([
-        StructField("cluster_id", StringType()),
-        StructField("broker", IntegerType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("metric", StringType()),
-        StructField("start", TimestampType()),
-        StructField("mean", DoubleType()),
-        StructField("max", DoubleType()),
-        StructField("samples", LongType()),
-    ])  # fmt: skip
+    SCHEMA = StructType([*SERIES, START, *AVERAGED])
 
 
 class BrokerWindows(Dataset):
@@ -92,33 +73,14 @@ class BrokerWindows(Dataset):
     Window `start` is a whole multiple of the window's length since the Unix epoch.
     """
 
-    SCHEMA = StructType([
-        StructField("cluster_id", StringType()),
-        StructField("broker", IntegerType()),
-        StructField("resource", StringType()),
-        StructField("start", TimestampType()),
-        StructField("mean", DoubleType()),
-        StructField("max", DoubleType()),
-        StructField("samples", LongType()),
-    ])  # fmt: skip
+    SCHEMA = StructType([CLUSTER, BROKER, RESOURCE, START, *AVERAGED])
 
 
 class PartitionWindows(Dataset):
     """One row per replica, resource and window. `role` is ``leader`` or ``follower``, as the sample's metric says, or
     ``replica`` where its reporter did not know."""
 
-    SCHEMA = StructType([
-        StructField("cluster_id", StringType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("broker", IntegerType()),
-        StructField("role", StringType()),
-        StructField("resource", StringType()),
-        StructField("start", TimestampType()),
-        StructField("mean", DoubleType()),
-        StructField("max", DoubleType()),
-        StructField("samples", LongType()),
-    ])  # fmt: skip
+    SCHEMA = StructType([CLUSTER, *PARTITION, BROKER, StructField("role", StringType()), RESOURCE, START, *AVERAGED])
 
 
 class PartitionLoads(Dataset):
@@ -129,13 +91,6 @@ class PartitionLoads(Dataset):
     """
 
     SCHEMA = StructType([
-        StructField("cluster_id", StringType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("resource", StringType()),
-        StructField("mean", DoubleType()),
-        StructField("p95", DoubleType()),
-        StructField("last", DoubleType()),
-        StructField("forecast", DoubleType()),
+        CLUSTER, *PARTITION, RESOURCE, *[StructField(name, DoubleType()) for name in ("mean", "p95", "last", "forecast")],
         StructField("pattern", StringType()),
     ])  # fmt: skip

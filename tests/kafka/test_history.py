@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -22,49 +17,23 @@ from metrics_reporter.kafka_topic import KafkaTopicWriter, TopicSettings
 from metrics_reporter.sample import BatchHeader, Sample, SampleBatch, Scope
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.traffic import create_topic
+from tests.kafka.watched import Watched
 
-ROOT = Path(__file__).resolve().parents[2]
 PLAIN = {"security_protocol": "PLAINTEXT"}
 TOPIC = "lake-metrics"
 AT = 1_795_132_790_000  # 2026-11-19 23:59:50 UTC, so that two days come out
 PARTITIONS = 4
+PATIENCE = 300.0  # seconds; Spark starts slowly
 
 Found = tuple[int, int, int, float]
 
 
-class Keeping:
-    """`trimtab history …` as an operator runs it, whose stderr is watched; killed with everything it started."""
+class Keeping(Watched):
+    """`trimtab history …` as an operator runs it."""
 
     def __init__(self, command: str, kafka: KafkaCluster, out: Path, *more: str) -> None:
-        arguments = ["--bootstrap-server", kafka.bootstrap, "--topic", TOPIC, "--out", str(out), "--master", "local[2]", *more]
-        self._popen = subprocess.Popen(
-            [sys.executable, "-m", "trimtab", "history", command, *arguments],
-            cwd=out.parent, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
-        self.said: list[str] = []
-        self._news = threading.Condition()
-        assert self._popen.stderr is not None
-        self._ear = threading.Thread(target=self._listen, args=(self._popen.stderr,), daemon=True)
-        self._ear.start()
-
-    def _listen(self, stream: IO[str]) -> None:
-        for line in stream:
-            with self._news:
-                self.said.append(line.rstrip())
-                self._news.notify_all()
-
-    def hears(self, text: str, times: int, seconds: float = 300.0) -> bool:
-        with self._news:
-            return self._news.wait_for(lambda: sum(text in line for line in self.said) >= times, seconds)
-
-    def kill(self) -> None:
-        os.killpg(self._popen.pid, signal.SIGKILL)
-        self._popen.wait(30)
-
-    def ends(self, seconds: float = 300.0) -> int:
-        code = self._popen.wait(seconds)
-        self._ear.join(5)
-        return code
+        where = ["--bootstrap-server", kafka.bootstrap, "--topic", TOPIC, "--out", str(out), "--master", "local[2]"]
+        super().__init__(out.parent, "history", command, *where, *more)
 
 
 class Reporting:
@@ -116,7 +85,7 @@ def test_a_killed_follower_leaves_each_sample_once(cluster: KafkaCluster, admin:
     with Reporting(cluster) as reporting:
         first = Keeping("follow", cluster, out, "--every", "1s")
         try:
-            assert first.hears(" samples", 3), first.said
+            assert first.hears(" samples", PATIENCE, times=3), first.said
         finally:
             first.kill()
     reporting.send(20)
@@ -124,11 +93,11 @@ def test_a_killed_follower_leaves_each_sample_once(cluster: KafkaCluster, admin:
     producer.send(TOPIC, b"no record of ours", partition=0).get(30)
     producer.close()
     then = Keeping("backfill", cluster, out, "--rejected", str(tmp_path / "rejected"))
-    assert then.ends() == 0, then.said
+    assert then.ends(PATIENCE) == 0, then.said
     assert any("1 rows were not taken: record cannot be decoded" in line for line in then.said), then.said
     assert in_history(out) == reporting.sent
     sources = pq.read_table(tmp_path / "rejected", partitioning=None)["source"].to_pylist()
     assert [s.partition(":")[0].partition(" offset")[0] for s in sources] == ["partition 0"]
     again = Keeping("backfill", cluster, out)
-    assert again.ends() == 0, again.said
+    assert again.ends(PATIENCE) == 0, again.said
     assert in_history(out) == reporting.sent

@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[2]
 
 
 class Watched:
-    """A process in `folder`; `said` are the lines of its stderr so far."""
+    """A process in `folder`, with what it starts in a group of its own; `said` are the lines of its stderr so far."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._popen = subprocess.Popen(
             [sys.executable, "-m", "trimtab", *arguments],
-            cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
+            cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         self.said: list[str] = []
         self._news = threading.Condition()
@@ -33,15 +33,25 @@ class Watched:
                 self.said.append(line.rstrip())
                 self._news.notify_all()
 
-    def hears(self, text: str, seconds: float = 30.0) -> bool:
+    def hears(self, text: str, seconds: float = 30.0, times: int = 1) -> bool:
+        """Whether so many lines with a text came in time."""
         with self._news:
-            return self._news.wait_for(lambda: any(text in line for line in self.said), seconds)
+            return self._news.wait_for(lambda: sum(text in line for line in self.said) >= times, seconds)
 
     def send(self, sent: signal.Signals) -> None:
         self._popen.send_signal(sent)
 
     def end(self, sent: signal.Signals) -> int:
         self.send(sent)
-        code = self._popen.wait(30)
+        return self.ends(30)
+
+    def ends(self, seconds: float) -> int:
+        """Its exit code; it ends by itself."""
+        code = self._popen.wait(seconds)
         self._ear.join(5)
         return code
+
+    def kill(self) -> None:
+        """With everything it started."""
+        os.killpg(self._popen.pid, signal.SIGKILL)
+        self._popen.wait(30)

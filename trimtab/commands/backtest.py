@@ -15,6 +15,8 @@ from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
 from trimtab.bar import bar
 from trimtab.commands import options as o
+from trimtab.commands import spark_options as so
+from trimtab.commands.spark_options import spark_for
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story, log
 
@@ -24,10 +26,6 @@ if TYPE_CHECKING:
     from spark.backtest.run import Result, Validated
 
 DAY = 86_400.0
-SETTINGS = {
-    "spark__driver__memory": "3g",
-    "spark__sql__shuffle__partitions": "16",
-}  # where Spark runs on this machine
 Search = Literal["grid", "random", "halving"]
 Aim = Literal["hours", "cost"]
 StorageKind = Literal["local", "shared"]
@@ -56,24 +54,8 @@ def register(app: typer.Typer) -> None:
 
 def backtest_command(
     context: typer.Context,
-    history: Annotated[
-        str,
-        typer.Option(
-            "--history",
-            metavar="PATH",
-            rich_help_panel=o.SOURCE,
-            help="Folder of Parquet samples, or a URI that Spark reads.",
-        ),
-    ],
-    cluster_id: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster-id",
-            metavar="ID",
-            rich_help_panel=o.SOURCE,
-            help="Which cluster, where the history has several.",
-        ),
-    ] = None,
+    history: so.History,
+    cluster_id: so.ClusterId = None,
     storage: Annotated[
         StorageKind,
         typer.Option(
@@ -182,15 +164,8 @@ def backtest_command(
             help="Write the calibration with weights and table here (needs --calibration).",
         ),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report with plots here.")
-    ] = None,
-    master: Annotated[
-        str | None,
-        typer.Option(
-            "--master", metavar="URL", help="Where Spark runs; all cores of this machine where left out."
-        ),
-    ] = None,
+    report: so.Report = None,
+    master: so.Master = None,
 ) -> int:
     """Try goals on the past: replays a history through the planner and looks for weights, bounds, cadence and horizon that do better.
 
@@ -199,7 +174,7 @@ def backtest_command(
     """
     wanted = o.Wanted(goals, preset)
     cadences, horizons = _durations("--cadence", cadence), _durations("--horizon", horizon)
-    inputs = {"--goals": goals, "--history": None if "://" in history else Path(history)}
+    inputs = {"--goals": goals, "--history": None if so.is_uri(history) else Path(history)}
     problems = [
         *overwritten({"--out": out, "--report": report}, inputs),
         *unwritable("--out", out),
@@ -220,7 +195,6 @@ def backtest_command(
     from spark.backtest.tasks import Job
     from spark.history.read import read_samples
     from spark.history.sift import sift
-    from spark.session import session
     from spark.windows import windows
     from trimtab.warmup import announce, warm_up
 
@@ -230,11 +204,7 @@ def backtest_command(
     given = load_calibration(calibration) if calibration is not None else None
     announce()
     warm_up()
-    log.info("starting Spark")
-    here = master is None or master.startswith("local")
-    spark = session("trimtab backtest", master, **(SETTINGS if here else {}))
-    try:
-        spark.sparkContext.setLogLevel("WARN" if story.verbose else "ERROR")
+    with spark_for("trimtab backtest", master, story) as spark:
         samples, _ = sift(read_samples(spark, history, cluster_id))
         begin, cluster = begin_of(samples, stretch, history)
         cut = Cut(begin, window, stretch, max(horizons))
@@ -246,9 +216,6 @@ def backtest_command(
         wish = Wish(search, trials, held_out, Rule(aim, equal), phases, seed)
         with bar(story, "Replays", "done") as (tell, move):
             found = backtest(spark, series, job, space, wish, tell, history, move)
-    finally:
-        spark.sparkContext.setLogLevel("OFF")  # tasks that an interrupt cut short are no news
-        spark.stop()
     if out is not None and given is not None:
         emit(calibration_text(_completed(given, found)), out)
     if report is not None:

@@ -16,13 +16,14 @@ from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
 from trimtab.bar import bar
 from trimtab.commands import options as o
+from trimtab.commands import spark_options as so
+from trimtab.commands.spark_options import is_uri, spark_for
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story, log
 
 DAY = 86_400.0
 STDOUT = "-"
 DEFAULT_WINDOW = "5m"
-SETTINGS = {"spark__driver__memory": "3g", "spark__sql__shuffle__partitions": "16"}  # where Spark runs on this machine
 
 
 def parse_window(text: str) -> float:
@@ -49,17 +50,9 @@ def register(app: typer.Typer) -> None:
 
 def calibrate_command(
     context: typer.Context,
-    history: Annotated[
-        str,
-        typer.Option(
-            "--history", metavar="PATH", rich_help_panel=o.SOURCE, help="Folder of Parquet samples, or a URI that Spark reads."
-        ),
-    ],
+    history: so.History,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Write the calibration here (YAML); - is stdout.")],
-    cluster_id: Annotated[
-        str | None,
-        typer.Option("--cluster-id", metavar="ID", rich_help_panel=o.SOURCE, help="Which cluster, where the history has several."),
-    ] = None,
+    cluster_id: so.ClusterId = None,
     begin: Annotated[
         datetime | None,
         typer.Option(
@@ -91,18 +84,15 @@ def calibrate_command(
         str | None,
         typer.Option("--loads", metavar="DIR", help="Parquet of the partitions' loads; a folder beside FILE where left out."),
     ] = None,
-    report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report with plots here.")] = None,
-    master: Annotated[
-        str | None,
-        typer.Option("--master", metavar="URL", help="Where Spark runs; all cores of this machine where left out."),
-    ] = None,
+    report: so.Report = None,
+    master: so.Master = None,
 ) -> int:
     """Measure a history: what is noise and what is imbalance, how loads go round the week, what brokers carry.
 
     Writes a calibration file that `tune` and goals files take bounds from, and the loads of partitions beside it. Needs Java.
     """
     folder = loads if loads is not None or str(out) == STDOUT else str(out.with_name(f"{out.stem}-loads"))
-    inputs = {"--history": None if _is_uri(history) else Path(history)}
+    inputs = {"--history": None if is_uri(history) else Path(history)}
     problems = [
         *overwritten({"--out": out, "--report": report}, inputs),
         *unwritable("--out", out),
@@ -121,24 +111,17 @@ def calibrate_command(
     from spark.jobs.calibrate import Request, calibrate
     from spark.jobs.resources import Detection
     from spark.progress import watched
-    from spark.session import session
 
-    log.info("starting Spark")
-    spark = session("trimtab calibrate", master, **({} if _elsewhere(master) else SETTINGS))
-    try:
-        spark.sparkContext.setLogLevel("WARN" if story.verbose else "ERROR")
-        if folder is not None and not str(spark.sparkContext.master).startswith("local") and not _is_uri(folder):
+    with spark_for("trimtab calibrate", master, story) as spark:
+        if folder is not None and not str(spark.sparkContext.master).startswith("local") and not is_uri(folder):
             log.warning("loads of partitions are not written: on a cluster --loads has to be a URI that all of it can write to")
             folder = None
         request = Request(history, Detection(window, hits, false_alarms), folder, cluster_id, begin, end)
         with bar(story, "Spark", "tasks") as (tell, move), watched(spark, move):
             made = calibrate(spark, request, datetime.now(UTC), tell)
-    finally:
-        spark.sparkContext.setLogLevel("OFF")  # tasks that an interrupt cut short are no news
-        spark.stop()
     calibration = made.calibration
     if folder is not None:
-        named = folder if _is_uri(folder) or str(out) == STDOUT else os.path.relpath(folder, out.absolute().parent)
+        named = folder if is_uri(folder) or str(out) == STDOUT else os.path.relpath(folder, out.absolute().parent)
         calibration = calibration.model_copy(update={"loads": named})
     if report is not None:
         from spark.report.calibration import calibration_html
@@ -151,21 +134,12 @@ def calibrate_command(
     return 0
 
 
-def _is_uri(path: str) -> bool:
-    return "://" in path
-
-
-def _elsewhere(master: str | None) -> bool:
-    """Whether someone else decides how much Spark may take."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ or (master is not None and not master.startswith("local"))
-
-
 def _folder_problems(folder: str | None, history: str) -> list[Problem]:
     """What keeps the loads from being written to a folder on this machine."""
-    if folder is None or _is_uri(folder):
+    if folder is None or is_uri(folder):
         return []
     place, source = Path(os.path.realpath(folder)), Path(os.path.realpath(history))
-    if not _is_uri(history) and (place == source or source in place.parents or place in source.parents):
+    if not is_uri(history) and (place == source or source in place.parents or place in source.parents):
         return [Problem("--loads", f"expected a folder apart from the history, found {folder}; name another")]
     if place.exists() and not place.is_dir():
         return [Problem("--loads", f"expected a folder, found the file {folder}; name another")]

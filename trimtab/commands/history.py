@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,6 +21,7 @@ import typer
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
 from trimtab.commands import options as o
+from trimtab.commands import spark_options as so
 from trimtab.output import emit
 from trimtab.story import log, tell_when
 
@@ -27,10 +30,6 @@ if TYPE_CHECKING:
 
 Form = Literal["csv", "prometheus"]
 Out = Annotated[str, typer.Option("--out", metavar="DIR", help="The history: a folder, or a URI that Spark takes (s3a://, hdfs://).")]
-Master = Annotated[
-    str | None,
-    typer.Option("--master", metavar="URL", help="Where Spark runs (default: all cores of this machine, or as spark-submit says)."),
-]
 Bootstrap = Annotated[str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="The cluster that the topic is on.")]
 Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="The topic (default: as the reporter names it).")]
 Records = Annotated[Literal["own", "automq"], typer.Option("--records", help="Whose reporter wrote the records.")]
@@ -66,7 +65,7 @@ def import_command(
     ] = None,
     cluster_id: ClusterId = None,
     rejected: Rejected = None,
-    master: Master = None,
+    master: so.Master = None,
 ) -> None:
     """Write files of other systems as a history: whole days, all or nothing.
 
@@ -93,7 +92,7 @@ def backfill_command(
     command_config: o.CommandConfig = None,
     checkpoint: Checkpoint = None,
     rejected: Rejected = None,
-    master: Master = None,
+    master: so.Master = None,
 ) -> None:
     """Write what the internal topic has and the history has not yet, then end.
 
@@ -114,7 +113,7 @@ def follow_command(
         float,
         typer.Option("--every", parser=o.parsed_by(parse_duration), metavar="DURATION", help="Time between two batches; each makes files."),
     ] = 600.0,
-    master: Master = None,
+    master: so.Master = None,
 ) -> None:
     """Write what the internal topic has, and go on with what comes, until SIGTERM or Ctrl-C.
 
@@ -200,14 +199,13 @@ def load_mapping(form: Form, path: Path | None) -> CsvMapping | PrometheusMappin
         if path is None:
             return CsvMapping(version=1)
         return read_config(path, CsvMapping, "a mapping with `version` and columns", lambda document, folder: ())
-    path = _shipped(form) if path is None else path
-    return read_config(path, PrometheusMapping, "a mapping with `version` and series", lambda document, folder: ())
+    with nullcontext(path) if path is not None else as_file(_shipped(form)) as file:
+        return read_config(file, PrometheusMapping, "a mapping with `version` and series", lambda document, folder: ())
 
 
-def _shipped(form: str) -> Path:
-    import spark.history
-
-    return Path(spark.history.__file__).parent / "mappings" / f"{form}.yaml"
+def _shipped(form: str) -> Traversable:
+    """Not a path: the package may be a zip, as spark-submit takes it."""
+    return files("spark.history") / "mappings" / f"{form}.yaml"
 
 
 def tell_rejected(rejected: Mapping[str, int], examples: Mapping[str, str]) -> None:
