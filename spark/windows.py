@@ -21,7 +21,7 @@ FOLLOWER, UNKNOWN_ROLE = "follower.", "replica."
 def blocks(samples: Samples, window_seconds: float) -> Blocks:
     """`samples`, those that count (`spark.history.sift`), packed by windows of `window_seconds`; NaN and null are passed over."""
     counted = samples.frame.where(F.col("value").isNotNull() & ~F.isnan("value"))
-    return blocks_of(packed(counted.withColumn(REASON, F.lit(None).cast("string")), window_seconds))
+    return blocks_of(packed(counted.withColumn(REASON, F.lit(None).cast("string")), window_seconds, by_moments=False))
 
 
 def windows(samples: Samples, window_seconds: float) -> Windows:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from cluster_model.errors import InputError, Problem
 from cluster_model.resources import MEASURED
 from goals.calibration import Calibration, Correlation, HistorySpan
-from spark.blocks import Tally, blocks_of, packed, tally
+from spark.blocks import Tally, counted
 from spark.history.read import read_samples
 from spark.history.sift import REASON, reason
 from spark.jobs.brokers import Capacities, CpuFound, broker_capacities, broker_cpu
@@ -80,15 +80,12 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
     tell(f"reading {request.history}")
     samples = read_samples(spark, request.history, request.cluster_id, request.begin, request.end)
     window = request.detection.window
-    rows = packed(samples.frame.withColumn(REASON, reason(F.lit(now))), window).persist(StorageLevel.DISK_ONLY)
-    try:
-        seen = tally(rows)
-        counted = seen.rows - sum(seen.reasons.values())
-        tell(f"{seen.rows:,} samples, {counted:,} of them count{_rejected(seen)}")
+    with counted(samples.frame.withColumn(REASON, reason(F.lit(now))), window) as (blocks, seen):
+        taken = seen.rows - sum(seen.reasons.values())
+        tell(f"{seen.rows:,} samples, {taken:,} of them count{_rejected(seen)}")
         if seen.begin_ms is None or seen.end_ms is None:
             none = f"expected samples that count, found none among {seen.rows:,}{_rejected(seen)}"
             raise InputError(request.history, [Problem("", none)])
-        blocks = blocks_of(rows)
         cluster_id = blocks.frame.select("cluster_id").limit(1).collect()[0][0]
         held = brokers_of(blocks, window).frame.persist(StorageLevel.MEMORY_AND_DISK)
         try:
@@ -101,8 +98,6 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
         finally:
             held.unpersist()
         partitions = partition_loads(partitions_of(blocks, window), seen.end_ms, request.loads, tell)
-    finally:
-        rows.unpersist()
     calibration = Calibration(
         version=1,
         cluster_id=cluster_id,
@@ -111,7 +106,7 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
             begin=_instant(datetime.fromtimestamp(seen.begin_ms / 1000, UTC)),
             end=_instant(datetime.fromtimestamp(seen.end_ms / 1000, UTC)),
             window=float(request.detection.window),
-            samples=counted,
+            samples=taken,
             rejected=dict(seen.reasons),
             brokers=resources.brokers,
             partitions=partitions.count,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -82,7 +84,7 @@ def test_the_recommended_band_fires_about_as_seldom_as_promised_and_not_on_imbal
 
 def test_what_does_not_count_is_told_with_its_reasons(found: tuple[Calibration, Path]) -> None:
     history = found[0].history
-    assert {"not a number", "negative", "time in the future"} <= set(history.rejected)
+    assert {"not a number", "negative", "time in the future", "repeated"} <= set(history.rejected)
     rows = history.samples + sum(history.rejected.values())
     assert 0.005 < sum(history.rejected.values()) / rows < 0.012
     assert (history.brokers, history.partitions) == (12, 24)
@@ -143,15 +145,36 @@ def test_equal_histories_have_equal_digests_whatever_their_files_and_windows(spa
     assert first.startswith("sha256:")
 
 
-def test_a_short_history_leaves_open_what_it_cannot_say_and_says_why(spark: SparkSession, tmp_path: Path) -> None:
-    write(Truth(brokers=3, partitions=6, span=2 * 3600), tmp_path / "h")
-    resource = made(spark, tmp_path / "h").resources["network_in"]
+@pytest.fixture(scope="module")
+def short(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Calibration]:
+    """Two hours of three brokers, and the calibration of that."""
+    history = tmp_path_factory.mktemp("short") / "h"
+    write(Truth(brokers=3, partitions=6, span=2 * 3600, corrupt=0.0), history)
+    return history, made(spark, history)
+
+
+def test_a_short_history_leaves_open_what_it_cannot_say_and_says_why(short: tuple[Path, Calibration]) -> None:
+    resource = short[1].resources["network_in"]
     assert resource.mean > 0
     assert (resource.noise, resource.bound, resource.var, resource.min_load) == (None, None, None, None)
     assert (resource.growth, resource.seasonality) == (None, None)
     told = "\n".join(resource.why)
     for word in ("noise: not known", "give a longer history", "growth: not known", "seasonality: not known"):
         assert word in told
+
+
+def test_a_history_of_which_a_quarter_is_there_twice_gives_the_same_figures(
+    spark: SparkSession, short: tuple[Path, Calibration], tmp_path: Path
+) -> None:
+    shutil.copytree(short[0], tmp_path / "h")
+    (file,) = (tmp_path / "h").glob("date=*/*.parquet")
+    rows = pq.ParquetFile(file).read()
+    again = np.random.default_rng(1).permutation(len(rows))[: len(rows) // 4]
+    pq.write_table(rows.take(again), file.with_name("again.parquet"))
+    twice, once = made(spark, tmp_path / "h"), short[1]
+    assert twice.history.rejected == {"repeated": len(again)}
+    assert twice.history.samples == once.history.samples
+    assert twice.model_copy(update={"history": once.history}) == once
 
 
 def test_a_history_in_which_nothing_counts_is_refused(spark: SparkSession, tmp_path: Path) -> None:
