@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,8 @@ import pytest
 from spark.history.mapping import CsvMapping, PrometheusMapping
 from tests.unit.trimtab.command_line import CommandLine
 from trimtab.commands.history import load_mapping
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_shipped_mapping_is_printed_and_can_be_given_back(trimtab: CommandLine, tmp_path: Path) -> None:
@@ -21,6 +26,19 @@ def test_the_shipped_mapping_is_printed_and_can_be_given_back(trimtab: CommandLi
     assert isinstance(mapping, PrometheusMapping)
     summed = {s.metric: s.summands for s in mapping.sources() if s.about == "broker"}
     assert summed == {"network_in": 2, "network_out": 2, "produce_rate": 1, "fetch_rate": 1, "cpu": 1}
+
+
+def test_the_shipped_mapping_is_there_where_spark_submit_has_the_package_as_a_zip(tmp_path: Path) -> None:
+    package = tmp_path / "trimtab.zip"
+    with zipfile.ZipFile(package, "w") as archive:
+        for room in ("cluster_model", "goals", "metrics_reporter", "optimizer", "spark", "trimtab"):
+            for path in (ROOT / room).rglob("*"):
+                if path.suffix in (".py", ".yaml"):
+                    archive.write(path, path.relative_to(ROOT))
+    asked = f"import sys; sys.path.insert(0, {str(package)!r}); from trimtab.commands import history as it"
+    told = "print(it.__file__); print(it.load_mapping('prometheus', None).version)"
+    ended = subprocess.run([sys.executable, "-c", f"{asked}; {told}"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines() == [str(package / "trimtab" / "commands" / "history.py"), "1"]
 
 
 @pytest.mark.parametrize(
