@@ -65,7 +65,7 @@ def truth(samples: int, brokers: int, partitions: int) -> Truth:
     return spanning(whole, samples)
 
 
-def calibrated(history: Path, logs: Path, cores: int, memory: str) -> None:
+def calibrated(history: Path, logs: Path, cores: int, memory: str, once: bool) -> None:
     """One calibration in this process; prints a line of JSON with what it cost."""
     from spark.jobs.calibrate import Request, calibrate
     from spark.jobs.resources import Detection
@@ -102,7 +102,7 @@ def calibrated(history: Path, logs: Path, cores: int, memory: str) -> None:
         print(f"  {told[-1][0]:7.1f} s  {sentence}", file=sys.stderr)
 
     with tempfile.TemporaryDirectory() as out:
-        made = calibrate(spark, Request(str(history), Detection(300, 1, 1), f"{out}/loads"), datetime.now(UTC), tell)
+        made = calibrate(spark, Request(str(history), Detection(300, 1, 1), f"{out}/loads", once=once), datetime.now(UTC), tell)
         wall = time.perf_counter() - begun
         cpu = sum(_cpu(process) for process in [me, *me.children(recursive=True)])
         spark.stop()
@@ -140,10 +140,10 @@ def stages(log: Path) -> list[Stage]:
     return [stage for _, stage in sorted(found.items()) if stage.ms]
 
 
-def measured(history: Path, cores: int, memory: str) -> str:
+def measured(history: Path, cores: int, memory: str, once: bool) -> str:
     """A row of the table: one calibration in a process of its own."""
     with tempfile.TemporaryDirectory() as logs:
-        arguments = ["--one", str(history), "--logs", logs, "--cores", str(cores), "--memory", memory]
+        arguments = ["--one", str(history), "--logs", logs, "--cores", str(cores), "--memory", memory, *(["--once"] if once else [])]
         ended = subprocess.run([sys.executable, "-m", "benchmarks.spark", *arguments], stdout=subprocess.PIPE, text=True, check=True)
         cost = json.loads(ended.stdout.splitlines()[-1])
         of_stages = stages(next(path for path in Path(logs).iterdir() if path.is_file()))
@@ -175,11 +175,12 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--memory", default="3g", help="heap of the JVM")
+    parser.add_argument("--once", action="store_true", help="count samples once that are there twice")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--logs", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
-        calibrated(given.one, given.logs, given.cores, given.memory)
+        calibrated(given.one, given.logs, given.cores, given.memory, given.once)
         return
     print("| samples | MB | CPU s | us a sample | wall s | GB | shuffled MB | bytes a sample | skew |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -188,7 +189,7 @@ def main() -> None:
         if not history.exists():
             history.mkdir(parents=True)
             write(truth(count(text), given.brokers, given.partitions), history, given.cores)
-        print(measured(history, given.cores, given.memory), flush=True)
+        print(measured(history, given.cores, given.memory, given.once), flush=True)
         if not given.keep:
             shutil.rmtree(history)
 

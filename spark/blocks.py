@@ -1,10 +1,10 @@
-"""Raw samples packed into blocks, a dozen windows of a series in one row, each sample once: the only step that looks at every sample.
+"""Raw samples packed into blocks, a dozen windows of a series in one row: the only step that looks at every sample.
 
 Used by `spark.windows` and the calibration job. A block is a twelfth of the rows that windows would be, so what is moved between
 workers and kept is a twelfth too: at a sample a minute and windows of five minutes, one row in sixty. Knows nothing of what
 metrics mean.
 
-Samples that stand there twice (same series, same time) are found on the way: a window is cut into 63 moments or a few times as many,
+Samples that stand there twice (same series, same time) can be found on the way: a window is cut into 63 moments or a few times as many,
 and instead of a count of samples each block has a bit for each moment that has one. Where a block has as many bits as samples, no two
 can be the same. Only the samples of the other blocks are looked at one by one.
 """
@@ -50,13 +50,14 @@ class Tally:
 
 
 @contextmanager
-def counted(judged: DataFrame, window_seconds: float, to_all: int = TO_ALL) -> Iterator[tuple[Blocks, Tally]]:
-    """The blocks of what counts, each sample once (of equal ones the largest value), and what was seen; kept on disk meanwhile.
+def counted(judged: DataFrame, window_seconds: float, once: bool = True, to_all: int = TO_ALL) -> Iterator[tuple[Blocks, Tally]]:
+    """The blocks of what counts, each sample `once` (of equal ones the largest value), and what was seen; kept on disk meanwhile.
 
-    Parameters are those of `packed`. Of doubtful blocks, `to_all` keys at most are sent to every worker; where there are more, or half of
-    all blocks are doubtful, all samples are looked at one by one. A sample that is there again has the reason `REPEATED` in the tally.
+    Other parameters are those of `packed`. Without `once`, a sample that is there twice weighs twice. Of doubtful blocks, `to_all`
+    keys at most are sent to every worker; where there are more, or half of all blocks are doubtful, all samples are looked at one by
+    one. A sample that is there again has the reason `REPEATED` in the tally.
     """
-    rows = packed(judged, window_seconds).persist(StorageLevel.DISK_ONLY)
+    rows = packed(judged, window_seconds, by_moments=once).persist(StorageLevel.DISK_ONLY)
     apart = None
     try:
         seen = tally(rows)

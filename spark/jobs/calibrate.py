@@ -42,7 +42,7 @@ Tell = Callable[[str], None]
 @dataclass(frozen=True)
 class Request:
     """What is calibrated from, and for which detection. Times are aware; `loads` is where the loads of partitions are written,
-    any URI that Spark takes."""
+    any URI that Spark takes. `once`: a sample that the history has twice counts once, for which the history may be read twice."""
 
     history: str
     detection: Detection
@@ -50,6 +50,7 @@ class Request:
     cluster_id: str | None = None
     begin: datetime | None = None
     end: datetime | None = None
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
     tell(f"reading {request.history}")
     samples = read_samples(spark, request.history, request.cluster_id, request.begin, request.end)
     window = request.detection.window
-    with counted(samples.frame.withColumn(REASON, reason(F.lit(now))), window) as (blocks, seen):
+    with counted(samples.frame.withColumn(REASON, reason(F.lit(now))), window, request.once) as (blocks, seen):
         taken = seen.rows - sum(seen.reasons.values())
         tell(f"{seen.rows:,} samples, {taken:,} of them count{_rejected(seen)}")
         if seen.begin_ms is None or seen.end_ms is None:

@@ -24,7 +24,7 @@ def judged(spark: SparkSession, rows: list[Row]) -> DataFrame:
 
 def windows_of(spark: SparkSession, rows: list[Row], window: float = WINDOW, to_all: int = TO_ALL) -> tuple[set[Any], Tally]:
     """All windows that `rows` make, and the tally."""
-    with counted(judged(spark, rows), window, to_all) as (found, seen):
+    with counted(judged(spark, rows), window, to_all=to_all) as (found, seen):
         return {tuple(row) for row in unpacked(found, window).frame.collect()}, seen
 
 
@@ -70,3 +70,10 @@ def test_samples_that_are_close_together_are_not_taken_for_the_same(spark: Spark
 @pytest.mark.parametrize("window", [60.0, 300.0, 3600.0])
 def test_a_history_without_any_is_not_read_twice(spark: SparkSession, window: float) -> None:
     assert windows_of(spark, regular(300), window)[1].doubtful == 0
+
+
+def test_where_nobody_asks_for_it_a_sample_that_is_there_twice_weighs_twice(spark: SparkSession) -> None:
+    rows: list[Row] = [(0, 1, "t", 0, "disk", 5.0), (0, 1, "t", 0, "disk", 5.0), (1, 1, "t", 0, "disk", 2.0)]
+    with counted(judged(spark, rows), WINDOW, once=False) as (found, seen):
+        assert [tuple(row)[6:] for row in unpacked(found, WINDOW).frame.collect()] == [(4.0, 5.0, 3)]
+    assert (seen.reasons, seen.doubtful) == ({}, 0)

@@ -80,6 +80,9 @@ def calibrate_command(
         int,
         typer.Option("--hits", metavar="N", min=1, max=100, help="Checks in a row that the detector takes (persist.hits_low)."),
     ] = 1,
+    once: Annotated[
+        bool, typer.Option("--once", help="Count samples once that the history has twice; where it has some, it is read twice.")
+    ] = False,
     loads: Annotated[
         str | None,
         typer.Option("--loads", metavar="DIR", help="Parquet of the partitions' loads; a folder beside FILE where left out."),
@@ -116,7 +119,7 @@ def calibrate_command(
         if folder is not None and not str(spark.sparkContext.master).startswith("local") and not is_uri(folder):
             log.warning("loads of partitions are not written: on a cluster --loads has to be a URI that all of it can write to")
             folder = None
-        request = Request(history, Detection(window, hits, false_alarms), folder, cluster_id, begin, end)
+        request = Request(history, Detection(window, hits, false_alarms), folder, cluster_id, begin, end, once)
         with bar(story, "Spark", "tasks") as (tell, move), watched(spark, move):
             made = calibrate(spark, request, datetime.now(UTC), tell)
     calibration = made.calibration
