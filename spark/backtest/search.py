@@ -114,7 +114,7 @@ def search(
     rule = rule or Rule()
     last = round(LAST * trials) if method == "halving" and trials >= 1 / LAST else 0
     drawn = grid(space, trials) if method == "grid" else [*as_they_are(space, trials), *random(space, trials, seed)]
-    tried = list({_key(c): c for c in (space.own, space.calibrated, *drawn)}.values())[: max(trials - last, 2)]
+    tried = _each_once([space.own, space.calibrated, *drawn])[: max(trials - last, 2)]
     (own,) = evaluate(tried[:1], stretches, phases)
     first = 1 if method == "halving" else len(stretches)
     found = [Trained(tried[0], own, True, True), *_halving(tried, own, first, stretches, evaluate, rule)]
@@ -165,7 +165,15 @@ def _best(found: Sequence[Trained], rule: Rule) -> list[Configuration]:
 
 def _unseen(drawn: Sequence[Configuration], found: Sequence[Trained]) -> list[Configuration]:
     seen = {_key(t.configuration) for t in found}
-    return list({_key(c): c for c in drawn if _key(c) not in seen}.values())
+    return _each_once([c for c in drawn if _key(c) not in seen])
+
+
+def _each_once(configurations: Sequence[Configuration]) -> list[Configuration]:
+    """Those that differ in more than what they are called; the first of equal ones stays, by its name."""
+    found: dict[tuple[object, ...], Configuration] = {}
+    for c in configurations:
+        found.setdefault(_key(c), c)
+    return list(found.values())
 
 
 def as_they_are(space: Space, trials: int) -> list[Configuration]:

@@ -52,6 +52,13 @@ def test_the_same_seed_tries_the_same_and_the_goals_as_they_are_come_first(metho
     assert (other == first) == (method == "grid")
 
 
+def test_without_a_calibration_the_goals_as_they_are_keep_their_name() -> None:
+    """The table, the page and `tune` find by it what all is compared with."""
+    found = search(Space(DEFAULT, {}, (3600.0,)), "halving", 12, 0, (0, 1), Fake())
+    assert found[0].configuration.what == "default: goals as they are"
+    assert "calibrated bounds" not in {t.configuration.what for t in found}
+
+
 def test_halving_gives_the_whole_training_span_to_the_better_ones_only() -> None:
     fake = Fake()
     found = search(SPACE, "halving", 27, 0, tuple(range(6)), fake, COST, 3)
