@@ -77,7 +77,7 @@ class UsageDistribution:
 
 @dataclass(frozen=True, slots=True)
 class TopicDistribution:
-    """Replicas or leaders of each topic spread evenly over the brokers, within `bound`."""
+    """Replicas or leaders of each topic spread evenly over the brokers, within `bound`, or `min_gap` of them where that is more."""
 
     name: str
     hard: bool
@@ -85,6 +85,7 @@ class TopicDistribution:
     group: str | None
     resource: str  # "replicas" or "leaders"
     bound: float
+    min_gap: int = 0
     kind: Literal["topic_distribution"] = "topic_distribution"
 
 

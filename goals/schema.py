@@ -223,10 +223,13 @@ class TopicDistributionDocument(GoalDocument):
     kind: Literal["topic_distribution"]
     resource: Literal["replicas", "leaders"] = Field(description="replicas or leaders of each topic")
     bound: float = Field(default=0.10, gt=0, description="half width of the band, share of the topic's mean")
+    min_gap: int = Field(default=0, ge=0, description="its least half width, in replicas or leaders: spares small topics")
 
     def build(self) -> Goal:
         name = self.name or default_name(self.kind, self.resource)
-        return TopicDistribution(name, self.hard, self.weight, self.group or None, self.resource, self.bound)
+        return TopicDistribution(
+            name, self.hard, self.weight, self.group or None, self.resource, self.bound, self.min_gap
+        )
 
 
 AnyGoalDocument = Annotated[

@@ -2,7 +2,8 @@
 
 For every broker and goal, the fewest replicas and the fewest bytes that must leave it (or enter it) before it is in band, each as a
 fractional knapsack, which no whole number of replicas can beat. Leadership transfers are free: a broker's excess counts only as far
-as giving up every leadership cannot mend it. Source: ours, reference study of the planner.
+as giving up every leadership cannot mend it. Goals on topics force moves of their own (`optimizer.topic_bounds`); of each broker the
+larger need counts. Source: ours, reference study of the planner.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from optimizer.problem import (
     Problem,
 )  # fmt: skip
 from optimizer.search.state import State
+from optimizer.topic_bounds import forced_by_topics
 
 Array = np.ndarray
 
@@ -60,8 +62,11 @@ def lower_bounds(problem: Problem, state: State) -> LowerBounds:
             moves, data = _fillings(amount, problem.haul[:, SIZE], lack[g, under])
             in_moves[under] = np.maximum(in_moves[under], moves)
             in_bytes[under] = np.maximum(in_bytes[under], data)
-    moves = max(np.ceil(out_moves - 1e-9).sum(), np.ceil(in_moves - 1e-9).sum())
-    data = max(out_bytes.sum(), in_bytes.sum())
+    topics = forced_by_topics(problem, state)
+    out_moves, in_moves = np.maximum(out_moves, topics.out_moves), np.maximum(in_moves, topics.in_moves)
+    out_bytes, in_bytes = np.maximum(out_bytes, topics.out_bytes), np.maximum(in_bytes, topics.in_bytes)
+    moves = max(np.ceil(out_moves - 1e-9).sum(), np.ceil(in_moves - 1e-9).sum(), topics.total[0])
+    data = max(out_bytes.sum(), in_bytes.sum(), topics.total[1])
     return LowerBounds(replica_moves=int(moves), bytes_to_move=math.floor(data * (1 - 1e-12)))
 
 

@@ -67,7 +67,7 @@ COUNTABLE = 65_535  # partitions of a topic, what an entry can hold
 # them, cheap.
 STATE, RACK_OF = 0, 1  # broker
 KIND, COLUMN, HARD, GROUP, ABSOLUTE = 0, 1, 2, 3, 4  # goal
-WEIGHT, MIN_LOAD, STRENGTH, SPREAD, TOPIC_BOUND = 0, 1, 2, 3, 4  # force
+WEIGHT, MIN_LOAD, STRENGTH, SPREAD, TOPIC_BOUND, TOPIC_GAP = 0, 1, 2, 3, 4, 5  # force
 MEAN, BOUND, VAR, CEILING, HIGH, LOW, SCALE = 0, 1, 2, 3, 4, 5, 6  # table
 TOPIC_ROW, COUNTS_LEADERS = 0, 1  # topic_goal
 GROUPS, RACK_GOAL, SAME_RACK = 0, 1, 2  # setting
@@ -91,7 +91,7 @@ class Problem(NamedTuple):
     )  # int64 [G, 5]: kind, column (row in topic tables for a topic goal), hard, group, absolute tail
     force: (
         np.ndarray
-    )  # float64 [G, 5]: weight (0 if hard), min load, strength and spread in the potential, topic bound
+    )  # float64 [G, 6]: weight (0 if hard), min load, strength and spread in the potential, topic bound and gap
     table: (
         np.ndarray
     )  # float64 [B, G, 7]: mean, bound, var, ceiling (inf: none); potential's high, low, scale (0: none)
@@ -141,6 +141,7 @@ def compile_problem(
     groups = _groups(counted)
     weight = np.array([0.0 if g.hard else g.weight for g in counted])
     topic_bound = np.array([g.bound if isinstance(g, TopicDistribution) else 0.0 for g in counted])
+    topic_gap = np.array([g.min_gap if isinstance(g, TopicDistribution) else 0.0 for g in counted], np.float64)
     # Keys of the arrays' own type: with any other, searchsorted copies the whole array first.
     topics = np.arange(len(snapshot.topics) + 1, dtype=snapshot.partition_topic.dtype)
     topic_first = np.searchsorted(snapshot.partition_topic, topics).astype(np.int64)
@@ -161,7 +162,11 @@ def compile_problem(
             axis=1,
         ),
         force=np.stack(
-            [weight, linear.min_load, _with_topics(linear.strength, topic_tables, eligible), linear.spread, topic_bound], axis=1
+            [
+                weight, linear.min_load, _with_topics(linear.strength, topic_tables, eligible), linear.spread, topic_bound,
+                topic_gap,
+            ],
+            axis=1,
         ),
         table=linear.table,
         **topic_tables,

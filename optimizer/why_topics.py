@@ -18,6 +18,7 @@ from optimizer.problem import (
     RACK_OF,
     STATE,
     TOPIC_BOUND,
+    TOPIC_GAP,
     TOPIC_OF,
     TOPIC_ROW,
     Compiled,
@@ -56,8 +57,9 @@ def _band(compiled: Compiled, k: int, topics: np.ndarray | int, rows: np.ndarray
     """Fewest and most of the topics with which the brokers score 1; in the order of operations of the scores."""
     problem = compiled.problem
     level = problem.topic_total[k, topics] * problem.topic_share[k, rows] / problem.topic_share[k, -1]
-    bound = problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]
-    return np.floor(level * (1.0 - bound)), np.ceil(level * (1.0 + bound))
+    bound, gap = problem.force[problem.topic_goal[k, TOPIC_ROW], [TOPIC_BOUND, TOPIC_GAP]]
+    low = np.minimum(np.floor(level * (1.0 - bound)), np.floor(level) - gap)
+    return np.maximum(low, 0.0), np.maximum(np.ceil(level * (1.0 + bound)), np.ceil(level) + gap)
 
 
 def _proof(

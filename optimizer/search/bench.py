@@ -39,7 +39,7 @@ class Bench:
 
     def __init__(self, problem: Problem, replicas: Rows, lead: Rows) -> None:
         self._begin = build_state(problem, replicas, lead)
-        self._spare: list[State] = []
+        self._spare: dict[int, State] = {}
         self._behind = [_Behind(len(problem.broker)) for _ in range(2)]
         self._replicas, self._lead = replicas, lead
         self._log = empty_log(replicas.shape[1] if replicas.ndim == 2 else 1, 0)
@@ -53,7 +53,7 @@ class Bench:
     @property
     def nbytes(self) -> int:
         """Memory of the states; `home` is the caller's."""
-        states = (self._begin, *self._spare)
+        states = (self._begin, *self._spare.values())
         return sum(column.nbytes for state in states for name, column in state._asdict().items() if name != "home")
 
     def start(self, problem: Problem, replicas: Rows, lead: Rows, moved: Rows) -> State:
@@ -83,7 +83,7 @@ class Bench:
             behind.partitions.append(moved)
         hosts = state.hosts + _held(now, state) - _held(was, state)
         if list_room(problem, hosts, *state.replicas.shape) != state.hosted.shape[1]:
-            self._begin, self._spare = build_state(problem, replicas, lead), []
+            self._begin, self._spare = build_state(problem, replicas, lead), {}
         elif FEW * int(touched.sum()) <= len(touched):
             bring(problem, state, moved, replicas, lead)
             self._begin = state._replace(home=replicas)
@@ -98,9 +98,9 @@ class Bench:
 
     def spare(self, which: int) -> State:
         """State 0 or 1 to work on, which begins as that of `at`."""
-        if not self._spare:
-            self._spare = [copy_state(self._begin), copy_state(self._begin)]
-            self._behind = [_Behind(len(self._begin.hosts)) for _ in range(2)]
+        if which not in self._spare:
+            self._spare[which] = copy_state(self._begin)
+            self._behind[which] = _Behind(len(self._begin.hosts))
         state, like, behind = self._spare[which], self._begin, self._behind[which]
         touched = behind.lists | (state.dirty > 0)
         if state.trail[0] < len(state.trail):
@@ -122,6 +122,10 @@ class Bench:
             self._log = empty_log(self._log.replicas.shape[1], room)
         self._log.used[:] = 0
         return self._log
+
+    def drop(self, which: int) -> None:
+        """Free state `which` of `spare`, until it is asked for again."""
+        self._spare.pop(which, None)
 
     def reload(self, problem: Problem, rows: Rows, before: np.ndarray | None) -> np.ndarray:
         """Loads of brokers, float64 [B, C], under a `problem` in which partitions `rows` have other vectors than `before`

@@ -5,15 +5,14 @@ Called by `topics` and `trade`, which change placement through it so that it sta
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from cluster_model.compiled import inner, whole
-from optimizer.problem import STATE, TOPIC_BOUND, TOPIC_ROW, Problem
+from optimizer.problem import STATE, Problem
 from optimizer.search.candidates import watched_goals
-from optimizer.search.state import State, commit, topic_level
+from optimizer.search.state import State, commit, topic_band
 
 
 class Desk(NamedTuple):
@@ -56,15 +55,13 @@ def new_desk(problem: Problem, state: State) -> Desk:
 @inner
 def most_of(problem: Problem, k: int, t: int, b: int) -> int:
     """The most replicas (or leaders) of topic `t` with which broker `b` scores 1."""
-    most: int = math.ceil(topic_level(problem, k, t, b) * (1.0 + problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
-    return most
+    return topic_band(problem, k, t, b)[1]
 
 
 @inner
 def least_of(problem: Problem, k: int, t: int, b: int) -> int:
     """The fewest replicas (or leaders) of topic `t` with which broker `b` scores 1."""
-    least: int = math.floor(topic_level(problem, k, t, b) * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]))
-    return least
+    return topic_band(problem, k, t, b)[0]
 
 
 @inner

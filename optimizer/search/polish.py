@@ -19,6 +19,7 @@ from optimizer.search.sequence import LEAST_STEP, Budget, Log, has_room, publish
 from optimizer.search.state import COST, MAX_CHANGES, State, scores_low
 from optimizer.search.steps import best_single
 from optimizer.search.topic_steps import TOPIC_LOOKS, only_topics, topic_single
+from optimizer.search.topic_swaps import topic_swap
 
 MOST_PARTNERS = 12
 SPARE_STEPS, SPARE_OF_SMALL = 60_000, 15_000  # annealing steps without success that a call may spend
@@ -115,9 +116,15 @@ def polish(
                         problem, state, budget, v, by_potential, best_gain, best_entry, best_target,
                         partitions, replicas, leads, scores,
                     )  # fmt: skip
-                if not good or not has_room(state, one, partitions, replicas):
+                n = one
+                if not good and len(problem.topic_goal) > 0:
+                    n = whole(2)
+                    good = topic_swap(
+                        problem, state, budget, watched, v, by_potential, partitions, replicas, leads, scores
+                    )
+                if not good or not has_room(state, n, partitions, replicas):
                     break
-                publish(problem, state, budget, log, one, partitions, replicas, leads)
+                publish(problem, state, budget, log, n, partitions, replicas, leads)
                 done += 1
                 if not scores_low(problem, state, v):
                     break

@@ -68,6 +68,7 @@ POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
 FIRST_LOOK = 4_096  # partitions
+MANY_CHANGES = 50_000
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,9 @@ def _chain(
         spent = _copied(budget)
         log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout)
         after = _standing(problem, tried)
+        if log.used[1] > MANY_CHANGES:  # the record will be large
+            del tried
+            bench.drop(1)
         if log.used[0] == 0 or not _is_progress(reached, after):
             break
         end = bench.spare(0)

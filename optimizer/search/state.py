@@ -40,6 +40,7 @@ from optimizer.problem import (
     STEEP,
     STRENGTH,
     TOPIC_BOUND,
+    TOPIC_GAP,
     TOPIC_OF,
     TOPIC_ROW,
     VAR,
@@ -206,7 +207,8 @@ def largest_share(problem: Problem, k: int) -> float:
 def wanted_by_all(problem: Problem, k: int, t: int, most: float) -> bool:
     """Whether a broker of share `most`, the largest, misses topic `t` when it holds none of it."""
     level = problem.topic_total[k, t] * most / problem.topic_share[k, -1]
-    return bool(level * (1.0 - problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]) >= 1.0)
+    row = problem.topic_goal[k, TOPIC_ROW]
+    return bool(level * (1.0 - problem.force[row, TOPIC_BOUND]) >= 1.0 and level - problem.force[row, TOPIC_GAP] >= 1.0)
 
 
 @inner
@@ -234,8 +236,7 @@ def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) 
     if problem.broker[b, STATE] != 0:
         return 0.0
     count = topic_holds(problem, state, k, t, b)
-    mean, bound = topic_level(problem, k, t, b), problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]
-    low, high = math.floor(mean * (1.0 - bound)), math.ceil(mean * (1.0 + bound))
+    low, high = topic_band(problem, k, t, b)
     return float(max(low - count - by, 0, count + by - high) - max(low - count, 0, count - high))
 
 
@@ -269,10 +270,20 @@ def topic_level(problem: Problem, k: int, t: int, b: int) -> float:
 
 
 @inner
+def topic_band(problem: Problem, k: int, t: int, b: int) -> tuple[int, int]:
+    """The fewest and the most replicas (or leaders) of topic `t` with which broker `b` scores 1; the fewest may be below 0."""
+    mean, row = topic_level(problem, k, t, b), problem.topic_goal[k, TOPIC_ROW]
+    bound, gap = problem.force[row, TOPIC_BOUND], int(problem.force[row, TOPIC_GAP])
+    low = min(math.floor(mean * (1.0 - bound)), math.floor(mean) - gap)
+    high = max(math.ceil(mean * (1.0 + bound)), math.ceil(mean) + gap)
+    return low, high
+
+
+@inner
 def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
     """Replicas (or leaders) of topic `t` on broker `b` beyond its band."""
-    mean, bound = topic_level(problem, k, t, b), problem.force[problem.topic_goal[k, TOPIC_ROW], TOPIC_BOUND]
-    return float(max(math.floor(mean * (1.0 - bound)) - count, 0, count - math.ceil(mean * (1.0 + bound))))
+    low, high = topic_band(problem, k, t, b)
+    return float(max(low - count, 0, count - high))
 
 
 @inner_as(uncompiled.assess)

@@ -40,22 +40,24 @@ def topic_single(
 ) -> bool:  # fmt: skip
     """As `best_single`, for the topics that broker `v` has too many or too few of: the first acceptable of the most promising."""
     slots = state.replicas.shape[1]
-    one = whole(1)
-    found = whole(0)
-    for k in range(len(problem.topic_goal)):
-        if state.units[k, v] > 0.0:
-            found = surplus(problem, state, k, v, found, best_gain, best_entry, best_target)
-            found = shortage(problem, state, k, v, found, best_gain, best_entry, best_target)
-    for i in range(found):
-        p, s = best_entry[i] // slots, best_entry[i] % slots
-        if best_target[i] < 0:
-            set_move(state, partitions, replicas, leads, p, s, best_target[i], s)
-        else:
-            set_move(state, partitions, replicas, leads, p, s, best_target[i], state.lead[p])
-        verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
-        if helps(state, v, scores) and acceptable(verdict, by_potential, LEAST_STEP):
-            if within_budget(problem, state, budget, one, partitions, replicas, leads):
-                return True
+    zero, one = whole(0), whole(1)
+    few = len(problem.broker) > 2 * TOPIC_TARGETS
+    for attempt in range(2 if few else 1):
+        found = zero
+        for k in range(len(problem.topic_goal)):
+            if state.units[k, v] > 0.0:
+                found = surplus(problem, state, k, v, few and attempt == 0, found, best_gain, best_entry, best_target)
+                found = shortage(problem, state, k, v, found, best_gain, best_entry, best_target)
+        for i in range(found):
+            p, s = best_entry[i] // slots, best_entry[i] % slots
+            if best_target[i] < 0:
+                set_move(state, partitions, replicas, leads, p, s, best_target[i], s)
+            else:
+                set_move(state, partitions, replicas, leads, p, s, best_target[i], state.lead[p])
+            verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+            if helps(state, v, scores) and acceptable(verdict, by_potential, LEAST_STEP):
+                if within_budget(problem, state, budget, one, partitions, replicas, leads):
+                    return True
     return False
 
 
@@ -72,10 +74,13 @@ def only_topics(problem: Problem, state: State, v: int) -> bool:
 
 @inner
 def surplus(
-    problem: Problem, state: State, k: int, v: int, found: int,
+    problem: Problem, state: State, k: int, v: int, sampled: bool, found: int,
     best_gain: np.ndarray, best_entry: np.ndarray, best_target: np.ndarray,
 ) -> int:  # fmt: skip
-    """Note what `v` could give of the topics that it has too many of, by gain in potential; target -1 is a change of leader."""
+    """Note what `v` could give of the topics that it has too many of, by gain in potential; target -1 is a change of leader.
+
+    Targets are all brokers, or some where `sampled`.
+    """
     slots = state.replicas.shape[1]
     leaders = problem.topic_goal[k, COUNTS_LEADERS] == 1
     looked = 0
@@ -97,7 +102,6 @@ def surplus(
             continue
         looked += 1
         relief = relief_of(problem, state, p, s)
-        sampled = len(problem.broker) > 2 * TOPIC_TARGETS
         start = scramble(p * 8191 + v)
         for i in range(TOPIC_TARGETS if sampled else len(problem.broker)):
             target = scramble(start + i) % len(problem.broker) if sampled else i

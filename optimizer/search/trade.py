@@ -1,6 +1,6 @@
 """Swaps for the sake of a topic: one of its replicas goes, one of another topic comes back, and loads stay in their bands.
 
-Called by `topics` where no plain move keeps every broker in band.
+Called by `topics` and `polish` where no plain move keeps every broker in band.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def trade_gain(problem: Problem, state: State, watched: np.ndarray, b: int, p: i
 
 @inner
 def best_return(
-    problem: Problem, state: State, desk: Desk, p: int, s: int, target: int, start: int, floor: float
+    problem: Problem, state: State, watched: np.ndarray, p: int, s: int, target: int, start: int, floor: float
 ) -> tuple[int, float]:
     """What `target` could best give back for slot `s` of `p`: the entry of its list, -1 if none, and the gain on loads and topics of it."""
     slots = state.replicas.shape[1]
@@ -85,8 +85,8 @@ def best_return(
         if problem.partition[q, MOVABLE] == 0 or problem.partition[q, TOPIC_OF] == t:
             continue
         other = whole(LEADING if state.lead[q] == r else FOLLOWING)
-        gain = trade_gain(problem, state, desk.watched, target, p, role, q, other)
-        gain += trade_gain(problem, state, desk.watched, source, q, other, p, role)
+        gain = trade_gain(problem, state, watched, target, p, role, q, other)
+        gain += trade_gain(problem, state, watched, source, q, other, p, role)
         if gain <= best_gain or not may_swap(problem, state, q, r, source):
             continue
         gain -= topic_burden(problem, state, q, True, other == LEADING, target, source)
@@ -133,7 +133,7 @@ def trade(
         if mine <= 0.0:
             continue
         looked += 1
-        at, gain = best_return(problem, state, desk, p, whole(s), target, start + i * RETURNS, best_gain - mine)
+        at, gain = best_return(problem, state, desk.watched, p, whole(s), target, start + i * RETURNS, best_gain - mine)
         if at >= 0:
             best_p, best_s, best_u, best_q, best_gain = p, whole(s), whole(target), at, gain + mine
             if best_gain > ENOUGH * worth and looked >= ENOUGH_LOOKED:

@@ -62,7 +62,7 @@ EDGE = 1.0 + 1e-9  # as goals.score
 def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     """`optimizer.search.state.linear_cost`."""
     mean, _, _, _, high, low, scale = problem.table[b, g].tolist()
-    _, _, strength, spread, _ = problem.force[g].tolist()
+    strength, spread = problem.force[g, [STRENGTH, SPREAD]].tolist()
     return _cost(float(load), mean, high, low, scale, strength, spread)
 
 
@@ -360,7 +360,7 @@ def scan(
     total = np.zeros(n)
     for g in watched.tolist():
         c = int(problem.goal[g, COLUMN])
-        _, _, w, e, _ = problem.force[g].tolist()
+        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
         ms, _, _, _, hs, os, ss = problem.table[source, g].tolist()
         mt, _, _, _, ht, ot, st = problem.table[target, g].tolist()
         if ss == 0.0 and st == 0.0:
@@ -387,7 +387,7 @@ def swap_gains(
     total = np.zeros(n)
     for g in watched.tolist():
         c = int(problem.goal[g, COLUMN])
-        _, _, w, e, _ = problem.force[g].tolist()
+        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
         mv, _, _, _, hv, ov, sv = problem.table[v, g].tolist()
         mu, _, _, _, hu, ou, su = problem.table[u, g].tolist()
         if sv == 0.0 and su == 0.0:
@@ -436,7 +436,7 @@ def rank_partners(
     worth[:] = 0.0
     for g in watched.tolist():
         c = int(problem.goal[g, COLUMN])
-        _, _, w, e, _ = problem.force[g].tolist()
+        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
         mv, _, _, _, hv, ov, sv = problem.table[v, g].tolist()
         lv = float(state.load[v, c])
         now = _cost(lv, mv, hv, ov, sv, w, e)
@@ -520,7 +520,7 @@ def transfer_gain(
         c = int(problem.goal[g, COLUMN])
         x = both[LEADING][c] - both[FOLLOWING][c]
         if x != 0.0:
-            _, _, w, e, _ = problem.force[g].tolist()
+            w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
             ma, _, _, _, ha, oa, sa = problem.table[giver, g].tolist()
             mb, _, _, _, hb, ob, sb = problem.table[taker, g].tolist()
             a, b = float(state.load[giver, c]), float(state.load[taker, c])

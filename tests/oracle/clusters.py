@@ -260,6 +260,8 @@ def goals_of(r: Random, snapshot: Document) -> Document:
             entry = {"kind": "topic_distribution", "resource": resource}
             if r.random() < 0.5:
                 entry["bound"] = r.choice((0.05, 0.3, 1.0))
+                if entry["bound"] == 0.3:
+                    entry["min_gap"] = 1
             goals.append({**entry, "hard": True} if r.random() < 0.1 else soft(entry))
     if not goals:
         goals.append({"kind": "usage_distribution", "resource": "replicas"})

@@ -42,6 +42,8 @@ def goals_of(document: Document) -> list[dict[str, Any]]:
         goal["group"] = goal.get("group")
         if kind in DISTRIBUTIONS:
             goal["bound"] = float(goal.get("bound", 0.10))
+        if kind == "topic_distribution":
+            goal["min_gap"] = int(goal.get("min_gap", 0))
         if kind == "usage_distribution":
             var = goal.get("var", 0.60)
             goal["var_is_share"] = isinstance(var, int | float)

@@ -132,10 +132,10 @@ class Judge:
         return means
 
     def topic_band(self, goal: Goal, topic: str) -> dict[int, tuple[int, int]]:
-        resource, bound = goal["resource"], goal["bound"]
+        resource, bound, gap = goal["resource"], goal["bound"], goal["min_gap"]
         total = self.total_of(resource, [key for key in self.cluster.partitions if key[0] == topic])
         return {
-            broker: (floor(mean * (1 - bound)), ceil(mean * (1 + bound)))
+            broker: (min(floor(mean * (1 - bound)), floor(mean) - gap), max(ceil(mean * (1 + bound)), ceil(mean) + gap))
             for broker, mean in self.shared(total, resource, self.cluster.active).items()
         }
 

@@ -43,7 +43,7 @@ goals = (
     goal("rack_aware", {}, {})
     | goal("capacity", {"resource": resources, "limit": amounts}, {})
     | goal("count_limit", {"resource": resources, "max": amounts}, {})
-    | goal("topic_distribution", {"resource": st.sampled_from(["replicas", "leaders"])}, {"bound": shares})
+    | goal("topic_distribution", {"resource": st.sampled_from(["replicas", "leaders"])}, {"bound": shares, "min_gap": st.integers(0, 5)})
     | usage
 )
 documents = st.fixed_dictionaries(

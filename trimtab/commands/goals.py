@@ -163,6 +163,8 @@ def _parameters(goal: Goal) -> list[str]:
             parts.append(f"max {_amount(goal.max, RESOURCES[goal.resource])}")
         case "topic_distribution":
             parts.append(f"bound {goal.bound:g}")
+            if goal.min_gap:
+                parts.append(f"min_gap {goal.min_gap}")
         case "usage_distribution":
             unit = RESOURCES[goal.resource]
             var = f"{goal.var:g}" if goal.var_is_share else f"bound + {_amount(goal.var, unit)}"

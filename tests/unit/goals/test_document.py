@@ -133,8 +133,8 @@ def test_the_file_of_the_contract() -> None:
             TopicDistribution("spread", False, 2.0, "a", "leaders", 0.25),
         ),
         (
-            "kind: topic_distribution, resource: replicas, hard: true",
-            TopicDistribution("topic_distribution-replicas", True, 1.0, None, "replicas", 0.10),
+            "kind: topic_distribution, resource: replicas, hard: true, min_gap: 2",
+            TopicDistribution("topic_distribution-replicas", True, 1.0, None, "replicas", 0.10, 2),
         ),
     ],
 )  # fmt: skip

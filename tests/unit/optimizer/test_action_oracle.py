@@ -43,7 +43,7 @@ SOFT: list[Document] = [
     usage("cpu", weight=0.5, min_load=0.4),
     usage("leaders", weight=3.0, bound=0.3),
     {"kind": "topic_distribution", "resource": "replicas", "name": "topics", "bound": 0.05, "weight": 1.5},
-    {"kind": "topic_distribution", "resource": "leaders", "name": "topic-leaders", "bound": 0.3},
+    {"kind": "topic_distribution", "resource": "leaders", "name": "topic-leaders", "bound": 0.3, "min_gap": 1},
     {"kind": "capacity", "resource": "disk", "limit": 0.5, "name": "disk", "hard": False, "weight": 0.7},
     {"kind": "count_limit", "resource": "leaders", "max": 2, "name": "few-leaders", "hard": False},
     {**RACK, "hard": False, "weight": 1.25},

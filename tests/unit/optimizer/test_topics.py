@@ -20,6 +20,8 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.problem import compile_problem
+from optimizer.search.polish import polish
+from optimizer.search.sequence import Budget, empty_log
 from optimizer.search.state import build_state
 from optimizer.search.topics import spread_topics
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
@@ -108,6 +110,44 @@ def test_a_level_cluster_is_spread_by_a_plan_too() -> None:
     found = plan(case.snapshot, parse_goals(case.goals, "goals.yaml"), PlanOptions())
     assert out(found) == {}
     assert {a.type for a in found.actions} == {"swap"}
+
+
+def test_the_last_brokers_get_swaps_for_their_topics() -> None:
+    case = level()
+    compiled = compile_problem(case.snapshot, parse_goals(case.goals, "goals.yaml"), PlanOptions())
+    state = build_state(compiled.problem, compiled.replicas, compiled.lead)
+    log = empty_log(1, 100)
+    budget = Budget(np.full(3, -1.0), np.zeros(3), compiled.replicas, compiled.lead, np.zeros(len(compiled.lead), np.int64))
+    polish(compiled.problem, state, budget, log, 0, False, 1, 0)  # no exchanges, which try at random
+    assert not state.units[0].any()
+    assert (state.score == 1.0)[:, :-1].all()
+
+
+def test_small_topics_within_the_gap_are_left_alone() -> None:
+    partitions = [partition([1 + t % 5], topic=f"t{t:02d}") for t in range(20) for _ in range(2)]
+    close = Trial([1, 2, 3, 4, 5], partitions, {**REPLICAS, "min_gap": 1})
+    assert plan(close.snapshot, close.parsed, PlanOptions()).summary.actions == 0
+    strict = Trial([1, 2, 3, 4, 5], partitions, REPLICAS)
+    assert plan(strict.snapshot, strict.parsed, PlanOptions()).summary.replica_moves == 20
+
+
+def test_lower_bounds_count_what_topics_force() -> None:
+    sizes = [5.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0]
+    partitions = [partition([1], topic="big", disk=1e9 * size) for size in sizes]  # mean 2, at most 3 each: 5 of them go
+    partitions += [partition([2], topic="other", disk=1e9) for _ in range(4)]  # mean 1, at most 2: 2 of them go
+    partitions += [partition([3], topic="fixed", disk=1e9) for _ in range(4)]
+    trial = Trial([1, 2, 3, 4], partitions, REPLICAS, exclude_topics=["fixed"])
+    found = plan(trial.snapshot, trial.parsed, PlanOptions())
+    assert found.lower_bounds.replica_moves == 7
+    assert found.lower_bounds.bytes_to_move == pytest.approx(1e9 * (1 + 2 + 3 + 4 + 5 + 2), rel=1e-9)
+    assert found.summary.replica_moves == 7
+
+
+def test_lower_bounds_count_what_brokers_lack_of_topics() -> None:
+    partitions = [partition([b], topic="t", disk=1e9) for b in (1, 2, 3) for _ in range(8)]  # mean 6: at least 4, at most 8
+    trial = Trial([1, 2, 3, 4], partitions, REPLICAS)
+    found = plan(trial.snapshot, trial.parsed, PlanOptions())
+    assert found.lower_bounds.replica_moves == found.summary.replica_moves == 4
 
 
 def test_excluded_topics_stay_where_they_are() -> None:

@@ -31,7 +31,7 @@ def test_check_shows_the_goals_as_understood(tmp_path: Path, capsys: Capture) ->
         "  - {kind: usage_distribution, resource: cpu, min_load: 0.5}\n"
         "  - {kind: capacity, resource: disk, limit: 0.8}\n"
         "  - {kind: count_limit, resource: replicas, max: 4000}\n"
-        "  - {kind: topic_distribution, resource: leaders, bound: 0.2}\n"
+        "  - {kind: topic_distribution, resource: leaders, bound: 0.2, min_gap: 1}\n"
         "  - {kind: rack_aware}\n"
         "constraints: {exclude_topics: ['__*', '[x]'], exclude_brokers: [3, 4]}\n"
         "policy: {detector: {kind: cv}}\n"
@@ -48,7 +48,7 @@ def test_check_shows_the_goals_as_understood(tmp_path: Path, capsys: Capture) ->
         "usage_distribution-cpu 1 - bound 0.1, var 0.6, tail bound, min_load 0.5 cores",
         "capacity-disk hard - limit 0.8",
         "count_limit-replicas hard - max 4000",
-        "topic_distribution-leaders 1 - bound 0.2",
+        "topic_distribution-leaders 1 - bound 0.2, min_gap 1",
         "rack_aware hard -",
         "exclude_topics: __*, [x]",
         "exclude_brokers: 3, 4",

@@ -1,0 +1,106 @@
+"""What the bands of topics alone force to move, for the lower bounds of `optimizer.bounds`.
+
+A move takes one replica of one topic off one broker and onto another. So a broker that holds more of a topic than its band allows must
+give the rest, whatever else it gives, and one that holds less must get what lacks; what topics force adds up over topics. Leaders
+may change without a move, so goals on leaders force none. Source: ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster_model.compiled import kernel
+from optimizer.problem import COUNTS_LEADERS, MOVABLE, SIZE, STATE, TOPIC_OF, Problem
+from optimizer.search.state import State, largest_share, topic_band, wanted_by_all
+
+Array = np.ndarray
+
+
+class Forced(NamedTuple):
+    """Replicas and bytes that topics force off and onto each broker, float64 [B], and in all topics (the larger of both sides of each)."""
+
+    out_moves: Array
+    out_bytes: Array
+    in_moves: Array
+    in_bytes: Array
+    total: Array  # float64 [2]: moves, bytes
+
+
+def forced_by_topics(problem: Problem, state: State) -> Forced:
+    """What goals on the replicas of topics force from the placement of `state`; of several, the largest on each broker.
+
+    O(P R + P log P) for each goal that somebody does not meet.
+    """
+    brokers = len(problem.broker)
+    best = Forced(np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(2))
+    for k in np.flatnonzero(problem.topic_goal[:, COUNTS_LEADERS] == 0).tolist():
+        if not state.units[k].any():
+            continue
+        by_size = np.lexsort((problem.haul[:, SIZE], problem.partition[:, TOPIC_OF]))
+        found = Forced(np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(2))
+        add_topics(problem, state, k, by_size, found)
+        best = Forced(*[np.maximum(a, b) for a, b in zip(best, found, strict=True)])
+    return best
+
+
+@kernel
+def add_topics(problem: Problem, state: State, k: int, by_size: Array, found: Forced) -> None:
+    """Add to `found` what every topic forces under goal `k`; `by_size` int64 [P] are partitions by topic, then size."""
+    brokers, slots = len(problem.broker), state.replicas.shape[1]
+    count, movable, give = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
+    most = largest_share(problem, k)
+    for t in range(len(problem.topic_first) - 1):
+        first, last = problem.topic_first[t], problem.topic_first[t + 1]
+        free = 0
+        for p in range(first, last):
+            free += problem.partition[p, MOVABLE]
+            for s in range(slots):
+                b = state.replicas[p, s]
+                if b >= 0:
+                    count[b] += 1
+                    movable[b] += problem.partition[p, MOVABLE]
+        needs = wanted_by_all(problem, k, t, most)
+        out, come, out_size, come_size, largest = 0, 0, 0.0, 0.0, 0
+        for b in range(brokers if needs else 0):
+            if problem.broker[b, STATE] == 0:
+                lack = min(topic_band(problem, k, t, b)[0] - count[b], free - movable[b])
+                if lack > 0:
+                    come += lack
+                    size, taken = 0.0, 0
+                    for i in range(first, last):
+                        if taken == lack:
+                            break
+                        if problem.partition[by_size[i], MOVABLE] == 1:
+                            size += problem.haul[by_size[i], SIZE]
+                            taken += 1
+                    found.in_moves[b] += lack
+                    found.in_bytes[b] += size
+                    come_size += size
+        for p in range(first, last):
+            for s in range(slots):
+                b = state.replicas[p, s]
+                if b >= 0 and problem.broker[b, STATE] == 0 and give[b] == 0:
+                    over = count[b] - topic_band(problem, k, t, b)[1]
+                    if over > 0:
+                        give[b] = min(over, movable[b])
+                        out += give[b]
+                        largest = 1
+        for i in range(first, last if largest > 0 else first):
+            p = by_size[i]
+            for s in range(slots):
+                b = state.replicas[p, s]
+                if b >= 0 and give[b] > 0 and problem.partition[p, MOVABLE] == 1:
+                    give[b] -= 1
+                    found.out_moves[b] += 1.0
+                    found.out_bytes[b] += problem.haul[p, SIZE]
+                    out_size += problem.haul[p, SIZE]
+        found.total[0] += max(out, come)
+        found.total[1] += max(out_size, come_size)
+        for p in range(first, last):
+            for s in range(slots):
+                if state.replicas[p, s] >= 0:
+                    count[state.replicas[p, s]] = 0
+                    movable[state.replicas[p, s]] = 0
+                    give[state.replicas[p, s]] = 0
