@@ -29,6 +29,7 @@ from optimizer.problem import (
 from optimizer.search.state import LED, State
 
 Floats = npt.NDArray[np.float64]
+AMPLE = 0.9  # of the band: where what is left for a typical broker is above its lower end by the rest, all can get into it
 
 
 def reachable(problem: Problem, state: State) -> Problem:
@@ -65,7 +66,7 @@ def reachable(problem: Problem, state: State) -> Problem:
         whole = float(giants[at, i].sum())
         taken = max(int(seats[at, i].sum()), int(at.sum()))
         part = (total[i] - whole) / (eligible.sum() - taken) * eligible.sum() / total[i] if taken < eligible.sum() else 0.0
-        if part < 1.0:
+        if part < 1.0 - AMPLE * bound[others, i].sum() / max(mean[others, i].sum(), 1e-300):
             low = max(part, 0.0) * mean[:, i] - margin
             table[others, g, LOW] = np.minimum(table[others, g, LOW], low[others])
     return problem._replace(table=table)
