@@ -143,7 +143,7 @@ def main(arguments: list[str] | None = None) -> None:
         sides += [theirs(chosen.python, snapshot, mode, chosen.seconds) for mode in chosen.modes]
     before = judged("before", (0.0, 0.0), snapshot, snapshot)
     print(f"{snapshot.broker_count} brokers, {snapshot.replica_count:,} replicas; at least {bound:,} moves and {least:.3f} TB are needed")
-    columns = "{:<32}{:>8}{:>8}{:>10}{:>9}{:>8}{:>9}{:>12}{:>14}"
+    columns = "{:<32}{:>8}{:>8}{:>10}{:>9}{:>10}{:>9}{:>12}{:>14}"
     print(columns.format("", "CPU s", "wall s", "moves", "x bound", "TB", "x bound", "over limit", "racks broken"))
     for side in [before, *sides]:
         share = f"{side.moves / bound:.3f}" if bound else "-"
