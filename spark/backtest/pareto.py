@@ -86,10 +86,10 @@ def choose(outcomes: Sequence[Each], own: int, rule: Rule) -> Choice:
     open_to = [n for n, each in enumerate(outcomes) if n == own or rule.excess(outcomes[own], each) <= rule.equal]
     best = min(open_to, key=lambda n: (rule.gained(sums[n]), rule.kept(sums[n]), n))
     what, kept = rule.words
-    equal = f"{kept} that are equal (within {rule.equal:.1%}, with a standard error to spare)"
+    equal = f"equal {kept} (within {rule.equal:.1%}, with a standard error to spare)"
     if rule.gained(sums[best]) > (1.0 - WORTH) * rule.gained(sums[own]):
-        return Choice(own, f"nothing that was tried has {WORTH:.0%} less {what} at {equal}: the goals stay as they are")
-    return Choice(best, f"the least {what} of all at {equal} to those of the goals as they are, on the training span")
+        return Choice(own, f"nothing that was tried lowers {what} by {WORTH:.0%} at {equal}: the goals stay as they are")
+    return Choice(best, f"the lowest {what} of all at {equal}, against the goals as they are, on the training span")
 
 
 def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int) -> list[int]:
