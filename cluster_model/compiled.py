@@ -2,21 +2,14 @@
 
 `kernel` and `inner` compile with numba where it is installed (no fast-math and no contraction, so a decision never depends on
 the processor); without numba they return the function unchanged, or what `kernel_as` and `inner_as` name: the same by numpy.
-Compiled code is cached on disk under a key made of the sources of all kernels, because a change in one of them must also renew
-those that call it.
+Compiled code is kept on disk (`cluster_model.kernel_cache`).
 """
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -52,7 +45,7 @@ BACKEND = _chosen()
 # numba's own switch: loops run as they are written, for coverage and mutation testing.
 INTERPRETED: bool = BACKEND == "compiled" and bool(numba.config.DISABLE_JIT)
 COMPILED: bool = BACKEND == "compiled" and not INTERPRETED
-CACHE_VARIABLE = "NUMBA_CACHE_DIR"
+KEEPER = "cluster_model.kernel_cache.KernelFolder"
 MAKERS = frozenset({"zeros", "empty", "full", "ones", "copy"})  # names in a function that makes arrays
 
 
@@ -60,8 +53,7 @@ def kernel(function: F) -> F:
     """The compiled form of `function`, or `function` itself where there is no compiler."""
     if not COMPILED:
         return function
-    compiled: F = numba.njit(cache=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True, nogil=True)(function)
-    return compiled
+    return _kept(function, nogil=True)
 
 
 def inner(function: F) -> F:
@@ -73,10 +65,16 @@ def inner(function: F) -> F:
     """
     if not COMPILED:
         return function
-    compiled: F = numba.njit(
-        cache=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True,
-        _nrt=not MAKERS.isdisjoint(function.__code__.co_names),
-    )(function)  # fmt: skip
+    return _kept(function, no_cpython_wrapper=True, _nrt=not MAKERS.isdisjoint(function.__code__.co_names))
+
+
+def _kept(function: F, **options: bool) -> F:
+    """Compiled, and kept where `KernelFolder` says; numba has that as a setting of the process, so others get it back as it was."""
+    before, numba.config.CACHE_LOCATOR_CLASSES = numba.config.CACHE_LOCATOR_CLASSES, KEEPER
+    try:
+        compiled: F = numba.njit(cache=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+    finally:
+        numba.config.CACHE_LOCATOR_CLASSES = before
     return compiled
 
 
@@ -96,52 +94,3 @@ def kernel_as(uncompiled: F) -> Callable[[F], F]:
 def inner_as(uncompiled: F) -> Callable[[F], F]:
     """As `inner`, with a form for where there is no compiler."""
     return lambda function: function if INTERPRETED else inner(function) if COMPILED else uncompiled
-
-
-def cache_directory() -> Path:
-    """Where compiled kernels of exactly these sources are kept: the user's cache, one folder a version."""
-    root = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256(sys.version.encode())
-    for package in ("cluster_model", "goals", "optimizer"):
-        for source in sorted((root / package).rglob("*.py")):
-            if b"kernel" in (text := source.read_bytes()) or b"inner" in text:
-                digest.update(text)
-    digest.update(str(numba.__version__ if numba is not None else "").encode())
-    return _cache() / "trimtab" / "kernels" / digest.hexdigest()[:16]
-
-
-def _cache() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return Path(given) if given else Path.home() / ".cache"
-    except RuntimeError:  # a user without a name, as in some containers
-        return Path("/nonexistent")
-
-
-def _usable(directory: Path) -> Path:
-    """The folder, or one of this process alone where it cannot be written: numba refuses to compile where it cannot keep anything."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if os.access(directory, os.W_OK | os.X_OK):
-            return directory
-    except OSError:
-        pass
-    own = Path(tempfile.mkdtemp(prefix="trimtab-kernels-"))
-    atexit.register(shutil.rmtree, own, ignore_errors=True)
-    return own
-
-
-def are_kept() -> bool:
-    """Whether compiled kernels outlive this process."""
-    return not COMPILED or CACHE_VARIABLE in os.environ or Path(str(numba.config.CACHE_DIR)) == cache_directory()
-
-
-def is_cached() -> bool:
-    """Whether kernels need not be compiled before first use: they are on disk, or there is no compiler."""
-    if not COMPILED:
-        return True
-    return any(Path(str(numba.config.CACHE_DIR)).rglob("*.nbc"))
-
-
-if COMPILED and CACHE_VARIABLE not in os.environ:
-    numba.config.CACHE_DIR = str(_usable(cache_directory()))

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from cluster_model.compiled import CACHE_VARIABLE, are_kept, cache_directory, is_cached
+from cluster_model.compiled import COMPILED
+from cluster_model.kernel_cache import CACHE_VARIABLE, are_kept, wanted_folder
 
 if TYPE_CHECKING:
     from optimizer.problem import Compiled
@@ -19,13 +21,23 @@ log = logging.getLogger(__name__)
 
 def announce() -> None:
     """Say that the first plan takes longer, when it will."""
+    if not COMPILED:
+        return
     if not are_kept():
         log.warning(
             "compiling the planner (a minute or two), now and at every start, since %s cannot be written: name a folder that can with %s",
-            cache_directory(), CACHE_VARIABLE,
+            wanted_folder(), CACHE_VARIABLE,
         )  # fmt: skip
-    elif not is_cached():
+    elif not is_compiled():
         log.info("compiling the planner for this machine, once (a minute or two)")
+
+
+def is_compiled() -> bool:
+    """Whether the search, most of what there is to compile, is on disk."""
+    from optimizer.search.balance import balance
+
+    kept: Any = balance
+    return any(Path(kept.stats.cache_path).glob("balance.balance-*.nbc"))
 
 
 def warm_up() -> None:
