@@ -86,7 +86,7 @@ def _ingredients(module: str, seen: Mapping[str, Any]) -> Iterator[str]:
             continue
         if hasattr(value, "py_func"):
             if (other := value.py_func.__module__) != module:
-                yield f"{name} of {other} {_keys[other]}\n"
+                yield f"{name} of {other} {key_of(value.py_func)}\n"
         elif isinstance(value, type) and issubclass(value, Enum):
             yield f"{name} {[(each.name, each.value) for each in value]}\n"
         elif isinstance(value, type) and issubclass(value, tuple):

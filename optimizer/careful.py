@@ -15,29 +15,17 @@ from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.caution import Caution
 from optimizer.columns import compact_vectors
 from optimizer.options import PlanOptions, Watch
-from optimizer.problem import (
-    MOVABLE,
-    NO_RACK_GOAL,
-    RACK_GOAL,
-    STATE,
-    THRIFT,
-    Compiled,
-    Problem,
-)
+from optimizer.problem import MOVABLE, NO_RACK_GOAL, RACK_GOAL, STATE, THRIFT, Compiled, Problem
+from optimizer.search.align import align_slots
 from optimizer.search.bench import differing
+from optimizer.search.commit import build_state
+from optimizer.search.drain import drain, lead_leaderless, to_drain
+from optimizer.search.ledger import Budget, budget_for, empty_log
+from optimizer.search.racks import mend_racks
 from optimizer.search.record import record
-from optimizer.search.repair import drain, lead_leaderless, mend_racks
-from optimizer.search.rounds import (
-    Found,
-    Round,
-    Rows,
-    _budget,
-    _to_drain,
-    published_changes,
-    search,
-)
-from optimizer.search.sequence import Budget, align_slots, empty_log, sequence
-from optimizer.search.state import build_state
+from optimizer.search.rounds import Found, Round, published_changes, search
+from optimizer.search.sequence import sequence
+from optimizer.search.state import Rows
 
 MOST_TURNS = 20
 
@@ -48,7 +36,7 @@ def careful_search(compiled: Compiled, caution: Caution, options: PlanOptions, w
     open_to_all = compiled.problem
     reserved = _without(compiled.problem, nothing, caution.unmeasured) if caution.unmeasured.any() else open_to_all
     trusted = _without(compiled.problem, caution.partitions, caution.brokers)
-    walk = _Walk(compiled, compiled.replicas, compiled.lead, [], _budget(compiled, options))
+    walk = _Walk(compiled, compiled.replicas, compiled.lead, [], budget_for(compiled, options))
     stopped = False
     for turn in range(MOST_TURNS):
         repaired = walk.repair(reserved, options)
@@ -97,7 +85,7 @@ class _Walk:
         by_potential = options.acceptance == "potential"
         target = build_state(problem, self.replicas, self.lead)
         lead_leaderless(problem, target)
-        drain(problem, target, _to_drain(problem, target, self.compiled.leading), options.seed)
+        drain(problem, target, to_drain(problem, target, self.compiled.leading), options.seed)
         if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
             mend_racks(problem, target, options.seed)
         moved = differing(target.replicas, target.lead, self.replicas, self.lead, target)

@@ -20,8 +20,10 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Action, Band, BrokerOutcome, Change, Plan
 from optimizer.planner import plan
 from optimizer.problem import Compiled, compile_problem
+from optimizer.search.commit import build_state
 from optimizer.search.evaluate import Verdict, judge
-from optimizer.search.state import MAX_CHANGES, State, build_state, hosts_legally
+from optimizer.search.hosting import hosts_legally
+from optimizer.search.state import MAX_CHANGES, State
 from optimizer.whatif import apply_whatifs, movable_topics
 from optimizer.why import amount, blockers, counted, few
 

@@ -12,7 +12,8 @@ from goals.model import GoalSet
 from optimizer.capacity import with_capacity
 from optimizer.options import PlanOptions
 from optimizer.problem import Compiled, compile_problem
-from optimizer.search.state import State, build_state
+from optimizer.search.commit import build_state
+from optimizer.search.state import State
 
 
 @dataclass(frozen=True, eq=False)

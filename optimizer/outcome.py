@@ -17,17 +17,7 @@ from goals.model import Goal, GoalSet, RackAware, UsageDistribution
 from optimizer.columns import offline_partitions
 from optimizer.options import PlanOptions
 from optimizer.plan import Band, BrokerOutcome, GoalOutcome, GoalState, Skipped, Status
-from optimizer.problem import (
-    BOUND,
-    CEILING,
-    COLUMN,
-    KIND,
-    LIMIT,
-    MEAN,
-    STATE,
-    VAR,
-    Compiled,
-)
+from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, STATE, VAR, Compiled
 from optimizer.search.state import RACKS, State
 from optimizer.why import Left, counted
 

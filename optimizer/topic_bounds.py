@@ -13,7 +13,8 @@ import numpy as np
 
 from cluster_model.compiled import kernel
 from optimizer.problem import COUNTS_LEADERS, MOVABLE, SIZE, STATE, TOPIC_OF, Problem
-from optimizer.search.state import State, largest_share, topic_band, wanted_by_all
+from optimizer.search.state import State
+from optimizer.search.topic_counts import largest_share, topic_band, wanted_by_all
 
 Array = np.ndarray
 

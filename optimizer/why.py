@@ -36,7 +36,8 @@ from optimizer.problem import (
     STATE,
     Compiled,
 )  # fmt: skip
-from optimizer.search.state import State, hosts_legally
+from optimizer.search.hosting import hosts_legally
+from optimizer.search.state import State
 from optimizer.why_blocked import obstacles
 from optimizer.why_topics import topic_proof
 

@@ -25,7 +25,8 @@ from optimizer.problem import (
     STATE,
     Compiled,
 )
-from optimizer.search.state import State, hosts_legally
+from optimizer.search.hosting import hosts_legally
+from optimizer.search.state import State
 
 MOST_REPLICAS, MOST_BROKERS = 40, 40  # looked at, those that would help most
 

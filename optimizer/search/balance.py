@@ -10,6 +10,7 @@ import numpy as np
 
 from cluster_model.compiled import inner, kernel, whole
 from optimizer.problem import COLUMN, HIGH, KIND, LIMIT, LOW, SCALE, STATE, STRENGTH, Problem
+from optimizer.search.broker_scores import is_out
 from optimizer.search.candidates import (
     KEPT,
     LEAST_GAIN,
@@ -21,10 +22,12 @@ from optimizer.search.candidates import (
     topic_burden,
     watched_goals,
 )
+from optimizer.search.commit import commit
+from optimizer.search.hosting import may_host
 from optimizer.search.leadership import LEADERSHIPS, transfer_leaders
 from optimizer.search.order import ascending
 from optimizer.search.partners import leans, rank_partners
-from optimizer.search.state import State, commit, is_out, may_host
+from optimizer.search.state import State
 from optimizer.search.swaps import SWAP_KEPT, swap_with
 
 MOST_SWAPPED, FEW_LOW = 48, 32  # partners that a broker out of band tries to swap with, where there are no more such brokers

@@ -11,19 +11,11 @@ import numpy as np
 
 from cluster_model.compiled import inner, kernel
 from optimizer.problem import Problem
-from optimizer.search.sequence import Log, empty_log
-from optimizer.search.state import (
-    COST,
-    LED,
-    State,
-    assess,
-    build_state,
-    copy_state,
-    count_topics,
-    fill,
-    list_room,
-    shift,
-)
+from optimizer.search.broker_scores import assess
+from optimizer.search.commit import build_state, fill, shift
+from optimizer.search.ledger import Log, empty_log
+from optimizer.search.state import COST, LED, State, copy_state, list_room
+from optimizer.search.topic_counts import count_topics
 
 Rows = np.ndarray
 FEW = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made anew

@@ -29,8 +29,10 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search import uncompiled
+from optimizer.search.broker_scores import linear_cost
 from optimizer.search.order import nth_largest
-from optimizer.search.state import LED, STRAY, State, linear_cost, topic_rise
+from optimizer.search.state import LED, STRAY, State
+from optimizer.search.topic_counts import topic_rise
 
 KEPT = 256  # candidates kept of a scan
 LEAST_GAIN = 1e-8

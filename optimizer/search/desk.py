@@ -12,7 +12,9 @@ import numpy as np
 from cluster_model.compiled import inner, whole
 from optimizer.problem import STATE, Problem
 from optimizer.search.candidates import watched_goals
-from optimizer.search.state import State, commit, topic_band
+from optimizer.search.commit import commit
+from optimizer.search.state import State
+from optimizer.search.topic_counts import topic_band
 
 
 class Desk(NamedTuple):

@@ -28,7 +28,10 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search import uncompiled
-from optimizer.search.state import COST, LEAD, State, assess, carry, recount, shift
+from optimizer.search.broker_scores import assess
+from optimizer.search.commit import carry, shift
+from optimizer.search.state import COST, LEAD, State
+from optimizer.search.topic_counts import recount
 
 TOLERANCE = 1e-9
 MARGIN = 5e-10  # beyond the tolerance, for whoever replays with other roundings

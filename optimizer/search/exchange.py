@@ -11,10 +11,12 @@ import numpy as np
 
 from cluster_model.compiled import inner, part, whole
 from optimizer.problem import MOVABLE, SIZE, STATE, UNIT_WEIGHT, Problem
+from optimizer.search.broker_scores import assess
+from optimizer.search.chance import scramble
+from optimizer.search.commit import shift
 from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.repair import scramble
-from optimizer.search.sequence import LEAST_STEP, Budget, has_room, within_budget
-from optimizer.search.state import COST, MAX_CHANGES, State, assess, shift
+from optimizer.search.ledger import LEAST_STEP, Budget, has_room, within_budget
+from optimizer.search.state import COST, MAX_CHANGES, State
 from optimizer.search.steps import helps
 from optimizer.search.swaps import may_swap
 

@@ -10,9 +10,11 @@ import numpy as np
 from cluster_model.compiled import inner, inner_as, part, whole
 from optimizer.problem import CEILING, COLUMN, FOLLOWING, HARD, KIND, LEADING, LIMIT, STATE, Problem
 from optimizer.search import uncompiled
+from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import LEAST_GAIN, topic_burden
+from optimizer.search.commit import commit
 from optimizer.search.partners import leans
-from optimizer.search.state import LED, State, commit, linear_cost
+from optimizer.search.state import LED, State
 
 LEADERSHIPS = 16  # transfers a broker makes in a round
 

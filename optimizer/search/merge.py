@@ -24,11 +24,13 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
+from optimizer.search.commit import commit
+from optimizer.search.costs import NOTHING
+from optimizer.search.homeward import leaves_band, scores_hold
+from optimizer.search.hosting import may_host
 from optimizer.search.order import ascending
 from optimizer.search.partners import rank_partners
-from optimizer.search.repair import NOTHING
-from optimizer.search.sequence import leaves_band, scores_hold
-from optimizer.search.state import State, commit, may_host
+from optimizer.search.state import State
 from optimizer.search.swaps import may_swap
 
 PAIRS = 12  # tried for a broker and direction without success

@@ -25,8 +25,9 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search import uncompiled
-from optimizer.search.repair import scramble
-from optimizer.search.state import State, linear_cost
+from optimizer.search.broker_scores import linear_cost
+from optimizer.search.chance import scramble
+from optimizer.search.state import State
 
 
 @inner_as(uncompiled.rank_partners)

@@ -9,14 +9,15 @@ import numpy as np
 
 from cluster_model.compiled import kernel, whole
 from optimizer.problem import SIZE, STATE, Problem
+from optimizer.search.broker_scores import scores_low
 from optimizer.search.candidates import watched_goals
+from optimizer.search.chance import scramble
 from optimizer.search.exchange import LEAST_SHARE, draw, exchange
+from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish
 from optimizer.search.order import ascending
 from optimizer.search.partners import rank_partners
 from optimizer.search.relief import needs_relief, relieve
-from optimizer.search.repair import scramble
-from optimizer.search.sequence import LEAST_STEP, Budget, Log, has_room, publish
-from optimizer.search.state import COST, MAX_CHANGES, State, scores_low
+from optimizer.search.state import COST, MAX_CHANGES, State
 from optimizer.search.steps import best_single
 from optimizer.search.topic_steps import TOPIC_LOOKS, only_topics, topic_single
 from optimizer.search.topic_swaps import topic_swap

@@ -11,9 +11,10 @@ import numpy as np
 
 from cluster_model.compiled import kernel, whole
 from optimizer.problem import STATE, Problem
+from optimizer.search.commit import commit
 from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.sequence import Log
-from optimizer.search.state import MAX_CHANGES, State, commit
+from optimizer.search.ledger import Log
+from optimizer.search.state import MAX_CHANGES, State
 
 
 class Record(NamedTuple):

@@ -10,8 +10,8 @@ import numpy as np
 from cluster_model.compiled import inner, part, whole
 from optimizer.problem import HARD_RACK, MOVABLE, RACK_GOAL, RACK_LIMIT, STATE, Problem
 from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.repair import crowds, rack_mates
-from optimizer.search.sequence import LEAST_STEP, Budget, Log, has_room, publish, within_budget
+from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
+from optimizer.search.racks import crowds, rack_mates
 from optimizer.search.state import State
 from optimizer.search.swaps import may_swap
 

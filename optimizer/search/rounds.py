@@ -8,51 +8,42 @@ again on the result finds nothing either.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState
 from goals.model import UsageDistribution
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import (
     COLUMN,
-    HARD,
-    HARD_RACK,
-    HIGH,
     KIND,
-    LEADING,
     LIMIT,
-    LOW,
-    MEAN,
     NO_RACK_GOAL,
     RACK_GOAL,
-    RACK_OF,
-    RF,
     SAME_RACK,
-    SCALE,
     SIZE,
-    SPREAD,
     STATE,
-    STEEP,
     STRENGTH,
     TOPIC_ROW,
     Compiled,
     Problem,
-)  # fmt: skip
+)
+from optimizer.search.align import align_slots, follow
 from optimizer.search.balance import balance
 from optimizer.search.bench import Bench, appraise, differing
+from optimizer.search.drain import drain, lead_leaderless, to_drain
+from optimizer.search.homeward import send_home
+from optimizer.search.ledger import Budget, Log, budget_for, copied, written
 from optimizer.search.merge import merge
 from optimizer.search.polish import polish
+from optimizer.search.racks import mend_racks
 from optimizer.search.reach import reachable
 from optimizer.search.record import Record, record, write_lists
-from optimizer.search.repair import drain, lead_leaderless, mend_racks
-from optimizer.search.sequence import Budget, Log, align_slots, follow, send_home, sequence, written
-from optimizer.search.state import COST, LED, RACKS, State, build_state
+from optimizer.search.sequence import sequence
+from optimizer.search.standing import Standing, is_progress, same_rack_only, standing_of
+from optimizer.search.state import COST, Rows, State
 from optimizer.search.topics import spread_topics
-
-Rows = npt.NDArray[np.int64]
+from optimizer.search.trivial import without_trivial
 
 ROUNDS_OF_BALANCE = 400
 MOST_TARGETS = 8  # in one round
@@ -63,11 +54,9 @@ MOST_ROUNDS = 200
 # from the first that finds anything instead of the best.
 SEARCHES = ((100, 6, 6, False), (20_000, 3, 1, False), (200_000, 4, 4, True))
 SEED_STEP = 1_000_003
-LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
 POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
-FIRST_LOOK = 4_096  # partitions
 MANY_CHANGES = 50_000
 
 
@@ -143,7 +132,7 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None,
     bench = Bench(problem, compiled.replicas, compiled.lead) if bench is None else bench
     if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
         return Found([], bench.at(problem, compiled.replicas, compiled.lead))
-    replicas, lead, budget = compiled.replicas, compiled.lead, _budget(compiled, options)
+    replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
     size = compiled.replicas.size
     tries, vain, at_once = (1, 1, False) if options.budgeted else next((rest for most, *rest in SEARCHES if size <= most), (1, 1, False))
     rounds: list[Round] = []
@@ -181,19 +170,19 @@ def _chain(
 ) -> Chain:
     """Rounds with one seed from the given lists. Where they leave nothing to be done, so that no search goes on from their end, the
     lists of the chain are not kept up."""
-    budget = _copied(budget)
+    budget = copied(budget)
     rounds: list[Round] = []
     end = bench.at(compiled.problem, replicas, lead)
     problem, reached = _start(compiled, bench)
     lookout.tell(reached.low)
     while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
-        spent = _copied(budget)
+        spent = copied(budget)
         log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout)
-        after = _standing(problem, tried)
+        after = standing_of(problem, tried)
         if log.used[1] > MANY_CHANGES:  # the record will be large
             del tried
             bench.drop(1)
-        if log.used[0] == 0 or not _is_progress(reached, after):
+        if log.used[0] == 0 or not is_progress(reached, after):
             break
         end = bench.spare(0)
         scores = record(problem, end, log, options.acceptance == "potential")
@@ -218,67 +207,8 @@ def _start(compiled: Compiled, bench: Bench) -> tuple[Problem, Standing]:
     if problem is not compiled.problem:
         bench.appraise(problem)
     setting = problem.setting.copy()
-    setting[SAME_RACK] = _same_rack_only(problem, bench.begin)
-    return problem._replace(setting=setting), _standing(problem, bench.begin)
-
-
-class Standing(NamedTuple):
-    """How good a placement is: repairs left, eligible brokers out of some goal, goals and brokers that score low, their potential.
-
-    `potential` float64 [n] by broker, without what only prefers the middle of a band; `hard` is the part of hard goals on loads.
-
-    Repairs left are replicas and leaderships on dead and draining brokers, replicas in crowded racks, missing leaders.
-    """
-
-    undone: int
-    low: int
-    violations: int
-    potential: npt.NDArray[np.float64]
-    hard: npt.NDArray[np.float64]
-
-
-def _standing(problem: Problem, state: State) -> Standing:
-    states = problem.broker[:, STATE]
-    active = states == BrokerState.ACTIVE
-    leaving = (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
-    undone = int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int((state.lead < 0).sum())
-    for b in np.flatnonzero(leaving).tolist():
-        undone += int((state.mark[b, : state.hosts[b]] & LED).sum())
-    low = state.score[active, :COST] < 1.0
-    out = low.copy()
-    linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
-    load = state.load[np.ix_(active, problem.goal[linear, COLUMN])]
-    table = problem.table[active][:, linear]
-    scale, off = table[:, :, SCALE], load - table[:, :, MEAN]
-    outside = np.maximum(np.maximum(load - table[:, :, HIGH], table[:, :, LOW] - load), 0.0)
-    out[:, linear] &= outside > 0.0
-    beyond = outside * scale
-    hinge = problem.force[linear, STRENGTH] * beyond**2 * (1.0 + STEEP * beyond**2)
-    centering = (problem.force[linear, SPREAD] * (off * scale) ** 2).sum(axis=1)
-    hard = np.where(problem.goal[linear, HARD] == 1, hinge, 0.0).sum(axis=1)
-    potential = np.maximum(state.score[active, COST] - centering, 0.0)
-    return Standing(undone, int(out.any(axis=1).sum()), int(low.sum()), potential, hard)
-
-
-def _same_rack_only(problem: Problem, state: State) -> int:
-    """1 where every rack holds exactly its share of every partition, so that a replica can never leave its rack."""
-    racks = len(np.unique(problem.broker[problem.broker[:, STATE] == BrokerState.ACTIVE, RACK_OF]))
-    if problem.setting[RACK_GOAL] != HARD_RACK or not racks or _any_differs(problem.partition[:, RF], racks):
-        return 0
-    return int(not state.units[RACKS].any())
-
-
-def _is_progress(before: Standing, after: Standing) -> bool:
-    """Whether a round is worth its moves: it repairs, brings brokers into band, or those that it changes clearly nearer to it.
-
-    Hard limits that cannot be met weigh so much that they would hide the rest; so they are left out once.
-    """
-    if after.undone < before.undone or after.low < before.low or after.violations < before.violations:
-        return True
-    changed = (before.potential != after.potential) | (before.hard != after.hard)
-    old, new = before.potential[changed].sum(), after.potential[changed].sum()
-    soft, soft_after = old - before.hard[changed].sum(), new - after.hard[changed].sum()
-    return bool(old - new > LEAST_PROGRESS * old or (soft - soft_after > LEAST_PROGRESS * soft and new <= old))
+    setting[SAME_RACK] = same_rack_only(problem, bench.begin)
+    return problem._replace(setting=setting), standing_of(problem, bench.begin)
 
 
 def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) -> Lists:
@@ -312,7 +242,7 @@ def _round(
     target, standing = bench.spare(0), bench.spare(1)
     log = bench.log(replicas.size + POLISH_ROOM)
     lead_leaderless(problem, target)
-    drain(problem, target, _to_drain(problem, standing, compiled.leading), options.seed)
+    drain(problem, target, to_drain(problem, standing, compiled.leading), options.seed)
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
         mend_racks(problem, target, options.seed)
     if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
@@ -337,12 +267,12 @@ def _round(
             merge(problem, target, replicas, moved)
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
-        to, to_lead = _without_trivial(compiled, problem, replicas, lead, target)
+        to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         if len(pending):
             sequence(problem, standing, budget, log, pending, to, to_lead, by_potential)
         follow(problem, target, standing, pending)
-        left, low = low, _standing(problem, standing).low
+        left, low = low, standing_of(problem, standing).low
         lookout.tell(low)
         if lookout.stopped:
             return written(log), standing
@@ -362,95 +292,9 @@ def with_firm_topics(problem: Problem) -> Problem:
     return problem._replace(force=force)
 
 
-def _to_drain(problem: Problem, standing: State, total: np.ndarray) -> Rows:
-    """int64 entries of replicas on dead, then draining brokers, largest single component of `total` float64 [C] first."""
-    states = problem.broker[:, STATE]
-    if not np.isin(states, (BrokerState.DEAD, BrokerState.DRAINING)).any():
-        return np.zeros(0, np.int64)
-    slots = standing.replicas.shape[1]
-    ordered = []
-    for kind in (BrokerState.DEAD, BrokerState.DRAINING):
-        held = [standing.hosted[b, : standing.hosts[b]] for b in np.flatnonzero(states == kind)]
-        entries = np.sort(np.concatenate(held)).astype(np.int64) if held else np.zeros(0, np.int64)
-        share = (problem.vector[entries // slots, LEADING] / np.where(total > 0, total, 1.0)).max(axis=1)
-        ordered.append(entries[np.argsort(-share, kind="stable")])
-    return np.concatenate(ordered)
-
-
 def _led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:
     """int64 [G]: goals on loads in which a leader costs another amount than a follower, which `roles` says of each column."""
     return np.array(
         [kind <= LIMIT and roles[column] > 0 for kind, column in problem.goal[:, [KIND, COLUMN]]],
         dtype=np.int64,
-    )
-
-
-def _any_differs(column: np.ndarray, other: np.ndarray | int) -> bool:
-    """Whether a column differs from another one, or from a number, anywhere; where it does, it mostly does at once."""
-    other = np.broadcast_to(other, column.shape)
-    return bool((column[:FIRST_LOOK] != other[:FIRST_LOOK]).any() or (column[FIRST_LOOK:] != other[FIRST_LOOK:]).any())
-
-
-def _without_trivial(
-    compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, state: State
-) -> tuple[Rows, Rows]:
-    """Lists of the target `state` without the changes of brokers whose net change is below `trivial_change` in every goal that has one."""
-    limits = [
-        (g, goal.trivial_change)
-        for g, goal in enumerate(compiled.goals)
-        if isinstance(goal, UsageDistribution) and goal.trivial_change > 0
-    ]
-    if not limits:
-        return state.replicas, state.lead
-    target, target_lead = state.replicas.copy(), state.lead.copy()
-    for _ in range(replicas.shape[0] + 1):
-        changed = np.flatnonzero((target != replicas).any(axis=1) | (target_lead != lead))
-        before = build_state(problem, replicas, lead).load
-        after = build_state(problem, target, target_lead).load
-        net = np.abs(after - before)
-        trivial = problem.broker[:, STATE] == BrokerState.ACTIVE
-        for g, share in limits:
-            trivial &= net[:, problem.goal[g, COLUMN]] < share * problem.table[:, g, MEAN]
-        dropped = [
-            p
-            for p in changed
-            if _is_trivial(problem, trivial, replicas[p], lead[p], target[p], target_lead[p])
-        ]
-        if not dropped:
-            break
-        target[dropped], target_lead[dropped] = replicas[dropped], lead[dropped]
-    return target, target_lead
-
-
-def _is_trivial(
-    problem: Problem, trivial: np.ndarray, before: Rows, lead: int, after: Rows, lead_after: int
-) -> bool:
-    """Whether a change touches a trivially changed broker and takes nothing off a dead or draining one."""
-    touched = {int(b) for b in np.concatenate([before[before != after], after[before != after]])}
-    if lead != lead_after:
-        touched |= {int(before[lead]) if lead >= 0 else -1, int(after[lead_after])}
-    touched.discard(-1)
-    if lead < 0 or any(problem.broker[b, STATE] in (BrokerState.DEAD, BrokerState.DRAINING) for b in touched):
-        return False
-    return any(trivial[b] for b in touched)
-
-
-def _copied(budget: Budget) -> Budget:
-    """The same to spend from elsewhere; one without limits is never asked, so it may be shared."""
-    if (budget.limits < 0).all():
-        return budget
-    return budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
-
-
-def _budget(compiled: Compiled, options: PlanOptions) -> Budget:
-    limits = [
-        -1.0 if x is None else float(x)
-        for x in (options.max_moves, options.max_bytes, options.max_partitions)
-    ]
-    return Budget(
-        limits=np.array(limits),
-        spent=np.zeros(3),
-        home=compiled.replicas,
-        home_lead=compiled.lead,
-        touched=np.zeros(len(compiled.lead), np.int64),
     )

@@ -11,9 +11,10 @@ from cluster_model.compiled import inner, part, whole
 from optimizer.problem import MOVABLE, STATE, THRIFT, Problem
 from optimizer.search.candidates import gather, keep_best, scan
 from optimizer.search.evaluate import acceptable, evaluate
+from optimizer.search.hosting import may_host
 from optimizer.search.leadership import fits_as_leader
-from optimizer.search.sequence import Budget, within_budget
-from optimizer.search.state import State, may_host
+from optimizer.search.ledger import Budget, within_budget
+from optimizer.search.state import State
 
 LOOKS = 24  # candidates of one partner that are evaluated in full
 

@@ -25,8 +25,11 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search import uncompiled
+from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import LEAST_GAIN, gather, keep_best, scan, take, topic_burden
-from optimizer.search.state import State, commit, fits_rack, linear_cost
+from optimizer.search.commit import commit
+from optimizer.search.hosting import fits_rack
+from optimizer.search.state import State
 
 SWAP_KEPT = 32
 

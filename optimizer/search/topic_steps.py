@@ -19,12 +19,15 @@ from optimizer.problem import (
     TOPIC_OF,
     Problem,
 )
+from optimizer.search.chance import scramble
+from optimizer.search.costs import NOTHING, cost_of_gaining
 from optimizer.search.desk import least_of, most_of
 from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.repair import NOTHING, cost_of_gaining, scramble
-from optimizer.search.sequence import LEAST_STEP, Budget, within_budget
-from optimizer.search.state import State, largest_share, may_host, topic_holds, topic_rise, wanted_by_all
+from optimizer.search.hosting import may_host
+from optimizer.search.ledger import LEAST_STEP, Budget, within_budget
+from optimizer.search.state import State
 from optimizer.search.steps import helps, set_move
+from optimizer.search.topic_counts import largest_share, topic_holds, topic_rise, wanted_by_all
 from optimizer.search.topics import lead_gain
 
 TOPIC_LOOKS = 48  # steps for the topics of one broker that are evaluated in full

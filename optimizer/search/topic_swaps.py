@@ -10,13 +10,14 @@ import numpy as np
 from cluster_model.compiled import inner, part, whole
 from optimizer.problem import COUNTS_LEADERS, MOVABLE, STATE, TOPIC_OF, Problem
 from optimizer.search.candidates import topic_burden
+from optimizer.search.chance import scramble
 from optimizer.search.desk import least_of, most_of
 from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.repair import scramble
-from optimizer.search.sequence import LEAST_STEP, Budget, within_budget
-from optimizer.search.state import State, largest_share, topic_holds, topic_rise, wanted_by_all
+from optimizer.search.ledger import LEAST_STEP, Budget, within_budget
+from optimizer.search.state import State
 from optimizer.search.steps import helps, set_move
 from optimizer.search.swaps import may_swap
+from optimizer.search.topic_counts import largest_share, topic_holds, topic_rise, wanted_by_all
 from optimizer.search.topic_steps import TOPIC_TARGETS
 from optimizer.search.trade import best_return
 

@@ -26,10 +26,11 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
+from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import topic_burden
+from optimizer.search.chance import scramble
 from optimizer.search.desk import Desk, least_of, make_move, put, room_of
-from optimizer.search.repair import scramble
-from optimizer.search.state import State, linear_cost
+from optimizer.search.state import State
 from optimizer.search.swaps import may_swap
 
 TRADES, RETURNS = 48, 64  # replicas looked at for a swap, and for what comes back

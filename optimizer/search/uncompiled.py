@@ -8,7 +8,6 @@ the same operations in the same order per element, and loads lie on a grid on wh
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -47,12 +46,8 @@ from optimizer.problem import (
     WEIGHT,
     Problem,
 )
+from optimizer.search.state import LED, RACKS, STRAY, State
 
-if TYPE_CHECKING:
-    from optimizer.search.state import State
-
-LED, STRAY = 1, 2  # as optimizer.search.state
-RACKS = -1
 EDGE = 1.0 + 1e-9  # as goals.score
 
 
@@ -60,7 +55,7 @@ EDGE = 1.0 + 1e-9  # as goals.score
 
 
 def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
-    """`optimizer.search.state.linear_cost`."""
+    """`optimizer.search.broker_scores.linear_cost`."""
     mean, _, _, _, high, low, scale = problem.table[b, g].tolist()
     strength, spread = problem.force[g, [STRENGTH, SPREAD]].tolist()
     return _cost(float(load), mean, high, low, scale, strength, spread)
@@ -100,7 +95,7 @@ def _limit(load: float, ceiling: float) -> float:
 
 
 def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
-    """`optimizer.search.state.assess`."""
+    """`optimizer.search.broker_scores.assess`."""
     table, loads, units = problem.table[b].tolist(), state.load[b].tolist(), state.units[:, b].tolist()
     eligible = problem.broker[b, STATE] == 0
     cost = 0.0
@@ -131,7 +126,7 @@ def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
 
 
 def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
-    """`optimizer.search.repair.cost_of_gaining`; roles below 0 are no replica."""
+    """`optimizer.search.costs.cost_of_gaining`; roles below 0 are no replica."""
     cost = 0.0
     loads, vectors = state.load[b].tolist(), problem.vector[p].tolist()
     forces = problem.force.tolist()
@@ -155,7 +150,7 @@ def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, r
 
 
 def _cost_of_topics(problem: Problem, state: State, b: int, p: int, held: int, role: int, cost: float) -> float:
-    from optimizer.search.state import topic_rise
+    from optimizer.search.topic_counts import topic_rise
 
     for k in range(len(problem.topic_goal)):
         if problem.topic_goal[k, COUNTS_LEADERS] == 1:
@@ -172,7 +167,7 @@ def short_list(
     problem: Problem, state: State, p: int, s: int, felt: np.ndarray, slope: np.ndarray, targets: np.ndarray, tries: int,
     chosen: np.ndarray, keys: np.ndarray,
 ) -> int:  # fmt: skip
-    """`optimizer.search.repair.short_list`."""
+    """`optimizer.search.drain.short_list`."""
     targets, lists = targets[:tries], state.replicas[p]
     racks, others = problem.broker[targets, RACK_OF], lists[lists >= 0]
     legal = (targets[:, None] != lists).all(axis=1)
@@ -191,12 +186,12 @@ def short_list(
 
 
 def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int) -> float:
-    """`optimizer.search.repair.cost_of_taking`."""
+    """`optimizer.search.costs.cost_of_taking`."""
     return cost_of_gaining(problem, state, b, p, -1, role)
 
 
 def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
-    """`optimizer.search.sequence.leaves_band`; roles below 0 are no replica."""
+    """`optimizer.search.homeward.leaves_band`; roles below 0 are no replica."""
     if problem.broker[b, STATE] != 0:
         return False
     loads, vectors, scores = state.load[b].tolist(), problem.vector[p].tolist(), state.score[b].tolist()
@@ -222,7 +217,7 @@ def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role:
 
 
 def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
-    """`optimizer.search.state.rack_units`."""
+    """`optimizer.search.broker_scores.rack_units`."""
     brokers = state.replicas[p].tolist()
     racks = [problem.broker[b, RACK_OF] if b >= 0 else None for b in brokers]
     limit = problem.partition[p, RACK_LIMIT]
@@ -239,7 +234,7 @@ def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
 
 
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """`optimizer.search.state.fits_rack`."""
+    """`optimizer.search.hosting.fits_rack`."""
     if problem.setting[RACK_GOAL] != 2:
         return True
     brokers = state.replicas[p].tolist()
@@ -252,7 +247,7 @@ def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bo
 
 
 def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """`optimizer.search.state.may_host`."""
+    """`optimizer.search.hosting.may_host`."""
     if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:
         return False
     if target in state.replicas[p].tolist() or not fits_rack(problem, state, p, s, target):
@@ -268,7 +263,7 @@ def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> boo
 
 
 def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
-    """`optimizer.search.repair.rack_mates`."""
+    """`optimizer.search.racks.rack_mates`."""
     rack = problem.broker[b, RACK_OF]
     return sum(1 for o in state.replicas[p].tolist() if o >= 0 and problem.broker[o, RACK_OF] == rack)
 
@@ -301,8 +296,8 @@ def combine(problem: Problem, scores: np.ndarray) -> tuple[bool, float]:
 
 
 def fill(problem: Problem, state: State) -> None:
-    """`optimizer.search.state.fill`."""
-    from optimizer.search.state import count_topics
+    """`optimizer.search.commit.fill`."""
+    from optimizer.search.topic_counts import count_topics
 
     slots = state.replicas.shape[1]
     flat = state.replicas.reshape(-1)
@@ -471,7 +466,7 @@ def rank_partners(
 
 
 def scrambled(x: np.ndarray) -> np.ndarray:
-    """`optimizer.search.repair.scramble` of int64 [n]."""
+    """`optimizer.search.chance.scramble` of int64 [n]."""
     z = x.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -479,7 +474,7 @@ def scrambled(x: np.ndarray) -> np.ndarray:
 
 
 def scramble(x: int) -> int:
-    """`optimizer.search.repair.scramble`."""
+    """`optimizer.search.chance.scramble`."""
     mask = 0xFFFFFFFFFFFFFFFF
     z = (int(x) + 0x9E3779B97F4A7C15) & mask
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
@@ -488,12 +483,12 @@ def scramble(x: int) -> int:
 
 
 def take(block: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
-    """`optimizer.search.candidates.take`."""
+    """`optimizer.search.topics.take`."""
     small[:, :found] = block[:, kept[:found]]
 
 
 def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
-    """`optimizer.search.state.carry`."""
+    """`optimizer.search.commit.carry`."""
     racks = problem.setting[RACK_GOAL] != NO_RACK_GOAL
     old_lead, lead = int(state.lead[p]), int(lead)
     excess = -rack_units(problem, state, p, -1.0) if racks else 0

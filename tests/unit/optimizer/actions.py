@@ -21,8 +21,9 @@ from goals.document import parse_goals
 from optimizer import problem as tables
 from optimizer.options import PlanOptions
 from optimizer.problem import compile_problem
+from optimizer.search.commit import build_state
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, judge
-from optimizer.search.state import MAX_CHANGES, build_state
+from optimizer.search.state import MAX_CHANGES
 from tests.oracle.cluster import Cluster, Key
 from tests.oracle.goal_files import constraints_of, goals_of
 from tests.oracle.judge import TOLERANCE, Judge, combined_rule

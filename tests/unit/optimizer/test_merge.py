@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from optimizer.search.commit import build_state
 from optimizer.search.merge import merge
-from optimizer.search.state import build_state
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
 

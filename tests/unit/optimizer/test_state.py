@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from optimizer import problem as tables
+from optimizer.search.commit import build_state
+from optimizer.search.ledger import empty_log
 from optimizer.search.record import Record, record
-from optimizer.search.sequence import empty_log
-from optimizer.search.state import COST, State, build_state
+from optimizer.search.state import COST, State
 from tests.unit.optimizer.actions import Change, Document, Judged, Trial, partition, usage
 from tests.unit.optimizer.test_action_oracle import FORCED, HARD, SOFT, forced, mixed
 

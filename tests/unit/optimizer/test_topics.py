@@ -20,9 +20,9 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.problem import compile_problem
+from optimizer.search.commit import build_state
+from optimizer.search.ledger import Budget, empty_log
 from optimizer.search.polish import polish
-from optimizer.search.sequence import Budget, empty_log
-from optimizer.search.state import build_state
 from optimizer.search.topics import spread_topics
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 

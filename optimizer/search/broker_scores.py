@@ -1,0 +1,124 @@
+"""Scores of one broker in every goal, and its part of the potential, by the sums that the state keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, inner_as
+from goals.score import distribution_score, limit_score, units_score
+from optimizer.problem import (
+    ABSOLUTE,
+    BOUND,
+    CEILING,
+    COLUMN,
+    DISTRIBUTION,
+    HIGH,
+    KIND,
+    LIMIT,
+    LOW,
+    MEAN,
+    MIN_LOAD,
+    RACK,
+    RACK_LIMIT,
+    RACK_OF,
+    SCALE,
+    SPREAD,
+    STATE,
+    STEEP,
+    STRENGTH,
+    VAR,
+    Problem,
+)
+from optimizer.search import uncompiled
+from optimizer.search.state import RACKS, State
+
+
+@inner_as(uncompiled.rack_units)
+def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
+    """Excess of the partition over its racks; adds `sign` to each broker that holds it in an over-full rack."""
+    slots = state.replicas.shape[1]
+    excess = 0
+    for s in range(slots):
+        b = state.replicas[p, s]
+        if b < 0:
+            continue
+        same, first = 0, True
+        for o in range(slots):
+            other = state.replicas[p, o]
+            if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
+                same += 1
+                if o < s:
+                    first = False
+        if same > problem.partition[p, RACK_LIMIT]:
+            state.units[RACKS, b] += sign
+            if first:
+                excess += same - problem.partition[p, RACK_LIMIT]
+    return excess
+
+
+@inner_as(uncompiled.assess)
+def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
+    """Scores of broker `b` in every goal into `score`; returns its part of the potential."""
+    cost = 0.0
+    eligible = problem.broker[b, STATE] == 0
+    for g in range(len(problem.goal)):
+        kind = problem.goal[g, KIND]
+        if kind == DISTRIBUTION:
+            if not eligible:
+                score[g] = 1.0
+                continue
+            load = state.load[b, problem.goal[g, COLUMN]]
+            score[g] = distribution_score(
+                load, problem.table[b, g, MEAN], problem.table[b, g, BOUND], problem.table[b, g, VAR],
+                problem.goal[g, ABSOLUTE] == 1, problem.force[g, MIN_LOAD],
+            )  # fmt: skip
+            cost += linear_cost(problem, b, g, load)
+        elif kind == LIMIT:
+            load = state.load[b, problem.goal[g, COLUMN]]
+            score[g] = limit_score(load, problem.table[b, g, CEILING])
+            cost += linear_cost(problem, b, g, load)
+        elif kind == RACK:
+            score[g] = units_score(state.units[RACKS, b])
+        else:
+            units = state.units[problem.goal[g, COLUMN], b]
+            score[g] = units_score(units)
+            if eligible:
+                cost += problem.force[g, STRENGTH] * units
+    return cost
+
+
+@inner_as(uncompiled.linear_cost)
+def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
+    """Part of the potential that broker `b` has in the linear goal `g` at `load`."""
+    over = load - problem.table[b, g, HIGH]
+    under = problem.table[b, g, LOW] - load
+    beyond = over if over > 0.0 else (under if under > 0.0 else 0.0)
+    scale = problem.table[b, g, SCALE]
+    beyond *= scale
+    off = (load - problem.table[b, g, MEAN]) * scale
+    square = beyond * beyond
+    return float(
+        problem.force[g, STRENGTH] * square * (1.0 + STEEP * square) + problem.force[g, SPREAD] * off * off
+    )
+
+
+@inner
+def is_out(problem: Problem, state: State, b: int, g: int) -> bool:
+    """Whether broker `b` scores below 1 in goal `g` and something could be done: it is not where the best it can reach is."""
+    if state.score[b, g] >= 1.0:
+        return False
+    if problem.goal[g, KIND] > LIMIT:
+        return True
+    load = state.load[b, problem.goal[g, COLUMN]]
+    return bool(load > problem.table[b, g, HIGH] or load < problem.table[b, g, LOW])
+
+
+@inner
+def scores_low(problem: Problem, state: State, b: int) -> bool:
+    """Whether an eligible broker is out of any goal."""
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if is_out(problem, state, b, g):
+            return True
+    return False

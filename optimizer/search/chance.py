@@ -1,0 +1,18 @@
+"""Numbers that stand in for chance, the same on every machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner_as
+from optimizer.search import uncompiled
+
+
+@inner_as(uncompiled.scramble)
+def scramble(x: int) -> int:
+    """A well-mixed non-negative 62-bit number from any integer (splitmix64 finaliser)."""
+    z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return int(np.int64(z >> np.uint64(2)))

@@ -1,0 +1,161 @@
+"""Building a state, and every way to change one.
+
+`shift` changes placement and sums only and is its own inverse with the old values, bit for bit, because loads lie on a grid on
+which addition is exact. `commit` also keeps the replica lists and caches. Every kernel that changes anything goes through these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, inner_as, kernel_as
+from optimizer.problem import FOLLOWING, LEADING, NO_RACK_GOAL, RACK_GOAL, Problem
+from optimizer.search import uncompiled
+from optimizer.search.broker_scores import assess, rack_units
+from optimizer.search.state import COST, LED, MAX_CHANGES, STRAY, TRAIL, State, list_room
+from optimizer.search.topic_counts import count_topics, recount
+
+
+def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> State:
+    """A state at the given placement. Lists are in partition order, so equal placements give equal states.
+
+    O(B + P R). `replicas` int64 [P, R] and `lead` int64 [P] are copied, and `replicas` kept as `home`: it must not change.
+    """
+    brokers, partitions = len(problem.broker), len(replicas)
+    slots = replicas.shape[1] if replicas.ndim == 2 else 1
+    counts = (
+        np.bincount(replicas[replicas >= 0], minlength=brokers) if partitions else np.zeros(brokers, np.int64)
+    )
+    room = list_room(problem, counts, partitions, slots)
+    goals, topic_goals = len(problem.goal), len(problem.topic_goal)
+    scratch = 2 * slots * MAX_CHANGES + 2
+    topics = int(problem.topic_counted.max(initial=-1)) + 1 if topic_goals else 0
+    state = State(
+        replicas=np.array(replicas, dtype=np.int64, order="C"),
+        lead=np.array(lead, dtype=np.int64),
+        home=np.ascontiguousarray(replicas, dtype=np.int64),
+        place=np.zeros((partitions, slots), np.int32),
+        hosted=np.zeros((brokers, max(room, 1)), np.int32),
+        mark=np.zeros((brokers, max(room, 1)), np.uint8),
+        hosts=np.zeros(brokers, np.int64),
+        load=np.zeros((brokers, problem.vector.shape[2])),
+        units=np.zeros((topic_goals + 1, brokers)),
+        topic_count=np.zeros((topics, brokers, topic_goals), np.uint16),
+        score=np.ones((brokers, goals + 1)),
+        stamp=np.zeros(brokers + 1, np.int64),
+        touched=np.zeros(scratch, np.int64),
+        old=np.zeros((MAX_CHANGES, slots + 1), np.int64),
+        fresh=np.ones((scratch, goals + 1)),
+        dirty=np.zeros(brokers, np.uint8),
+        trail=np.zeros(TRAIL + 1, np.int64),
+    )
+    fill(problem, state)
+    return state
+
+
+@kernel_as(uncompiled.fill)
+def fill(problem: Problem, state: State) -> None:
+    """Replica lists, loads, counts and caches of a state whose placement is set."""
+    partitions, slots = state.replicas.shape
+    for p in range(partitions):
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b >= 0:
+                role = 0 if state.lead[p] == s else 1
+                for c in range(state.load.shape[1]):
+                    state.load[b, c] += problem.vector[p, role, c]
+                state.place[p, s] = state.hosts[b]
+                state.hosted[b, state.hosts[b]] = p * slots + s
+                state.mark[b, state.hosts[b]] = LED if state.lead[p] == s else 0
+                state.hosts[b] += 1
+        if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+            rack_units(problem, state, p, 1.0)
+    for k in range(len(problem.topic_goal)):
+        count_topics(problem, state, k)
+    for b in range(len(state.hosts)):
+        state.score[b, COST] = assess(problem, state, b, state.score[b])
+
+
+@inner
+def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
+    """Put partition `p` on `replicas` (int64 [R]) led by slot `lead`: placement, counts and sums only.
+
+    Returns by how much the partition's rack excess changes. Calling it again with the old values undoes it exactly.
+    """
+    for k in range(len(problem.topic_goal)):
+        recount(problem, state, k, p, replicas, lead, 1.0, True)
+    return carry(problem, state, p, replicas, lead)
+
+
+@inner_as(uncompiled.carry)
+def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
+    """As `shift`, without what topic goals count."""
+    slots = state.replicas.shape[1]
+    old_lead = state.lead[p]
+    columns = state.load.shape[1]
+    excess = 0
+    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        excess -= rack_units(problem, state, p, -1.0)
+    for s in range(slots):
+        old, new = state.replicas[p, s], replicas[s]
+        if old < 0 or (old == new and (s == old_lead) == (s == lead)):
+            continue
+        for c in range(columns):
+            state.load[old, c] -= (
+                problem.vector[p, LEADING, c] if s == old_lead else problem.vector[p, FOLLOWING, c]
+            )
+            state.load[new, c] += (
+                problem.vector[p, LEADING, c] if s == lead else problem.vector[p, FOLLOWING, c]
+            )
+    for s in range(slots):
+        state.replicas[p, s] = replicas[s]
+    state.lead[p] = lead
+    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        excess += rack_units(problem, state, p, 1.0)
+    return excess
+
+
+@inner
+def relist(state: State, p: int, s: int, old: int, new: int) -> None:
+    """Move the list entry of a replica from broker `old` to `new`: swap-remove and append, O(1)."""
+    slots = state.replicas.shape[1]
+    at, last = state.place[p, s], state.hosts[old] - 1
+    moved = state.hosted[old, last]
+    state.hosted[old, at] = moved
+    state.mark[old, at] = state.mark[old, last]
+    state.place[moved // slots, moved % slots] = at
+    state.hosts[old] = last
+    end = state.hosts[new]
+    state.hosted[new, end] = p * slots + s
+    state.mark[new, end] = (LED if state.lead[p] == s else 0) | (STRAY if state.home[p, s] != new else 0)
+    state.place[p, s] = end
+    state.hosts[new] = end + 1
+
+
+@inner
+def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
+    """Put partition `p` on `replicas` led by slot `lead`, lists and caches included."""
+    slots = state.replicas.shape[1]
+    old_lead = state.lead[p]
+    state.trail[0] += 1
+    if state.trail[0] < len(state.trail):
+        state.trail[state.trail[0]] = p
+    for s in range(slots):
+        state.old[0, s] = state.replicas[p, s]
+    shift(problem, state, p, replicas, lead)
+    for s in range(slots):
+        old, new = state.old[0, s], replicas[s]
+        if old >= 0 and old != new:
+            relist(state, p, s, old, new)
+            state.dirty[old], state.dirty[new] = 1, 1
+        elif old >= 0 and (s == old_lead) != (s == lead):
+            state.mark[old, state.place[p, s]] ^= LED
+            state.dirty[old] = 1
+    for s in range(slots):
+        old, new = state.old[0, s], replicas[s]
+        if old < 0:
+            continue
+        if old != new or s == old_lead or s == lead or problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+            state.score[old, COST] = assess(problem, state, old, state.score[old])
+            if new != old:
+                state.score[new, COST] = assess(problem, state, new, state.score[new])

@@ -1,0 +1,153 @@
+"""Replicas and leaderships that a target moved without need go back to where they were.
+
+Called once per target, before its changes are put in order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, inner_as, kernel, whole
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    COLUMN,
+    COUNTS_LEADERS,
+    FOLLOWING,
+    KIND,
+    LEADING,
+    LIMIT,
+    MEAN,
+    MIN_LOAD,
+    STATE,
+    TOPIC_OF,
+    Problem,
+)
+from optimizer.search import uncompiled
+from optimizer.search.commit import commit
+from optimizer.search.costs import NOTHING
+from optimizer.search.hosting import may_host
+from optimizer.search.state import State
+from optimizer.search.topic_counts import topic_rise
+
+
+@inner
+def misplaces(problem: Problem, state: State, p: int, s: int, row: np.ndarray, lead: int) -> bool:
+    """Whether the topic goals of any broker suffer when `p` comes to `row`, led by `lead`: slot `s` moves, if there is such a slot."""
+    t = problem.partition[p, TOPIC_OF]
+    for k in range(len(problem.topic_goal)):
+        if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+            source = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1
+            target = row[lead] if lead >= 0 else -1
+        else:
+            source, target = (state.replicas[p, s], row[s]) if s < len(row) else (-1, -1)
+        if source == target:
+            continue
+        if source >= 0 and topic_rise(problem, state, k, t, source, whole(-1)) > 0.0:
+            return True
+        if target >= 0 and topic_rise(problem, state, k, t, target, whole(1)) > 0.0:
+            return True
+    return False
+
+
+@inner
+def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -> bool:
+    """Whether none of the `n` brokers scores lower in any goal than `before` float64 [n, G] says."""
+    for i in range(n):
+        for g in range(before.shape[1]):
+            if state.score[brokers[i], g] < before[i, g] - 1e-12:
+                return False
+    return True
+
+
+@inner_as(uncompiled.leaves_band)
+def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
+    """Whether broker `b` would leave the band of a goal in which it scores 1, when its replica of `p` goes from `held` to `role`.
+
+    Roles are `NOTHING`, `LEADING` and `FOLLOWING`.
+    """
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] > LIMIT or state.score[b, g] < 1.0:
+            continue
+        c = problem.goal[g, COLUMN]
+        load = state.load[b, c]
+        if role != NOTHING:
+            load += problem.vector[p, role, c]
+        if held != NOTHING:
+            load -= problem.vector[p, held, c]
+        if problem.goal[g, KIND] == LIMIT:
+            if load > problem.table[b, g, CEILING]:
+                return True
+        elif abs(load - problem.table[b, g, MEAN]) > problem.table[b, g, BOUND] * (1.0 + 1e-9):
+            if load > problem.force[g, MIN_LOAD] and problem.table[b, g, MEAN] > 0.0:
+                return True
+    return False
+
+
+@kernel
+def send_home(
+    problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray
+) -> int:
+    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it."""
+    slots = state.replicas.shape[1]
+    goals = state.score.shape[1] - 1
+    row, was = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+    brokers = np.zeros(2 * slots, np.int64)
+    before = np.zeros((2 * slots, goals))
+    done = 0
+    for _ in range(3):
+        taken = 0
+        for p in order:
+            for s in range(slots + 1):
+                lead = state.lead[p]
+                for o in range(slots):
+                    was[o] = state.replicas[p, o]
+                    row[o] = was[o]
+                n = 0
+                if s < slots:
+                    back = home[p, s]
+                    if back < 0 or back == was[s] or not may_host(problem, state, p, s, back):
+                        continue
+                    held = whole(LEADING if lead == s else FOLLOWING)
+                    if leaves_band(problem, state, was[s], p, held, whole(NOTHING)):
+                        continue
+                    role = held
+                    if home_lead[p] == s and problem.broker[back, STATE] == 0:
+                        lead = s
+                        role = whole(LEADING)
+                    if leaves_band(problem, state, back, p, whole(NOTHING), role):
+                        continue
+                    row[s] = back
+                    brokers[0], brokers[1] = was[s], back
+                    n = 2
+                    if lead != state.lead[p]:
+                        brokers[2] = was[state.lead[p]]
+                        n = 3
+                else:
+                    want = home_lead[p]
+                    if want < 0 or want == lead or lead < 0 or home[p, want] != was[want]:
+                        continue
+                    if problem.broker[was[want], STATE] != 0:
+                        continue
+                    if leaves_band(problem, state, was[want], p, whole(FOLLOWING), whole(LEADING)):
+                        continue
+                    brokers[0], brokers[1] = was[want], was[lead]
+                    lead = want
+                    n = 2
+                if len(problem.topic_goal) > 0 and misplaces(problem, state, p, s, row, lead):
+                    continue
+                for i in range(n):
+                    for g in range(goals):
+                        before[i, g] = state.score[brokers[i], g]
+                old_lead = state.lead[p]
+                commit(problem, state, p, row, lead)
+                if scores_hold(state, brokers, n, before):
+                    taken += 1
+                else:
+                    commit(problem, state, p, was, old_lead)
+        done += taken
+        if taken == 0:
+            break
+    return done

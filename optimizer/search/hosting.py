@@ -1,0 +1,67 @@
+"""Whether a broker may take a replica: its state, the list, racks and hard limits."""
+
+from __future__ import annotations
+
+from cluster_model.compiled import inner_as, kernel
+from optimizer.problem import (
+    CEILING,
+    COLUMN,
+    FOLLOWING,
+    HARD,
+    KIND,
+    LEADING,
+    LIMIT,
+    RACK_GOAL,
+    RACK_LIMIT,
+    RACK_OF,
+    STATE,
+    Problem,
+)
+from optimizer.search import uncompiled
+from optimizer.search.state import State
+
+
+@inner_as(uncompiled.fits_rack)
+def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """Whether putting slot `s` on `target` leaves the partition's rack excess as it is or lower (where the rule is hard)."""
+    if problem.setting[RACK_GOAL] != 2:
+        return True
+    old, new = problem.broker[state.replicas[p, s], RACK_OF], problem.broker[target, RACK_OF]
+    if old == new:
+        return True
+    left, came = 0, 1
+    for o in range(state.replicas.shape[1]):
+        other = state.replicas[p, o]
+        if other >= 0:
+            if problem.broker[other, RACK_OF] == old:
+                left += 1
+            elif problem.broker[other, RACK_OF] == new:
+                came += 1
+    return bool(came <= problem.partition[p, RACK_LIMIT] or left > problem.partition[p, RACK_LIMIT])
+
+
+@inner_as(uncompiled.may_host)
+def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """Whether broker `target` may take the place of slot `s`: active, not in the list, room in the rack and under hard limits."""
+    if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:
+        return False
+    slots = state.replicas.shape[1]
+    for o in range(slots):
+        if state.replicas[p, o] == target:
+            return False
+    if not fits_rack(problem, state, p, s, target):
+        return False
+    leads = state.lead[p] == s
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
+            c = problem.goal[g, COLUMN]
+            amount = problem.vector[p, LEADING, c] if leads else problem.vector[p, FOLLOWING, c]
+            if amount > 0.0 and state.load[target, c] + amount > problem.table[target, g, CEILING]:
+                return False
+    return True
+
+
+@kernel
+def hosts_legally(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """`may_host` for callers in Python."""
+    return may_host(problem, state, p, s, target)

@@ -1,0 +1,181 @@
+"""What a search has done and may still spend: the log of its actions, and budgets of moves, bytes and partitions.
+
+`sequence` and `polish` write here; nothing here asks whether an action is any good.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster_model.compiled import inner, whole
+from optimizer.options import PlanOptions
+from optimizer.problem import SIZE, Compiled, Problem
+from optimizer.search.commit import commit
+from optimizer.search.state import State
+
+LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
+
+
+class Log(NamedTuple):
+    """Actions as they were committed; `used` holds [actions, changes]. `first` int64 [A + 1] indexes the changes."""
+
+    used: np.ndarray  # int64 [2]
+    first: np.ndarray  # int64 [A + 1]
+    partition: np.ndarray  # int64 [changes]
+    replicas: np.ndarray  # int64 [changes, R]
+    lead: np.ndarray  # int64 [changes]
+
+
+class Budget(NamedTuple):
+    """What may still be spent; negative entries of `limits` have no limit. Order: moves, bytes, partitions."""
+
+    limits: np.ndarray  # float64 [3]
+    spent: np.ndarray  # float64 [3]
+    home: np.ndarray  # int64 [P, R], start of the plan
+    home_lead: np.ndarray  # int64 [P]
+    touched: np.ndarray  # int64 [P], 1 where an action changed the partition
+
+
+def empty_log(slots: int, room: int) -> Log:
+    """A log with room for `room` changes."""
+    log = Log(
+        used=np.zeros(2, np.int64),
+        first=np.empty(room + 2, np.int64),  # far more than is used, and not touched beyond that
+        partition=np.empty(room + 1, np.int64),
+        replicas=np.empty((room + 1, slots), np.int64),
+        lead=np.empty(room + 1, np.int64),
+    )
+    log.first[0] = 0
+    return log
+
+
+def written(log: Log) -> Log:
+    """The same without the room that is left."""
+    actions, changes = log.used.tolist()
+    return Log(
+        log.used.copy(), log.first[: actions + 1].copy(), log.partition[:changes].copy(), log.replicas[:changes].copy(),
+        log.lead[:changes].copy(),
+    )  # fmt: skip
+
+
+@inner
+def price(
+    problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: int, touched: int, out: np.ndarray
+) -> None:
+    """What partition `p` at `replicas` costs against its start: moves, bytes, partitions, into `out` float64 [3].
+
+    Where it was `touched`, coming back may leave its list in another order, which counts as a partition.
+    """
+    slots = len(replicas)
+    moves = 0
+    for s in range(slots):
+        b = replicas[s]
+        if b < 0:
+            continue
+        there = False
+        for o in range(slots):
+            if budget.home[p, o] == b:
+                there = True
+        if not there:
+            moves += 1
+    out[0] = moves
+    out[1] = moves * problem.haul[p, SIZE]
+    home_lead = budget.home_lead[p]
+    same_leader = (home_lead < 0 and lead < 0) or (
+        home_lead >= 0 and lead >= 0 and budget.home[p, home_lead] == replicas[lead]
+    )
+    out[2] = 0.0 if moves == 0 and same_leader and (touched == 0 or home_lead == 0) else 1.0
+
+
+@inner
+def within_budget(
+    problem: Problem,
+    state: State,
+    budget: Budget,
+    n: int,
+    partitions: np.ndarray,
+    replicas: np.ndarray,
+    leads: np.ndarray,
+) -> bool:
+    """Whether the action fits what is left."""
+    if budget.limits[0] < 0 and budget.limits[1] < 0 and budget.limits[2] < 0:
+        return True
+    extra, before, after = np.zeros(3), np.zeros(3), np.zeros(3)
+    for i in range(n):
+        p = partitions[i]
+        price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
+        price(problem, budget, p, replicas[i], leads[i], whole(1), after)
+        for d in range(3):
+            extra[d] += after[d] - before[d]
+    for d in range(3):
+        if (
+            budget.limits[d] >= 0
+            and extra[d] > 0
+            and budget.spent[d] + extra[d] > budget.limits[d] * (1 + 1e-12)
+        ):
+            return False
+    return True
+
+
+@inner
+def publish(
+    problem: Problem, state: State, budget: Budget, log: Log,
+    n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
+) -> None:  # fmt: skip
+    """Commit an action and write it down."""
+    before, after = np.zeros(3), np.zeros(3)
+    at = log.used[1]
+    for i in range(n):
+        p = partitions[i]
+        price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
+        price(problem, budget, p, replicas[i], leads[i], whole(1), after)
+        for d in range(3):
+            budget.spent[d] += after[d] - before[d]
+        budget.touched[p] = 1
+        commit(problem, state, p, replicas[i], leads[i])
+        log.partition[at] = p
+        for s in range(replicas.shape[1]):
+            log.replicas[at, s] = replicas[i, s]
+        log.lead[at] = leads[i]
+        at += 1
+    log.used[0] += 1
+    log.used[1] = at
+    log.first[log.used[0]] = at
+
+
+@inner
+def has_room(state: State, n: int, partitions: np.ndarray, replicas: np.ndarray) -> bool:
+    """Whether every target has room in its replica list (a storage bound of the search, far above any load)."""
+    for i in range(n):
+        for s in range(replicas.shape[1]):
+            b = replicas[i, s]
+            if b >= 0 and b != state.replicas[partitions[i], s]:
+                if (
+                    state.hosts[b] + n > state.hosted.shape[1]
+                    and state.hosted.shape[1] < state.replicas.shape[0]
+                ):
+                    return False
+    return True
+
+
+def copied(budget: Budget) -> Budget:
+    """The same to spend from elsewhere; one without limits is never asked, so it may be shared."""
+    if (budget.limits < 0).all():
+        return budget
+    return budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
+
+
+def budget_for(compiled: Compiled, options: PlanOptions) -> Budget:
+    limits = [
+        -1.0 if x is None else float(x)
+        for x in (options.max_moves, options.max_bytes, options.max_partitions)
+    ]
+    return Budget(
+        limits=np.array(limits),
+        spent=np.zeros(3),
+        home=compiled.replicas,
+        home_lead=compiled.lead,
+        touched=np.zeros(len(compiled.lead), np.int64),
+    )

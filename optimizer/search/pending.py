@@ -1,0 +1,71 @@
+"""Changes that wait on the way to a target placement: whom one touches, and when what is known of it was last true."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner
+from optimizer.problem import STATE, Problem
+from optimizer.search.broker_scores import scores_low
+from optimizer.search.state import State
+
+
+@inner
+def last_change(state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray) -> int:
+    """When a broker that the change of `p` to its target touches changed last, by what was `seen` int64 [B]."""
+    last = 0
+    for s in range(to.shape[1]):
+        old = state.replicas[p, s]
+        if old >= 0 and differs(state, p, s, to, to_lead):
+            last = max(last, seen[old], seen[to[p, s]])
+    return last
+
+
+@inner
+def note_change(state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray, now: int) -> None:
+    """Every broker that the change of `p` to its target touches changes `now`."""
+    for s in range(to.shape[1]):
+        old = state.replicas[p, s]
+        if old >= 0 and differs(state, p, s, to, to_lead):
+            seen[old], seen[to[p, s]] = now, now
+
+
+@inner
+def load_change(
+    state: State, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, at: int,
+    p: int, to: np.ndarray, to_lead: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the change of `p` to its target as change `at` of an action."""
+    partitions[at] = p
+    for s in range(to.shape[1]):
+        replicas[at, s] = to[p, s]
+    leads[at] = to_lead[p]
+
+
+@inner
+def moved_slots(state: State, p: int, to: np.ndarray) -> int:
+    """How many replicas of `p` are not yet where `to` wants them."""
+    moved = 0
+    for s in range(to.shape[1]):
+        if state.replicas[p, s] != to[p, s]:
+            moved += 1
+    return moved
+
+
+@inner
+def helps_someone(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> bool:
+    """Whether the change touches a broker that scores low; one that does not cannot be acceptable without repairing."""
+    for s in range(to.shape[1]):
+        old = state.replicas[p, s]
+        if old >= 0 and differs(state, p, s, to, to_lead):
+            if problem.broker[old, STATE] != 0:
+                return True
+            if scores_low(problem, state, old) or scores_low(problem, state, to[p, s]):
+                return True
+    return False
+
+
+@inner
+def differs(state: State, p: int, s: int, to: np.ndarray, to_lead: np.ndarray) -> bool:
+    """Whether slot `s` changes broker or role on the way to the target."""
+    return bool(state.replicas[p, s] != to[p, s] or (state.lead[p] == s) != (to_lead[p] == s))

@@ -1,0 +1,116 @@
+"""Replicas out of over-full racks, each to the broker where the potential rises least.
+
+Called at the start of a round, after brokers were emptied.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, inner_as, kernel, whole
+from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RACK_OF, STATE, Problem
+from optimizer.search import uncompiled
+from optimizer.search.chance import scramble
+from optimizer.search.commit import commit
+from optimizer.search.costs import NOTHING, cost_of_gaining
+from optimizer.search.drain import MANY, SAMPLED_TARGETS
+from optimizer.search.hosting import may_host
+from optimizer.search.state import RACKS, State
+
+MOST_MENDERS = 16  # brokers looked at for one replica of a crowded rack, where very many are crowded
+
+
+@kernel
+def mend_racks(problem: Problem, state: State, seed: int) -> int:
+    """Move replicas out of over-full racks, each to the broker where the potential rises least (of some, where very many are crowded).
+
+    Returns how many.
+    """
+    slots = state.replicas.shape[1]
+    row = np.zeros(slots, np.int64)
+    eligible = np.zeros(len(problem.broker), np.int64)
+    count = 0
+    for b in range(len(problem.broker)):
+        if problem.broker[b, STATE] == 0:
+            eligible[count] = b
+            count += 1
+    if not crowds(state):
+        return 0
+    crowded = 0
+    for p in range(len(state.lead)):
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b < 0 or state.units[RACKS, b] == 0.0:
+                continue
+            if problem.partition[p, MOVABLE] == 1 and is_crowded(problem, state, p, s):
+                crowded += 1
+    most = whole(MOST_MENDERS if crowded > MANY else count)
+    done = 0
+    for p in range(len(state.lead)):
+        if crowded == 0:
+            break
+        crowds_here = False
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b >= 0 and state.units[RACKS, b] > 0.0:
+                crowds_here = True
+        if problem.partition[p, MOVABLE] == 0 or not crowds_here:
+            continue
+        while True:
+            best_slot, best, best_cost = -1, -1, np.inf
+            for attempt in range(2):
+                sampled = attempt == 0 and count > 2 * most
+                for s in range(slots):
+                    if not is_crowded(problem, state, p, s):
+                        continue
+                    here = state.replicas[p, s]
+                    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+                    relief = cost_of_gaining(problem, state, here, p, role, whole(NOTHING))
+                    for i in range(most if sampled else count):
+                        target = eligible[scramble(seed * 1000211 + p * SAMPLED_TARGETS + i) % count if sampled else i]
+                        if rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
+                            continue
+                        if not may_host(problem, state, p, s, target):
+                            continue
+                        cost = relief + cost_of_gaining(problem, state, target, p, whole(NOTHING), role)
+                        if cost < best_cost:
+                            best_slot, best, best_cost = s, target, cost
+                if best >= 0 or not sampled:
+                    break
+            if best < 0:
+                break
+            for o in range(slots):
+                row[o] = state.replicas[p, o]
+            row[best_slot] = best
+            commit(problem, state, p, row, state.lead[p])
+            done += 1
+    return done
+
+
+@inner
+def crowds(state: State) -> bool:
+    """Whether any broker holds a replica in an over-full rack."""
+    for b in range(len(state.hosts)):
+        if state.units[RACKS, b] > 0.0:
+            return True
+    return False
+
+
+@inner
+def is_crowded(problem: Problem, state: State, p: int, s: int) -> bool:
+    """Whether slot `s` of the partition stands in a rack with more of its replicas than may be there, and may leave its broker."""
+    b = state.replicas[p, s]
+    if b < 0 or problem.broker[b, STATE] == 3:
+        return False
+    return bool(rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT])
+
+
+@inner_as(uncompiled.rack_mates)
+def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
+    """Replicas of the partition in the rack of broker `b`."""
+    count = 0
+    for s in range(state.replicas.shape[1]):
+        other = state.replicas[p, s]
+        if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
+            count += 1
+    return count

@@ -1,0 +1,98 @@
+"""How good a placement is, and whether another one is enough better to be worth its moves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster_model.snapshot import BrokerState
+from optimizer.problem import (
+    COLUMN,
+    HARD,
+    HARD_RACK,
+    HIGH,
+    KIND,
+    LIMIT,
+    LOW,
+    MEAN,
+    RACK_GOAL,
+    RACK_OF,
+    RF,
+    SCALE,
+    SPREAD,
+    STATE,
+    STEEP,
+    STRENGTH,
+    Problem,
+)
+from optimizer.search.state import COST, LED, RACKS, State
+
+LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
+FIRST_LOOK = 4_096  # partitions
+
+
+class Standing(NamedTuple):
+    """How good a placement is: repairs left, eligible brokers out of some goal, goals and brokers that score low, their potential.
+
+    `potential` float64 [n] by broker, without what only prefers the middle of a band; `hard` is the part of hard goals on loads.
+
+    Repairs left are replicas and leaderships on dead and draining brokers, replicas in crowded racks, missing leaders.
+    """
+
+    undone: int
+    low: int
+    violations: int
+    potential: npt.NDArray[np.float64]
+    hard: npt.NDArray[np.float64]
+
+
+def standing_of(problem: Problem, state: State) -> Standing:
+    states = problem.broker[:, STATE]
+    active = states == BrokerState.ACTIVE
+    leaving = (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
+    undone = int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int((state.lead < 0).sum())
+    for b in np.flatnonzero(leaving).tolist():
+        undone += int((state.mark[b, : state.hosts[b]] & LED).sum())
+    low = state.score[active, :COST] < 1.0
+    out = low.copy()
+    linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
+    load = state.load[np.ix_(active, problem.goal[linear, COLUMN])]
+    table = problem.table[active][:, linear]
+    scale, off = table[:, :, SCALE], load - table[:, :, MEAN]
+    outside = np.maximum(np.maximum(load - table[:, :, HIGH], table[:, :, LOW] - load), 0.0)
+    out[:, linear] &= outside > 0.0
+    beyond = outside * scale
+    hinge = problem.force[linear, STRENGTH] * beyond**2 * (1.0 + STEEP * beyond**2)
+    centering = (problem.force[linear, SPREAD] * (off * scale) ** 2).sum(axis=1)
+    hard = np.where(problem.goal[linear, HARD] == 1, hinge, 0.0).sum(axis=1)
+    potential = np.maximum(state.score[active, COST] - centering, 0.0)
+    return Standing(undone, int(out.any(axis=1).sum()), int(low.sum()), potential, hard)
+
+
+def same_rack_only(problem: Problem, state: State) -> int:
+    """1 where every rack holds exactly its share of every partition, so that a replica can never leave its rack."""
+    racks = len(np.unique(problem.broker[problem.broker[:, STATE] == BrokerState.ACTIVE, RACK_OF]))
+    if problem.setting[RACK_GOAL] != HARD_RACK or not racks or _any_differs(problem.partition[:, RF], racks):
+        return 0
+    return int(not state.units[RACKS].any())
+
+
+def is_progress(before: Standing, after: Standing) -> bool:
+    """Whether a round is worth its moves: it repairs, brings brokers into band, or those that it changes clearly nearer to it.
+
+    Hard limits that cannot be met weigh so much that they would hide the rest; so they are left out once.
+    """
+    if after.undone < before.undone or after.low < before.low or after.violations < before.violations:
+        return True
+    changed = (before.potential != after.potential) | (before.hard != after.hard)
+    old, new = before.potential[changed].sum(), after.potential[changed].sum()
+    soft, soft_after = old - before.hard[changed].sum(), new - after.hard[changed].sum()
+    return bool(old - new > LEAST_PROGRESS * old or (soft - soft_after > LEAST_PROGRESS * soft and new <= old))
+
+
+def _any_differs(column: np.ndarray, other: np.ndarray | int) -> bool:
+    """Whether a column differs from another one, or from a number, anywhere; where it does, it mostly does at once."""
+    other = np.broadcast_to(other, column.shape)
+    return bool((column[:FIRST_LOOK] != other[:FIRST_LOOK]).any() or (column[FIRST_LOOK:] != other[FIRST_LOOK:]).any())

@@ -1,0 +1,158 @@
+"""Replicas and leaders of a topic on a broker, and how many of them are outside its band."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cluster_model.compiled import inner, whole
+from optimizer.problem import COUNTS_LEADERS, STATE, TOPIC_BOUND, TOPIC_GAP, TOPIC_OF, TOPIC_ROW, Problem
+from optimizer.search.state import State
+
+
+@inner
+def count_topics(problem: Problem, state: State, k: int) -> None:
+    """Counts of the counted topics, and units of all brokers, of topic goal `k`. O(P R), and O(B) for a topic that all must hold."""
+    brokers, slots = len(state.hosts), state.replicas.shape[1]
+    count, holders = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
+    most = largest_share(problem, k)
+    for t in range(len(problem.topic_first) - 1):
+        found = 0
+        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+            for s in range(slots):
+                b = state.replicas[p, s]
+                if b >= 0 and (problem.topic_goal[k, COUNTS_LEADERS] == 0 or state.lead[p] == s):
+                    if count[b] == 0:
+                        holders[found] = b
+                        found += 1
+                    count[b] += 1
+        column = problem.topic_counted[t]
+        for i in range(found):
+            b = holders[i]
+            if column >= 0:
+                state.topic_count[column, b, k] = count[b]
+            if problem.broker[b, STATE] == 0:
+                state.units[k, b] += outside(problem, k, t, b, count[b])
+        if wanted_by_all(problem, k, t, most):
+            for b in range(brokers):
+                if problem.broker[b, STATE] == 0 and count[b] == 0:
+                    state.units[k, b] += outside(problem, k, t, b, whole(0))
+        for i in range(found):
+            count[holders[i]] = 0
+
+
+@inner
+def largest_share(problem: Problem, k: int) -> float:
+    """The largest part of a topic that a broker should have, in the units of `topic_share`."""
+    most = 0.0
+    for b in range(len(problem.broker)):
+        most = max(most, problem.topic_share[k, b])
+    return most
+
+
+@inner
+def wanted_by_all(problem: Problem, k: int, t: int, most: float) -> bool:
+    """Whether a broker of share `most`, the largest, misses topic `t` when it holds none of it."""
+    level = problem.topic_total[k, t] * most / problem.topic_share[k, -1]
+    row = problem.topic_goal[k, TOPIC_ROW]
+    return bool(level * (1.0 - problem.force[row, TOPIC_BOUND]) >= 1.0 and level - problem.force[row, TOPIC_GAP] >= 1.0)
+
+
+@inner
+def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
+    """Replicas (or leaders) of topic `t` on broker `b`, as topic goal `k` counts them."""
+    column = problem.topic_counted[t]
+    if column >= 0:
+        return int(state.topic_count[column, b, k])
+    count = whole(0)
+    if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+            if state.lead[p] >= 0 and state.replicas[p, state.lead[p]] == b:
+                count += 1
+    else:
+        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+            for s in range(state.replicas.shape[1]):
+                if state.replicas[p, s] == b:
+                    count += 1
+    return int(count)
+
+
+@inner
+def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) -> float:
+    """By how much the misplaced replicas (or leaders) of broker `b` rise with `by` more of topic `t`; 0 where it is not judged."""
+    if problem.broker[b, STATE] != 0:
+        return 0.0
+    count = topic_holds(problem, state, k, t, b)
+    low, high = topic_band(problem, k, t, b)
+    return float(max(low - count - by, 0, count + by - high) - max(low - count, 0, count - high))
+
+
+@inner
+def topic_level(problem: Problem, k: int, t: int, b: int) -> float:
+    """Replicas (or leaders) of topic `t` that broker `b` should have; in this order of operations, which decides edges."""
+    return float(problem.topic_total[k, t] * problem.topic_share[k, b] / problem.topic_share[k, -1])
+
+
+@inner
+def topic_band(problem: Problem, k: int, t: int, b: int) -> tuple[int, int]:
+    """The fewest and the most replicas (or leaders) of topic `t` with which broker `b` scores 1; the fewest may be below 0."""
+    mean, row = topic_level(problem, k, t, b), problem.topic_goal[k, TOPIC_ROW]
+    bound, gap = problem.force[row, TOPIC_BOUND], int(problem.force[row, TOPIC_GAP])
+    low = min(math.floor(mean * (1.0 - bound)), math.floor(mean) - gap)
+    high = max(math.ceil(mean * (1.0 + bound)), math.ceil(mean) + gap)
+    return low, high
+
+
+@inner
+def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
+    """Replicas (or leaders) of topic `t` on broker `b` beyond its band."""
+    low, high = topic_band(problem, k, t, b)
+    return float(max(low - count, 0, count - high))
+
+
+@inner
+def recount(
+    problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int, sign: float, counts: bool
+) -> None:
+    """Units, and `counts`, of topic goal `k` for partition `p`, which still stands where it did, at `replicas` led by `lead`.
+
+    Without counts, a second call with `sign` -1 takes the units back; one partition's change meets each count only once, so they
+    come out the same.
+    """
+    slots = state.replicas.shape[1]
+    if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+        giver = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1
+        taker = replicas[lead] if lead >= 0 else -1
+        if giver != taker:
+            if giver >= 0:
+                count_one(problem, state, k, p, giver, whole(-1), sign, counts)
+            if taker >= 0:
+                count_one(problem, state, k, p, taker, whole(1), sign, counts)
+        return
+    for s in range(slots):
+        old, new = state.replicas[p, s], replicas[s]
+        if old < 0 or old == new:
+            continue
+        stays, was = False, False
+        for o in range(slots):
+            if replicas[o] == old:
+                stays = True
+            if state.replicas[p, o] == new:
+                was = True
+        if not stays:
+            count_one(problem, state, k, p, old, whole(-1), sign, counts)
+        if not was:
+            count_one(problem, state, k, p, new, whole(1), sign, counts)
+
+
+@inner
+def count_one(
+    problem: Problem, state: State, k: int, p: int, b: int, by: int, sign: float, counts: bool
+) -> None:
+    """One replica (or leader) of the partition's topic more or less on broker `b`; see `recount`."""
+    t = problem.partition[p, TOPIC_OF]
+    state.units[k, b] += sign * topic_rise(problem, state, k, t, b, by)
+    column = problem.topic_counted[t]
+    if counts and column >= 0:
+        state.topic_count[column, b, k] = int(state.topic_count[column, b, k]) + by
