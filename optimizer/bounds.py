@@ -31,7 +31,7 @@ from optimizer.problem import (
     SIZE,
     STATE,
     Problem,
-)  # fmt: skip
+)
 from optimizer.search.state import State
 from optimizer.topic_bounds import forced_by_topics
 

@@ -14,14 +14,10 @@ import numpy as np
 
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
 from optimizer.grid import Laid, grid_steps, lay_out
+from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RF, SIZE, THRIFT, TOPIC_OF
 
 LINE = 64  # bytes of a cache line
 NEAR = 1e-6  # of a bound on sums: how well it is known where it is kept up to date by differences
-
-# Columns of the tables of a `Problem` that have a row for each partition.
-MOVABLE, RF, RACK_LIMIT, TOPIC_OF = 0, 1, 2, 3  # partition
-SIZE, THRIFT = 0, 1  # haul
-LEADING, FOLLOWING = 0, 1  # vector
 
 
 class Rules(NamedTuple):

@@ -16,10 +16,11 @@ from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Goal, GoalSet, UsageDistribution
 from optimizer.caution import few_words
 from optimizer.columns import offline_partitions
+from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.plan import Action, Band, BrokerOutcome, Change, Plan
 from optimizer.planner import plan
-from optimizer.problem import Compiled, compile_problem
+from optimizer.problem import Compiled
 from optimizer.search.commit import build_state
 from optimizer.search.evaluate import Verdict, judge
 from optimizer.search.hosting import hosts_legally

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.capacity import with_capacity
+from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
-from optimizer.problem import Compiled, compile_problem
+from optimizer.problem import Compiled
 from optimizer.search.commit import build_state
 from optimizer.search.state import State
 

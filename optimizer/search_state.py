@@ -16,19 +16,12 @@ from cluster_model.digest import Fingerprint
 from cluster_model.snapshot import BoolArray, Snapshot
 from goals.model import GoalSet
 from optimizer.columns import Columns, make_columns
+from optimizer.compile import compile_problem, counted_goals, eligible_racks, resources_of, rules_of
 from optimizer.options import PlanOptions
-from optimizer.problem import (
-    STATE,
-    Compiled,
-    compile_problem,
-    counted_goals,
-    eligible_racks,
-    resources_of,
-    rules_of,
-    topics_alike,
-)
+from optimizer.problem import STATE, Compiled
 from optimizer.search.bench import Bench
 from optimizer.search.state import State
+from optimizer.topic_tables import topics_alike
 
 Rows = np.ndarray
 MOST_PLACED = 8  # of so many partitions one may stand elsewhere; beyond, all is made from scratch

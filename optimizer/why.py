@@ -35,7 +35,7 @@ from optimizer.problem import (
     RF,
     STATE,
     Compiled,
-)  # fmt: skip
+)
 from optimizer.search.hosting import hosts_legally
 from optimizer.search.state import State
 from optimizer.why_blocked import obstacles

@@ -14,7 +14,7 @@ from cluster_model.trust import DOUBTFUL_SHARE, LiveSnapshot
 from goals.model import Capacity, GoalSet, UsageDistribution
 from optimizer.capacity import with_capacity
 from optimizer.judgement import Judgement, judge
-from optimizer.problem import broker_means
+from optimizer.linear_tables import broker_means
 
 FEWEST = 2  # brokers that can be compared
 

@@ -28,9 +28,7 @@ class State(NamedTuple):
     mark: np.ndarray  # uint8 [B, n], of each entry of `hosted`: LED, STRAY
     hosts: np.ndarray  # int64 [B]
     load: np.ndarray  # float64 [B, C]
-    units: (
-        np.ndarray
-    )  # float64 [K + 1, B], misplaced replicas by topic goal; last row: replicas in over-full racks
+    units: np.ndarray  # float64 [K + 1, B], misplaced replicas by topic goal; last row: replicas in over-full racks
     topic_count: np.ndarray  # uint16 [n, B, K], of the topics that are counted: replicas or leaders on each broker, by topic goal
     score: np.ndarray  # float64 [B, G + 1], broker scores; last: the broker's part of the potential
     stamp: np.ndarray  # int64 [B + 1], marks; the last counts
@@ -45,11 +43,7 @@ MAX_CHANGES = 8
 LIST_STEP = 512  # entries
 TRAIL = 16_384  # commits
 LED, STRAY = 1, 2  # the replica leads its partition; it is not where it was when the state was built
-COST, RACKS, LEAD = (
-    -1,
-    -1,
-    -1,
-)  # last column of `score` and `fresh`, last row of `units`, last column of `old`
+COST, RACKS, LEAD = -1, -1, -1  # last column of `score` and `fresh`, last row of `units`, last column of `old`
 
 
 def list_room(problem: Problem, hosts: np.ndarray, partitions: int, slots: int) -> int:

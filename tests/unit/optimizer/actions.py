@@ -19,8 +19,8 @@ import numpy as np
 from cluster_model.build import build_snapshot
 from goals.document import parse_goals
 from optimizer import problem as tables
+from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
-from optimizer.problem import compile_problem
 from optimizer.search.commit import build_state
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, judge
 from optimizer.search.state import MAX_CHANGES

@@ -16,10 +16,10 @@ import pytest
 
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
+from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
-from optimizer.problem import compile_problem
 from optimizer.search.commit import build_state
 from optimizer.search.ledger import Budget, empty_log
 from optimizer.search.polish import polish

@@ -1,0 +1,108 @@
+"""What each broker should carry: mean, band, ceiling, and where the potential rises, for every goal on loads."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster_model.snapshot import FloatArray, Snapshot
+from goals.model import Capacity, CountLimit, Goal, UsageDistribution
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    CENTERING,
+    HARD_WEIGHT,
+    HIGH,
+    HINGE,
+    LEAST_MEASURE,
+    LOW,
+    MEAN,
+    SCALE,
+    VAR,
+)
+
+
+class Linear(NamedTuple):
+    """What goals on loads contribute: the columns of `Problem.table`, `goal` and `force` that are theirs."""
+
+    table: np.ndarray
+    absolute: np.ndarray
+    min_load: np.ndarray
+    strength: np.ndarray
+    spread: np.ndarray
+
+
+def linear_tables(
+    snapshot: Snapshot, goals: list[Goal], columns: list[str], totals: FloatArray, per_rack: dict[int, FloatArray],
+    rack: np.ndarray, eligible: np.ndarray, notes: list[str],
+) -> Linear:  # fmt: skip
+    table = np.zeros((snapshot.broker_count, len(goals), 7))
+    table[:, :, VAR] = 1.0
+    table[:, :, CEILING] = table[:, :, HIGH] = np.inf
+    table[:, :, LOW] = -np.inf
+    absolute = np.zeros(len(goals), np.int64)
+    min_load, strength, spread = np.zeros(len(goals)), np.zeros(len(goals)), np.zeros(len(goals))
+    for g, goal in enumerate(goals):
+        strength[g] = HARD_WEIGHT if goal.hard else goal.weight
+        if isinstance(goal, UsageDistribution):
+            c = columns.index(goal.resource)
+            level = broker_means(snapshot, goal.resource, totals[c], per_rack.get(c), rack, eligible)
+            bound = goal.bound * level
+            table[:, g, MEAN] = level
+            table[:, g, BOUND] = bound
+            table[:, g, VAR] = goal.var * level if goal.var_is_share else bound + goal.var
+            absolute[g] = goal.tail == "absolute"
+            min_load[g] = goal.min_load
+            spread[g] = CENTERING * strength[g]
+            live = eligible & (level > 0)
+            table[live, g, SCALE] = 1.0 / np.maximum(level[live], LEAST_MEASURE * level.sum() / max(int(eligible.sum()), 1))
+            table[live, g, HIGH] = level[live] + HINGE * bound[live]
+            table[live, g, LOW] = level[live] - HINGE * bound[live]
+            small = live & (level < goal.min_load)
+            table[small, g, HIGH] = np.maximum(table[small, g, HIGH], goal.min_load * (1 - 1e-9))
+            table[small, g, LOW] = -np.inf
+        elif isinstance(goal, Capacity | CountLimit):
+            limit = _ceilings(snapshot, goal, notes)
+            table[:, g, CEILING] = table[:, g, HIGH] = limit
+            counts = np.isfinite(limit) & eligible
+            typical = float(totals[columns.index(goal.resource)]) / max(int(eligible.sum()), 1)
+            least = max(LEAST_MEASURE * typical, 1e-9 if isinstance(goal, Capacity) else 1.0)
+            table[counts, g, SCALE] = 1.0 / np.maximum(limit[counts], least)
+    return Linear(table, absolute, min_load, strength, spread)
+
+
+def broker_means(
+    snapshot: Snapshot,
+    resource: str,
+    total: float,
+    per_rack: FloatArray | None,
+    rack: np.ndarray,
+    eligible: np.ndarray,
+) -> FloatArray:
+    """float64 [B]: the mean each broker is measured against, 0 where it is not eligible."""
+    means = np.zeros(snapshot.broker_count)
+    for r in np.unique(rack[eligible]) if per_rack is not None else [-1]:
+        members = eligible & (rack == r) if per_rack is not None else eligible
+        share = float(per_rack[r]) if per_rack is not None else float(total)
+        count = int(members.sum())
+        if not count:
+            continue
+        capacity = snapshot.capacity.get(resource, np.full(snapshot.broker_count, np.nan))
+        given = capacity[eligible]
+        if np.isnan(given).any() or (given == given[0]).all() or capacity[members].sum() <= 0:
+            means[members] = share / count
+        else:
+            means[members] = share * capacity[members] / capacity[members].sum()
+    return np.maximum(means, 0.0)
+
+
+def _ceilings(snapshot: Snapshot, goal: Capacity | CountLimit, notes: list[str]) -> FloatArray:
+    if isinstance(goal, CountLimit):
+        return np.full(snapshot.broker_count, float(goal.max))
+    capacity = snapshot.capacity[goal.resource]
+    without = snapshot.broker_ids[np.isnan(capacity)]
+    if len(without):
+        some = ", ".join(str(b) for b in without[:10]) + (" …" if len(without) > 10 else "")
+        notes.append(f"goal {goal.name}: left out are brokers without a {goal.resource} capacity: {some}")
+    return np.where(np.isnan(capacity), np.inf, goal.limit * capacity)

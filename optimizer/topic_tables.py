@@ -1,0 +1,83 @@
+"""What each broker should hold of every topic, and which topics are worth a table of counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
+from goals.model import Goal, TopicDistribution
+from optimizer.columns import led_partitions
+from optimizer.problem import MISPLACED, STATE, Problem
+
+MOST_SCANNED = 16  # partitions of a topic that are looked through for what a broker holds; larger topics are counted in a table
+MOST_COUNTED = 16_000_000  # entries of that table, at most; beyond, the largest topics have it
+COUNTABLE = 65_535  # partitions of a topic, what an entry can hold
+
+
+def topic_tables(snapshot: Snapshot, goals: list[Goal], eligible: np.ndarray) -> dict[str, np.ndarray]:
+    rows = [(g, goal) for g, goal in enumerate(goals) if isinstance(goal, TopicDistribution)]
+    topics, brokers = len(snapshot.topics), snapshot.broker_count
+    total = np.zeros((len(rows), topics))
+    share = np.zeros((len(rows), brokers))
+    whole = np.ones(len(rows))
+    for k, (_, goal) in enumerate(rows):
+        count = _topic_counts(snapshot, goal.resource)
+        alive = max(int(eligible.sum()), 1)
+        total[k] = count
+        whole[k] = alive
+        capacity = snapshot.capacity.get(goal.resource, np.full(brokers, np.nan))
+        given = capacity[eligible]
+        share[k, eligible] = 1.0
+        if len(given) and not np.isnan(given).any() and not (given == given[0]).all() and given.sum() > 0:
+            share[k, eligible] = given
+            whole[k] = given.sum()
+    return {
+        "topic_goal": np.array([[g, goal.resource == "leaders"] for g, goal in rows], dtype=np.int64).reshape(
+            -1, 2
+        ),
+        "topic_total": total,
+        "topic_share": np.concatenate([share, whole[:, None]], axis=1),
+    }
+
+
+def topics_alike(one: Problem, other: Problem) -> bool:
+    """Whether replicas that are misplaced by topic in one problem are so in the other, and as many; there are the same goals in both."""
+    return not len(one.topic_goal) or (
+        np.array_equal(one.broker[:, STATE], other.broker[:, STATE])
+        and np.array_equal(one.topic_total, other.topic_total)
+        and np.array_equal(one.topic_share, other.topic_share)
+    )
+
+
+def with_topics(strength: FloatArray, tables: dict[str, np.ndarray], eligible: np.ndarray) -> FloatArray:
+    """`strength` of the goals in the potential, that of topic goals for each misplaced replica (or leader) of a typical broker's."""
+    result = strength.copy()
+    for (g, _), total in zip(tables["topic_goal"].tolist(), tables["topic_total"], strict=True):
+        typical = total.sum() / max(int(eligible.sum()), 1)
+        result[g] *= MISPLACED / max(typical, 1.0)
+    return result
+
+
+def counted_topics(first: np.ndarray, rows: int) -> np.ndarray:
+    """int64 [T]: columns of the topics that are counted in a table of `rows` rows, -1 for the others."""
+    size = np.diff(first)
+    most = MOST_COUNTED // max(rows, 1) if rows else 0
+    largest = np.argsort(-size, kind="stable")[:most]
+    chosen = np.sort(largest[(size[largest] > MOST_SCANNED) & (size[largest] <= COUNTABLE)])
+    columns = np.full(len(size), -1, np.int64)
+    columns[chosen] = np.arange(len(chosen))
+    return columns
+
+
+def _topic_counts(snapshot: Snapshot, resource: str) -> FloatArray:
+    """float64 [T]: replicas or leaders of each topic that eligible brokers share (excluded brokers' are not)."""
+    excluded = snapshot.broker_states == BrokerState.EXCLUDED
+    topics = len(snapshot.topics)
+    hosts = snapshot.replicas
+    frozen = (hosts >= 0) & excluded[np.maximum(hosts, 0)]
+    if resource == "replicas":
+        each = snapshot.replication_factor - frozen.sum(axis=1)
+    else:
+        led_by_excluded = (snapshot.leader >= 0) & excluded[np.maximum(snapshot.leader, 0)]
+        each = led_partitions(snapshot).astype(np.int64) - led_by_excluded
+    return np.asarray(np.bincount(snapshot.partition_topic, weights=each, minlength=topics), np.float64)
