@@ -40,8 +40,9 @@ def assemble(
     proposals = _net_changes(snapshot, compiled, actions.changes)
     end = found.end
     summary = _summary(compiled, proposals, len(actions.score))
-    left = why_left(snapshot, compiled, end, options)
-    outcomes = goal_outcomes(snapshot, compiled, goals, start, end, left, options)
+    left = why_left(snapshot, compiled, end, options, found.stopped)
+    cut_short = options.budgeted or compiled.caution is not None or found.stopped
+    outcomes = goal_outcomes(snapshot, compiled, goals, start, end, left, cut_short)
     skipped = (*compiled.skipped, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end))
     recorded = _recorded(options)
     goals_digest = goals.digest or "sha256:" + hashlib.sha256(repr(goals.goals).encode()).hexdigest()
@@ -66,6 +67,7 @@ def assemble(
         ),
         bands=bands_of(snapshot, compiled),
         frontier=Frontier(actions, compiled, start),
+        stopped=found.stopped,
     )
 
 

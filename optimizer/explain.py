@@ -25,7 +25,7 @@ from optimizer.search.commit import build_state
 from optimizer.search.evaluate import Verdict, judge
 from optimizer.search.hosting import hosts_legally
 from optimizer.search.state import MAX_CHANGES, State
-from optimizer.whatif import apply_whatifs, movable_topics
+from optimizer.whatif import apply_whatifs, movable_topics, no_broker
 from optimizer.why import amount, blockers, counted, few
 
 LITTLE_BUDGET = "the budget leaves no room for it; a larger one might"
@@ -74,10 +74,7 @@ def explain_broker(
     """
     imagined = apply_whatifs(snapshot, goals, options)
     if broker not in imagined.row_of_broker:
-        ids = ", ".join(str(b) for b in imagined.broker_ids[:20])
-        raise ConfigurationError(
-            "options", [Problem("--broker", f"no broker {broker} in the snapshot; it has {ids}")]
-        )
+        raise ConfigurationError("options", [Problem("--broker", no_broker(imagined, broker))])
     made = plan(snapshot, goals, options) if made is None else made
     outcome = next(b for b in made.brokers if b.id == broker)
     rack = f" in rack {outcome.rack}" if outcome.rack else ""

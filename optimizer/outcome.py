@@ -15,7 +15,6 @@ from cluster_model.resources import MEASURED
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 from goals.model import Goal, GoalSet, RackAware, UsageDistribution
 from optimizer.columns import offline_partitions
-from optimizer.options import PlanOptions
 from optimizer.plan import Band, BrokerOutcome, GoalOutcome, GoalState, Skipped, Status
 from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, STATE, VAR, Compiled
 from optimizer.search.state import RACKS, State
@@ -101,9 +100,9 @@ def goal_state(compiled: Compiled, state: State | Picture, g: int) -> GoalState:
 
 
 def goal_outcomes(
-    snapshot: Snapshot, compiled: Compiled, goals: GoalSet, start: Picture, end: State, why: dict[int, Left], options: PlanOptions,
+    snapshot: Snapshot, compiled: Compiled, goals: GoalSet, start: Picture, end: State, why: dict[int, Left], cut_short: bool,
 ) -> tuple[GoalOutcome, ...]:  # fmt: skip
-    """Every goal of the file in its order, skipped ones included."""
+    """Every goal of the file in its order, skipped ones included. `cut_short`: something kept the search from doing all it could."""
     rows = {goal.name: g for g, goal in enumerate(compiled.goals)}
     reasons = {s.what: s.reason for s in compiled.skipped}
     given = goals.calibrated
@@ -121,7 +120,7 @@ def goal_outcomes(
         told = next((found.by_goal[goal.name] for found in why.values() if goal.name in found.by_goal), None)
         status = _status(
             goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()),
-            options.budgeted or compiled.caution is not None,
+            cut_short,
         )  # fmt: skip
         text = _explanation(status, before, after, left, told)
         if isinstance(goal, RackAware):
@@ -159,13 +158,13 @@ def _outcome(
 
 
 def _status(
-    goal: Goal, before: GoalState, after: GoalState, score_before: float, score_after: float, held_back: bool,
+    goal: Goal, before: GoalState, after: GoalState, score_before: float, score_after: float, cut_short: bool,
 ) -> Status:  # fmt: skip
-    """`held_back`: a budget or doubts kept the search from doing all it could, so what is left is not infeasible."""
+    """`cut_short`: by a budget, doubts or a request to stop, so what is left is not infeasible."""
     if after.violations == 0:
         return "satisfied"
     if goal.hard:
-        return "violated" if held_back else "infeasible"
+        return "violated" if cut_short else "infeasible"
     if after.violations < before.violations:
         return "improved"
     if after.violations > before.violations:

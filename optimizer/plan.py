@@ -215,6 +215,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     bands: Mapping[str, Mapping[int, Band]] = field(default_factory=dict)  # goal name -> broker id -> band
     frontier: Sequence[Step] = ()  # from nothing to the whole plan
+    stopped: bool = False  # on request, before the search was done: what is left was not looked at to the end
 
     @property
     def hard_violations_left(self) -> int:

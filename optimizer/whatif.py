@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from difflib import get_close_matches
 from fnmatch import translate
 
 import numpy as np
@@ -18,6 +19,8 @@ from cluster_model.snapshot import BoolArray, BrokerState, Snapshot
 from goals.model import Constraints, GoalSet
 from optimizer.capacity import with_capacity
 from optimizer.options import PlanOptions
+
+MOST_NAMED = 20  # brokers of a cluster, to somebody who asks for another
 
 
 def matching_topics(topics: tuple[str, ...], patterns: Iterable[str]) -> BoolArray:
@@ -105,15 +108,23 @@ def _refuse(goals: GoalSet, of_options: list[Problem], of_goals: list[Problem]) 
 def _constraint_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[Problem]:
     known = {*snapshot.row_of_broker, *(b.id for b in options.add_brokers)}
     return [
-        Problem("constraints.exclude_brokers", _no_broker(snapshot, wanted))
+        Problem("constraints.exclude_brokers", no_broker(snapshot, wanted))
         for wanted in goals.constraints.exclude_brokers
         if wanted not in known
     ]
 
 
-def _no_broker(snapshot: Snapshot, broker: int) -> str:
-    ids = ", ".join(str(b) for b in snapshot.broker_ids[:20]) + (" …" if snapshot.broker_count > 20 else "")
-    return f"no broker {broker} in the snapshot; it has {ids}"
+def no_broker(snapshot: Snapshot, broker: int) -> str:
+    """What to say to somebody who asks for a broker that is not there."""
+    ids = ", ".join(str(b) for b in snapshot.broker_ids[:MOST_NAMED])
+    more = snapshot.broker_count - MOST_NAMED
+    return f"no broker {broker} in the snapshot; it has {ids}" + (f" and {more:,} more" if more > 0 else "")
+
+
+def _no_topic(snapshot: Snapshot, pattern: str) -> str:
+    near = get_close_matches(pattern, snapshot.topics, n=1)
+    remedy = f"did you mean {near[0]!r}?" if near else "give a topic's name, or a pattern such as 'logs-*'"
+    return f"no topic matches {pattern!r}; {remedy}"
 
 
 def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
@@ -135,12 +146,12 @@ def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
     ):
         for wanted in brokers:
             if wanted not in known and wanted not in added:
-                problems.append(Problem(option, _no_broker(snapshot, wanted)))
+                problems.append(Problem(option, no_broker(snapshot, wanted)))
     for pattern, factor in options.scale_load:
         if not (np.isfinite(factor) and factor > 0):
             problems.append(Problem("--scale-load", f"expected a factor above 0, found {factor} for {pattern}"))
         if not matching_topics(snapshot.topics, (pattern,)).any():
-            problems.append(Problem("--scale-load", f"no topic matches {pattern!r}"))
+            problems.append(Problem("--scale-load", _no_topic(snapshot, pattern)))
     return problems or _scaled_too_far(snapshot, options)
 
 
@@ -183,7 +194,7 @@ def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> 
         problems.append(Problem("--remove-broker", f"broker {broker} cannot be emptied: {why}"))
     for pattern in options.exclude_topics:
         if not matching_topics(snapshot.topics, (pattern,)).any():
-            problems.append(Problem("--exclude-topic", f"no topic matches {pattern!r}"))
+            problems.append(Problem("--exclude-topic", _no_topic(snapshot, pattern)))
     return problems
 
 

@@ -43,6 +43,7 @@ from optimizer.why_topics import topic_proof
 
 MOST_LOOKED_AT = 50  # replicas of a broker whose ways off it are looked at one by one
 MOST_PROVED = 200  # brokers with a proof of their own; beyond, in a cluster that far off, a summary does
+STOPPED = "planning was stopped before it was done; a plan made to the end may mend it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,13 @@ class Left:
     always: bool = False
 
 
-def why_left(snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOptions) -> dict[int, Left]:
-    """Broker row -> why it is left, for every eligible broker that scores below 1 and every one that is not emptied."""
+def why_left(
+    snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOptions, stopped: bool = False
+) -> dict[int, Left]:
+    """Broker row -> why it is left, for every eligible broker that scores below 1 and every one that is not emptied.
+
+    Where the search was `stopped`, that is the reason, and nothing is proved: somebody waits, and most are left.
+    """
     problem = compiled.problem
     result: dict[int, Left] = {}
     states = problem.broker[:, STATE]
@@ -63,7 +69,11 @@ def why_left(snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOp
     leaving = ((states == BrokerState.DRAINING) | (states == BrokerState.DEAD)) & (end.hosts > 0)
     for row in np.flatnonzero(low.any(axis=1) | leaving).tolist():
         if leaving[row]:
-            result[row] = _not_emptied(snapshot, compiled, end, row, options)
+            result[row] = _not_emptied(snapshot, compiled, end, row, options, stopped)
+            continue
+        if stopped:
+            low_in = [compiled.goals[g].name for g in np.flatnonzero(low[row]).tolist()]
+            result[row] = Left(STOPPED, dict.fromkeys(low_in, STOPPED))
             continue
         proving = len(result) < MOST_PROVED
         reasons = {
@@ -378,7 +388,9 @@ def _forbids(compiled: Compiled, end: State, p: int, slot: int, target: int) -> 
     return names
 
 
-def _not_emptied(snapshot: Snapshot, compiled: Compiled, end: State, row: int, options: PlanOptions) -> Left:
+def _not_emptied(
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, options: PlanOptions, stopped: bool
+) -> Left:
     problem = compiled.problem
     slots = end.replicas.shape[1]
     entries = end.hosted[row, : end.hosts[row]]
@@ -394,7 +406,9 @@ def _not_emptied(snapshot: Snapshot, compiled: Compiled, end: State, row: int, o
         number = int(fixed.sum())
         parts.append(f"{counted(number, 'replica')} {'is' if number == 1 else 'are'} of excluded topics; include them")
     waiting = entries[~fixed & ~offline]
-    if len(waiting):
+    if len(waiting) and stopped:
+        parts.append(STOPPED)
+    elif len(waiting):
         parts.append(_why_waiting(snapshot, compiled, end, waiting, options))
     return Left(
         f"{word}, and would still hold {counted(len(partitions), 'replica')}: " + "; ".join(parts),

@@ -1,13 +1,28 @@
-"""The command `trimtab`, also as ``python -m trimtab``: handles Ctrl-C from the start, so it imports nothing outside of `run`."""
+"""The command `trimtab`, also as ``python -m trimtab``: handles Ctrl-C from the start, so it imports nothing outside of `run`.
 
-INTERRUPTED = 130
+SIGTERM and SIGHUP end it the same way, so that nothing half written is left behind. Commands that run until they are told to end put
+handlers of their own in place (`trimtab.signals`).
+"""
+
+INTERRUPTED = 130  # 128 and the number of the signal, as shells count
 
 
 def run() -> None:
     """Run the command line of this process and end it."""
+    ended_by: list[int] = []  # signals other than Ctrl-C that end this process
     try:
+        import signal
         import sys
 
+        def end(number: int, frame: object) -> None:
+            if not ended_by:  # a second one changes nothing: the first is being obeyed
+                ended_by.append(number)
+                raise KeyboardInterrupt
+
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # not every system has both
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
+                signal.signal(number, end)
         from trimtab.streams import prepare
 
         prepare()
@@ -15,19 +30,21 @@ def run() -> None:
 
         code = main()
     except KeyboardInterrupt:
-        _interrupted(told=False)
+        _interrupted(told=False, code=128 + ended_by[0] if ended_by else INTERRUPTED)
     if code == INTERRUPTED:
-        _interrupted(told=True)
+        _interrupted(told=True, code=128 + ended_by[0] if ended_by else INTERRUPTED)
     sys.exit(code)
 
 
-def _interrupted(*, told: bool) -> None:
+def _interrupted(*, told: bool, code: int) -> None:
     """End at once. On the usual way out Python may end by the signal after all, once libraries have seen the interrupt."""
     import os
     import signal
     import sys
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     from trimtab.story import asked_for, log, tell
     from trimtab.streams import flush
 
@@ -35,7 +52,7 @@ def _interrupted(*, told: bool) -> None:
         tell(asked_for(sys.argv[1:]))
         log.error("interrupted")
     flush()
-    os._exit(INTERRUPTED)
+    os._exit(code)
 
 
 if __name__ == "__main__":

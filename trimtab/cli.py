@@ -1,7 +1,7 @@
 """The command `trimtab`: assembles the commands and turns every way of ending into an exit code.
 
 0 done; 1 a cluster or the machine said no, or a bug; 2 wrong usage, configuration or input; 3 and 4 where a
-command was asked for them; 130 after Ctrl-C, 141 when the reader of stdout went away. Nothing heavy is
+command was asked for them; 130 after Ctrl-C, 143 after SIGTERM, 141 when the reader of stdout went away. Nothing heavy is
 imported here.
 """
 

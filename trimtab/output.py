@@ -6,14 +6,18 @@ also after Ctrl-C or on a full disk.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 
 from cluster_model.errors import Problem
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def unwritable(option: str, path: Path | None) -> list[Problem]:
@@ -51,8 +55,9 @@ def emit(text: str | Iterable[str], out: Path | None) -> None:
     if isinstance(text, str):
         text = (text if text.endswith("\n") else text + "\n",)
     if out is None or str(out) == "-":
-        sys.stdout.writelines(text)
-        sys.stdout.flush()
+        with _named("stdout"):
+            sys.stdout.writelines(text)
+            sys.stdout.flush()
     else:
         write_file(out, text)
 
@@ -65,12 +70,12 @@ def write_file(path: Path, text: str | Iterable[str]) -> None:
     pieces = (text,) if isinstance(text, str) else text
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
+        with _named(path), open(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(pieces)
         return
     temporary = path.with_name(f".{path.name}.{token_hex(4)}.part")
     try:
-        with open(temporary, "x", encoding="utf-8", newline="\n") as file:
+        with _named(path), open(temporary, "x", encoding="utf-8", newline="\n") as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
@@ -80,6 +85,17 @@ def write_file(path: Path, text: str | Iterable[str]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _named(place: Path | str) -> Iterator[None]:
+    """Says where there was no room, and what to do: the system says neither."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise OSError(error.errno, f"{error.strerror}; make room there, or name another place", str(place)) from error
 
 
 def unwritable_folders(option: str, directory: Path | None, folders: Sequence[str]) -> list[Problem]:
@@ -104,7 +120,7 @@ def unwritable_folders(option: str, directory: Path | None, folders: Sequence[st
 def write_folders(directory: Path, files: Mapping[str, str]) -> None:
     """Write every ``FOLDER/FILE`` of `files` into `directory`; each folder is complete or not there."""
     directory.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".part-", dir=directory) as staging:
+    with _named(directory), TemporaryDirectory(prefix=".part-", dir=directory) as staging:
         for name, text in files.items():
             staged = Path(staging) / name
             staged.parent.mkdir(exist_ok=True)

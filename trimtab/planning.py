@@ -1,12 +1,14 @@
 """Planning for a person who waits: a progress bar on a large cluster, and Ctrl-C for the best plan so far.
 
-Called by the commands that plan.
+Called by the commands that plan. The search has a thread of its own, since Python hears signals between two of its own steps only and
+a compiled phase of the search is one step, which may take minutes on a large cluster.
 """
 
 from __future__ import annotations
 
 import gc
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from optimizer.plan import Plan
 
 LONG = 100_000  # replicas; below, a plan is there before a bar could be read
+ATTENTIVE = 0.05  # seconds; a signal may come to another thread than this one, which then hears it when it looks
 
 
 def planned(
@@ -40,9 +43,31 @@ def planned(
                 told(low)
             return not asked
 
-        found = plan(snapshot, goals, options, watch)
+        found = _apart(lambda: plan(snapshot, goals, options, watch))
     gc.freeze()  # kernels and cluster stay to the end; collecting garbage among what a report makes need not look at them
     return found
+
+
+def _apart(work: Callable[[], Plan]) -> Plan:
+    """What `work` returns or raises, in another thread. What a signal raises meanwhile is raised here at once, and `work` left behind."""
+    made: list[Plan] = []
+    failed: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            made.append(work())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="planning", daemon=True).start()
+    while not done.wait(ATTENTIVE):
+        pass
+    if failed:
+        raise failed[0]
+    return made[0]
 
 
 @contextmanager

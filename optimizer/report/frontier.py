@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from optimizer.plan import Plan, Step
@@ -12,7 +13,20 @@ from optimizer.report.units import count, size
 if TYPE_CHECKING:
     from rich.console import Console
 
-BAR = 40  # columns of the plot
+Column = tuple[str, Callable[[Step], str]]
+
+BAR, LEAST_BAR, GAP = 40, 8, 2  # columns of the plot, and between columns
+COLUMNS: tuple[Column, ...] = (
+    ("bytes", lambda s: size(s.bytes_to_move)),
+    ("moves", lambda s: f"{s.replica_moves:,}"),
+    ("leaders", lambda s: f"{s.leadership_changes:,}"),
+    ("in band", lambda s: f"{s.brokers_in_band:,}"),
+    ("violations", lambda s: f"{s.violations:,}"),
+    ("worst score", lambda s: f"{s.worst:.3f}"),
+    ("balance", lambda s: f"{s.balance:.4f}"),
+)
+NARROW = ("violations", "worst score", "leaders", "in band", "moves")  # what goes first where the terminal is narrow
+STOPPED = "Planning was stopped before it was done: a whole plan would go on. "
 
 
 def frontier_json(plan: Plan) -> str:
@@ -35,35 +49,42 @@ def render_frontier(plan: Plan, console: Console) -> None:
     brokers = sum(b.state == "active" for b in plan.brokers)
     whole = steps[-1]
     if not whole.actions:
-        paper.paragraph("The plan is empty: no budget would buy more balance.")
+        paper.paragraph(
+            "Planning was stopped before anything was found." if plan.stopped else "The plan is empty: no budget would buy more balance."
+        )
         return
+    cut = STOPPED if plan.stopped else ""
     paper.paragraph(
         f"All {count(whole.actions, 'action')} would copy {size(whole.bytes_to_move)} and bring {whole.brokers_in_band} of "
-        f"{count(brokers, 'active broker')} into band. {_knee(steps)}"
+        f"{count(brokers, 'active broker')} into band. {cut}{_knee(steps)}"
     )
-    table = paper.table(
-        ("bytes", True), ("moves", True), ("leaders", True), ("in band", True), ("violations", True), ("worst score", True),
-        ("balance", True), ("", False),
-    )  # fmt: skip
+    columns, plot = _fitting(COLUMNS, [[text(step) for _, text in COLUMNS] for step in steps], paper.console.width)
+    table = paper.table(*((name, True) for name, _ in columns), *([("", False)] if plot else []))
     low = steps[0].balance
     for step in steps:
         share = (step.balance - low) / (whole.balance - low) if whole.balance > low else 1.0
-        bar = ("#" if paper.ascii_only else "█") * max(0, min(BAR, round(share * BAR)))
-        table.add_row(
-            *map(
-                paper.text,
-                (
-                    size(step.bytes_to_move), f"{step.replica_moves:,}", f"{step.leadership_changes:,}",
-                    f"{step.brokers_in_band:,}", f"{step.violations:,}", f"{step.worst:.3f}", f"{step.balance:.4f}", bar,
-                ),
-            )
-        )  # fmt: skip
+        bar = ("#" if paper.ascii_only else "█") * max(0, min(plot, round(share * plot)))
+        table.add_row(*map(paper.text, [*(text(step) for _, text in columns), *([bar] if plot else [])]))
     paper.show(table)
     paper.paragraph(
         "Balance is the weighted mean of all soft broker scores. To plan for one of the lines, give its bytes as --max-bytes, "
         "which may do a little better.",
         "dim",
     )
+
+
+def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> tuple[list[Column], int]:
+    """Columns that a terminal has room for, and how wide the plot beside them is: 0 where there is none."""
+    needs = {
+        name: max(len(name), *(len(row[i]) for row in cells)) + GAP for i, (name, _) in enumerate(columns)
+    }
+    kept = [name for name, _ in columns]
+    for name in NARROW:
+        if sum(needs[k] for k in kept) + LEAST_BAR <= width:
+            break
+        kept.remove(name)
+    room = width - sum(needs[k] for k in kept)
+    return [c for c in columns if c[0] in kept], min(BAR, room) if room >= LEAST_BAR else 0
 
 
 def _knee(steps: list[Step]) -> str:

@@ -28,6 +28,7 @@ TONES = {
     "good": "Would level the cluster",
     "partial": "Would improve the cluster",
     "stuck": "Nothing acceptable to do",
+    "stopped": "Planning was stopped before it was done",
     "infeasible": "A hard goal cannot be met",
     "unjudged": "Nothing to judge",
 }
@@ -150,7 +151,7 @@ def _tiles(plan: Plan) -> Markup:
             ),
             title=f"{s.bytes_to_move:,} bytes; lower bound {least.bytes_to_move:,} bytes",
         ),
-        _tile("Leadership changes", f"{s.leadership_changes:,}", "no data"),
+        _tile("Leadership changes", f"{s.leadership_changes:,}", "copy nothing"),
         _tile("Partitions touched", f"{s.partitions:,}", f"in {count(s.actions, 'action')}"),
         _tile(
             "Brokers in band",

@@ -87,7 +87,8 @@ def iter_json(plan: Plan) -> Iterator[str]:
     yield from _lines("skipped", (value_text({"what": x.what, "reason": x.reason}) for x in plan.skipped))
     yield from _lines("notes", map(text_of, plan.notes))
     yield from _lines("bands", (f"{text_of(name)}:{_bands(of)}" for name, of in plan.bands.items()), "{}")
-    yield f'"hard_violations_left":{plan.hard_violations_left:d}}}\n'
+    stopped = ',\n"stopped":true' if plan.stopped else ""
+    yield f'"hard_violations_left":{plan.hard_violations_left:d}{stopped}}}\n'
 
 
 class ActionWriter:

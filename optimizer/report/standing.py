@@ -52,8 +52,8 @@ def standing(plan: Plan) -> Standing:
 
 
 def not_emptied(plan: Plan) -> tuple[BrokerOutcome, ...]:
-    """Draining brokers that no plan could empty: those that would still host replicas, without a budget that stops it."""
-    if any(plan.options.get(key) is not None for key in BUDGETS):
+    """Draining brokers that no plan could empty: those that would still host replicas, without a budget or a person that stops it."""
+    if plan.stopped or any(plan.options.get(key) is not None for key in BUDGETS):
         return ()
     return tuple(b for b in standing(plan).stuck if b.state == "draining")
 

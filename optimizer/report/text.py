@@ -30,6 +30,7 @@ STYLES: dict[Tone, str] = {
     "good": "bold green",
     "partial": "bold cyan",
     "stuck": "bold yellow",
+    "stopped": "bold yellow",
     "infeasible": "bold red",
     "unjudged": "bold yellow",
 }

@@ -19,7 +19,7 @@ MOST_NAMED = 2  # limits with violations; of more, only the number is told
 MOST_GOALS = 3  # named in a row
 LONGEST_REASON = 160  # characters of a reason in the verdict, as far as its clauses allow
 COUNTS = re.compile(r"^[\d,]+ would be left out, [\d,]+ before \(.*?\): ")
-Tone = Literal["balanced", "good", "partial", "stuck", "infeasible", "unjudged"]
+Tone = Literal["balanced", "good", "partial", "stuck", "stopped", "infeasible", "unjudged"]
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,13 @@ def effort(plan: Plan) -> str:
 
 
 def _tone(plan: Plan, s: Standing) -> Tone:
+    left = s.out_after or s.stuck or any(violations(g)[1] for g in s.limits)
+    if plan.stopped and left:
+        return "stopped"
     if plan.infeasible:
         return "infeasible"
     if all(g.status == "skipped" for g in plan.goals) and not plan.summary.actions:
         return "unjudged"
-    left = s.out_after or s.stuck or any(violations(g)[1] for g in s.limits)
     if not plan.summary.actions:
         return "stuck" if left else "balanced"
     return "partial" if left else "good"
@@ -112,9 +114,12 @@ def _situation(plan: Plan, s: Standing) -> str:
 def _remedy(plan: Plan, s: Standing) -> str:
     limits = budgets(plan.options)
     within = f"within the budget of at most {listing(limits)}, " if limits else ""
+    within = "planning was stopped before it was done: " + within if plan.stopped else within
     if not plan.summary.actions:
         if _tone(plan, s) in ("balanced", "unjudged"):
             return "the plan is empty and nothing would change"
+        if plan.stopped:
+            return "planning was stopped before anything was found, so the plan is empty"
         return f"{within}nothing acceptable would bring the cluster clearly closer, so the plan is empty"
     aims = []
     if s.out_before:
@@ -184,7 +189,7 @@ def _remainder(plan: Plan, s: Standing) -> str:
     left = list(s.out_after)
     if left:
         text = f"{_named(left)} would stay out"
-        explained = next((b for b in left if b.why), None)
+        explained = next((b for b in left if b.why and not plan.stopped), None)
         why = _first_reason(plan, explained.why or "", told) if explained is not None else ""
         if explained is not None and why:
             text += f": {why}" if len(left) == 1 else f" (broker {explained.id}: {why})"
@@ -208,7 +213,7 @@ def _unmet_goals(plan: Plan) -> list[str]:
         if unmet:
             names = listing([g.name for g in unmet], most=MOST_GOALS)
             text = f"hard goal{'' if len(unmet) == 1 else 's'} {names} {how}"
-            why = _brief(COUNTS.sub("", unmet[0].explanation))
+            why = "" if plan.stopped else _brief(COUNTS.sub("", unmet[0].explanation))
             of = f"{unmet[0].name}: " if len(unmet) > 1 else ""
             clauses.append(f"{text} ({of}{why})" if why and of else f"{text}: {why}" if why else text)
     return clauses
@@ -264,7 +269,9 @@ def bounds_sentence(plan: Plan) -> str:
         bound += f" or {size(least.bytes_to_move)}"
         use += f" and {size(used.bytes_to_move)}{_times(used.bytes_to_move, least.bytes_to_move)}"
     if used.replica_moves < least.replica_moves or used.bytes_to_move < least.bytes_to_move:
-        short = "the budget ends before" if budgets(plan.options) else "not all of it can be done"
+        short = (
+            "planning was stopped" if plan.stopped else "the budget ends before" if budgets(plan.options) else "not all of it can be done"
+        )
         return f"Lower bound: to bring every reducible broker into band would take {bound}; this plan would use {use}, since {short}."
     least_words = f"no plan that brings every reducible broker into band could use fewer than {bound}"
     return f"Lower bound: {least_words}; this one would use {use}."

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -196,6 +196,9 @@ def _write_text(plan: Plan, out: Path | None, render: Callable[[Plan, Console], 
         render(plan, Console())
         return
     width = os.environ.get("COLUMNS", "")
-    page = StringIO()
-    render(plan, Console(file=page, width=int(width) if width.isdecimal() else TEXT_WIDTH, no_color=True))
-    emit(page.getvalue(), out)
+    page = BytesIO()
+    encoding = "utf-8" if out is not None else sys.stdout.encoding or "utf-8"  # decides on ASCII or more
+    plain = TextIOWrapper(page, encoding=encoding, newline="\n")
+    render(plan, Console(file=plain, width=int(width) if width.isdecimal() else TEXT_WIDTH, no_color=True))
+    plain.flush()
+    emit(page.getvalue().decode(encoding), out)

@@ -205,3 +205,11 @@ def test_of_many_goals_a_partition_names_three() -> None:
     goals = [usage(r) for r in ("network_in", "disk", "cpu", "replicas", "leaders")]
     trial = Trial([1, 2], [partition([1], network_in=9.0, disk=9.0, cpu=9.0) for _ in range(4)], *goals)
     assert "(network_in, disk, cpu and 2 more)" in of_partition(trial, "t", 0, **NOTHING_MAY_MOVE)
+
+
+def test_of_many_brokers_the_list_does_not_end_as_if_that_were_all() -> None:
+    trial = Trial(list(range(1, 31)), [partition([1], network_in=1.0)], IN)
+    with pytest.raises(ConfigurationError, match=r"no broker 99 in the snapshot; it has 1, 2, 3, .*, 20 and 10 more$"):
+        of_broker(trial, 99)
+    with pytest.raises(ConfigurationError, match=r"no broker 98 in the snapshot; it has 1, 2, 3, .*, 20 and 10 more$"):
+        of_broker(trial, 1, remove_brokers=(98,))

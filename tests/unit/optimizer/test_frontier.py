@@ -14,6 +14,7 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.report import render_frontier
+from optimizer.report.units import size
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -64,6 +65,20 @@ def test_an_empty_plan_has_nothing_to_offer() -> None:
     page = StringIO()
     render_frontier(made, Console(file=page, width=120))
     assert "no budget would buy" in page.getvalue()
+
+
+@pytest.mark.parametrize(("width", "gone"), [(80, set()), (60, {"violations", "worst score"}), (30, {"moves", "in band", "leaders"})])
+def test_on_a_narrow_terminal_columns_go_and_none_is_cut(made: Plan, width: int, gone: set[str]) -> None:
+    """Numbers that end in … say nothing."""
+    page = StringIO()
+    render_frontier(made, Console(file=page, width=width))
+    table = [line for line in page.getvalue().splitlines() if line.rstrip().endswith(" balance") or "█" in line]
+    assert all(len(line.rstrip()) <= width for line in table)
+    assert "…" not in page.getvalue()
+    assert not [name for name in gone if name in table[0]]
+    assert size(made.summary.bytes_to_move) in table[-1]
+    assert "1.0000" in table[-1]
+    assert ("violations" in table[0]) == (width == 80)
 
 
 def test_the_table_says_what_most_of_the_balance_would_take(made: Plan) -> None:

@@ -33,7 +33,8 @@ def refusal(wanted: GoalSet, **options: Any) -> str:
 @pytest.mark.parametrize(
     ("options", "constraints", "told"),
     [
-        ({"exclude_topics": ("zzz*",)}, {}, "--exclude-topic: no topic matches 'zzz*'"),
+        ({"exclude_topics": ("zzz*",)}, {}, "--exclude-topic: no topic matches 'zzz*'; give a topic's name, or a pattern such as 'logs-*'"),
+        ({"exclude_topics": ("__ofsets",)}, {}, "no topic matches '__ofsets'; did you mean '__offsets'?"),
         ({"add_brokers": (AddedBroker(2),)}, {}, "--add-broker: broker 2 is in the snapshot already"),
         ({"add_brokers": (AddedBroker(1, "a"),)}, {}, "--add-broker: broker 1 is in the snapshot already"),
         ({"add_brokers": (AddedBroker(1),)}, {}, "--add-broker: broker 1 is in the snapshot already"),
@@ -52,6 +53,10 @@ def test_a_what_if_that_would_do_nothing_is_refused(options: dict[str, Any], con
 
 def test_a_dead_broker_may_be_removed_and_a_new_one_too() -> None:
     check_whatifs(TRIAL.snapshot, goals(), PlanOptions(remove_brokers=(4, 9), add_brokers=(AddedBroker(9),)))
+
+
+def test_a_misspelt_topic_to_be_scaled_is_refused_with_the_one_meant() -> None:
+    assert "--scale-load: no topic matches '__ofsets'; did you mean '__offsets'?" in refusal(goals(), scale_load=(("__ofsets", 2.0),))
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
@@ -93,5 +98,5 @@ def test_loads_scaled_to_next_to_nothing_are_nothing() -> None:
 
 def test_a_snapshot_of_thirty_brokers_is_not_listed_whole() -> None:
     many = build_snapshot({**TRIAL.document, "brokers": [{"id": b} for b in range(30)]})
-    with pytest.raises(ConfigurationError, match=r"it has 0, 1, .*, 19 …$"):
+    with pytest.raises(ConfigurationError, match=r"it has 0, 1, .*, 19 and 10 more$"):
         check_whatifs(many, goals(), PlanOptions(remove_brokers=(99,)))

@@ -144,6 +144,17 @@ def test_ctrl_c_ends_in_one_line(tmp_path: Path) -> None:
     assert (ended.code, ended.out, ended.err) == (130, "", "error: interrupted\n")
 
 
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP])
+def test_being_told_to_end_leaves_nothing_half_written(tmp_path: Path, sent: signal.Signals) -> None:
+    """`timeout`, a supervisor, a terminal that is closed: a plan of a large cluster is hundreds of megabytes that nobody would find."""
+    snapshot, out = snapshot_file(tmp_path), tmp_path / "plans"
+    out.mkdir()
+    while_writing = f"import os, signal\nos.fsync = lambda file: signal.raise_signal({int(sent)})"
+    ended = finished(process("plan", "-q", "--snapshot", snapshot, "--preset", "counts", "--out", out / "plan.json", before=while_writing))
+    assert (ended.code, ended.out, ended.err) == (128 + sent, "", "error: interrupted\n")
+    assert list(out.iterdir()) == []
+
+
 def test_ctrl_c_while_the_program_is_still_loading() -> None:
     """The first third of a second is imports."""
     ended = finished(process("goals", "list", before=INTERRUPTED_WHEN.format("trimtab.usage")))

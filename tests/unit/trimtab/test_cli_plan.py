@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.trimtab.command_line import CommandLine, partition, snapshot_file
+from tests.unit.trimtab.command_line import CommandLine, finished, partition, process, snapshot_file
 
 COUNTS = ("--preset", "counts")
 
@@ -316,3 +316,13 @@ def test_exit_code_4_when_a_broker_cannot_be_emptied(trimtab: CommandLine, tmp_p
 def test_a_drain_that_works_is_no_failure(trimtab: CommandLine, level: Path) -> None:
     command = ("plan", "--snapshot", level, *COUNTS, "--remove-broker", "3", "--format", "json", "--exit-code")
     assert trimtab(*command).code == 3
+
+
+@pytest.mark.parametrize("arguments", [(), ("--frontier",)])
+def test_where_stdout_takes_ascii_only_no_sign_is_lost(skewed: Path, arguments: tuple[str, ...]) -> None:
+    """``LC_ALL=C trimtab plan … | less``: an arrow that became a question mark asks where the replica goes."""
+    ascii_only = "sys.stdout.reconfigure(encoding='ascii')"
+    ended = finished(process("plan", "-q", "--snapshot", skewed, *COUNTS, *arguments, before=ascii_only))
+    assert ended.code == 0
+    assert "?" not in ended.out
+    assert ("->" if not arguments else "####") in ended.out

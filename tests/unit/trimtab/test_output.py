@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from tests.unit.trimtab.command_line import REPOSITORY, finished, process, snapshot_file
 from trimtab.output import overwritten, unwritable, unwritable_folders, write_file, write_folders
 
 UNENCODABLE = "first half\ud800"
@@ -27,6 +30,28 @@ def test_a_failed_write_leaves_no_new_file(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         write_file(tmp_path / "plan.json", UNENCODABLE)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--out", "--per-topic-dir"])
+def test_a_full_disk_is_said_with_the_place_and_what_to_do(tmp_path: Path, option: str) -> None:
+    snapshot, place = snapshot_file(tmp_path), tmp_path / "plans"
+    full = (
+        "import errno, os, pathlib\n"
+        "def full(*_, **__): raise OSError(errno.ENOSPC, 'No space left on device')\n"
+        "os.fsync = pathlib.Path.write_text = full"
+    )
+    ended = finished(process("plan", "-q", "--snapshot", snapshot, "--preset", "counts", option, place, before=full))
+    assert (ended.code, ended.err) == (1, f"error: {place}: No space left on device; make room there, or name another place\n")
+
+
+@pytest.mark.parametrize("place", ["stdout", "/dev/full"])
+def test_what_takes_nothing_is_named(place: str) -> None:
+    with open("/dev/full", "w") as full:
+        started = subprocess.run(
+            [sys.executable, "-m", "trimtab", "goals", "schema", *(("--out", place) if place != "stdout" else ())],
+            stdout=full, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY, check=False,
+        )  # fmt: skip
+    assert (started.returncode, started.stderr) == (1, f"error: {place}: No space left on device; make room there, or name another place\n")
 
 
 def test_permissions_are_those_of_the_old_file_or_of_any_new_one(tmp_path: Path) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import os
 import signal
+import threading
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from benchmarks.clusters import cluster
 from cluster_model.files import read_snapshot
@@ -13,6 +19,9 @@ from goals.document import load_goals
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
+from optimizer.report import render_frontier, to_html, to_json
+from optimizer.report.standing import not_emptied
+from optimizer.report.verdict import verdict
 from trimtab.planning import planned
 from trimtab.story import Story
 
@@ -20,8 +29,26 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 GOALS = load_goals(None, "default")
 
 
+class Heard(logging.Handler):
+    """Waits until the first Ctrl-C is answered, which another thread does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "best plan so far" in record.getMessage():
+            self.answered.set()
+
+
 def interrupt(_: int) -> None:
-    signal.raise_signal(signal.SIGINT)
+    heard, log = Heard(), logging.getLogger("trimtab")
+    log.addHandler(heard)
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert heard.answered.wait(timeout=60)
+    finally:
+        log.removeHandler(heard)
 
 
 def marked(made: Plan) -> bool:
@@ -55,11 +82,46 @@ def test_after_ctrl_c_in_the_middle_the_plan_is_what_was_found_till_then() -> No
 
 
 def test_a_second_ctrl_c_gives_up() -> None:
+    """At once, also in a phase of the search that is compiled and takes minutes: here one that ends only afterwards."""
+    given_up = threading.Event()
+
     def twice(low: int) -> None:
         interrupt(low)
-        interrupt(low)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert given_up.wait(timeout=60)
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         planned(read_snapshot(EXAMPLES / "three-brokers.json"), GOALS, PlanOptions(), Story(), twice)
+    given_up.set()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_fails_in_the_search_fails_here() -> None:
+    def broken(low: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        planned(read_snapshot(EXAMPLES / "three-brokers.json"), GOALS, PlanOptions(), Story(), broken)
+
+
+def test_a_plan_that_was_stopped_does_not_say_that_nothing_more_can_be_done() -> None:
+    """Somebody who reads "a hard goal cannot be met" buys brokers, and "nothing acceptable was found" widens bands."""
+    snapshot = read_snapshot(EXAMPLES / "three-brokers.json")
+    made = planned(snapshot, GOALS, PlanOptions(remove_brokers=(3,)), Story(), interrupt)
+    assert made.stopped
+    assert {g.status for g in made.goals if g.hard and g.after is not None and g.after.violations} == {"violated"}
+    assert all("planning was stopped" in b.why for b in made.brokers if b.why)
+    assert any(b.why for b in made.brokers)
+    assert not not_emptied(made)
+    said = verdict(made)
+    assert said.tone == "stopped"
+    assert "planning was stopped before anything was found, so the plan is empty" in said.sentence
+    assert "cannot be met" not in said.sentence
+    assert "acceptable" not in said.sentence
+    assert json.loads(to_json(made))["stopped"] is True
+    assert "A hard goal cannot be met" not in to_html(made)
+    page = StringIO()
+    render_frontier(made, Console(file=page, width=120))
+    assert "stopped before anything was found" in page.getvalue()
+    assert "stopped" not in to_json(plan(snapshot, GOALS))
