@@ -7,10 +7,9 @@ the same operations in the same order per element, and loads lie on a grid on wh
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from goals.score import TOLERANCE, distribution_score, limit_score, units_score
 from optimizer.problem import (
     ABSOLUTE,
     BOUND,
@@ -48,9 +47,6 @@ from optimizer.problem import (
 )
 from optimizer.search.state import LED, RACKS, STRAY, State
 
-EDGE = 1.0 + 1e-9  # as goals.score
-
-
 # --- one broker ------------------------------------------------------------------------------------------------------
 
 
@@ -70,30 +66,6 @@ def _cost(load: float, mean: float, high: float, low: float, scale: float, stren
     return strength * square * (1.0 + STEEP * square) + spread * off * off
 
 
-def _distribution(load: float, mean: float, bound: float, var: float, absolute: bool, min_load: float) -> float:
-    """`goals.score.distribution_score`."""
-    if mean <= 0.0 or (load < min_load and mean < min_load):
-        return 1.0
-    deviation = abs(mean - load)
-    if deviation <= bound * EDGE:
-        return 1.0
-    if deviation <= var:
-        return 1.0 - 0.9 * (deviation - bound) / (var - bound)
-    if absolute and var > 1.0:
-        return 0.1 * math.log(var) / math.log(deviation)
-    if bound <= 0.0:
-        return 0.1
-    return 0.1 * math.log(var / bound) / math.log(deviation / bound)
-
-
-def _limit(load: float, ceiling: float) -> float:
-    """`goals.score.limit_score`."""
-    if load <= ceiling * EDGE:
-        return 1.0
-    excess = load - ceiling
-    return 1.0 / (1.0 + excess / ceiling) if ceiling > 0.0 else 1.0 / (1.0 + excess)
-
-
 def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
     """`optimizer.search.broker_scores.assess`."""
     table, loads, units = problem.table[b].tolist(), state.load[b].tolist(), state.units[:, b].tolist()
@@ -109,16 +81,16 @@ def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
                 scores.append(1.0)
                 continue
             load = loads[column]
-            scores.append(_distribution(load, mean, bound, var, goal[ABSOLUTE] == 1, force[MIN_LOAD]))
+            scores.append(distribution_score(load, mean, bound, var, goal[ABSOLUTE] == 1, force[MIN_LOAD]))
             cost += _cost(load, mean, high, low, scale, force[STRENGTH], force[SPREAD])
         elif kind == LIMIT:
             load = loads[column]
-            scores.append(_limit(load, ceiling))
+            scores.append(limit_score(load, ceiling))
             cost += _cost(load, mean, high, low, scale, force[STRENGTH], force[SPREAD])
         elif kind == RACK:
-            scores.append(1.0 / (1.0 + units[RACKS]))
+            scores.append(units_score(units[RACKS]))
         else:
-            scores.append(1.0 / (1.0 + units[column]))
+            scores.append(units_score(units[column]))
             if eligible:
                 cost += force[STRENGTH] * units[column]
     score[: len(scores)] = scores
@@ -208,7 +180,7 @@ def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role:
         if goal[KIND] == LIMIT:
             if load > row[CEILING]:
                 return True
-        elif abs(load - row[MEAN]) > row[BOUND] * EDGE and load > forces[g][MIN_LOAD] and row[MEAN] > 0.0:
+        elif abs(load - row[MEAN]) > row[BOUND] * (1.0 + TOLERANCE) and load > forces[g][MIN_LOAD] and row[MEAN] > 0.0:
             return True
     return False
 
