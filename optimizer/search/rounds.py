@@ -42,12 +42,14 @@ from optimizer.search.record import Record, record, write_lists
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import Standing, is_progress, same_rack_only, standing_of
 from optimizer.search.state import COST, Rows, State
+from optimizer.search.substitute import substitute
 from optimizer.search.topics import spread_topics
 from optimizer.search.trivial import without_trivial
 
 ROUNDS_OF_BALANCE = 400
 MOST_TARGETS = 8  # in one round
 ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
+LITTLE = 0.005  # of the partitions that a target moves
 FIRMNESS = 20.0  # of topic goals while a target is looked for
 MOST_ROUNDS = 200
 # Up to so many replicas: so many seeds while somebody is out of band, how many in a row may bring nobody into it, and whether to go on
@@ -265,6 +267,8 @@ def _round(
         send_home(problem, target, replicas, lead, order)
         if not problem.haul[:, SIZE].any():  # storage is shared: a move costs what any other does
             merge(problem, target, replicas, moved)
+        elif not standing_of(problem, target).low:  # while anybody is, the room left in bands may still be needed
+            _substitute(problem, target, replicas, lead, order)
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
@@ -281,6 +285,14 @@ def _round(
     if not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return written(log), standing
+
+
+def _substitute(problem: Problem, target: State, replicas: Rows, lead: Rows, order: Rows) -> None:
+    """Put smaller replicas in the place of large ones; where that is of weight, send home what brokers have room for then."""
+    changed = np.zeros(len(problem.broker) + 1, np.uint8)
+    if substitute(problem, target, replicas, order, changed) > LITTLE * len(order):
+        at_changed = changed[target.replicas[order]] | changed[replicas[order]]
+        send_home(problem, target, replicas, lead, order[at_changed.any(axis=1)])
 
 
 def with_firm_topics(problem: Problem) -> Problem:

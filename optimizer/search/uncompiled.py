@@ -459,6 +459,18 @@ def take(block: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> 
     small[:, :found] = block[:, kept[:found]]
 
 
+def smallest(
+    amounts: np.ndarray, sizes: np.ndarray, n: int, low: np.ndarray, high: np.ndarray, floor: float, after: int, roof: float
+) -> int:
+    """`optimizer.search.substitute.smallest`."""
+    size = sizes[:n]
+    good = (size < roof) & ((size > floor) | ((size == floor) & (np.arange(n) > after)))
+    for k in range(len(low)):
+        good &= (amounts[k, :n] >= low[k]) & (amounts[k, :n] <= high[k])
+    rows = np.flatnonzero(good)
+    return int(rows[np.argmin(size[rows])]) if len(rows) else -1
+
+
 def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
     """`optimizer.search.commit.carry`."""
     racks = problem.setting[RACK_GOAL] != NO_RACK_GOAL
