@@ -6,6 +6,7 @@ Owned by `cluster_model.model`, which holds the lock around every call. Time com
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import numpy as np
 
@@ -64,6 +65,7 @@ class SampleStore:
         self.oldest_ms, self.newest_ms = NEVER, NEVER
         self._deleted_ms: dict[str, int] = {}
         self._housekept_ms = 0
+        self._numbers = count()
 
     @property
     def nbytes(self) -> int:
@@ -128,7 +130,7 @@ class SampleStore:
         self._keep_house(now_ms)
         return [
             Piece(
-                batch.broker, batch.time_ms, batch.window_ms, now_ms, int(block.scope), tuple(block.metrics),
+                batch.broker, batch.time_ms, batch.window_ms, now_ms, next(self._numbers), int(block.scope), tuple(block.metrics),
                 batch.topics, block.topic, block.partition, np.array(block.values, dtype=np.float64, order="C"),
             )
             for block in batch.blocks

@@ -20,12 +20,14 @@ MAX_PIECES = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Values of one block of a batch; `arrived_ms` is by the model's clock. Columns as in `ObservedBlock`."""
+    """Values of one block of a batch; `arrived_ms` is by the model's clock, and `number` counts the blocks that came: of two values
+    of one moment the later one counts. Columns as in `ObservedBlock`."""
 
     broker: int
     time_ms: int
     window_ms: int
     arrived_ms: int
+    number: int
     scope: int
     metrics: tuple[str, ...]
     topics: tuple[str, ...]
@@ -47,7 +49,7 @@ class Piece:
         """The given rows, bool [N], without topics that no row names."""
         used, topic = np.unique(self.topic[rows], return_inverse=True)
         return Piece(
-            self.broker, self.time_ms, self.window_ms, self.arrived_ms, self.scope, self.metrics,
+            self.broker, self.time_ms, self.window_ms, self.arrived_ms, self.number, self.scope, self.metrics,
             tuple(self.topics[t] for t in used.tolist()),
             topic.astype(np.int32), self.partition[rows].copy(), self.values[:, rows].copy(),
         )  # fmt: skip
@@ -128,5 +130,5 @@ class WaitingSamples:
         return taken
 
 
-def _arrival(piece: Piece) -> int:
-    return piece.arrived_ms
+def _arrival(piece: Piece) -> tuple[int, int]:
+    return piece.arrived_ms, piece.number

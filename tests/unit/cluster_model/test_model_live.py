@@ -206,6 +206,19 @@ def test_samples_count_as_soon_as_late_metadata_places_them(model: ClusterModel,
     assert model.counts.values == 5
 
 
+def test_what_waits_keeps_its_order_when_metadata_places_a_part_of_it(model: ClusterModel, reports: Reports) -> None:
+    """Of two values of one moment the later one is the newest, whatever became known in between; or a model that heard the
+    same would say something else."""
+    first = rows(LEADER, "disk", [(0, 0, 3.0), (1, 2, 5.0)])
+    second = rows(LEADER, "disk", [(1, 2, 7.0)])
+    model.ingest(reports.of(2, NOW, first, second, topics=("new", "orders")), NOW)
+    for event in (TopicCreated("new", "id-new"), PartitionChanged("new", 0, (2,), (2,), 2)):
+        model.apply(event, NOW)
+    model.snapshot(NOW)  # a row of the first block has its place now, the other waits on
+    model.apply(PartitionChanged("orders", 2, (2,), (2,), 2), NOW)
+    assert model.snapshot(NOW).leader_load["disk"].tolist()[-1] == 7.0
+
+
 def test_what_waits_for_metadata_is_bounded(model: ClusterModel) -> None:
     """A reporter of topics that nobody tells of must not take all memory."""
     many = rows(LEADER, "network_in", [(0, number, 1.0) for number in range(50_000)])
