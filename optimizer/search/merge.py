@@ -37,6 +37,7 @@ PAIRS = 12  # tried for a broker and direction without success
 PARTNERS = 24
 SUBSTITUTES = 24  # replicas tried for a pair, smallest first
 TURNS = 4  # of successes for a broker and direction
+VAIN = 480  # pairs in a row, of any brokers, after which there is little to be found
 
 
 @kernel
@@ -58,9 +59,9 @@ def merge(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -
     touched = np.zeros(8, np.int64)
     before = np.zeros((8, len(problem.goal)))
     strays = np.zeros(len(moved) * slots, np.int64)
-    merged = 0
+    merged, vain = 0, 0
     for v in range(brokers):
-        if problem.broker[v, STATE] != 0:
+        if problem.broker[v, STATE] != 0 or vain >= VAIN:
             continue
         for way in range(2):  # off the broker, onto it
             for _ in range(TURNS):
@@ -81,6 +82,7 @@ def merge(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -
                             problem, state, watched, home, v, way == 0, strays[order[i]], strays[order[j]], row, partners, worth,
                             touched, before,
                         )  # fmt: skip
+                vain = 0 if done else vain + tried
                 if not done:
                     break
                 merged += 1

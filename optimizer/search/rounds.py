@@ -39,6 +39,7 @@ from optimizer.search.polish import polish
 from optimizer.search.racks import mend_racks
 from optimizer.search.reach import reachable
 from optimizer.search.record import Record, record, write_lists
+from optimizer.search.regroup import regroup
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import Standing, is_progress, same_rack_only, standing_of
 from optimizer.search.state import COST, Rows, State
@@ -266,7 +267,9 @@ def _round(
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
         send_home(problem, target, replicas, lead, order)
         if not problem.haul[:, SIZE].any():  # storage is shared: a move costs what any other does
-            merge(problem, target, replicas, moved)
+            regroup(problem, target, replicas, moved)
+            merge(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
+            regroup(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         elif not standing_of(problem, target).low:  # while anybody is, the room left in bands may still be needed
             _substitute(problem, target, replicas, lead, order)
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)

@@ -459,6 +459,25 @@ def take(block: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> 
     small[:, :found] = block[:, kept[:found]]
 
 
+def closest(
+    amount: np.ndarray, free: np.ndarray, held: int, source: np.ndarray, target: np.ndarray, both: bool
+) -> tuple[int, float]:
+    """`optimizer.search.regroup.closest`."""
+    far = np.zeros(held)
+    for k in range(len(source)):
+        _add_distance(far, source[k, 0] - amount[k, :held], source[k])
+        if both:
+            _add_distance(far, target[k, 0] + amount[k, :held], target[k])
+    far[free[:held] != 1] = np.inf
+    best = int(np.argmin(far)) if held else -1
+    return (best, float(far[best])) if held and far[best] < np.inf else (-1, np.inf)
+
+
+def _add_distance(far: np.ndarray, load: np.ndarray, need: np.ndarray) -> None:
+    _, low, high, scale = need.tolist()
+    far += np.where(load > high, (load - high) * scale, np.where(load < low, (low - load) * scale, 0.0))
+
+
 def smallest(
     amounts: np.ndarray, sizes: np.ndarray, n: int, low: np.ndarray, high: np.ndarray, floor: float, after: int, roof: float
 ) -> int:

@@ -43,6 +43,13 @@ def test_our_plan_meets_the_limits(form: str, price: str) -> None:
     assert side.moves > 0
 
 
+@pytest.mark.parametrize("spread", [0.1, 0.2, 0.3])
+def test_where_moves_count_the_plan_is_near_the_floor(spread: float) -> None:
+    side, (needed, _) = ours((instance(100, 30_000, 0, spread), "limits", "moves", "potential"))
+    assert side.over == 0
+    assert needed <= side.moves <= 1.05 * needed
+
+
 def test_an_interpreter_without_it_is_named() -> None:
     with pytest.raises(SystemExit, match="expected a CPython with `rebalancer`"):
         theirs(Path(sys.executable), instance(10, 900, 0, 0.3), "fast", 10)
