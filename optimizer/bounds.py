@@ -1,9 +1,9 @@
 """Lower bounds: replica moves and bytes that no plan can avoid.
 
 For every broker and goal, the fewest replicas and the fewest bytes that must leave it (or enter it) before it is in band, each as a
-fractional knapsack, which no whole number of replicas can beat. Leadership transfers are free: a broker's excess counts only as far
-as giving up every leadership cannot mend it. Goals on topics force moves of their own (`optimizer.topic_bounds`); of each broker the
-larger need counts. Source: ours, reference study of the planner.
+fractional knapsack, which no whole number of replicas can beat; and the fewest replicas for all goals together that it is over.
+Leadership transfers are free: a broker's excess counts only as far as giving up every leadership cannot mend it. Goals on topics force
+moves of their own (`optimizer.topic_bounds`); of each broker the larger need counts. Source: ours, reference study of the planner.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel
+from cluster_model.compiled import inner, inner_as, kernel, whole
 from cluster_model.snapshot import BrokerState
 from optimizer.plan import LowerBounds
 from optimizer.problem import (
@@ -32,11 +32,16 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
+from optimizer.search import uncompiled
+from optimizer.search.order import ascending
 from optimizer.search.state import State
 from optimizer.topic_bounds import forced_by_topics
 
 Array = np.ndarray
 
+FEW = 400  # replicas a broker, on average; where there are more, those that mend several goals at once hardly change what must leave
+WEIGHINGS, STRIDE = 16, 8.0  # of goals against one another; how far the first goes
+CLOSE = 0.01  # a choice for a sum reaches every goal this nearly: hardly any weights are better
 FIRST = 4096  # partitions that are sorted first to fill a broker
 
 
@@ -97,6 +102,8 @@ def leaving(
     columns = problem.vector.shape[2]
     least, most = np.zeros((columns, room)), np.zeros((columns, room))
     size, keys, rows = np.zeros(room), np.zeros(room), np.zeros(room, np.int64)
+    few = len(state.lead) * slots <= FEW * len(problem.broker)
+    beyond, amounts = np.zeros(len(problem.goal)), np.zeros((len(problem.goal), room if few else 0))
     for b in range(len(problem.broker)):
         if problem.broker[b, STATE] != 0 or is_level(problem, state, b, low, high):
             continue
@@ -108,6 +115,7 @@ def leaving(
                 leads, follows = problem.vector[p, LEADING, c], problem.vector[p, FOLLOWING, c]
                 least[c, i] = min(leads, follows)
                 most[c, i] = max(leads, follows)
+        over = whole(0)
         for g in range(len(problem.goal)):
             if problem.goal[g, KIND] > LIMIT:
                 continue
@@ -125,6 +133,57 @@ def leaving(
                 for i in range(n):
                     keys[i] = size[i] / most[c, i] if most[c, i] > 0.0 else np.inf
                 out_bytes[b] = max(out_bytes[b], fraction(keys[:n], most[c], size, True, excess, rows))
+                beyond[over] = excess
+                for i in range(n if few else 0):
+                    amounts[over, i] = most[c, i]
+                over += 1
+        if over > 1 and few:
+            out_moves[b] = max(out_moves[b], fewest(amounts[:over, :n], beyond[:over]))
+
+
+@inner_as(uncompiled.fewest)
+def fewest(amounts: Array, excess: Array) -> float:
+    """How many replicas, the last in part, have to leave a broker for `amounts` float64 [k, n] to reach each `excess` float64 [k], or less.
+
+    What reaches each reaches any weighted sum, so all weights give lower bounds, and the largest counts; what the choice for a sum does
+    not reach gets more weight in the next. Source: surrogate relaxation (Glover, 1968).
+    """
+    count, n = amounts.shape
+    weight, reached = np.zeros(count), np.zeros(count)
+    for k in range(count):
+        weight[k] = 1.0 / excess[k]
+    best = 0.0
+    for turn in range(WEIGHINGS):
+        need = 0.0
+        for k in range(count):
+            need += weight[k] * excess[k]
+        summed = np.zeros(n)
+        for k in range(count):
+            for i in range(n):
+                summed[i] += weight[k] * amounts[k, i]
+        order = ascending(-summed)
+        have, taken = 0.0, 0
+        reached[:] = 0.0
+        while taken < n and have + summed[order[taken]] < need:
+            have += summed[order[taken]]
+            for k in range(count):
+                reached[k] += amounts[k, order[taken]]
+            taken += 1
+        part = 0.0
+        if taken < n:
+            part = (need - have) / summed[order[taken]]
+        best = max(best, taken + part)
+        most = 0.0
+        for k in range(count):
+            if taken < n:
+                reached[k] += part * amounts[k, order[taken]]
+            most = max(most, abs(1.0 - reached[k] / excess[k]))
+        if most <= CLOSE:
+            break
+        for k in range(count):
+            lack = (1.0 - reached[k] / excess[k]) / most * STRIDE / (1.0 + turn)
+            weight[k] *= 1.0 + lack if lack > 0.0 else 1.0 / (1.0 - lack)
+    return best
 
 
 @inner

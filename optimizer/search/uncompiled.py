@@ -478,6 +478,33 @@ def _add_distance(far: np.ndarray, load: np.ndarray, need: np.ndarray) -> None:
     far += np.where(load > high, (load - high) * scale, np.where(load < low, (low - load) * scale, 0.0))
 
 
+def fewest(amounts: np.ndarray, excess: np.ndarray) -> float:
+    """`optimizer.bounds.fewest`; running sums are in the order of its loops."""
+    n = amounts.shape[1]
+    weight, best = 1.0 / excess, 0.0
+    for turn in range(16):
+        need, summed = 0.0, np.zeros(n)
+        for k in range(len(excess)):
+            need += float(weight[k] * excess[k])
+            summed += weight[k] * amounts[k]
+        order = np.argsort(-summed, kind="stable")
+        have = np.cumsum(summed[order])
+        taken = int(np.searchsorted(have, need))
+        before = np.concatenate([np.zeros((len(excess), 1)), np.cumsum(amounts[:, order], axis=1)], axis=1)
+        reached, part = before[:, taken].copy(), 0.0
+        if taken < n:
+            part = (need - (float(have[taken - 1]) if taken else 0.0)) / float(summed[order[taken]])
+            reached += part * amounts[:, order[taken]]
+        best = max(best, taken + part)
+        off = 1.0 - reached / excess
+        most = float(np.abs(off).max())
+        if most <= 0.01:
+            break
+        lack = off / most * 8.0 / (1.0 + turn)
+        weight *= np.where(lack > 0.0, 1.0 + lack, 1.0 / (1.0 - np.minimum(lack, 0.0)))
+    return best
+
+
 def smallest(
     amounts: np.ndarray, sizes: np.ndarray, n: int, low: np.ndarray, high: np.ndarray, floor: float, after: int, roof: float
 ) -> int:
