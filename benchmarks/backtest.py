@@ -31,12 +31,11 @@ from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from spark.backtest.configuration import HORIZON, levelled
 from spark.backtest.judge import broker_loads
-from spark.backtest.outcome import Outcome
 from spark.backtest.packing import Cut
 from spark.backtest.page import page_of
 from spark.backtest.pareto import EQUAL, Rule
 from spark.backtest.replay import placed_by
-from spark.backtest.run import Result, Wish, backtest, change
+from spark.backtest.run import Result, Validated, Wish, backtest
 from spark.backtest.search import Space
 from spark.backtest.stretch import Series, Stretch
 from spark.backtest.tasks import Job
@@ -244,12 +243,11 @@ def told(result: Result) -> None:
         "| | broker-hours out, all goals | any goal | GB moved | moves | moved back | plans | peak | training: hours | GB |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
-    own = result.own.outcome
     for row in result.table:
         name = row.trained.configuration.what or "Pareto set"
         t = row.trained.outcome
         trained = f"{t.out_of_band_hours:,.0f} | {t.bytes_moved / 1e9:,.0f}"
-        print(f"| {name}{' (chosen)' if row.chosen else ''} | {cells(row.outcome, own)} | {trained} |")
+        print(f"| {name}{' (chosen)' if row.chosen else ''} | {cells(row)} | {trained} |")
     for row in result.table:
         c = row.trained.configuration
         print(
@@ -265,11 +263,11 @@ def told(result: Result) -> None:
     )
 
 
-def cells(o: Outcome, own: Outcome) -> str:
-    """One configuration's figures, beside those of the goals as they are."""
-    hours, data = change(own.out_of_band_hours, o.out_of_band_hours), change(own.bytes_moved, o.bytes_moved)
+def cells(row: Validated) -> str:
+    """One configuration's figures, and by how much it differs from the goals as they are, with a standard error."""
+    o = row.outcome
     return (
-        f"{o.out_of_band_hours:,.0f} ({hours:+.1%}) | {o.any_goal_hours:,.0f} | {o.bytes_moved / 1e9:,.0f} ({data:+.0%}) | "
+        f"{o.out_of_band_hours:,.0f} ({row.hours}) | {o.any_goal_hours:,.0f} | {o.bytes_moved / 1e9:,.0f} ({row.cost}) | "
         f"{o.replica_moves:,} | {o.moved_back:,} | {o.plans} | {o.peak_utilization:.1f}"
     )
 

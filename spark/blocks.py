@@ -48,6 +48,17 @@ class Tally:
     blocks: int
     doubtful: int
 
+    @property
+    def taken(self) -> int:
+        """Rows that count."""
+        return self.rows - sum(self.reasons.values())
+
+    @property
+    def told(self) -> str:
+        """Both numbers in words, with the reasons."""
+        words = ", ".join(f"{number:,} {name}" for name, number in self.reasons.items())
+        return f"{self.rows:,} samples, {self.taken:,} of them count{f' ({words})' if words else ''}"
+
 
 @contextmanager
 def counted(judged: DataFrame, window_seconds: float, once: bool = True, to_all: int = TO_ALL) -> Iterator[tuple[Blocks, Tally]]:

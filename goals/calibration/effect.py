@@ -74,9 +74,10 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
         moved = format_size(chosen.bytes_moved)
         return f"on the weeks held out: {chosen.out_of_band_hours:,.0f} broker-hours out of band, {moved} moved"
     name = "the goals as they are" if same is not None else "the goals that it began with"
+    errors = (chosen.out_of_band_error, chosen.bytes_error) if base.out_of_band_error is None else (None, None)
     told = [
-        f"broker-hours out of band {_turn(base.out_of_band_hours, chosen.out_of_band_hours)}",
-        f"bytes moved {_turn(base.bytes_moved, chosen.bytes_moved)}",
+        f"broker-hours out of band {_turn(base.out_of_band_hours, chosen.out_of_band_hours, errors[0])}",
+        f"bytes moved {_turn(base.bytes_moved, chosen.bytes_moved, errors[1])}",
         f"peak utilization {base.peak_utilization:.2f} to {chosen.peak_utilization:.2f}",
         f"replicas moved back {base.moved_back:,} to {chosen.moved_back:,}",
     ]
@@ -124,9 +125,11 @@ def _is_as(tried: Tried, goals: GoalSet) -> bool:
     )
 
 
-def _turn(before: float, after: float) -> str:
+def _turn(before: float, after: float, error: float | None = None) -> str:
+    """``−34 % ± 4 %``, with the standard error where it is known."""
     if before == after:
         return "±0 %"
     if before <= 0:
         return f"from 0 to {after:.3g}"
-    return f"{'−' if after < before else '+'}{abs(after / before - 1):.0%}".replace("%", " %")
+    beside = "" if error is None else f" ± {error / before:.0%}"
+    return f"{'−' if after < before else '+'}{abs(after / before - 1):.0%}{beside}".replace("%", " %")

@@ -125,7 +125,11 @@ class Tried(Part):
     horizon: float | None = Field(default=None, gt=0, description="seconds that loads were averaged over before each plan")
     out_of_band_hours: NotNegative = Field(description="broker-hours outside the band of the reference bounds")
     peak_utilization: NotNegative = Field(description="highest load over capacity of any broker")
+    out_of_band_error: NotNegative | None = Field(
+        default=None, description="standard error of these hours' difference from the goals as they are, broker-hours"
+    )
     bytes_moved: NotNegative = Field(description="bytes that the plans copied")
+    bytes_error: NotNegative | None = Field(default=None, description="standard error of the difference of these bytes from theirs")
     actions: int = Field(ge=0, description="actions of all plans")
     moved_back: int = Field(ge=0, description="replicas that came back to a broker they had left")
     chosen: bool = Field(default=False, description="the one that is recommended")

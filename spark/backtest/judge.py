@@ -15,10 +15,11 @@ from cluster_model.resources import DERIVED_FROM
 from cluster_model.snapshot import FloatArray, IntArray
 from goals.model import GoalSet, UsageDistribution
 from goals.score import TOLERANCE
-from spark.backtest.outcome import POINTS, Outcome
+from spark.backtest.outcome import POINTS, Day, Outcome
 from spark.backtest.stretch import Stretch
 
 PEAK = 0.99  # of the windows
+DAY = 86_400.0
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Tally:
     busiest: list[FloatArray] = field(default_factory=list)
     outside: list[FloatArray] = field(default_factory=list)  # of each window, brokers, each goal by itself
     begin: int | None = None  # the first window that was added
+    moved: dict[int, tuple[float, int]] = field(default_factory=dict)  # day -> bytes and replicas that plans moved
 
     def add(self, begin: int, end: int, replicas: IntArray, leader: IntArray) -> None:
         """Count windows `begin` up to `end` (excluded), which passed with this placement. O(windows x replicas)."""
@@ -57,6 +59,15 @@ class Tally:
         self.outside.append(together)
         self.begin = begin if self.begin is None else self.begin
 
+    def add_plan(self, window: int, bytes_moved: float, replica_moves: int) -> None:
+        """Count what a plan cost that was carried out at the begin of a window."""
+        day = self._day(window)
+        before = self.moved.get(day, (0.0, 0))
+        self.moved[day] = (before[0] + bytes_moved, before[1] + replica_moves)
+
+    def _day(self, window: int) -> int:
+        return int((self.stretch.start + window * self.stretch.window) // DAY)
+
     def goals(self) -> tuple[UsageDistribution, ...]:
         known = self.stretch.load
         return tuple(
@@ -75,6 +86,7 @@ class Tally:
             by_goal=dict(self.by_goal),
             peak_utilization=float(np.quantile(peaks, PEAK)),
             course=self.course(),
+            by_day=self.by_day(),
         )
 
     def course(self) -> tuple[tuple[float, float], ...]:
@@ -85,6 +97,15 @@ class Tally:
         begins = self.begin + np.cumsum([0, *map(len, parts[:-1])])
         at = self.stretch.start + begins * self.stretch.window
         return tuple((float(t), float(part.mean())) for t, part in zip(at, parts, strict=True))
+
+    def by_day(self) -> tuple[Day, ...]:
+        """Each day that windows were added of, in order."""
+        if self.begin is None:
+            return ()
+        outside = np.concatenate(self.outside)
+        days, which = np.unique([self._day(self.begin + n) for n in range(len(outside))], return_inverse=True)
+        hours = np.bincount(which, outside) * self.stretch.window / 3600.0
+        return tuple(Day(int(day), float(h), *self.moved.get(int(day), (0.0, 0))) for day, h in zip(days, hours, strict=True))
 
 
 def broker_loads(

@@ -1,21 +1,26 @@
 """What came of a configuration on a stretch of history, and of several stretches together.
 
-Made by the replay, summed up by the search. Values only.
+Made by the replay, summed up by the search, compared in `spark.backtest.difference`. Values only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-import numpy as np
-
-from cluster_model.snapshot import FloatArray
-
-DAY = 86_400.0
-
 POINTS = 96  # of the course of one replay
+
+
+@dataclass(frozen=True)
+class Day:
+    """What one replay had on one day: `day` counts from 1970 (UTC), `phase` tells replays of the same stretch apart."""
+
+    day: int
+    hours: float = 0.0
+    bytes_moved: float = 0.0
+    replica_moves: int = 0
+    phase: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class Outcome:
     course
         (epoch seconds, brokers outside the band of a goal, each goal counted by itself) of at most `POINTS` parts of a replay, in
         order: what `out_of_band_hours` is the area under.
+    by_day
+        The same hours, and what plans cost, by day and replay: what chance in them is told by.
     """
 
     broker_hours: float = 0.0
@@ -63,6 +70,7 @@ class Outcome:
     fired: int = 0
     plans: int = 0
     course: tuple[tuple[float, float], ...] = ()
+    by_day: tuple[Day, ...] = ()
 
     def __add__(self, other: Outcome) -> Outcome:
         names = dict.fromkeys((*self.by_goal, *other.by_goal))
@@ -81,11 +89,12 @@ class Outcome:
             fired=self.fired + other.fired,
             plans=self.plans + other.plans,
             course=(*self.course, *other.course),
+            by_day=(*self.by_day, *other.by_day),
         )
 
     @staticmethod
     def mean(found: Sequence[Outcome]) -> Outcome:
-        """That of several replays of the same stretch, counts rounded."""
+        """That of several replays of the same stretch, counts rounded; the days of each are kept."""
         total, n = sum(found, Outcome()), len(found)
         values: dict[str, Any] = {
             f.name: round(getattr(total, f.name) / n) if f.type == "int" else getattr(total, f.name) / n
@@ -95,16 +104,8 @@ class Outcome:
         values["peak_utilization"] = sum(one.peak_utilization for one in found) / n
         together = zip(*(one.course for one in found), strict=True)
         course = tuple((points[0][0], sum(outside for _, outside in points) / n) for points in together)
-        return Outcome(**values, by_goal={name: hours / n for name, hours in total.by_goal.items()}, course=course)
-
-    def days(self) -> FloatArray:
-        """float64 [days]: brokers outside on each day of the course, each goal by itself."""
-        if not self.course:
-            return np.zeros(0)
-        at, outside = np.array(self.course).T
-        _, day = np.unique(at // DAY, return_inverse=True)
-        sums: FloatArray = np.bincount(day, outside) / np.bincount(day)
-        return sums
+        days = tuple(replace(day, phase=phase) for phase, one in enumerate(found) for day in one.by_day)
+        return Outcome(**values, by_goal={name: hours / n for name, hours in total.by_goal.items()}, course=course, by_day=days)
 
     @property
     def cost(self) -> float:

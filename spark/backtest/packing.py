@@ -21,11 +21,10 @@ from cluster_model.errors import InputError, Problem
 from cluster_model.resources import MEASURED
 from cluster_model.snapshot import FloatArray, IntArray, Storage
 from spark.backtest.stretch import Series, Stretch
-from spark.schemas import Samples, Windows
+from spark.schemas import Windows
 
 MOST_CELLS = 80_000_000  # windows x partitions x resources of a stretch: 320 MB, and the same again while it is replayed
 GRACE = 3600.0  # seconds without samples at an end of a stretch that do not make a partition new or gone
-HOUR, DAY = 3_600, 86_400
 FOLLOWER, UNKNOWN_ROLE, CAPACITY = "follower.", "replica.", "capacity."
 
 
@@ -59,21 +58,6 @@ class Cut:
     def scored(self, number: int) -> float:
         """Epoch seconds at which the scored part of a stretch begins."""
         return self.begin + self.lead + number * self.stretch
-
-
-def begin_of(samples: Samples, stretch: float, name: str) -> tuple[int, str]:
-    """Epoch seconds at which the first sample's day begins (its hour, where stretches are shorter than a day), and the cluster.
-
-    Raises
-    ------
-    InputError
-        There are no samples.
-    """
-    row = samples.frame.agg(F.min(F.unix_seconds("time")), F.min("cluster_id")).first()
-    if row is None or row[0] is None:
-        raise InputError(name, [Problem("", "expected samples that count, found none")])
-    whole = DAY if stretch >= DAY else HOUR
-    return int(row[0]) // whole * whole, str(row[1])
 
 
 def packed(measured: Windows, cut: Cut) -> DataFrame:
@@ -310,7 +294,8 @@ def _capacity(
             put(resource, broker, value)
     whole = rows.filter(pc.and_(pc.is_null(rows["topic"]), pc.starts_with(rows["metric"], CAPACITY)))
     for row in whole.select(["broker", "metric", "mean"]).to_pylist():
-        put(row["metric"].removeprefix(CAPACITY), row["broker"], float(row["mean"][-1]))
+        if row["mean"][-1] > 0:  # a broker that says 0 does not know
+            put(row["metric"].removeprefix(CAPACITY), row["broker"], float(row["mean"][-1]))
     return {
         name: values
         for name, values in sorted(table.items())

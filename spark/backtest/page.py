@@ -14,11 +14,12 @@ Course = tuple[str, tuple[str, ...], tuple[float, ...]]
 METHODS = {"halving": "successive halving"}
 
 
-def page_of(found: Result, cut: Cut, cluster: str, method: Method, now: datetime) -> str:
-    """One self-contained HTML page."""
+def page_of(found: Result, cut: Cut, cluster: str, method: Method, now: datetime, *remarks: str) -> str:
+    """One self-contained HTML page; `remarks` come last among its notes."""
     evidence = BacktestEvidence(
         cluster_id=cluster, made_at=f"{now:%Y-%m-%dT%H:%M:%SZ}", trained=_span(cut, found.training), held_out=_span(cut, found.held_out),
-        searched=len(found.searched), method=METHODS.get(method, method), timeline=courses(found), notes=(found.why, found.verdict),
+        searched=len(found.searched), method=METHODS.get(method, method), timeline=courses(found),
+        notes=(found.why, found.verdict, *remarks),
     )  # fmt: skip
     return backtest_html(found.rows(), evidence)
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
+from spark.backtest.difference import Difference, Each, difference
 from spark.backtest.outcome import Outcome
 
 Point = tuple[float, float]
 Aim = Literal["hours", "cost"]
-Each = Sequence[Outcome]
-"""Outcomes of one configuration, one for each stretch."""
 WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else the goals stay as they are
 EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
 ROOM = 0.02  # more than `EQUAL` that a configuration may be off by on a part of the training span and not be given up for it
@@ -58,17 +54,24 @@ class Rule:
         return outcome.cost if self.aim == "hours" else outcome.out_of_band_hours
 
     def excess(self, own: Each, other: Each) -> float:
-        """Share by which `other` has more than `own` of what is to stay equal; of hours with one standard error of the days' differences
-        on top, so that luck does not make two things equal."""
-        before, after = (sum(map(self.kept, each)) for each in (own, other))
-        if before <= 0.0:
-            return 0.0 if after <= 0.0 else math.inf
-        error = 0.0
-        if self.aim == "cost":
-            days = [np.concatenate([o.days() for o in each]) if each else np.zeros(0) for each in (own, other)]
-            more = days[1] - days[0]
-            error = float(more.std(ddof=1) / math.sqrt(len(more)) / days[0].mean()) if len(more) > 1 else 0.0
-        return after / before - 1.0 + error
+        """Share by which `other` has more than `own` of what is to stay equal; of hours with one standard error on top, so that luck does
+        not make two things equal."""
+        if self.aim == "hours":
+            return cost_difference(own, other).share
+        hours = hours_difference(own, other)
+        return hours.share + hours.spare
+
+
+def hours_difference(own: Each, other: Each) -> Difference:
+    """By what share `other` has more broker-hours out of band."""
+    return difference(own, other, lambda one: one.out_of_band_hours, lambda day: day.hours)
+
+
+def cost_difference(own: Each, other: Each) -> Difference:
+    """By what share `other` moves more: bytes, or replicas where `own` moved none (`Outcome.cost`)."""
+    if sum(one.bytes_moved for one in own) > 0.0:
+        return difference(own, other, lambda one: one.cost, lambda day: day.bytes_moved)
+    return difference(own, other, lambda one: one.cost, lambda day: float(day.replica_moves))
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ def replay(
         if not agrees(policy, looked, detect(policy, after, wanted, before)):
             continue
         tally.add(since, window, placement.replicas, placement.leader)
+        tally.add_plan(window, made.summary.bytes_to_move, made.summary.replica_moves)
         since = window
         placement.apply(rows, snapshot, after, stretch.start + window * stretch.window)
         memory = memory.acted()

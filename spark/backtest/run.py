@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cluster_model.errors import InputError, Problem
 from goals.calibration import Tried
 from spark.backtest.configuration import Configuration
+from spark.backtest.difference import Difference, Each
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import sizes
-from spark.backtest.pareto import Rule, choose, ranks
+from spark.backtest.pareto import ROOM, Rule, choose, cost_difference, hours_difference, ranks
 from spark.backtest.search import Method, Space, Trained, search
 from spark.backtest.tasks import Job, replayed
 from spark.progress import Shown, followed
 
 Tell = Callable[[str], None]
 MOST_SHOWN = 12  # configurations that are validated
+SURE = 2.0  # standard errors that a gain has to be
 COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
 
 
@@ -40,12 +43,19 @@ class Wish:
 
 @dataclass(frozen=True)
 class Validated:
-    """One configuration on the held-out stretches, with what it did on the training ones."""
+    """One configuration on the held-out stretches, with what it did on the training ones; `hours` and `cost` are what it has more than
+    the goals as they are."""
 
     trained: Trained
-    outcome: Outcome
+    each: Each
     pareto: bool
     chosen: bool
+    hours: Difference
+    cost: Difference
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        return sum(self.each, Outcome())
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,7 @@ class Result:
 
     def rows(self) -> list[Tried]:
         """The table as the calibration file has it; where the choice is not confirmed, the goals as they are count as chosen."""
-        return [tried(row, row.chosen if self.confirmed else row is self.own) for row in self.table]
+        return [tried(row, row.chosen if self.confirmed else row is self.own, self.own) for row in self.table]
 
 
 def backtest(
@@ -128,11 +138,11 @@ def backtest(
     found = evaluate([searched[n].configuration for n in finalists], held_out, wish.phases)
     front = _front(searched)
     table = tuple(
-        Validated(searched[n], sum(each, Outcome()), n in front, n == picked)
+        Validated(searched[n], each, n in front, n == picked, hours_difference(found[0], each), cost_difference(found[0], each))
         for n, each in zip(finalists, found, strict=True)
     )
     own, best = table[0], next(row for row in table if row.chosen)
-    confirmed, verdict = confirmation(own.outcome, best.outcome, own is best, wish.rule)
+    confirmed, verdict = confirmation(own, best, wish.rule)
     replays, cpu = sum(n for n, _ in spent), sum(s for _, s in spent)
     return named(Result(searched, table, training, held_out, why, confirmed, verdict, replays, cpu))
 
@@ -165,22 +175,34 @@ def _front(searched: Sequence[Trained]) -> set[int]:
     return {n for n, r in zip(whole, rank, strict=True) if r == 0}
 
 
-def confirmation(own: Outcome, best: Outcome, same: bool, rule: Rule) -> tuple[bool, str]:
-    """Whether held-out weeks bear the choice out, and a sentence. What is kept counts as equal as in the search; bytes have more room."""
-    if same:
+def confirmation(own: Validated, best: Validated, rule: Rule) -> tuple[bool, str]:
+    """Whether held-out weeks bear the choice out, and a sentence that says why or why not."""
+    if best is own:
         return False, "The goals stay as they are."
-    hours, cost = change(own.out_of_band_hours, best.out_of_band_hours), change(own.cost, best.cost)
-    gained, paid = (hours, cost) if rule.aim == "hours" else (cost, hours)
-    confirmed = gained < 0 and paid <= (max(rule.equal, COST_SLACK) if rule.aim == "hours" else rule.equal)
-    words = f"On the held-out span it has {hours:+.1%} broker-hours out of band and {cost:+.0%} {unit(own)} against the goals as they are"
-    return confirmed, f"{words}: {'confirmed' if confirmed else 'not confirmed, nothing is recommended'}."
+    against = doubt(best, rule)
+    told = f"{best.hours} broker-hours out of band and {best.cost} {unit(own.outcome)} against the goals as they are"
+    words = f"On the held-out span it has {told}"
+    if against is None:
+        return True, f"{words}: confirmed."
+    return False, f"{words}: not confirmed, nothing is recommended, since {against}."
 
 
-def change(before: float, after: float) -> float:
-    """-0.3 for 30 % less; 0 where both are 0, else infinite where `before` is."""
-    if before == after:
-        return 0.0
-    return after / before - 1.0 if before else float("inf")
+def doubt(best: Validated, rule: Rule) -> str | None:
+    """What keeps the held-out weeks from bearing the choice out; None where they do."""
+    gain, kept = (best.hours, best.cost) if rule.aim == "hours" else (best.cost, best.hours)
+    what, equal = rule.words
+    if gain.share >= 0.0:
+        return f"{what} are not fewer there"
+    if gain.error is None:
+        return "one replay of one day does not tell a gain from chance"
+    if gain.share + SURE * gain.error >= 0.0:
+        return f"the gain is less than {SURE:g} standard errors, so chance may have made it"
+    room = max(rule.equal, COST_SLACK) if rule.aim == "hours" else rule.equal
+    if kept.share > room:
+        return f"that is more than {room:.1%} more {equal}"
+    if rule.aim == "cost" and kept.share + kept.spare > room + ROOM:
+        return f"{equal} are too uncertain to count as equal (at most {room + ROOM:.1%} more with a standard error on top)"
+    return None
 
 
 def unit(outcome: Outcome) -> str:
@@ -191,14 +213,20 @@ def _count(number: int, noun: str, more: str = "s") -> str:
     return f"{number} {noun}{'' if number == 1 else more}"
 
 
-def tried(row: Validated, chosen: bool) -> Tried:
-    """The row of the calibration file."""
-    c, o = row.trained.configuration, row.outcome
+def tried(row: Validated, chosen: bool, own: Validated) -> Tried:
+    """The row of the calibration file; `own` is that of the goals as they are."""
+    c, o, before = row.trained.configuration, row.outcome, own.outcome
     return Tried(
         weights=dict(c.weights), bounds=dict(c.bounds), cadence=c.cadence, out_of_band_hours=o.out_of_band_hours,
         peak_utilization=o.peak_utilization, bytes_moved=o.bytes_moved, actions=o.actions, moved_back=o.moved_back,
         chosen=chosen, pareto=row.pareto, what=c.what, horizon=c.horizon,
+        out_of_band_error=_amount(row.hours, before.out_of_band_hours) if row is not own else None,
+        bytes_error=_amount(row.cost, before.bytes_moved) if row is not own else None,
     )  # fmt: skip
+
+
+def _amount(found: Difference, before: float) -> float | None:
+    return None if found.error is None or before <= 0.0 else found.error * before
 
 
 def named(result: Result) -> Result:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from cluster_model.snapshot import Storage
 from goals.model import GoalSet
 from optimizer.options import PlanOptions
 from spark.backtest.configuration import Configuration
-from spark.backtest.outcome import Outcome
+from spark.backtest.outcome import Day, Outcome
 from spark.backtest.packing import Cut, unpacked
 from spark.backtest.replay import replay
 from spark.backtest.stretch import Stretch
@@ -31,7 +31,8 @@ COUNTS = tuple(f.name for f in fields(Outcome) if f.type == "int")
 AMOUNTS = tuple(f.name for f in fields(Outcome) if f.type == "float")
 SCHEMA = ", ".join([
     "configuration int", "stretch int", *(f"{n} double" for n in AMOUNTS), *(f"{n} bigint" for n in COUNTS),
-    "by_goal map<string, double>", "course array<struct<at: double, outside: double>>", "cpu double",
+    "by_goal map<string, double>", "course array<struct<at: double, outside: double>>",
+    "by_day array<struct<day: int, hours: double, bytes_moved: double, replica_moves: bigint, phase: int>>", "cpu double",
 ])  # fmt: skip
 
 
@@ -92,7 +93,8 @@ def replayed(
     for row in sorted(found, key=lambda r: (r.configuration, r.stretch)):
         values = {name: row[name] for name in (*AMOUNTS, *COUNTS)}
         course = tuple((point.at, point.outside) for point in row.course)
-        outcomes[row.configuration].append(Outcome(**values, by_goal=dict(row.by_goal), course=course))
+        days = tuple(Day(**day.asDict()) for day in row.by_day)
+        outcomes[row.configuration].append(Outcome(**values, by_goal=dict(row.by_goal), course=course, by_day=days))
     return Replayed(tuple(map(tuple, outcomes)), sum(row.cpu for row in found))
 
 
@@ -122,13 +124,17 @@ def scored(stretch: Stretch, job: Job, configuration: Configuration, phases: int
     ])  # fmt: skip
     row = {name: getattr(came, name) for name in (*AMOUNTS, *COUNTS)}
     course = [{"at": at, "outside": outside} for at, outside in came.course]
-    return row | {"by_goal": list(came.by_goal.items()), "course": course, "cpu": time.process_time() - begun}
+    days = [asdict(day) for day in came.by_day]
+    return row | {"by_goal": list(came.by_goal.items()), "course": course, "by_day": days, "cpu": time.process_time() - begun}
 
 
 ARROW = pa.schema([
     ("configuration", pa.int32()), ("stretch", pa.int32()), *((n, pa.float64()) for n in AMOUNTS),
     *((n, pa.int64()) for n in COUNTS), ("by_goal", pa.map_(pa.string(), pa.float64())),
-    ("course", pa.list_(pa.struct([("at", pa.float64()), ("outside", pa.float64())]))), ("cpu", pa.float64()),
+    ("course", pa.list_(pa.struct([("at", pa.float64()), ("outside", pa.float64())]))),
+    ("by_day", pa.list_(pa.struct([
+        ("day", pa.int32()), ("hours", pa.float64()), ("bytes_moved", pa.float64()), ("replica_moves", pa.int64()), ("phase", pa.int32()),
+    ]))), ("cpu", pa.float64()),
 ])  # fmt: skip
 
 

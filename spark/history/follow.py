@@ -1,12 +1,13 @@
 """The internal topic kept as a history: everything up to now (backfill), or on and on (follow).
 
-Called by ``trimtab history backfill`` and ``follow``. Wires `topic_source`, `decode` and `once`. How far the topic was read stands
-in a checkpoint, and each batch is put in place under its number, so that a sample is there once, wherever it was interrupted.
-What a reporter sent twice has the same broker, incarnation and sequence, and is dropped if it came within `REMEMBERED`.
+Called by ``trimtab history backfill`` (again while `behind` says so) and ``follow``. Wires `topic_source`, `decode` and `once`. How far the
+topic was read stands in a checkpoint, and each batch is put in place under its number, so that a sample is there once, wherever it was
+interrupted. What a reporter sent twice has the same broker, incarnation and sequence, and is dropped if it came within `REMEMBERED`.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -79,9 +80,10 @@ def keep(
     out: str,
     checkpoint: str,
     every: str | None,
+    kept: Kept,
     rejected: str | None = None,
     told: Callable[[int, Mapping[str, int]], None] = lambda rows, rejected: None,
-) -> tuple[StreamingQuery, Kept]:
+) -> StreamingQuery:
     """Start to keep the topic's samples in `out`.
 
     Parameters
@@ -90,6 +92,8 @@ def keep(
         Folder for the reading positions; who goes on with it goes on exactly there. One writer at a time.
     every
         Time between two batches, such as ``10 minutes``; None: read up to now, then end.
+    kept
+        Each batch is added to it.
     rejected
         Folder for what does not count, as Parquet; None: it is counted only.
     told
@@ -97,7 +101,6 @@ def keep(
     """
     require_place(spark, out)
     samples = records(spark, at).mapInArrow(decoder(at.form), SCHEMA)
-    kept = Kept()
 
     def batch(frame: DataFrame, number: int) -> None:
         rows, refused = put_batch(spark, frame, number, cluster_id, out, query_of(spark, checkpoint), rejected)
@@ -106,7 +109,19 @@ def keep(
 
     writer = samples.writeStream.foreachBatch(batch).option("checkpointLocation", checkpoint)
     trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
-    return writer.trigger(**trigger).start(), kept
+    return writer.trigger(**trigger).start()
+
+
+def behind(query: StreamingQuery, target: Mapping[str, int]) -> bool:
+    """Whether a query that was to read all and has ended left records before `target` (partition -> offset) for another one.
+
+    Before pyspark 4.2, one that finds an interrupted batch finishes that and ends. A query that found nothing to do is not behind.
+    """
+    progress = query.lastProgress
+    if progress is None:
+        return False
+    reached = json.loads(progress["sources"][0]["endOffset"])
+    return any(reached.get(partition, 0) < offset for partition, offset in target.items())
 
 
 def await_end(query: StreamingQuery) -> None:

@@ -79,6 +79,11 @@ def topic_source(options: Options) -> type[DataSource]:
     return TopicSource
 
 
+def end_offsets(bootstrap: str, topic: str, options: Options) -> dict[str, int]:
+    """Partition -> the offset that its next record gets: where all that is there now ends."""
+    return _Topic(bootstrap, topic, options).end()
+
+
 class _Topic:
     """What batch and stream share."""
 
@@ -94,7 +99,7 @@ class _Topic:
         with self._open() as reader:
             return {str(partition): offset for partition, offset in reader.begin_offsets().items()}
 
-    def _end(self) -> dict[str, int]:
+    def end(self) -> dict[str, int]:
         with self._open() as reader:
             return {str(partition): offset for partition, offset in reader.end_offsets().items()}
 
@@ -107,7 +112,7 @@ class _Topic:
 
 class _Batch(_Topic, DataSourceReader):
     def partitions(self) -> Sequence[Range]:
-        return ranges(self._begin(), self._end())
+        return ranges(self._begin(), self.end())
 
 
 class _Stream(_Topic, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -120,10 +125,10 @@ class _Stream(_Topic, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From now on, nothing newer is read."""
-        self._target = self._end()
+        self._target = self.end()
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
-        return self._end() if self._target is None else self._target
+        return self.end() if self._target is None else self._target
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Range]:
         return ranges(start, end)

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from cluster_model.errors import InputError, Problem
 from cluster_model.resources import MEASURED
 from goals.calibration import Calibration, Correlation, HistorySpan
-from spark.blocks import Tally, counted
+from spark.blocks import counted
 from spark.history.read import read_samples
 from spark.history.sift import REASON, reason
 from spark.jobs.brokers import Capacities, CpuFound, broker_capacities, broker_cpu
@@ -82,11 +82,9 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
     samples = read_samples(spark, request.history, request.cluster_id, request.begin, request.end)
     window = request.detection.window
     with counted(samples.frame.withColumn(REASON, reason(F.lit(now))), window, request.once) as (blocks, seen):
-        taken = seen.rows - sum(seen.reasons.values())
-        tell(f"{seen.rows:,} samples, {taken:,} of them count{_rejected(seen)}")
+        tell(seen.told)
         if seen.begin_ms is None or seen.end_ms is None:
-            none = f"expected samples that count, found none among {seen.rows:,}{_rejected(seen)}"
-            raise InputError(request.history, [Problem("", none)])
+            raise InputError(request.history, [Problem("", f"expected samples that count, found {seen.told}")])
         cluster_id = blocks.frame.select("cluster_id").limit(1).collect()[0][0]
         held = brokers_of(blocks, window).frame.persist(StorageLevel.MEMORY_AND_DISK)
         try:
@@ -107,7 +105,7 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
             begin=_instant(datetime.fromtimestamp(seen.begin_ms / 1000, UTC)),
             end=_instant(datetime.fromtimestamp(seen.end_ms / 1000, UTC)),
             window=float(request.detection.window),
-            samples=taken,
+            samples=seen.taken,
             rejected=dict(seen.reasons),
             brokers=resources.brokers,
             partitions=partitions.count,
@@ -126,11 +124,6 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
         notes=() if cpu.cost is not None else (f"cpu cost: not known; {cpu.words}",),
     )  # fmt: skip
     return Made(calibration, evidence)
-
-
-def _rejected(seen: Tally) -> str:
-    words = ", ".join(f"{number:,} {name}" for name, number in seen.reasons.items())
-    return f" ({words})" if words else ""
 
 
 def _instant(time: datetime) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from goals.calibration import Tried
-from optimizer.report.markup import Child
+from optimizer.report.markup import Child, el
 from optimizer.report.units import count, percent, size
 from spark.report.drawings import seconds, series_drawing
 from spark.report.evidence import BacktestEvidence, averaged
@@ -23,6 +23,10 @@ from spark.report.pareto import (
 )
 
 STYLES = ("", "second", "ahead")
+PLUS_MINUS = (
+    "± is a standard error, by how days and repeated replays differ: chance alone makes a difference that large in one of three cases, "
+    "one twice as large in one of twenty."
+)
 
 
 def backtest_html(tried: Sequence[Tried], evidence: BacktestEvidence) -> str:
@@ -50,7 +54,7 @@ def backtest_html(tried: Sequence[Tried], evidence: BacktestEvidence) -> str:
         [
             Section("alternatives", "Alternatives", alternatives),
             Section("timeline", "Brokers out of band on the span held out", _timeline(evidence)),
-            Section("configurations", "Configurations", [tried_table(tried)]),
+            Section("configurations", "Configurations", [tried_table(tried), _errors(tried)]),
             Section("remarks", "Remarks", [listed(evidence.notes)]),
             Section("identity", "What was replayed", [_facts(evidence)]),
         ],
@@ -69,7 +73,7 @@ def _verdict(chosen: Tried | None, default: Tried | None, tried: int) -> tuple[s
         words = f"The chosen configuration had {hours_words} for {size(chosen.bytes_moved)} moved."
         return "Chosen", words, "good"
     if chosen is default:
-        return "The default stays", "No configuration did better than the default goals on the weeks held out.", "balanced"
+        return "The default stays", "Nothing that was tried is sure to do better than the default goals on the weeks held out.", "balanced"
     hours = chosen.out_of_band_hours / default.out_of_band_hours - 1
     if default.bytes_moved > 0:
         moved = chosen.bytes_moved / default.bytes_moved - 1
@@ -84,6 +88,11 @@ def _verdict(chosen: Tried | None, default: Tried | None, tried: int) -> tuple[s
     if hours <= -0.05 or cheaper:
         return "Better in one, worse in the other", words, "partial"
     return "Not better than the default", words, "stuck"
+
+
+def _errors(tried: Sequence[Tried]) -> Child:
+    """What the figures after ± say; nothing where there are none."""
+    return el("p", PLUS_MINUS) if any(t.out_of_band_error is not None for t in tried) else None
 
 
 def _more_or_less(share: float) -> str:

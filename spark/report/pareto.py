@@ -68,8 +68,8 @@ def tried_table(tried: Sequence[Tried]) -> Markup | None:
     columns = [
         Column("configuration"), Column("weights"), Column("bounds"), Column("cadence", True), Column("loads over", True),
         Column("out of band", True),
-        Column("against default", True), Column("bytes moved", True), Column("actions", True), Column("moved back", True),
-        Column("peak", True),
+        Column("against default", True), Column("bytes moved", True), Column("against default", True), Column("actions", True),
+        Column("moved back", True), Column("peak", True),
     ]  # fmt: skip
     default = default_of(tried)
     order = sorted(tried, key=lambda t: (not t.chosen, not is_default(t), not t.pareto, t.out_of_band_hours, t.bytes_moved))
@@ -104,9 +104,9 @@ def _row(tried: Tried, default: Tried | None, place: int) -> list[Cell]:
         if holds
     ]  # fmt: skip
     name: Child = [tried.what or f"no. {place}", " " if badges else None, join(badges, " ")]
-    against = None
-    if default is not None and default.out_of_band_hours > 0:
-        against = tried.out_of_band_hours / default.out_of_band_hours - 1
+    was_out, was_moved = (0.0, 0.0) if default is None else (default.out_of_band_hours, default.bytes_moved)
+    against = tried.out_of_band_hours / was_out - 1 if was_out > 0 else None
+    moved = tried.bytes_moved / was_moved - 1 if was_moved > 0 else None
     return [
         Cell(name),
         Cell(_pairs(tried.weights, lambda v: f"{v:g}")),
@@ -114,12 +114,20 @@ def _row(tried: Tried, default: Tried | None, place: int) -> list[Cell]:
         Cell(duration(tried.cadence), tried.cadence),
         Cell("–" if tried.horizon is None else duration(tried.horizon), tried.horizon),
         Cell(f"{tried.out_of_band_hours:,.1f} h", tried.out_of_band_hours),
-        Cell("–" if against is None else percent(against, signed=True), against),
+        Cell(_share(against, tried.out_of_band_error, was_out), against),
         Cell(size(tried.bytes_moved), tried.bytes_moved, title=f"{tried.bytes_moved:,.0f} bytes"),
+        Cell(_share(moved, tried.bytes_error, was_moved), moved),
         Cell(f"{tried.actions:,}", tried.actions),
         Cell(f"{tried.moved_back:,}", tried.moved_back),
         Cell(percent(tried.peak_utilization), tried.peak_utilization),
     ]
+
+
+def _share(share: float | None, error: float | None, of: float) -> str:
+    """``−12 % ± 3 %``, with the standard error where it is known."""
+    if share is None:
+        return "–"
+    return percent(share, signed=True) + (f" ± {percent(error / of)}" if error is not None and of > 0 else "")
 
 
 def _pairs(values: dict[str, float], words: object) -> Child:

@@ -23,6 +23,7 @@ from trimtab.story import Story, log
 if TYPE_CHECKING:
     from goals.calibration import Calibration
     from goals.model import GoalSet
+    from spark.backtest.difference import Difference
     from spark.backtest.run import Result, Validated
 
 DAY = 86_400.0
@@ -72,7 +73,7 @@ def backtest_command(
             dir_okay=False,
             metavar="FILE",
             rich_help_panel=o.WANTED,
-            help="Calibration file: its bounds are what is searched around, its capacities fill in.",
+            help="Calibration file: its bounds are what is searched around, its capacities fill in for what brokers do not report.",
         ),
     ] = None,
     search: Annotated[
@@ -164,6 +165,7 @@ def backtest_command(
             help="Write the calibration with weights and table here (needs --calibration).",
         ),
     ] = None,
+    once: so.Once = False,
     report: so.Report = None,
     master: so.Master = None,
 ) -> int:
@@ -188,14 +190,12 @@ def backtest_command(
     from goals.calibration import calibration_text, load_calibration
     from optimizer.options import PlanOptions
     from spark.backtest.configuration import levelled
-    from spark.backtest.packing import Cut, begin_of, packed
     from spark.backtest.pareto import Rule
+    from spark.backtest.reading import capacities_told, read_series
     from spark.backtest.run import Wish, backtest
     from spark.backtest.search import Space
     from spark.backtest.tasks import Job
     from spark.history.read import read_samples
-    from spark.history.sift import sift
-    from spark.windows import windows
     from trimtab.warmup import announce, warm_up
 
     if not levelled(goal_set):
@@ -205,23 +205,26 @@ def backtest_command(
     announce()
     warm_up()
     with spark_for("trimtab backtest", master, story) as spark:
-        samples, _ = sift(read_samples(spark, history, cluster_id))
-        begin, cluster = begin_of(samples, stretch, history)
-        cut = Cut(begin, window, stretch, max(horizons))
+        samples = read_samples(spark, history, cluster_id)
         log.info("reading %s: windows of %g s, stretches of %g days", history, window, stretch / DAY)
-        series = packed(windows(samples, window), cut).cache()
-        options = PlanOptions(seed=seed, max_moves=max_moves, max_bytes=max_bytes)
-        job = Job(cut, cluster, goal_set, goal_set, _capacity(given), storage, options)
-        space = Space(goal_set, _centre(goal_set, given), cadences, horizons)
-        wish = Wish(search, trials, held_out, Rule(aim, equal), phases, seed)
-        with bar(story, "Replays", "done") as (tell, move):
-            found = backtest(spark, series, job, space, wish, tell, history, move)
+        with (
+            bar(story, "Replays", "done") as (tell, move),
+            read_series(samples, window, stretch, max(horizons), history, datetime.now(UTC), once, tell) as read,
+        ):
+            capacity = _capacity(given)
+            told = capacities_told(read.series, capacity)
+            tell(told)
+            options = PlanOptions(seed=seed, max_moves=max_moves, max_bytes=max_bytes)
+            job = Job(read.cut, read.cluster_id, goal_set, goal_set, capacity, storage, options)
+            space = Space(goal_set, _centre(goal_set, given), cadences, horizons)
+            wish = Wish(search, trials, held_out, Rule(aim, equal), phases, seed)
+            found = backtest(spark, read.series, job, space, wish, tell, history, move)
     if out is not None and given is not None:
         emit(calibration_text(_completed(given, found)), out)
     if report is not None:
         from spark.backtest.page import page_of
 
-        emit(page_of(found, cut, cluster, search, datetime.now(UTC)), report)
+        emit(page_of(found, read.cut, read.cluster_id, search, datetime.now(UTC), told), report)
     if out is None or str(out) != "-":
         _show(found)
     log.info("%s", found.verdict)
@@ -295,6 +298,8 @@ def _show(found: Result) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from spark.report.backtest import PLUS_MINUS
+
     table = Table(title="On the held-out span", title_justify="left", box=None)
     for name in ("", "looks every", "loads over", "broker-hours out", "bytes moved", "actions", "moved back", "peak"):
         table.add_column(name, justify="left" if not name else "right")
@@ -302,6 +307,8 @@ def _show(found: Result) -> None:
         table.add_row(*_cells(row, found))
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
+    if any(row.hours.error is not None for row in found.table):
+        console.print(f"{PLUS_MINUS}\n", highlight=False)
     console.print(f"{found.why}.", style=None, highlight=False)
     chosen = found.chosen.trained.configuration
     if found.confirmed:
@@ -320,16 +327,14 @@ def _time(seconds: float) -> str:
 
 def _cells(row: Validated, found: Result) -> list[str]:
     from optimizer.report.units import size
-    from spark.backtest.run import change
 
-    c, outcome, own = row.trained.configuration, row.outcome, found.own.outcome
-    hours = change(own.out_of_band_hours, outcome.out_of_band_hours)
-    data = change(own.bytes_moved, outcome.bytes_moved)
+    c, outcome = row.trained.configuration, row.outcome
 
-    def beside(share: float) -> str:
-        return "" if row is found.own else f" ({share:+.1%})"
+    def beside(more: Difference) -> str:
+        return "" if row is found.own else f" ({more})"
 
     return [
-        c.what or "Pareto set", _time(c.cadence), _time(c.horizon), f"{outcome.out_of_band_hours:,.1f}{beside(hours)}",
-        f"{size(outcome.bytes_moved)}{beside(data)}", f"{outcome.actions:,}", f"{outcome.moved_back:,}", f"{outcome.peak_utilization:.2f}",
+        c.what or "Pareto set", _time(c.cadence), _time(c.horizon), f"{outcome.out_of_band_hours:,.1f}{beside(row.hours)}",
+        f"{size(outcome.bytes_moved)}{beside(row.cost)}",
+        f"{outcome.actions:,}", f"{outcome.moved_back:,}", f"{outcome.peak_utilization:.2f}",
     ]  # fmt: skip

@@ -80,9 +80,7 @@ def calibrate_command(
         int,
         typer.Option("--hits", metavar="N", min=1, max=100, help="Checks in a row that the detector takes (persist.hits_low)."),
     ] = 1,
-    once: Annotated[
-        bool, typer.Option("--once", help="Count samples once that the history has twice; where it has some, it is read twice.")
-    ] = False,
+    once: so.Once = False,
     loads: Annotated[
         str | None,
         typer.Option("--loads", metavar="DIR", help="Parquet of the partitions' loads; a folder beside FILE where left out."),

@@ -142,7 +142,8 @@ class Wanted:
 def _keep(wanted: Wanted, master: str | None) -> None:
     from metrics_reporter import automq
     from metrics_reporter.topic import DEFAULT_NAME
-    from spark.history.follow import TopicAt, await_end, keep
+    from spark.history.follow import Kept, TopicAt, await_end, behind, keep
+    from spark.history.topic_source import end_offsets
     from spark.session import session
     from trimtab.capture.client import client_options, client_settings
     from trimtab.capture.gateway import Gateway
@@ -161,23 +162,29 @@ def _keep(wanted: Wanted, master: str | None) -> None:
         tell_rejected(rejected, {})
 
     every = None if wanted.every is None else f"{round(1000 * wanted.every)} milliseconds"
-    query, kept = keep(running, at, cluster_id, wanted.out, checkpoint, every, wanted.rejected, told)
-    with _stopping(query.stop):
-        await_end(query)
+    target = end_offsets(at.bootstrap, at.topic, at.options)
+    kept, again = Kept(), True
+    while again:
+        query = keep(running, at, cluster_id, wanted.out, checkpoint, every, kept, wanted.rejected, told)
+        with _stopping(query.stop) as stopped:
+            await_end(query)
+        again = every is None and not stopped() and behind(query, target)
     log.info("%s: %d samples in %d batches; read up to what %s says", wanted.out, kept.rows, kept.batches, checkpoint)
 
 
 @contextmanager
-def _stopping(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM ends the query as Ctrl-C does."""
+def _stopping(stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """SIGTERM ends the query as Ctrl-C does; gives whether one of them did."""
+    ended = False
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, on_signal)
     try:
-        yield
+        yield lambda: ended
     except KeyboardInterrupt:
+        ended = True
         stop()
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -26,6 +26,9 @@ ClusterId = Annotated[
     str | None,
     typer.Option("--cluster-id", metavar="ID", rich_help_panel=o.SOURCE, help="Which cluster, where the history has several."),
 ]
+Once = Annotated[
+    bool, typer.Option("--once", help="Count samples once that the history has twice; where it has some, it is read twice.")
+]
 Report = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report with plots here.")]
 Master = Annotated[
     str | None,

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from cluster_model.errors import InputError
 from goals.document import load_goals
 from spark.backtest.configuration import Configuration
-from spark.backtest.outcome import Outcome
-from spark.backtest.pareto import Rule, choose, promising, ranks
-from spark.backtest.run import confirmation, picked_of, split
-from spark.backtest.search import Method, Space, search
+from spark.backtest.outcome import Day, Outcome
+from spark.backtest.pareto import Rule, choose, cost_difference, hours_difference, promising, ranks
+from spark.backtest.run import Validated, confirmation, picked_of, split
+from spark.backtest.search import Method, Space, Trained, search
 
 DEFAULT = load_goals(None, "default")
 SPACE = Space(
@@ -136,10 +138,10 @@ def test_the_choice_has_the_fewest_hours_at_no_more_bytes_or_the_other_way_round
 
 def test_hours_that_are_equal_by_luck_on_one_day_are_not_equal() -> None:
     def days(*outside: float) -> Outcome:
-        course = tuple((86_400.0 * day, each) for day, each in enumerate(outside))
-        return Outcome(out_of_band_hours=24 * sum(outside), bytes_moved=5, course=course)
+        by_day = tuple(Day(day, 24 * each) for day, each in enumerate(outside))
+        return Outcome(out_of_band_hours=24 * sum(outside), bytes_moved=5, by_day=by_day)
 
-    own = [Outcome(out_of_band_hours=24 * 40, bytes_moved=10, course=days(10, 10, 10, 10).course)]
+    own = [replace(days(10, 10, 10, 10), bytes_moved=10)]
     lucky, steady = [days(14, 14, 2, 10)], [days(10, 10.1, 9.9, 10)]
     assert lucky[0].out_of_band_hours == steady[0].out_of_band_hours == own[0].out_of_band_hours
     assert choose([own, lucky], 0, COST).row == 0
@@ -166,11 +168,87 @@ def test_one_that_was_given_up_early_is_not_chosen_for_its_few_hours() -> None:
     assert picked in finalists
 
 
+def replays(hours: list[float], data: list[float], spread: float = 0.0) -> Outcome:
+    """Two phases of some days, `spread` of the hours more or less by turns."""
+    days = [
+        Day(n, hour * (1 + spread * (-1) ** (n + phase)), bytes_, 0, phase)
+        for phase in range(2)
+        for n, (hour, bytes_) in enumerate(zip(hours, data, strict=True))
+    ]
+    total = sum(day.hours for day in days) / 2, sum(day.bytes_moved for day in days) / 2
+    return Outcome(out_of_band_hours=total[0], bytes_moved=total[1], by_day=tuple(days))
+
+
+def verdict(own: Outcome, best: Outcome, rule: Rule) -> tuple[bool, str]:
+    def row(one: Outcome) -> Validated:
+        trained = Trained(Configuration(3600.0), (one,), True)
+        return Validated(trained, (one,), True, one is best, hours_difference([own], [one]), cost_difference([own], [one]))
+
+    return confirmation(row(own), row(best), rule)
+
+
+WEEK, LUMPS = [20.0, 22, 21, 19, 20, 8, 7], [5.0, 0, 9, 1, 4, 0, 2]
+OWN = replays(WEEK, LUMPS)
+
+
 def test_what_does_not_hold_on_held_out_weeks_is_not_recommended() -> None:
-    good, _ = confirmation(outcome(100, 10), outcome(60, 10.5), False, HOURS)
-    worse, words = confirmation(outcome(100, 10), outcome(101, 5), False, HOURS)
-    dearer, _ = confirmation(outcome(100, 10), outcome(60, 15), False, HOURS)
+    fewer = [0.6 * hours for hours in WEEK]
+    good, told = verdict(OWN, replays(fewer, [1.05 * b for b in LUMPS]), HOURS)
+    worse, words = verdict(OWN, replays([1.01 * hours for hours in WEEK], LUMPS), HOURS)
+    dearer, dear = verdict(OWN, replays(fewer, [1.5 * b for b in LUMPS]), HOURS)
     assert (good, worse, dearer) == (True, False, False)
-    assert confirmation(outcome(100, 10), outcome(100.9, 5), False, COST)[0]
-    assert not confirmation(outcome(100, 10), outcome(101.1, 5), False, COST)[0]
-    assert "nothing is recommended" in words
+    assert "-40.0% ± 0.0% broker-hours" in told
+    assert "nothing is recommended, since broker-hours out of band are not fewer there" in words
+    assert "more than 10.0% more cost" in dear
+    half = [0.5 * b for b in LUMPS]
+    assert verdict(OWN, replays([1.009 * hours for hours in WEEK], half), COST)[0]
+    assert not verdict(OWN, replays([1.011 * hours for hours in WEEK], half), COST)[0]
+
+
+def test_a_gain_that_one_lucky_day_makes_is_not_confirmed() -> None:
+    """Each run would recommend another configuration, and the next week would be no better."""
+    lucky = replays([*WEEK[:-2], 0.0, 1.0], LUMPS)
+    confirmed, words = verdict(OWN, lucky, HOURS)
+    assert not confirmed
+    assert "chance may have made it" in words
+    assert hours_difference([OWN], [lucky]).share < -0.1
+
+
+def test_hours_that_swing_from_replay_to_replay_do_not_count_as_equal() -> None:
+    half = [0.5 * b for b in LUMPS]
+    steady, wild = replays(WEEK, half), replays(WEEK, half, spread=0.6)
+    assert verdict(OWN, steady, COST)[0]
+    lopsided = replace(wild, by_day=tuple(replace(d, hours=d.hours * (1.4 if d.phase else 0.6)) for d in wild.by_day))
+    assert hours_difference([OWN], [lopsided]).share == pytest.approx(0.0)
+    confirmed, words = verdict(OWN, lopsided, COST)
+    assert not confirmed
+    assert "too uncertain to count as equal" in words
+
+
+def test_one_replay_of_one_day_confirms_nothing() -> None:
+    one, other = (Outcome(out_of_band_hours=h, bytes_moved=10, by_day=(Day(0, h, 10),)) for h in (100.0, 50.0))
+    confirmed, words = verdict(one, other, HOURS)
+    assert not confirmed
+    assert "one replay of one day" in words
+
+
+def test_the_standard_error_is_that_of_many_repetitions() -> None:
+    """Chance in days, in phases, and in both: as large as differences really scatter when the weeks are drawn again."""
+    r = np.random.default_rng(5)
+    shares, errors = [], []
+    for _ in range(400):
+        busy = r.uniform(10, 30, 14)
+
+        def outcome_of(level: float, busy: npt.NDArray[np.float64] = busy) -> Outcome:
+            day, phase = r.normal(0, 0.08, 14), r.normal(0, 0.03, 3)
+            made = [
+                Day(n, float(busy[n] * level * (1 + day[n] + phase[p] + r.normal(0, 0.05))), 0.0, 0, p) for p in range(3) for n in range(14)
+            ]
+            return Outcome(out_of_band_hours=sum(d.hours for d in made) / 3, by_day=tuple(made))
+
+        found = hours_difference([outcome_of(1.0)], [outcome_of(0.8)])
+        shares.append(found.share)
+        assert found.error is not None
+        errors.append(found.error)
+    assert np.mean(shares) == pytest.approx(-0.2, abs=0.01)
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(shares), rel=0.25)

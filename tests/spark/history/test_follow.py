@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from spark.history.follow import put_batch
+from spark.history.follow import behind, put_batch
 from spark.history.read import read_samples
 
 
@@ -33,3 +34,19 @@ def test_samples_that_do_not_count_and_records_that_are_none_are_set_apart(spark
     sources = {r.reason: r.source for r in spark.read.parquet(str(apart)).collect()}
     assert sources.keys() == found[1].keys()
     assert sources["record cannot be decoded"] == "partition 0 offset 9: odd"
+
+
+@dataclass
+class Ended:
+    """What a query that ended tells of its last batch."""
+
+    lastProgress: dict[str, list[dict[str, str]]] | None
+
+
+def test_a_backfill_that_only_finished_an_interrupted_batch_goes_on() -> None:
+    """Older Spark ends there, and an operator would take a part of the topic for all of it."""
+    target = {"0": 100, "1": 7}
+    assert behind(Ended({"sources": [{"endOffset": '{"0": 40, "1": 7}'}]}), target)  # type: ignore[arg-type]
+    assert behind(Ended({"sources": [{"endOffset": '{"0": 100}'}]}), target)  # type: ignore[arg-type]
+    assert not behind(Ended({"sources": [{"endOffset": '{"0": 103, "1": 7}'}]}), target)  # type: ignore[arg-type]
+    assert not behind(Ended(None), target)  # type: ignore[arg-type]

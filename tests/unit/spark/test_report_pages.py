@@ -11,7 +11,7 @@ import pytest
 
 from goals.calibration import Calibration, Tried
 from goals.calibration import models as m
-from spark.report.backtest import backtest_html
+from spark.report.backtest import PLUS_MINUS, backtest_html
 from spark.report.calibration import calibration_html
 from spark.report.drawings import histogram_drawing, scatter_drawing, series_drawing, week_drawing
 from spark.report.evidence import (
@@ -153,6 +153,13 @@ def test_a_backtest_says_what_the_choice_buys() -> None:
     assert "The chosen configuration had 40% fewer broker-hours out of band than the default goals, moving as many bytes." in text
     page = Page(text)
     assert (page.classes["chosen"], page.classes["standard"]) == (1, 1)
+    assert PLUS_MINUS not in text  # a calibration made before errors were told
+    default, chosen, other = tried("plain")
+    chosen = chosen.model_copy(update={"out_of_band_error": 10.0, "bytes_error": 2e10})
+    text = backtest_html([default, chosen, other], BacktestEvidence("c", "now"))
+    assert "40% ± 5" in text
+    assert "± 2" in text
+    assert PLUS_MINUS in text
 
 
 @pytest.mark.parametrize(
@@ -178,7 +185,7 @@ def test_a_backtest_without_choice_or_default_still_makes_a_page() -> None:
     assert "120.0 broker-hours out of band for 1.00 TB moved" in backtest_html([chosen, other], BacktestEvidence("c", "now"))
     assert "No configuration was tried" in backtest_html([], BacktestEvidence("c", "now"))
     stays = default.model_copy(update={"chosen": True})
-    assert "No configuration did better" in backtest_html([stays, other], BacktestEvidence("c", "now"))
+    assert "Nothing that was tried is sure to do better" in backtest_html([stays, other], BacktestEvidence("c", "now"))
 
 
 def test_drawings_show_nothing_rather_than_break_on_empty_or_odd_data() -> None:
