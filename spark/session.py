@@ -7,17 +7,20 @@ everything binds to loopback where Spark runs on this machine, times are UTC.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_model.errors import ExternalError
+from cluster_model.errors import ConfigurationError, ExternalError, Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = "local[*]"
+MASTERS = re.compile(r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|mesos|sc)://.+")
 QUIET = Path(__file__).with_name("quiet.properties")
 
 
@@ -35,15 +38,19 @@ def session(name: str, master: str | None = None, **settings: str) -> SparkSessi
 
     Raises
     ------
+    ConfigurationError
+        `master` is none that Spark knows.
     ExternalError
         pyspark or Java is not there, or Spark does not start.
     """
+    if master is not None and not MASTERS.fullmatch(master):
+        known = "expected local[N], local[*], spark://HOST:PORT, yarn or k8s://URL"
+        raise ConfigurationError("Spark", [Problem("--master", f"{known}, found {master!r}")])
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise ExternalError("Spark needs pyspark, which is not installed: pip install 'trimtab[spark]'") from None
-    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        raise ExternalError("Spark needs Java 17 or newer and found none: install it (Debian: openjdk-17-jre-headless) or set JAVA_HOME")
+    java = _java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -63,4 +70,32 @@ def session(name: str, master: str | None = None, **settings: str) -> SparkSessi
     try:
         return builder.getOrCreate()
     except Exception as e:
-        raise ExternalError(f"Spark did not start: {str(e).splitlines()[0] if str(e) else type(e).__name__}") from e
+        raise ExternalError(f"Spark did not start: {_said(e, java)}") from e
+
+
+def _java() -> str:
+    """The Java that Spark takes.
+
+    Raises
+    ------
+    ExternalError
+        There is none.
+    """
+    install = "install Java 17 or newer (Debian: openjdk-17-jre-headless) or set JAVA_HOME"
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java") if not home else shutil.which(str(Path(home) / "bin" / "java"))
+    if found is None:
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "found none"
+        raise ExternalError(f"Spark needs Java, and {where}: {install}")
+    return found
+
+
+def _said(error: Exception, java: str) -> str:
+    """What happened, without where in py4j it did; where Java itself ended, which Java that was."""
+    lines = [line.removeprefix(":").strip() for line in str(error).splitlines() if "error occurred while calling" not in line]
+    if "JAVA_GATEWAY_EXITED" not in str(error):
+        return re.sub(r"^[\w.$]+(Exception|Error): ", "", lines[0]) if lines else type(error).__name__
+    asked = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    version = (asked.stderr or asked.stdout).strip().splitlines()
+    which = f"{java}, {version[0] if version else 'which says no version'}"
+    return f"Java ended; what it said stands above. It is {which}; 17 or newer is needed"

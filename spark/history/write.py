@@ -41,11 +41,15 @@ def require_place(spark: SparkSession, out: str) -> None:
     Raises
     ------
     InputError
-        `out` holds something that is no history.
+        `out` holds something that is no history, or a day twice: one that was written before and not put in place, and another's.
     """
     folder = Folder(spark, out)
     for name in folder.names():
         if name.startswith(STAGING) and folder.exists(f"{name}/{COMPLETE}"):
+            twice = [day for day in folder.names(name) if day.startswith(DAY) and folder.exists(day)]
+            if twice:
+                found = f"{twice[0]} is there twice, also in {name}, which an interrupted writer left"
+                raise InputError(out, [Problem("", f"expected each day once, found that {found}; delete one of the two")])
             log.info("%s: finishing what was written before and not put in place", out)
             _publish(folder, name)
     strange = [name for name in folder.names() if not name.startswith((DAY, "_", "."))]

@@ -107,6 +107,8 @@ def fit(cpu: FloatArray, rates: Mapping[str, FloatArray], broker: IntArray) -> C
     y, who = cpu[use], broker[use]
     scale = {n: float(rates[n][use].mean()) for n in names}
     names = [n for n in names if scale[n] > 0]
+    if not names or not y.any():
+        return "nothing passes through the brokers" if y.any() else "cpu is 0 all the time"
     columns = np.stack([rates[n][use] / scale[n] for n in names], axis=1)
     groups, tied = _groups(columns, names)
     words += tied

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from cluster_model.errors import ConfigurationError, ExternalError
+from spark.session import MASTERS, session
 
 PROGRAM = """
 from spark.session import session
@@ -18,3 +24,36 @@ def test_a_start_says_only_what_matters() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=120, check=True)
     said = [line for line in done.stderr.splitlines() if "incubator modules" not in line]  # Java's own, before anything can be set
     assert said == ["Spark: a disk is full"]
+
+
+@pytest.mark.parametrize("master", ["foo", "local[0]", "local[abc]", "spark://", "localhost:7077"])
+def test_a_master_that_is_none_is_said_so_and_not_in_a_trace_of_java(master: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"--master: expected local\[N\]"):
+        session("refused", master)
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*,3]", "spark://a:7077,b:7077", "yarn", "k8s://https://h:6443"])
+def test_masters_of_spark_are_taken(master: str) -> None:
+    assert MASTERS.fullmatch(master)
+
+
+def test_a_java_that_is_not_where_it_is_said_to_be_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ExternalError, match=f"JAVA_HOME is {tmp_path}, which has no bin/java"):
+        session("refused")
+
+
+def test_where_java_ends_at_once_its_version_is_said(tmp_path: Path) -> None:
+    """An old one says 'class file version 61.0', which tells an operator nothing."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\nexit 1\n")
+    java.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    program = "from spark.session import session\nsession('ends', 'local[1]')"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment | {"JAVA_HOME": str(tmp_path)}, capture_output=True, text=True,
+        timeout=120, check=False,
+    )
+    assert done.returncode != 0
+    assert f'Spark did not start: Java ended; what it said stands above. It is {java}, openjdk version "11.0.2"' in done.stderr

@@ -202,9 +202,9 @@ def backtest_command(
         nothing = "expected at least one soft goal of kind usage_distribution, whose weight and bound can be searched, found none"
         raise ConfigurationError(goal_set.source, [Problem("goals", nothing)])
     given = load_calibration(calibration) if calibration is not None else None
-    announce()
-    warm_up()
     with spark_for("trimtab backtest", master, story) as spark:
+        announce()
+        warm_up()
         samples = read_samples(spark, history, cluster_id)
         log.info("reading %s: windows of %g s, stretches of %g days", history, window, stretch / DAY)
         with (

@@ -79,7 +79,8 @@ def import_command(
     from spark.session import session
 
     log.info("reading %s", ", ".join(source))
-    done = import_history(session("trimtab history import", master), source, wanted, out, cluster_id, rejected)
+    with so.only_writer(out):
+        done = import_history(session("trimtab history import", master), source, wanted, out, cluster_id, rejected)
     tell_rejected(done.rejected, done.examples)
     log.info("%s: %d samples of %d days, %s to %s", out, done.rows, len(done.days), done.days[0], done.days[-1])
 
@@ -164,11 +165,12 @@ def _keep(wanted: Wanted, master: str | None) -> None:
     every = None if wanted.every is None else f"{round(1000 * wanted.every)} milliseconds"
     target = end_offsets(at.bootstrap, at.topic, at.options)
     kept, again = Kept(), True
-    while again:
-        query = keep(running, at, cluster_id, wanted.out, checkpoint, every, kept, wanted.rejected, told)
-        with _stopping(query.stop) as stopped:
-            await_end(query)
-        again = every is None and not stopped() and behind(query, target)
+    with so.only_writer(wanted.out):
+        while again:
+            query = keep(running, at, cluster_id, wanted.out, checkpoint, every, kept, wanted.rejected, told)
+            with _stopping(query.stop) as stopped:
+                await_end(query)
+            again = every is None and not stopped() and behind(query, target)
     log.info("%s: %d samples in %d batches; read up to what %s says", wanted.out, kept.rows, kept.batches, checkpoint)
 
 

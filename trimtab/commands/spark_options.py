@@ -6,6 +6,7 @@ Spark is imported inside the function. Used by `calibrate`, `backtest` and `hist
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from trimtab.commands import options as o
+from trimtab.history.lock import LOCK_FILE, locked
 from trimtab.story import Story, log
 
 SETTINGS = {"spark__driver__memory": "3g", "spark__sql__shuffle__partitions": "16"}  # where Spark runs on this machine
@@ -37,8 +39,32 @@ Master = Annotated[
 
 
 def is_uri(path: str) -> bool:
-    """Whether a path is none of this machine's."""
-    return "://" in path
+    """Whether a path names its file system (``s3a://bucket/history``, ``file:/history``)."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path) is not None
+
+
+@contextmanager
+def only_writer(folder: str) -> Iterator[None]:
+    """Nobody else writes this history meanwhile, where it is on this machine: the lock that the service holds, too.
+
+    A folder that is there for the lock only goes at the end.
+
+    Raises
+    ------
+    ExternalError
+        Somebody else writes it, or it cannot be written.
+    """
+    if is_uri(folder):
+        yield
+        return
+    place = Path(folder)
+    with locked(place):
+        try:
+            yield
+        finally:
+            if [one.name for one in place.iterdir()] == [LOCK_FILE]:
+                (place / LOCK_FILE).unlink()
+                place.rmdir()
 
 
 def is_elsewhere(master: str | None) -> bool:

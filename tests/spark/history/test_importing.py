@@ -126,6 +126,17 @@ def test_what_was_interrupted_between_two_days_is_finished_by_the_next(spark: Sp
     assert not left.exists()
 
 
+def test_a_day_that_is_there_twice_says_which_to_delete(spark: SparkSession, tmp_path: Path) -> None:
+    """Else every later import into the folder ended with the storage's error."""
+    out = tmp_path / "out"
+    import_history(spark, csv(tmp_path / "a.csv", 10), CSV, str(out), "c")
+    left = out / f"{STAGING}1234"
+    (left / "date=2026-11-10").mkdir(parents=True)
+    (left / COMPLETE).touch()
+    with pytest.raises(InputError, match=rf"date=2026-11-10 is there twice, also in {STAGING}1234.*; delete one of the two"):
+        import_history(spark, csv(tmp_path / "c.csv", 12), CSV, str(out), "c")
+
+
 def test_a_folder_with_other_things_is_no_history(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").touch()

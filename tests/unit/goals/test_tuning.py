@@ -162,7 +162,8 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
         "on the weeks held out, against the goals as they are: broker-hours out of band −31 %, bytes moved ±0 %, "
         "peak utilization 0.90 to 0.75, replicas moved back 12 to 2, planning every 10 min instead of 5 min"
     )
-    chance = calibration(WEIGHTS.replace("hours: 69,", "hours: 69, out_of_band_error: 4,").replace("hours: 80,", "hours: 80, out_of_band_error: 3,"))
+    errors = WEIGHTS.replace("hours: 69,", "hours: 69, out_of_band_error: 4,").replace("hours: 80,", "hours: 80, out_of_band_error: 3,")
+    chance = calibration(errors)
     told = tune(tmp_path, f"goals: [{IN % 1}]", chance, only).expected
     assert "broker-hours out of band −31 % ± 4 %, bytes moved ±0 %," in told
     assert "± 4" not in tune(tmp_path, f"goals: [{IN % 2}]", chance, only).expected  # it is against others than those

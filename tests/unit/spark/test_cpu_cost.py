@@ -142,6 +142,13 @@ def test_what_is_not_measured_is_said_and_too_little_is_refused_with_a_reason() 
     assert isinstance(fit(cpu, {}, broker), str)
 
 
+def test_an_idle_cluster_has_no_costs_and_says_so() -> None:
+    """A stand-by cluster is calibrated, too: it ended with an error of numpy."""
+    nothing, busy = np.zeros(200), np.linspace(1.0, 2.0, 200)
+    assert fit(busy, {"network_in": nothing, "network_out": nothing}, np.zeros(200, np.int64)) == "nothing passes through the brokers"
+    assert fit(nothing, {"network_in": busy}, np.zeros(200, np.int64)) == "cpu is 0 all the time"
+
+
 def test_replicas_share_what_their_broker_uses_beyond_idle() -> None:
     costs = fitted(*windows(noise=1e-6))
     rates = {"network_in": np.array([1e7, 1e7, 3e7, 1e7]), "network_out": np.array([2e7, 0.0, np.nan, 0.0])}

@@ -12,6 +12,8 @@ import pytest
 from spark.history.mapping import CsvMapping, PrometheusMapping
 from tests.unit.trimtab.command_line import CommandLine
 from trimtab.commands.history import load_mapping
+from trimtab.commands.spark_options import is_uri, only_writer
+from trimtab.history.lock import locked
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -69,3 +71,24 @@ def test_a_column_may_be_named_alone(tmp_path: Path) -> None:
     mapping = load_mapping("csv", tmp_path / "m.yaml")
     assert isinstance(mapping, CsvMapping)
     assert [(c.column, c.kind) for c in mapping.values.values()] == [("cores", "gauge"), ("in", "counter")]
+
+
+def test_two_that_write_one_history_do_not_do_so_at_once(trimtab: CommandLine, tmp_path: Path) -> None:
+    """Both found no such day before they wrote, and one of them was left half in place."""
+    out = tmp_path / "out"
+    with locked(out):  # as another import has it, a backfill, or the service
+        ended = trimtab("history", "import", "--from", "x", "--form", "csv", "--cluster-id", "c", "--out", str(out))
+    assert ended.code == 1
+    assert "another process writes this history" in ended.err
+
+
+def test_a_folder_that_was_made_for_the_lock_goes_with_it_and_a_uri_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no such file"), only_writer(str(tmp_path / "new")):
+        raise ValueError("no such file")
+    with only_writer(str(tmp_path / "full")):
+        (tmp_path / "full" / "date=2026-11-20").mkdir()
+    with only_writer(f"file:{tmp_path}/elsewhere"):
+        pass
+    assert [p.name for p in tmp_path.iterdir()] == ["full"]
+    assert is_uri("s3a://b/h")
+    assert not is_uri("C")
