@@ -9,9 +9,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
@@ -68,9 +73,37 @@ def session(name: str, master: str | None = None, **settings: str) -> SparkSessi
     for key, value in settings.items():
         builder = builder.config(key.replace("__", "."), value)
     try:
-        return builder.getOrCreate()
+        with _uninterrupted() as interrupted:
+            running = builder.getOrCreate()
     except Exception as e:
         raise ExternalError(f"Spark did not start: {_said(e, java)}") from e
+    if interrupted():
+        running.stop()
+        raise KeyboardInterrupt
+    return running
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C waits for the end of the block, which asks for it: Java that is left while it starts would stay for good."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    seen = 0
+    before = signal.getsignal(signal.SIGINT)
+
+    def later(number: int, frame: FrameType | None) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, later)
+    try:
+        yield lambda: seen > 0
+    finally:
+        if signal.getsignal(signal.SIGINT) is later:  # else it is Spark's own, which ends jobs
+            signal.signal(signal.SIGINT, before)
 
 
 def _java() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,33 @@ def test_a_java_that_is_not_where_it_is_said_to_be_is_named(monkeypatch: pytest.
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ExternalError, match=f"JAVA_HOME is {tmp_path}, which has no bin/java"):
         session("refused")
+
+
+def test_ctrl_c_while_spark_starts_leaves_no_java() -> None:
+    """It went on for good: Java had begun, and nobody was left to tell it to end."""
+    program = """
+import os, signal, subprocess, sys, threading, time
+def children():
+    return subprocess.run(["pgrep", "-P", str(os.getpid()), "java"], capture_output=True, text=True).stdout.split()
+def interrupt():
+    while not children():
+        time.sleep(0.02)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+from spark.session import session
+try:
+    session("starts", "local[1]")
+except KeyboardInterrupt:
+    print("interrupted", *children())
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    word, *java = done.stdout.split()
+    assert word == "interrupted"
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{one}").exists() for one in java) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not [one for one in java if Path(f"/proc/{one}").exists()]
 
 
 def test_where_java_ends_at_once_its_version_is_said(tmp_path: Path) -> None:
