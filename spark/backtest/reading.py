@@ -59,7 +59,7 @@ def read_series(
         tell(seen.told)
         first = blocks.frame.select("cluster_id").first()
         if seen.begin_ms is None or first is None:
-            raise InputError(name, [Problem("", f"expected samples that count, found {seen.told}")])
+            raise InputError(name, [Problem("", f"expected samples that count, found none: {seen.told}")])
         cut = Cut(_begin(seen.begin_ms, stretch), window, stretch, lead)
         series = packed(unpacked(blocks, window), cut).cache()
         try:

@@ -84,7 +84,7 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
     with counted(samples.frame.withColumn(REASON, reason(F.lit(now))), window, request.once) as (blocks, seen):
         tell(seen.told)
         if seen.begin_ms is None or seen.end_ms is None:
-            raise InputError(request.history, [Problem("", f"expected samples that count, found {seen.told}")])
+            raise InputError(request.history, [Problem("", f"expected samples that count, found none: {seen.told}")])
         cluster_id = blocks.frame.select("cluster_id").limit(1).collect()[0][0]
         held = brokers_of(blocks, window).frame.persist(StorageLevel.MEMORY_AND_DISK)
         try:

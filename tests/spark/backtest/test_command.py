@@ -54,6 +54,10 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(tmp_path: Path
     }
     assert bool(after.weights) == (not after.backtest[0].chosen)
     assert "broker-hours out" in ended.stdout
+    assert "± is a standard error" in ended.stdout
+    assert all(row.out_of_band_error is not None for row in after.backtest[1:])
+    assert "of them count" in ended.stderr
+    assert "capacities: none known" in ended.stderr
     assert {row.horizon for row in after.backtest} <= {3600.0, 6 * 3600.0}
     assert after.backtest[0].horizon == 3600.0
     page = report.read_text()

@@ -45,7 +45,7 @@ def test_a_sample_that_is_there_twice_counts_once_where_asked_and_bad_ones_never
 
 def test_a_history_of_nothing_that_counts_is_refused_with_the_reasons(spark: SparkSession) -> None:
     with (
-        pytest.raises(InputError, match="2 samples, 0 of them count \\(2 negative\\)"),
+        pytest.raises(InputError, match="found none: 2 samples, 0 of them count \\(2 negative\\)"),
         read_series(samples(spark, [(0, 1, "a", 0, "cpu", -1.0)] * 2), HOUR, 4 * HOUR, 0.0, "h", NOW, False, lambda _: None),
     ):
         pass
