@@ -3,7 +3,8 @@
 For every broker and goal, the fewest replicas and the fewest bytes that must leave it (or enter it) before it is in band, each as a
 fractional knapsack, which no whole number of replicas can beat; and the fewest replicas for all goals together that it is over.
 Leadership transfers are free: a broker's excess counts only as far as giving up every leadership cannot mend it. Goals on topics force
-moves of their own (`optimizer.topic_bounds`); of each broker the larger need counts. Source: ours, reference study of the planner.
+moves of their own (`optimizer.topic_bounds`), and so do racks (`optimizer.rack_bounds`); of each broker the larger need counts.
+Source: ours, reference study of the planner.
 """
 
 from __future__ import annotations
@@ -22,19 +23,22 @@ from optimizer.problem import (
     DISTRIBUTION,
     FOLLOWING,
     HARD,
+    HARD_RACK,
     KIND,
     LEADING,
     LIMIT,
     MEAN,
     MIN_LOAD,
     MOVABLE,
+    RACK_GOAL,
     SIZE,
     STATE,
     Problem,
 )
+from optimizer.rack_bounds import with_racks
 from optimizer.search import uncompiled
 from optimizer.search.order import ascending
-from optimizer.search.state import State
+from optimizer.search.state import RACKS, State
 from optimizer.topic_bounds import forced_by_topics
 
 Array = np.ndarray
@@ -70,9 +74,13 @@ def lower_bounds(problem: Problem, state: State) -> LowerBounds:
     topics = forced_by_topics(problem, state)
     out_moves, in_moves = np.maximum(out_moves, topics.out_moves), np.maximum(in_moves, topics.in_moves)
     out_bytes, in_bytes = np.maximum(out_bytes, topics.out_bytes), np.maximum(in_bytes, topics.in_bytes)
-    moves = max(np.ceil(out_moves - 1e-9).sum(), np.ceil(in_moves - 1e-9).sum(), topics.total[0])
-    data = max(out_bytes.sum(), in_bytes.sum(), topics.total[1])
-    return LowerBounds(replica_moves=int(moves), bytes_to_move=math.floor(data * (1 - 1e-12)))
+    out_moves = np.ceil(out_moves - 1e-9)
+    least_moves = max(float(out_moves.sum()), float(np.ceil(in_moves - 1e-9).sum()), float(topics.total[0]))
+    least_bytes = max(float(out_bytes.sum()), float(in_bytes.sum()), float(topics.total[1]))
+    if problem.setting[RACK_GOAL] == HARD_RACK and state.units[RACKS].any():
+        racks = with_racks(problem, state, out_moves, out_bytes)
+        least_moves, least_bytes = max(least_moves, racks[0]), max(least_bytes, racks[1])
+    return LowerBounds(replica_moves=int(least_moves), bytes_to_move=math.floor(least_bytes * (1 - 1e-12)))
 
 
 def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:

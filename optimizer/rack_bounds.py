@@ -1,0 +1,62 @@
+"""Moves and bytes that over-full racks force beyond what goals on loads do.
+
+Called by `optimizer.bounds` where a rack goal is hard.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.snapshot import BrokerState
+from optimizer.problem import MOVABLE, RACK_LIMIT, RACK_OF, SIZE, STATE, Problem
+from optimizer.search.state import State
+
+Array = np.ndarray
+
+
+def with_racks(problem: Problem, state: State, moves: Array, data: Array) -> tuple[float, float]:
+    """Least moves and bytes, given those that must leave each broker (float64 [B]), when every rack may also hold no more than its share.
+
+    Whatever set of brokers one takes: what leaves the others is at least their need, and off those of the set come the replicas of a
+    crowded rack of which all holders belong to it. The sets are the brokers of least need, of every size.
+
+    Notes
+    -----
+    O(P R) and a sort of the crowded partitions.
+    """
+    groups = crowded(problem, state)
+    size = problem.haul[groups[:, 0], SIZE] if len(groups) else np.zeros(0)
+    return _most(groups, np.ones(len(groups)), moves), _most(groups, size, data)
+
+
+def crowded(problem: Problem, state: State) -> Array:
+    """int64 [n, R + 2]: partition, how many of its replicas have to leave a rack, and the brokers there that may give one up (else -1)."""
+    slots = state.replicas.shape[1]
+    rows = np.flatnonzero(problem.partition[:, MOVABLE] == 1)
+    hosts = state.replicas[rows]
+    rack = np.where(hosts >= 0, problem.broker[hosts, RACK_OF], -1)
+    found = []
+    for s in range(slots):
+        first = (rack[:, s] >= 0) & (rack[:, :s] != rack[:, s : s + 1]).all(axis=1)
+        there = (rack == rack[:, s : s + 1]) & first[:, None]
+        over = there.sum(axis=1) - problem.partition[rows, RACK_LIMIT]
+        at = np.flatnonzero(first & (over > 0))
+        may = there[at] & (problem.broker[hosts[at], STATE] != BrokerState.EXCLUDED)
+        leave = np.minimum(over[at], may.sum(axis=1))
+        found.append(np.column_stack([rows[at], leave, np.where(may, hosts[at], -1)]))
+    return np.concatenate(found) if found else np.zeros((0, slots + 2), np.int64)
+
+
+def _most(groups: Array, price: Array, need: Array) -> float:
+    """The largest of the bounds, where each replica that leaves one of `groups` costs `price` float64 [n]."""
+    brokers = len(need)
+    rank = np.empty(brokers + 1, np.int64)
+    order = np.argsort(need, kind="stable")
+    rank[order], rank[-1] = np.arange(brokers), -1
+    forced = np.zeros(brokers + 1)
+    held = np.sort(rank[groups[:, 2:]], axis=1)  # those that may give none up come first
+    for j in range(held.shape[1]):  # the last `leave` holders to come into the set each bring one
+        counts = groups[:, 1] >= held.shape[1] - j
+        np.add.at(forced, held[counts, j] + 1, price[counts])
+    left = np.concatenate([need[order][::-1].cumsum()[::-1], [0.0]])
+    return float((left + forced.cumsum()).max())
