@@ -27,6 +27,7 @@ from optimizer.search.hosting import may_host
 from optimizer.search.leadership import LEADERSHIPS, transfer_leaders
 from optimizer.search.order import ascending
 from optimizer.search.partners import leans, rank_partners
+from optimizer.search.shelf import new_shelf
 from optimizer.search.state import State
 from optimizer.search.swaps import SWAP_KEPT, swap_with
 
@@ -41,32 +42,33 @@ HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs ma
 @inner
 def pour(
     problem: Problem, state: State, watched: np.ndarray, source: int, target: int, most: int,
-    block: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray,
+    block: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray, spare: np.ndarray, entries: np.ndarray,
+    burdens: np.ndarray, row: np.ndarray,
 ) -> int:  # fmt: skip
     """Move up to `most` replicas from `source` to `target`, best gain for its bytes first. Returns how many.
 
-    `block` has what `gather` says of `source`, and is kept so.
+    `block` has what `gather` says of `source`, and is kept so. `burdens` float64 [KEPT] is empty where there are no topic goals.
     """
     slots = state.replicas.shape[1]
+    topics = len(burdens) > 0
     factor = block.shape[0] - 1
     n = state.hosts[source]
     scan(problem, state, watched, source, target, n, block, gains)
     for i in range(n):
         gains[i] = gains[i] * block[factor, i] if gains[i] > LEAST_GAIN else 0.0
-    found = keep_best(gains, n, 0.0, whole(KEPT), kept)
+    found = keep_best(gains, n, 0.0, whole(KEPT), kept, spare)
     if found == 0:
         return 0
-    entries = np.empty(found, np.int64)
     take(block, kept, found, small)
     for i in range(found):
         entries[i] = state.hosted[source, kept[i]]
-    row = np.zeros(slots, np.int64)
-    burdens = np.zeros(found if len(problem.topic_goal) > 0 else 0)  # as far as they are known
+        if topics:
+            burdens[i] = 0.0  # as far as they are known
     moved = 0
     keys = gains
     while moved < most and found > 0:
         scan(problem, state, watched, source, target, found, small, keys)
-        if len(burdens) > 0:
+        if topics:
             for i in range(found):
                 keys[i] -= burdens[i]
         legal = False
@@ -75,7 +77,7 @@ def pour(
             if best < 0:
                 return moved
             p, s = entries[best] // slots, entries[best] % slots
-            if len(burdens) > 0:  # looked up when it would decide; others of the topic move meanwhile
+            if topics:  # looked up when it would decide; others of the topic move meanwhile
                 burden = topic_burden(problem, state, p, True, state.lead[p] == s, source, target)
                 if burden != burdens[best]:
                     keys[best] += burdens[best] - burden
@@ -94,7 +96,7 @@ def pour(
             found -= 1
             entries[best] = entries[found]
             keys[best] = keys[found]
-            if len(burdens) > 0:
+            if topics:
                 burdens[best] = burdens[found]
             for c in range(small.shape[0]):
                 small[c, best] = small[c, found]
@@ -139,8 +141,11 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
     small, small2 = np.zeros((columns + 1, KEPT)), np.zeros((columns + 1, KEPT))
     mine, theirs = np.zeros(SWAP_KEPT, np.int64), np.zeros(SWAP_KEPT, np.int64)
     goals, led = np.zeros(len(problem.goal), np.int64), np.zeros(len(problem.goal), np.int64)
-    gains = np.zeros(max(room, KEPT))
-    kept = np.zeros(KEPT, np.int64)
+    gains, spare = np.zeros(max(room, KEPT)), np.zeros(max(room, KEPT))
+    kept, entries = np.zeros(KEPT, np.int64), np.zeros(KEPT, np.int64)
+    burdens, burdens2 = np.zeros(KEPT if len(problem.topic_goal) > 0 else 0), np.zeros(KEPT if len(problem.topic_goal) > 0 else 0)
+    row = np.zeros(state.replicas.shape[1], np.int64)
+    shelf = new_shelf(problem, state)
     partners = np.zeros(MOST_SWAPPED, np.int64)
     worth = np.zeros(brokers)
     best_gain, best_entry = np.zeros(LEADERSHIPS), np.zeros(LEADERSHIPS, np.int64)
@@ -229,18 +234,22 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
             done = 0
             found = rank_partners(problem, state, watched, v, stars, seed * 7919 + turn + 1, partners, worth)
             if found > 0:
-                gather(problem, state, v, zero, thrifty, block)
+                gather(problem, state, shelf, v, zero, thrifty, block)
             for k in range(found):
                 u = partners[k]
                 over, under = leans(problem, state, watched, v)
                 over2, under2 = leans(problem, state, watched, u)
                 if over or under2:
-                    done += pour(problem, state, watched, v, u, most, block, gains, small, kept)
+                    done += pour(
+                        problem, state, watched, v, u, most, block, gains, small, kept, spare, entries, burdens, row
+                    )
                 if under or over2:
-                    gather(problem, state, u, zero, thrifty, other)
+                    gather(problem, state, shelf, u, zero, thrifty, other)
                     before = state.hosts[v]
-                    done += pour(problem, state, watched, u, v, most, other, gains, small, kept)
-                    gather(problem, state, v, before, thrifty, block)
+                    done += pour(
+                        problem, state, watched, u, v, most, other, gains, small, kept, spare, entries, burdens, row
+                    )
+                    gather(problem, state, shelf, v, before, thrifty, block)
                 if not is_low(problem, state, v):
                     break
             if done == 0 and (with_swaps or failed[v] > 0):
@@ -248,8 +257,9 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
                 found = rank_partners(problem, state, watched, v, most, seed * 7919 + turn + 1, partners, worth)
                 for k in range(found):
                     done += swap_with(
-                        problem, state, watched, v, partners[k], block, gains, small, small2, kept, mine, theirs
-                    )
+                        problem, state, shelf, watched, v, partners[k], block, gains, small, small2, kept, spare, mine, theirs,
+                        burdens, burdens2, row,
+                    )  # fmt: skip
                     if not is_low(problem, state, v):
                         break
             if done == 0:

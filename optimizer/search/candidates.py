@@ -31,11 +31,13 @@ from optimizer.problem import (
 from optimizer.search import uncompiled
 from optimizer.search.broker_scores import linear_cost
 from optimizer.search.order import nth_largest
-from optimizer.search.state import LED, STRAY, State
+from optimizer.search.shelf import Shelf, fetch
+from optimizer.search.state import STRAY, State
 from optimizer.search.topic_counts import topic_rise
 
 KEPT = 256  # candidates kept of a scan
 LEAST_GAIN = 1e-8
+HALVINGS = 8
 ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
 
 
@@ -62,25 +64,25 @@ def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
 
 
 @inner_as(uncompiled.gather)
-def gather(problem: Problem, state: State, b: int, first: int, thrifty: bool, block: np.ndarray) -> int:
+def gather(problem: Problem, state: State, shelf: Shelf, b: int, first: int, thrifty: bool, block: np.ndarray) -> int:
     """Vectors of the replicas on broker `b`, from the `first` in its list, into `block` float64 [C + 1, n]; returns how many it holds.
 
     The last row is the factor on the gain of moving each off `b`: less for large ones (the more so if `thrifty`), most for those
     that have moved anyway, 0 for those that may not.
     """
-    slots = state.replicas.shape[1]
     n = state.hosts[b]
     columns = block.shape[0] - 1
+    fetch(problem, state, shelf, b, first)
+    for c in range(columns + 1):
+        vector, row = shelf.vector[b, c], block[c]
+        for i in range(first, n):
+            row[i] = vector[i]
+    factor, mark = block[columns], state.mark[b]
     for i in range(first, n):
-        p = state.hosted[b, i] // slots
-        mark = state.mark[b, i]
-        role = 0 if mark & LED else 1
-        for c in range(columns + 1):
-            block[c, i] = problem.compact[p, role, c]
-        if mark & STRAY and block[columns, i] > 0.0:
-            block[columns, i] = ANYWAY
+        if mark[i] & STRAY and factor[i] > 0.0:
+            factor[i] = ANYWAY
         elif thrifty:
-            block[columns, i] *= block[columns, i]
+            factor[i] *= factor[i]
     return int(n)
 
 
@@ -125,37 +127,60 @@ def scan(
 
 
 @inner_as(uncompiled.keep_best)
-def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarray) -> int:
-    """Indices of the (at most) `most` largest keys above `floor` into `kept`, in index order; returns how many."""
+def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarray, spare: np.ndarray) -> int:
+    """Indices of the (at most) `most` largest keys above `floor` into `kept`, in index order; returns how many.
+
+    `spare` float64 [n] is room.
+    """
     count = 0
     for i in range(n):
-        if keys[i] > floor:
-            count += 1
-    cut = floor
-    if count > most:
-        above = np.empty(count)
-        j = 0
+        count += 1 if keys[i] > floor else 0
+    if count <= most:
+        found = 0
         for i in range(n):
             if keys[i] > floor:
-                above[j] = keys[i]
-                j += 1
-        cut = nth_largest(above, most)
+                kept[found] = i
+                found += 1
+        return found
+    cut = cut_of(keys, n, floor, most, spare)
     found = 0
-    if count > most:
-        for i in range(n):
-            if keys[i] > cut and found < most:
-                kept[found] = i
-                found += 1
-        for i in range(n):
-            if keys[i] == cut and found < most:
-                kept[found] = i
-                found += 1
-    else:
-        for i in range(n):
-            if keys[i] > cut:
-                kept[found] = i
-                found += 1
+    for i in range(n):
+        kept[found] = i  # the next overwrites it where it is none; there are fewer than `most` above the cut
+        found += 1 if keys[i] > cut else 0
+    for i in range(n):
+        if keys[i] == cut:
+            kept[found] = i
+            found += 1
+            if found == most:
+                break
     return found
+
+
+@inner
+def cut_of(keys: np.ndarray, n: int, floor: float, most: int, spare: np.ndarray) -> float:
+    """The key of which, with those above it, there are `most`: of the first `n` above `floor`, more than that.
+
+    Halves the range of keys as long as that leaves few of them, which a processor counts many at a time, and looks among those.
+    """
+    low, high = np.inf, -np.inf
+    for i in range(n):
+        if keys[i] > floor:
+            low, high = min(low, keys[i]), max(high, keys[i])
+    above = 0  # keys beyond `high`
+    for _ in range(HALVINGS):
+        middle = 0.5 * low + 0.5 * high
+        count = 0
+        for i in range(n):
+            count += 1 if keys[i] > middle else 0
+        if count >= most:
+            low = middle
+        else:
+            high, above = middle, count
+    left = 0
+    for i in range(n):
+        spare[left] = keys[i]
+        left += 1 if low <= keys[i] <= high else 0
+    return nth_largest(spare, left, most - above)
 
 
 @inner_as(uncompiled.best_key)

@@ -35,9 +35,9 @@ def ascending(keys: np.ndarray) -> np.ndarray:
 
 
 @inner
-def nth_largest(values: np.ndarray, nth: int) -> float:
-    """The `nth` largest (from 1) of `values` float64 [n], which is reordered. Expected O(n)."""
-    low, high = whole(0), len(values) - 1
+def nth_largest(values: np.ndarray, n: int, nth: int) -> float:
+    """The `nth` largest (from 1) of the first `n` of `values` float64, which are reordered. Expected O(n)."""
+    low, high = whole(0), n - 1
     want = nth - 1
     while low < high:
         pivot = values[(low + high) // 2]

@@ -17,6 +17,7 @@ from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish
 from optimizer.search.order import ascending
 from optimizer.search.partners import rank_partners
 from optimizer.search.relief import needs_relief, relieve
+from optimizer.search.shelf import new_shelf
 from optimizer.search.state import COST, MAX_CHANGES, State
 from optimizer.search.steps import best_single
 from optimizer.search.topic_steps import TOPIC_LOOKS, only_topics, topic_single
@@ -47,7 +48,8 @@ def polish(
     block, gains = np.zeros((columns + 1, room)), np.zeros(max(room, 256))
     goals = np.zeros(len(problem.goal), np.int64)
     watched = goals[: watched_goals(problem, state, goals)]
-    kept = np.zeros(256, np.int64)
+    kept, above = np.zeros(256, np.int64), np.zeros(len(gains))
+    shelf = new_shelf(problem, state)
     partners, worth = np.zeros(MOST_PARTNERS, np.int64), np.zeros(brokers)
     partitions = np.zeros(MAX_CHANGES, np.int64)
     replicas = np.zeros((MAX_CHANGES, slots), np.int64)
@@ -109,7 +111,7 @@ def polish(
                 good = False
                 if not only_topics(problem, state, v):
                     good = best_single(
-                        problem, state, budget, watched, v, partners, found, least, by_potential, block, gains, kept,
+                        problem, state, budget, watched, v, partners, found, least, by_potential, shelf, block, gains, kept, above,
                         partitions, replicas, leads, scores,
                     )  # fmt: skip
                 if not good and len(problem.topic_goal) > 0:

@@ -14,6 +14,7 @@ from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.hosting import may_host
 from optimizer.search.leadership import fits_as_leader
 from optimizer.search.ledger import Budget, within_budget
+from optimizer.search.shelf import Shelf
 from optimizer.search.state import State
 
 LOOKS = 24  # candidates of one partner that are evaluated in full
@@ -22,7 +23,7 @@ LOOKS = 24  # candidates of one partner that are evaluated in full
 @part
 def best_single(
     problem: Problem, state: State, budget: Budget, watched: np.ndarray, v: int, partners: np.ndarray, found: int,
-    least: float, by_potential: bool, block: np.ndarray, gains: np.ndarray, kept: np.ndarray,
+    least: float, by_potential: bool, shelf: Shelf, block: np.ndarray, gains: np.ndarray, kept: np.ndarray, spare: np.ndarray,
     partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
 ) -> bool:  # fmt: skip
     """Leave in change 0 the acceptable single move or transfer at broker `v` with the best gain (at least `least`) for its bytes."""
@@ -55,11 +56,11 @@ def best_single(
     for k in range(found):
         for way in range(2):
             source, target = (v, partners[k]) if way == 0 else (partners[k], v)
-            n = gather(problem, state, source, zero, False, block)
+            n = gather(problem, state, shelf, source, zero, False, block)
             scan(problem, state, watched, source, target, n, block, gains)
             for i in range(n):
                 gains[i] = gains[i] * block[-1, i] if block[-1, i] > 0.0 else -np.inf
-            count = keep_best(gains, n, -np.inf if len(problem.topic_goal) else 0.0, whole(LOOKS), kept)
+            count = keep_best(gains, n, -np.inf if len(problem.topic_goal) else 0.0, whole(LOOKS), kept, spare)
             for i in range(count):
                 entry = whole(state.hosted[source, kept[i]])
                 p, s = entry // slots, entry % slots

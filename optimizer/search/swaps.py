@@ -29,6 +29,7 @@ from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import LEAST_GAIN, gather, keep_best, scan, take, topic_burden
 from optimizer.search.commit import commit
 from optimizer.search.hosting import fits_rack
+from optimizer.search.shelf import Shelf
 from optimizer.search.state import State
 
 SWAP_KEPT = 32
@@ -36,21 +37,20 @@ SWAP_KEPT = 32
 
 @part
 def swap_with(
-    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, block: np.ndarray, gains: np.ndarray,
-    small: np.ndarray, small2: np.ndarray, kept: np.ndarray, mine: np.ndarray, theirs: np.ndarray,
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, v: int, u: int, block: np.ndarray, gains: np.ndarray,
+    small: np.ndarray, small2: np.ndarray, kept: np.ndarray, spare: np.ndarray, mine: np.ndarray, theirs: np.ndarray,
+    given: np.ndarray, got: np.ndarray, row: np.ndarray,
 ) -> int:  # fmt: skip
     """The best swap between `v` and `u` among their most promising replicas; returns 1 if one was made."""
     slots = state.replicas.shape[1]
     factor = block.shape[0] - 1
-    found = shortlist(problem, state, watched, v, u, block, gains, kept, small, mine)
-    found2 = shortlist(problem, state, watched, u, v, block, gains, kept, small2, theirs)
+    found = shortlist(problem, state, shelf, watched, v, u, block, gains, kept, spare, small, mine)
+    found2 = shortlist(problem, state, shelf, watched, u, v, block, gains, kept, spare, small2, theirs)
     best_i, best_j, best_key = -1, -1, 0.0
-    given = np.zeros(found if len(problem.topic_goal) > 0 else 0)
-    got = np.zeros(found2 if len(problem.topic_goal) > 0 else 0)
-    for i in range(len(given)):
+    for i in range(found if len(given) > 0 else 0):
         p = mine[i] // slots
         given[i] = topic_burden(problem, state, p, True, state.lead[p] == mine[i] % slots, v, u)
-    for j in range(len(got)):
+    for j in range(found2 if len(got) > 0 else 0):
         q = theirs[j] // slots
         got[j] = topic_burden(problem, state, q, True, state.lead[q] == theirs[j] % slots, u, v)
     for i in range(found):
@@ -74,7 +74,6 @@ def swap_with(
                 best_i, best_j, best_key = i, j, key
     if best_i < 0:
         return 0
-    row = np.zeros(slots, np.int64)
     p, s = mine[best_i] // slots, mine[best_i] % slots
     for o in range(slots):
         row[o] = state.replicas[p, o]
@@ -90,17 +89,17 @@ def swap_with(
 
 @inner
 def shortlist(
-    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, block: np.ndarray,
-    gains: np.ndarray, kept: np.ndarray, small: np.ndarray, entries: np.ndarray,
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, block: np.ndarray,
+    gains: np.ndarray, kept: np.ndarray, spare: np.ndarray, small: np.ndarray, entries: np.ndarray,
 ) -> int:  # fmt: skip
     """The replicas of `source` that do best (or least harm) on `target`, into `small` and `entries`; returns how many."""
     factor = block.shape[0] - 1
-    n = gather(problem, state, source, whole(0), False, block)
+    n = gather(problem, state, shelf, source, whole(0), False, block)
     scan(problem, state, watched, source, target, n, block, gains)
     for i in range(n):
         if block[factor, i] == 0.0:
             gains[i] = -np.inf
-    found = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept)
+    found = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept, spare)
     take(block, kept, found, small)
     for i in range(found):
         entries[i] = state.hosted[source, kept[i]]

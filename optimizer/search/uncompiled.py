@@ -45,6 +45,7 @@ from optimizer.problem import (
     WEIGHT,
     Problem,
 )
+from optimizer.search.shelf import Shelf
 from optimizer.search.state import LED, RACKS, STRAY, State
 
 # --- one broker ------------------------------------------------------------------------------------------------------
@@ -304,7 +305,7 @@ def _crowded(problem: Problem, replicas: np.ndarray) -> np.ndarray:
     return np.asarray((same > problem.partition[:, RACK_LIMIT, None]) & (replicas >= 0))
 
 
-def gather(problem: Problem, state: State, b: int, first: int, thrifty: bool, block: np.ndarray) -> int:
+def gather(problem: Problem, state: State, shelf: Shelf, b: int, first: int, thrifty: bool, block: np.ndarray) -> int:
     """`optimizer.search.candidates.gather`."""
     n = int(state.hosts[b])
     columns = block.shape[0] - 1
@@ -374,7 +375,7 @@ def swap_gains(
     gains[:n] = total
 
 
-def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarray) -> int:
+def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarray, spare: np.ndarray) -> int:
     """`optimizer.search.candidates.keep_best`."""
     found = np.flatnonzero(keys[:n] > floor)
     if len(found) > most:

@@ -1,0 +1,48 @@
+"""Vectors of the replicas on brokers, side by side, as they were when somebody last asked for them.
+
+A search asks for the replicas of the same few brokers again and again, and each vector lies somewhere else in memory: fetching them
+took longer than weighing them. What is on the shelf is asked for once. Loads do not change during a search, so an entry is right as
+long as the same replica stands at the same place of its broker's list in the same role; `gather` compares that. Called by `candidates`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster_model.compiled import inner
+from optimizer.problem import FOLLOWING, LEADING, Problem
+from optimizer.search.state import LED, State
+
+
+class Shelf(NamedTuple):
+    """B brokers, C columns, n places of a replica list. Memory is used as far as brokers are asked for."""
+
+    known: np.ndarray  # int64 [B], how many first places have been fetched
+    replica: np.ndarray  # int32 [B, n], which one stands there: entry of `hosted` * 2 + role
+    vector: np.ndarray  # float32 [B, C + 1, n], as `Problem.compact` has it
+
+
+@inner
+def new_shelf(problem: Problem, state: State) -> Shelf:
+    brokers, room = state.hosted.shape
+    return Shelf(
+        np.zeros(brokers, np.int64), np.empty((brokers, room), np.int32),
+        np.empty((brokers, problem.vector.shape[2] + 1, room), np.float32),
+    )  # fmt: skip
+
+
+@inner
+def fetch(problem: Problem, state: State, shelf: Shelf, b: int, first: int) -> None:
+    """Bring the places of broker `b` from `first` up to date."""
+    slots, columns = state.replicas.shape[1], shelf.vector.shape[1]
+    n, known = state.hosts[b], shelf.known[b]
+    for i in range(min(first, known), n):
+        entry = state.hosted[b, i]
+        role = LEADING if state.mark[b, i] & LED else FOLLOWING
+        if i >= known or shelf.replica[b, i] != entry * 2 + role:
+            shelf.replica[b, i] = entry * 2 + role
+            for c in range(columns):
+                shelf.vector[b, c, i] = problem.compact[entry // slots, role, c]
+    shelf.known[b] = max(known, n)
