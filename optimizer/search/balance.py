@@ -27,7 +27,7 @@ from optimizer.search.hosting import may_host
 from optimizer.search.leadership import LEADERSHIPS, transfer_leaders
 from optimizer.search.order import ascending
 from optimizer.search.partners import leans, rank_partners
-from optimizer.search.shelf import new_shelf
+from optimizer.search.shelf import Shelf, new_shelf
 from optimizer.search.state import State
 from optimizer.search.swaps import SWAP_KEPT, swap_with
 
@@ -41,25 +41,26 @@ HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs ma
 
 @inner
 def pour(
-    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, most: int,
-    block: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray, spare: np.ndarray, entries: np.ndarray,
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, most: int, thrifty: bool,
+    factors: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray, spare: np.ndarray, entries: np.ndarray,
     burdens: np.ndarray, row: np.ndarray,
 ) -> int:  # fmt: skip
     """Move up to `most` replicas from `source` to `target`, best gain for its bytes first. Returns how many.
 
-    `block` has what `gather` says of `source`, and is kept so. `burdens` float64 [KEPT] is empty where there are no topic goals.
+    `burdens` float64 [KEPT] is empty where there are no topic goals.
     """
     slots = state.replicas.shape[1]
     topics = len(burdens) > 0
-    factor = block.shape[0] - 1
-    n = state.hosts[source]
+    factor = small.shape[0] - 1
+    block = shelf.vector[source]
+    n = gather(problem, state, shelf, source, thrifty, factors)
     scan(problem, state, watched, source, target, n, block, gains)
     for i in range(n):
-        gains[i] = gains[i] * block[factor, i] if gains[i] > LEAST_GAIN else 0.0
+        gains[i] = gains[i] * factors[i] if gains[i] > LEAST_GAIN else 0.0
     found = keep_best(gains, n, 0.0, whole(KEPT), kept, spare)
     if found == 0:
         return 0
-    take(block, kept, found, small)
+    take(block, factors, kept, found, small)
     for i in range(found):
         entries[i] = state.hosted[source, kept[i]]
         if topics:
@@ -88,9 +89,6 @@ def pour(
                 for o in range(slots):
                     row[o] = state.replicas[p, o]
                 row[s] = target
-                at, last = state.place[p, s], state.hosts[source] - 1  # the last of its list takes the place
-                for c in range(block.shape[0]):
-                    block[c, at] = block[c, last]
                 commit(problem, state, p, row, state.lead[p])
                 moved += 1
             found -= 1
@@ -137,7 +135,7 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
     brokers = len(problem.broker)
     columns = problem.vector.shape[2]
     room = state.hosted.shape[1] + 1
-    block, other = np.zeros((columns + 1, room)), np.zeros((columns + 1, room))
+    factors = np.zeros(room)
     small, small2 = np.zeros((columns + 1, KEPT)), np.zeros((columns + 1, KEPT))
     mine, theirs = np.zeros(SWAP_KEPT, np.int64), np.zeros(SWAP_KEPT, np.int64)
     goals, led = np.zeros(len(problem.goal), np.int64), np.zeros(len(problem.goal), np.int64)
@@ -145,11 +143,11 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
     kept, entries = np.zeros(KEPT, np.int64), np.zeros(KEPT, np.int64)
     burdens, burdens2 = np.zeros(KEPT if len(problem.topic_goal) > 0 else 0), np.zeros(KEPT if len(problem.topic_goal) > 0 else 0)
     row = np.zeros(state.replicas.shape[1], np.int64)
-    shelf = new_shelf(problem, state)
+    shelf = new_shelf(problem, state, roles)
     partners = np.zeros(MOST_SWAPPED, np.int64)
     worth = np.zeros(brokers)
     best_gain, best_entry = np.zeros(LEADERSHIPS), np.zeros(LEADERSHIPS, np.int64)
-    costs = np.zeros((brokers, len(problem.goal) + 1))
+    costs, slopes = np.zeros((brokers, len(problem.goal) + 1)), np.zeros((brokers, len(problem.goal)))
     eligible, total = 0, 0
     for b in range(brokers):
         if problem.broker[b, STATE] == 0:
@@ -158,7 +156,6 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
     if eligible < 2:
         return 0
     typical = total / eligible
-    zero = whole(0)
     rest = np.zeros(brokers, np.int64)  # rounds to leave a broker alone after it found nothing
     failed = np.zeros(brokers, np.int64)
     with_swaps = False
@@ -208,7 +205,10 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
                 if is_out(problem, state, v, g):
                     helps = True
             if helps:
-                done = transfer_leaders(problem, state, led[:leading], v, best_gain, best_entry, costs)
+                done = transfer_leaders(
+                    problem, state, shelf, led[:leading], v, best_gain, best_entry, costs, slopes, gains, factors, spare,
+                    row,
+                )  # fmt: skip
                 accepted += done
                 if done > 0:
                     failed[v] = 0
@@ -233,23 +233,18 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
             stars = 2 if worst < 0.2 else (4 if worst < 0.5 else 8)
             done = 0
             found = rank_partners(problem, state, watched, v, stars, seed * 7919 + turn + 1, partners, worth)
-            if found > 0:
-                gather(problem, state, shelf, v, zero, thrifty, block)
             for k in range(found):
                 u = partners[k]
                 over, under = leans(problem, state, watched, v)
                 over2, under2 = leans(problem, state, watched, u)
                 if over or under2:
                     done += pour(
-                        problem, state, watched, v, u, most, block, gains, small, kept, spare, entries, burdens, row
+                        problem, state, shelf, watched, v, u, most, thrifty, factors, gains, small, kept, spare, entries, burdens, row
                     )
                 if under or over2:
-                    gather(problem, state, shelf, u, zero, thrifty, other)
-                    before = state.hosts[v]
                     done += pour(
-                        problem, state, watched, u, v, most, other, gains, small, kept, spare, entries, burdens, row
+                        problem, state, shelf, watched, u, v, most, thrifty, factors, gains, small, kept, spare, entries, burdens, row
                     )
-                    gather(problem, state, shelf, v, before, thrifty, block)
                 if not is_low(problem, state, v):
                     break
             if done == 0 and (with_swaps or failed[v] > 0):
@@ -257,7 +252,7 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
                 found = rank_partners(problem, state, watched, v, most, seed * 7919 + turn + 1, partners, worth)
                 for k in range(found):
                     done += swap_with(
-                        problem, state, shelf, watched, v, partners[k], block, gains, small, small2, kept, spare, mine, theirs,
+                        problem, state, shelf, watched, v, partners[k], factors, gains, small, small2, kept, spare, mine, theirs,
                         burdens, burdens2, row,
                     )  # fmt: skip
                     if not is_low(problem, state, v):

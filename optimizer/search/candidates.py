@@ -64,25 +64,20 @@ def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
 
 
 @inner_as(uncompiled.gather)
-def gather(problem: Problem, state: State, shelf: Shelf, b: int, first: int, thrifty: bool, block: np.ndarray) -> int:
-    """Vectors of the replicas on broker `b`, from the `first` in its list, into `block` float64 [C + 1, n]; returns how many it holds.
+def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, factors: np.ndarray) -> int:
+    """Vectors of the replicas on broker `b` are on the shelf after it; returns how many it holds.
 
-    The last row is the factor on the gain of moving each off `b`: less for large ones (the more so if `thrifty`), most for those
-    that have moved anyway, 0 for those that may not.
+    `factors` float64 [n] get the factor on the gain of moving each off `b`: less for large ones (the more so if `thrifty`), most for
+    those that have moved anyway, 0 for those that may not.
     """
-    n = state.hosts[b]
-    columns = block.shape[0] - 1
-    fetch(problem, state, shelf, b, first)
-    for c in range(columns + 1):
-        vector, row = shelf.vector[b, c], block[c]
-        for i in range(first, n):
-            row[i] = vector[i]
-    factor, mark = block[columns], state.mark[b]
-    for i in range(first, n):
-        if mark[i] & STRAY and factor[i] > 0.0:
-            factor[i] = ANYWAY
-        elif thrifty:
-            factor[i] *= factor[i]
+    fetch(problem, state, shelf, b)
+    n, mark, thrift = state.hosts[b], state.mark[b], shelf.vector[b, -1]
+    for i in range(n):
+        factor = float(thrift[i])
+        if mark[i] & STRAY and factor > 0.0:
+            factors[i] = ANYWAY
+        else:
+            factors[i] = factor * factor if thrifty else factor
     return int(n)
 
 
@@ -110,7 +105,7 @@ def scan(
         now = linear_cost(problem, source, g, ls) + linear_cost(problem, target, g, lt)
         column = block[c]
         for i in range(n):
-            x = column[i]
+            x = float(column[i])
             a, b = ls - x, lt + x
             over, under = a - hs, os - a
             over = over if over > 0.0 else 0.0
@@ -156,7 +151,7 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
     return found
 
 
-@inner
+@inner_as(uncompiled.cut_of)
 def cut_of(keys: np.ndarray, n: int, floor: float, most: int, spare: np.ndarray) -> float:
     """The key of which, with those above it, there are `most`: of the first `n` above `floor`, more than that.
 
@@ -196,11 +191,13 @@ def best_key(gains: np.ndarray, factors: np.ndarray, entries: np.ndarray, found:
 
 
 @inner_as(uncompiled.take)
-def take(block: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
-    """The first `found` columns of `block` that `kept` names, into `small`."""
+def take(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
+    """The first `found` columns of `block` that `kept` names, into `small`, and their factors into its last row."""
+    last = block.shape[0] - 1
     for i in range(found):
-        for c in range(block.shape[0]):
+        for c in range(last):
             small[c, i] = block[c, kept[i]]
+        small[last, i] = factors[kept[i]]
 
 
 @inner

@@ -8,59 +8,97 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import inner, inner_as, part, whole
-from optimizer.problem import CEILING, COLUMN, FOLLOWING, HARD, KIND, LEADING, LIMIT, STATE, Problem
+from optimizer.problem import (
+    CEILING,
+    COLUMN,
+    COUNTS_LEADERS,
+    FOLLOWING,
+    HARD,
+    HIGH,
+    KIND,
+    LEADING,
+    LIMIT,
+    LOW,
+    MEAN,
+    SCALE,
+    SPREAD,
+    STATE,
+    STEEP,
+    STRENGTH,
+    TOPIC_ROW,
+    Problem,
+)
 from optimizer.search import uncompiled
 from optimizer.search.broker_scores import linear_cost
-from optimizer.search.candidates import LEAST_GAIN, topic_burden
+from optimizer.search.candidates import LEAST_GAIN, cut_of, topic_burden
 from optimizer.search.commit import commit
 from optimizer.search.partners import leans
+from optimizer.search.shelf import Shelf, fetch
 from optimizer.search.state import LED, State
 
 LEADERSHIPS = 16  # transfers a broker makes in a round
+LOOKED_AT = 64  # replicas that promise most, weighed before others
+SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
 
 
 @part
 def transfer_leaders(
-    problem: Problem, state: State, led: np.ndarray, v: int, best_gain: np.ndarray, best_entry: np.ndarray, costs: np.ndarray
-) -> int:
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, best_gain: np.ndarray, best_entry: np.ndarray,
+    costs: np.ndarray, slopes: np.ndarray, bounds: np.ndarray, mine: np.ndarray, spare: np.ndarray, row: np.ndarray,
+) -> int:  # fmt: skip
     """Up to `LEADERSHIPS` transfers from or to broker `v` that lower the potential. Costs no bytes.
 
-    `led` are the goals that tell a leader from a follower; `costs` float64 [B, G + 1] is room.
+    `led` are the goals that tell a leader from a follower; `costs` float64 [B, G + 1], `slopes` [B, G], `bounds`,
+    `mine` and `spare` [n] are room.
     """
     for b in range(len(costs)):
         costs[b, -1] = 0.0
     appraise(problem, state, led, v, costs)
     slots = state.replicas.shape[1]
-    factor = problem.vector.shape[2]
     over, under = leans(problem, state, led, v)
-    found = whole(0)
-    for i in range(state.hosts[v]):
-        leads = (state.mark[v, i] & LED) != 0
-        if not (over if leads else under):
-            continue
-        entry = whole(state.hosted[v, i])
-        p, s = entry // slots, entry % slots
-        if problem.compact[p, LEADING, factor] == 0.0 or state.lead[p] < 0:
-            continue
-        if leads:
-            for o in range(slots):
-                u = state.replicas[p, o]
-                if u < 0 or o == s or problem.broker[u, STATE] != 0:
-                    continue
-                appraise(problem, state, led, u, costs)
-                gain = transfer_gain(problem, state, led, p, v, u, costs)
-                if gain > LEAST_GAIN:
-                    found = insert(best_gain, best_entry, found, gain, p * slots + o)
-        else:
-            giver = state.replicas[p, state.lead[p]]
-            if problem.broker[giver, STATE] == 3:
+    fetch(problem, state, shelf, v)
+    promises(problem, state, shelf, led, v, over, under, slopes, mine, bounds)
+    n = state.hosts[v]
+    promising = 0
+    for i in range(n):
+        promising += 1 if bounds[i] > LEAST_GAIN else 0
+    floor = LEAST_GAIN if promising <= LOOKED_AT else cut_of(bounds, n, LEAST_GAIN, whole(LOOKED_AT), spare)
+    found, ceiling = whole(0), np.inf
+    while True:  # those that promise most, then others that may still be among the best
+        for i in range(n):
+            if not floor <= bounds[i] < ceiling or (found == LEADERSHIPS and bounds[i] < best_gain[LEADERSHIPS - 1]):
                 continue
-            appraise(problem, state, led, giver, costs)
-            gain = transfer_gain(problem, state, led, p, giver, v, costs)
-            if gain > LEAST_GAIN:
-                found = insert(best_gain, best_entry, found, gain, entry)
+            entry = whole(state.hosted[v, i])
+            p, s = entry // slots, entry % slots
+            if state.lead[p] < 0:
+                continue
+            if state.mark[v, i] & LED:
+                for o in range(slots):
+                    u = state.replicas[p, o]
+                    if u < 0 or o == s or problem.broker[u, STATE] != 0:
+                        continue
+                    most = promise(shelf, led, v, i, u, 1.0, slopes, mine)
+                    if most <= LEAST_GAIN or (found == LEADERSHIPS and most < best_gain[LEADERSHIPS - 1]):
+                        continue
+                    appraise(problem, state, led, u, costs)
+                    gain = transfer_gain(problem, state, led, p, v, u, costs)
+                    if gain > LEAST_GAIN:
+                        found = insert(best_gain, best_entry, found, gain, p * slots + o)
+            else:
+                giver = state.replicas[p, state.lead[p]]
+                most = promise(shelf, led, v, i, giver, -1.0, slopes, mine)
+                if most <= LEAST_GAIN or (found == LEADERSHIPS and most < best_gain[LEADERSHIPS - 1]):
+                    continue
+                if problem.broker[giver, STATE] == 3:
+                    continue
+                appraise(problem, state, led, giver, costs)
+                gain = transfer_gain(problem, state, led, p, giver, v, costs)
+                if gain > LEAST_GAIN:
+                    found = insert(best_gain, best_entry, found, gain, entry)
+        if floor <= LEAST_GAIN or (found == LEADERSHIPS and best_gain[LEADERSHIPS - 1] > floor):
+            break
+        floor, ceiling = LEAST_GAIN, floor
     done = 0
-    row = np.zeros(slots, np.int64)
     for i in range(found):
         p, o = best_entry[i] // slots, best_entry[i] % slots
         s = state.lead[p]
@@ -79,6 +117,80 @@ def transfer_leaders(
             commit(problem, state, p, row, o)
             done += 1
     return done
+
+
+@inner_as(uncompiled.promises)
+def promises(
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, slopes: np.ndarray,
+    mine: np.ndarray, bounds: np.ndarray,
+) -> None:  # fmt: skip
+    """What no transfer of leadership of a replica on broker `v` can gain more than, into `bounds` float64 [n]; `-inf` where it may not
+    be transferred, or does not help a broker that is `over` or `under`. What `v` itself gains goes into `mine` float64 [n].
+
+    Nobody else can gain more for each unit than the broker for which the potential is steepest, because it is convex. By how much it
+    rises with the load goes into `slopes` float64 [B, G].
+    """
+    n, mark, thrift = state.hosts[v], state.mark[v], shelf.vector[v, -1]
+    bonus = 0.0
+    for k in range(len(problem.topic_goal)):
+        if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+            bonus += 2.0 * problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
+    for i in range(n):
+        bounds[i] = 0.0 if thrift[i] != 0.0 and (over if mark[i] & LED else under) else -np.inf
+        mine[i] = bonus
+    for g in led:
+        load, w, e = state.load[v, problem.goal[g, COLUMN]], problem.force[g, STRENGTH], problem.force[g, SPREAD]
+        high, low, mean, scale = (
+            problem.table[v, g, HIGH], problem.table[v, g, LOW], problem.table[v, g, MEAN], problem.table[v, g, SCALE]
+        )  # fmt: skip
+        rising, falling = steepest(problem, state, g, v, slopes)
+        now = linear_cost(problem, v, g, load)
+        lead = shelf.lead[v, shelf.seat[g]]
+        for i in range(n):
+            x = float(lead[i])
+            x = x if mark[i] & LED else -x  # off `v`, onto another
+            after = load - x
+            out, lack = after - high, low - after
+            out = out if out > 0.0 else 0.0
+            lack = lack if lack > 0.0 else 0.0
+            beyond, off = (out + lack) * scale, (after - mean) * scale
+            beyond *= beyond
+            gain = now - w * beyond * (1.0 + STEEP * beyond) - e * off * off
+            theirs = (rising if x > 0.0 else -falling) * x
+            mine[i] += gain + SLACK * abs(gain) + LEAST_SLACK * now
+            bounds[i] += theirs + SLACK * abs(theirs)
+    for i in range(n):
+        bounds[i] += mine[i]
+
+
+@inner
+def promise(
+    shelf: Shelf, led: np.ndarray, v: int, i: int, u: int, sign: float, slopes: np.ndarray, mine: np.ndarray
+) -> float:
+    """As `promises`, where leadership of the `i`-th replica on `v` goes to broker `u` (`sign` 1), or comes from it (-1)."""
+    most = float(mine[i])
+    for g in led:
+        theirs = -sign * slopes[u, g] * shelf.lead[v, shelf.seat[g], i]
+        most += theirs + SLACK * abs(theirs)
+    return most
+
+
+@inner
+def steepest(problem: Problem, state: State, g: int, v: int, slopes: np.ndarray) -> tuple[float, float]:
+    """The most by which the potential of a broker other than `v` in goal `g` falls for a unit of load more, and for one less."""
+    rising, falling = -np.inf, -np.inf
+    c, w, e = problem.goal[g, COLUMN], problem.force[g, STRENGTH], problem.force[g, SPREAD]
+    for u in range(len(problem.broker)):
+        load, scale = state.load[u, c], problem.table[u, g, SCALE]
+        out, lack = load - problem.table[u, g, HIGH], problem.table[u, g, LOW] - load
+        beyond = (out if out > 0.0 else (-lack if lack > 0.0 else 0.0)) * scale
+        slope = 2.0 * scale * (
+            w * beyond * (1.0 + 2.0 * STEEP * beyond * beyond) + e * (load - problem.table[u, g, MEAN]) * scale
+        )
+        slopes[u, g] = slope
+        if u != v:
+            rising, falling = max(rising, -slope), max(falling, slope)
+    return rising, falling
 
 
 @inner

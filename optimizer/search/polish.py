@@ -43,13 +43,12 @@ def polish(
     `steps` annealing steps per attempt; at most `most` brokers get exchanges in one call.
     """
     brokers, slots = len(problem.broker), state.replicas.shape[1]
-    columns = problem.vector.shape[2]
     room = state.hosted.shape[1] + 1
-    block, gains = np.zeros((columns + 1, room)), np.zeros(max(room, 256))
+    factors, gains = np.zeros(room), np.zeros(max(room, 256))
     goals = np.zeros(len(problem.goal), np.int64)
     watched = goals[: watched_goals(problem, state, goals)]
     kept, above = np.zeros(256, np.int64), np.zeros(len(gains))
-    shelf = new_shelf(problem, state)
+    shelf = new_shelf(problem, state, np.zeros(0, np.int64))
     partners, worth = np.zeros(MOST_PARTNERS, np.int64), np.zeros(brokers)
     partitions = np.zeros(MAX_CHANGES, np.int64)
     replicas = np.zeros((MAX_CHANGES, slots), np.int64)
@@ -111,7 +110,7 @@ def polish(
                 good = False
                 if not only_topics(problem, state, v):
                     good = best_single(
-                        problem, state, budget, watched, v, partners, found, least, by_potential, shelf, block, gains, kept, above,
+                        problem, state, budget, watched, v, partners, found, least, by_potential, shelf, factors, gains, kept, above,
                         partitions, replicas, leads, scores,
                     )  # fmt: skip
                 if not good and len(problem.topic_goal) > 0:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cluster_model.compiled import inner
-from optimizer.problem import FOLLOWING, LEADING, Problem
+from optimizer.problem import COLUMN, FOLLOWING, LEADING, Problem
 from optimizer.search.state import LED, State
 
 
@@ -22,27 +22,42 @@ class Shelf(NamedTuple):
     known: np.ndarray  # int64 [B], how many first places have been fetched
     replica: np.ndarray  # int32 [B, n], which one stands there: entry of `hosted` * 2 + role
     vector: np.ndarray  # float32 [B, C + 1, n], as `Problem.compact` has it
+    goal: np.ndarray  # int64 [L], goals in which a leader costs another amount than a follower
+    seat: np.ndarray  # int64 [G], where goals stand among those
+    lead: np.ndarray  # float32 [B, L, n], by how much
 
 
 @inner
-def new_shelf(problem: Problem, state: State) -> Shelf:
+def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
+    """An empty one; `roles` int64 [G] marks goals in which a leader costs another amount than a follower."""
     brokers, room = state.hosted.shape
+    goals, seats = np.zeros(len(roles), np.int64), np.zeros(len(roles), np.int64)
+    count = 0
+    for g in range(len(roles)):
+        if roles[g] == 1:
+            goals[count], seats[g] = g, count
+            count += 1
     return Shelf(
         np.zeros(brokers, np.int64), np.empty((brokers, room), np.int32),
-        np.empty((brokers, problem.vector.shape[2] + 1, room), np.float32),
+        np.empty((brokers, problem.vector.shape[2] + 1, room), np.float32), goals[:count], seats,
+        np.empty((brokers, count, room), np.float32),
     )  # fmt: skip
 
 
 @inner
-def fetch(problem: Problem, state: State, shelf: Shelf, b: int, first: int) -> None:
-    """Bring the places of broker `b` from `first` up to date."""
+def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
+    """Bring the places of broker `b` up to date."""
     slots, columns = state.replicas.shape[1], shelf.vector.shape[1]
     n, known = state.hosts[b], shelf.known[b]
-    for i in range(min(first, known), n):
+    for i in range(n):
         entry = state.hosted[b, i]
         role = LEADING if state.mark[b, i] & LED else FOLLOWING
         if i >= known or shelf.replica[b, i] != entry * 2 + role:
             shelf.replica[b, i] = entry * 2 + role
+            p = entry // slots
             for c in range(columns):
-                shelf.vector[b, c, i] = problem.compact[entry // slots, role, c]
+                shelf.vector[b, c, i] = problem.compact[p, role, c]
+            for j in range(len(shelf.goal)):
+                c = problem.goal[shelf.goal[j], COLUMN]
+                shelf.lead[b, j, i] = problem.compact[p, LEADING, c] - problem.compact[p, FOLLOWING, c]
     shelf.known[b] = max(known, n)

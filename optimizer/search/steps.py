@@ -23,7 +23,7 @@ LOOKS = 24  # candidates of one partner that are evaluated in full
 @part
 def best_single(
     problem: Problem, state: State, budget: Budget, watched: np.ndarray, v: int, partners: np.ndarray, found: int,
-    least: float, by_potential: bool, shelf: Shelf, block: np.ndarray, gains: np.ndarray, kept: np.ndarray, spare: np.ndarray,
+    least: float, by_potential: bool, shelf: Shelf, factors: np.ndarray, gains: np.ndarray, kept: np.ndarray, spare: np.ndarray,
     partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
 ) -> bool:  # fmt: skip
     """Leave in change 0 the acceptable single move or transfer at broker `v` with the best gain (at least `least`) for its bytes."""
@@ -56,10 +56,10 @@ def best_single(
     for k in range(found):
         for way in range(2):
             source, target = (v, partners[k]) if way == 0 else (partners[k], v)
-            n = gather(problem, state, shelf, source, zero, False, block)
-            scan(problem, state, watched, source, target, n, block, gains)
+            n = gather(problem, state, shelf, source, False, factors)
+            scan(problem, state, watched, source, target, n, shelf.vector[source], gains)
             for i in range(n):
-                gains[i] = gains[i] * block[-1, i] if block[-1, i] > 0.0 else -np.inf
+                gains[i] = gains[i] * factors[i] if factors[i] > 0.0 else -np.inf
             count = keep_best(gains, n, -np.inf if len(problem.topic_goal) else 0.0, whole(LOOKS), kept, spare)
             for i in range(count):
                 entry = whole(state.hosted[source, kept[i]])

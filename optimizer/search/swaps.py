@@ -37,15 +37,15 @@ SWAP_KEPT = 32
 
 @part
 def swap_with(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, v: int, u: int, block: np.ndarray, gains: np.ndarray,
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, v: int, u: int, factors: np.ndarray, gains: np.ndarray,
     small: np.ndarray, small2: np.ndarray, kept: np.ndarray, spare: np.ndarray, mine: np.ndarray, theirs: np.ndarray,
     given: np.ndarray, got: np.ndarray, row: np.ndarray,
 ) -> int:  # fmt: skip
     """The best swap between `v` and `u` among their most promising replicas; returns 1 if one was made."""
     slots = state.replicas.shape[1]
-    factor = block.shape[0] - 1
-    found = shortlist(problem, state, shelf, watched, v, u, block, gains, kept, spare, small, mine)
-    found2 = shortlist(problem, state, shelf, watched, u, v, block, gains, kept, spare, small2, theirs)
+    factor = small.shape[0] - 1
+    found = shortlist(problem, state, shelf, watched, v, u, factors, gains, kept, spare, small, mine)
+    found2 = shortlist(problem, state, shelf, watched, u, v, factors, gains, kept, spare, small2, theirs)
     best_i, best_j, best_key = -1, -1, 0.0
     for i in range(found if len(given) > 0 else 0):
         p = mine[i] // slots
@@ -89,18 +89,18 @@ def swap_with(
 
 @inner
 def shortlist(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, block: np.ndarray,
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, factors: np.ndarray,
     gains: np.ndarray, kept: np.ndarray, spare: np.ndarray, small: np.ndarray, entries: np.ndarray,
 ) -> int:  # fmt: skip
     """The replicas of `source` that do best (or least harm) on `target`, into `small` and `entries`; returns how many."""
-    factor = block.shape[0] - 1
-    n = gather(problem, state, shelf, source, whole(0), False, block)
+    block = shelf.vector[source]
+    n = gather(problem, state, shelf, source, False, factors)
     scan(problem, state, watched, source, target, n, block, gains)
     for i in range(n):
-        if block[factor, i] == 0.0:
+        if factors[i] == 0.0:
             gains[i] = -np.inf
     found = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept, spare)
-    take(block, kept, found, small)
+    take(block, factors, kept, found, small)
     for i in range(found):
         entries[i] = state.hosted[source, kept[i]]
     return found

@@ -305,14 +305,14 @@ def _crowded(problem: Problem, replicas: np.ndarray) -> np.ndarray:
     return np.asarray((same > problem.partition[:, RACK_LIMIT, None]) & (replicas >= 0))
 
 
-def gather(problem: Problem, state: State, shelf: Shelf, b: int, first: int, thrifty: bool, block: np.ndarray) -> int:
+def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, factors: np.ndarray) -> int:
     """`optimizer.search.candidates.gather`."""
     n = int(state.hosts[b])
-    columns = block.shape[0] - 1
-    marks = state.mark[b, first:n]
+    marks = state.mark[b, :n]
     role = np.where(marks & LED, LEADING, FOLLOWING)
-    block[:, first:n] = problem.compact[state.hosted[b, first:n] // state.replicas.shape[1], role, : columns + 1].T
-    factor = block[columns, first:n]
+    shelf.vector[b, :, :n] = problem.compact[state.hosted[b, :n] // state.replicas.shape[1], role, : shelf.vector.shape[1]].T
+    factor = factors[:n]
+    factor[:] = shelf.vector[b, -1, :n]
     stray = ((marks & STRAY) != 0) & (factor > 0.0)
     if thrifty:
         factor[~stray] *= factor[~stray]
@@ -335,7 +335,8 @@ def scan(
             continue
         ls, lt = float(state.load[source, c]), float(state.load[target, c])
         now = _cost(ls, ms, hs, os, ss, w, e) + _cost(lt, mt, ht, ot, st, w, e)
-        a, b = ls - block[c, :n], lt + block[c, :n]
+        x = block[c, :n].astype(np.float64)
+        a, b = ls - x, lt + x
         beyond = (np.maximum(a - hs, 0.0) + np.maximum(os - a, 0.0)) * ss
         off = (a - ms) * ss
         beyond2 = (np.maximum(b - ht, 0.0) + np.maximum(ot - b, 0.0)) * st
@@ -384,6 +385,12 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
         found = np.concatenate([found[above > cut], found[above == cut]])[:most]
     kept[: len(found)] = found
     return len(found)
+
+
+def cut_of(keys: np.ndarray, n: int, floor: float, most: int, spare: np.ndarray) -> float:
+    """`optimizer.search.candidates.cut_of`."""
+    above = keys[:n][keys[:n] > floor]
+    return float(np.partition(above, len(above) - most)[len(above) - most])
 
 
 def best_key(gains: np.ndarray, factors: np.ndarray, entries: np.ndarray, found: int, least: float) -> int:
@@ -455,9 +462,10 @@ def scramble(x: int) -> int:
     return (z ^ (z >> 31)) >> 2
 
 
-def take(block: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
+def take(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
     """`optimizer.search.topics.take`."""
     small[:, :found] = block[:, kept[:found]]
+    small[-1, :found] = factors[kept[:found]]
 
 
 def closest(
@@ -532,6 +540,46 @@ def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
     state.replicas[p] = replicas[:slots]
     state.lead[p] = lead
     return excess + rack_units(problem, state, p, 1.0) if racks else excess
+
+
+def promises(
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, slopes: np.ndarray,
+    mine: np.ndarray, bounds: np.ndarray,
+) -> None:  # fmt: skip
+    """`optimizer.search.leadership.promises`."""
+    n = int(state.hosts[v])
+    leads = (state.mark[v, :n] & LED) != 0
+    rows = state.hosted[v, :n] // state.replicas.shape[1]
+    both = problem.compact[rows]
+    chosen = (both[:, LEADING, state.load.shape[1]] != 0.0) & np.where(leads, over, under)
+    topics = problem.topic_goal[problem.topic_goal[:, COUNTS_LEADERS] == 1, TOPIC_ROW] if len(problem.topic_goal) else []
+    total = np.where(chosen, 0.0, -np.inf)
+    mine[:n] = 2.0 * problem.force[topics, STRENGTH].sum() if len(topics) else 0.0
+    others = np.arange(len(problem.broker)) != v
+    for g in led.tolist():
+        c = int(problem.goal[g, COLUMN])
+        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
+        loads, table = state.load[:, c], problem.table[:, g]
+        beyond = np.maximum(loads - table[:, HIGH], 0.0) - np.maximum(table[:, LOW] - loads, 0.0)
+        beyond *= table[:, SCALE]
+        slope = 2.0 * table[:, SCALE] * (
+            w * beyond * (1.0 + 2.0 * STEEP * beyond * beyond) + e * (loads - table[:, MEAN]) * table[:, SCALE]
+        )
+        slopes[:, g] = slope
+        rising, falling = -slope[others].min(), slope[others].max()
+        mean, _, _, _, high, low, scale = table[v].tolist()
+        load = float(loads[v])
+        x = both[:, LEADING, c].astype(np.float64) - both[:, FOLLOWING, c]
+        shelf.lead[v, shelf.seat[g], :n] = x
+        x = np.where(leads, x, -x)
+        now = _cost(load, mean, high, low, scale, w, e)
+        out = (np.maximum(load - x - high, 0.0) + np.maximum(low - load + x, 0.0)) * scale
+        off = (load - x - mean) * scale
+        gain = now - w * out * out * (1.0 + STEEP * out * out) - e * off * off
+        theirs = np.where(x > 0.0, rising, -falling) * x
+        mine[:n] += gain + 1e-6 * np.abs(gain) + 1e-12 * now
+        total += theirs + 1e-6 * np.abs(theirs)
+    bounds[:n] = total + mine[:n]
 
 
 def transfer_gain(
