@@ -45,6 +45,7 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
         stamp=np.zeros(brokers + 1, np.int64),
         touched=np.zeros(scratch, np.int64),
         old=np.zeros((MAX_CHANGES, slots + 1), np.int64),
+        units_before=np.zeros((scratch, topic_goals)),
         fresh=np.ones((scratch, goals + 1)),
         dirty=np.zeros(brokers, np.uint8),
         trail=np.zeros(TRAIL + 1, np.int64),
@@ -83,7 +84,7 @@ def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
     Returns by how much the partition's rack excess changes. Calling it again with the old values undoes it exactly.
     """
     for k in range(len(problem.topic_goal)):
-        recount(problem, state, k, p, replicas, lead, 1.0, True)
+        recount(problem, state, k, p, replicas, lead, True)
     return carry(problem, state, p, replicas, lead)
 
 

@@ -106,9 +106,11 @@ def typical_loads(problem: Problem, state: State, felt: np.ndarray, entries: np.
     return typical
 
 
-@inner_as(uncompiled.cost_of_taking)
-def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int) -> float:
-    """`cost_of_gaining` of a broker that has no replica of `p` and may host one, from what is `known` of it."""
+@inner_as(uncompiled.load_cost_of_taking)
+def load_cost_of_taking(
+    problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int
+) -> float:
+    """The part of `cost_of_taking` that goals on loads have."""
     cost = 0.0
     for k in range(len(felt)):
         g = felt[k]
@@ -116,6 +118,13 @@ def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.n
         load = state.load[b, problem.goal[g, COLUMN]]
         if problem.table[b, g, SCALE] > 0.0 and load + amount != load:
             cost += linear_cost(problem, b, g, load + amount) - known[b, k]
+    return cost
+
+
+@inner_as(uncompiled.cost_of_taking)
+def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int) -> float:
+    """`cost_of_gaining` of a broker that has no replica of `p` and may host one, from what is `known` of it."""
+    cost = load_cost_of_taking(problem, state, felt, known, b, p, role)
     for k in range(len(problem.topic_goal)):
         cost += topic_cost(problem, state, k, b, p, whole(NOTHING), role)
     return cost

@@ -113,7 +113,9 @@ def evaluate(
     alone = n == 1  # of one change, counts need not be kept
     if alone:
         for k in range(len(problem.topic_goal)):
-            recount(problem, state, k, partitions[0], replicas[0], leads[0], 1.0, False)
+            for t in range(touched):
+                state.units_before[t, k] = state.units[k, state.touched[t]]
+            recount(problem, state, k, partitions[0], replicas[0], leads[0], False)
     for i in range(n):
         if alone:
             rise = carry(problem, state, partitions[i], replicas[i], leads[i])
@@ -134,7 +136,8 @@ def evaluate(
             shift(problem, state, partitions[i], state.old[i], state.old[i, LEAD])
     if alone:
         for k in range(len(problem.topic_goal)):
-            recount(problem, state, k, partitions[0], replicas[0], leads[0], -1.0, False)
+            for t in range(touched):
+                state.units[k, state.touched[t]] = state.units_before[t, k]
     allowed = True
     for g in range(goals):
         kind = problem.goal[g, KIND]

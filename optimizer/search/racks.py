@@ -8,14 +8,22 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import inner, inner_as, kernel, whole
-from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RACK_OF, STATE, Problem
+from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RACK_OF, STATE, TOPIC_OF, Problem
 from optimizer.search import uncompiled
 from optimizer.search.chance import scramble
 from optimizer.search.commit import commit
-from optimizer.search.costs import NOTHING, cost_of_gaining
+from optimizer.search.costs import (
+    NOTHING,
+    cost_of_gaining,
+    felt_goals,
+    load_cost_of_taking,
+    note_costs,
+    topic_cost,
+)
 from optimizer.search.drain import MANY, SAMPLED_TARGETS
 from optimizer.search.hosting import may_host
 from optimizer.search.state import RACKS, State
+from optimizer.search.topic_counts import largest_share, wanted_by_all
 
 MOST_MENDERS = 16  # brokers looked at for one replica of a crowded rack, where very many are crowded
 
@@ -36,6 +44,13 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
             count += 1
     if not crowds(state):
         return 0
+    felt = felt_goals(problem)
+    known, slope, typical = np.zeros((len(problem.broker), len(felt))), np.zeros((len(problem.broker), len(felt))), np.zeros(len(felt))
+    for i in range(count):
+        note_costs(problem, state, felt, typical, eligible[i], known, slope)
+    shares = np.zeros(len(problem.topic_goal))
+    for k in range(len(shares)):
+        shares[k] = largest_share(problem, k)
     crowded = 0
     for p in range(len(state.lead)):
         for s in range(slots):
@@ -56,6 +71,10 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
                 crowds_here = True
         if problem.partition[p, MOVABLE] == 0 or not crowds_here:
             continue
+        lacking = False  # somebody may be better for a replica of the topic more
+        for k in range(len(shares)):
+            if wanted_by_all(problem, k, problem.partition[p, TOPIC_OF], shares[k]):
+                lacking = True
         while True:
             best_slot, best, best_cost = -1, -1, np.inf
             for attempt in range(2):
@@ -70,9 +89,14 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
                         target = eligible[scramble(seed * 1000211 + p * SAMPLED_TARGETS + i) % count if sampled else i]
                         if rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
                             continue
+                        cost = load_cost_of_taking(problem, state, felt, known, target, p, role)
+                        if not lacking and relief + cost >= best_cost:
+                            continue
                         if not may_host(problem, state, p, s, target):
                             continue
-                        cost = relief + cost_of_gaining(problem, state, target, p, whole(NOTHING), role)
+                        for k in range(len(shares)):
+                            cost += topic_cost(problem, state, k, target, p, whole(NOTHING), role)
+                        cost += relief
                         if cost < best_cost:
                             best_slot, best, best_cost = s, target, cost
                 if best >= 0 or not sampled:
@@ -81,8 +105,10 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
                 break
             for o in range(slots):
                 row[o] = state.replicas[p, o]
-            row[best_slot] = best
+            here, row[best_slot] = row[best_slot], best
             commit(problem, state, p, row, state.lead[p])
+            note_costs(problem, state, felt, typical, here, known, slope)
+            note_costs(problem, state, felt, typical, best, known, slope)
             done += 1
     return done
 

@@ -34,6 +34,7 @@ class State(NamedTuple):
     stamp: np.ndarray  # int64 [B + 1], marks; the last counts
     touched: np.ndarray  # int64 [n], scratch
     old: np.ndarray  # int64 [8, R + 1], scratch: replicas and leader slot
+    units_before: np.ndarray  # float64 [n, K], scratch: `units` of touched brokers
     fresh: np.ndarray  # float64 [n, G + 1], scratch: as `score`
     dirty: np.ndarray  # uint8 [B], 1 where a commit changed the replica list of the broker since the state was built
     trail: np.ndarray  # int64 [n], first how many commits there were since, then their partitions as far as there is room

@@ -113,12 +113,11 @@ def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
 
 @inner
 def recount(
-    problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int, sign: float, counts: bool
+    problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int, counts: bool
 ) -> None:
     """Units, and `counts`, of topic goal `k` for partition `p`, which still stands where it did, at `replicas` led by `lead`.
 
-    Without counts, a second call with `sign` -1 takes the units back; one partition's change meets each count only once, so they
-    come out the same.
+    One partition's change meets each count only once, so units come out the same without counts.
     """
     slots = state.replicas.shape[1]
     if problem.topic_goal[k, COUNTS_LEADERS] == 1:
@@ -126,9 +125,9 @@ def recount(
         taker = replicas[lead] if lead >= 0 else -1
         if giver != taker:
             if giver >= 0:
-                count_one(problem, state, k, p, giver, whole(-1), sign, counts)
+                count_one(problem, state, k, p, giver, whole(-1), counts)
             if taker >= 0:
-                count_one(problem, state, k, p, taker, whole(1), sign, counts)
+                count_one(problem, state, k, p, taker, whole(1), counts)
         return
     for s in range(slots):
         old, new = state.replicas[p, s], replicas[s]
@@ -141,18 +140,18 @@ def recount(
             if state.replicas[p, o] == new:
                 was = True
         if not stays:
-            count_one(problem, state, k, p, old, whole(-1), sign, counts)
+            count_one(problem, state, k, p, old, whole(-1), counts)
         if not was:
-            count_one(problem, state, k, p, new, whole(1), sign, counts)
+            count_one(problem, state, k, p, new, whole(1), counts)
 
 
 @inner
 def count_one(
-    problem: Problem, state: State, k: int, p: int, b: int, by: int, sign: float, counts: bool
+    problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool
 ) -> None:
     """One replica (or leader) of the partition's topic more or less on broker `b`; see `recount`."""
     t = problem.partition[p, TOPIC_OF]
-    state.units[k, b] += sign * topic_rise(problem, state, k, t, b, by)
+    state.units[k, b] += topic_rise(problem, state, k, t, b, by)
     column = problem.topic_counted[t]
     if counts and column >= 0:
         state.topic_count[column, b, k] = int(state.topic_count[column, b, k]) + by

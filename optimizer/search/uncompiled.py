@@ -100,6 +100,13 @@ def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
 
 def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
     """`optimizer.search.costs.cost_of_gaining`; roles below 0 are no replica."""
+    cost = _cost_on_loads(problem, state, b, p, held, role)
+    if len(problem.topic_goal):
+        cost = _cost_of_topics(problem, state, b, p, held, role, cost)
+    return cost
+
+
+def _cost_on_loads(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
     cost = 0.0
     loads, vectors = state.load[b].tolist(), problem.vector[p].tolist()
     forces = problem.force.tolist()
@@ -117,8 +124,6 @@ def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, r
                 cost += _cost(after, mean, high, low, scale, strength, spread) - _cost(
                     load, mean, high, low, scale, strength, spread
                 )
-    if len(problem.topic_goal):
-        cost = _cost_of_topics(problem, state, b, p, held, role, cost)
     return cost
 
 
@@ -156,6 +161,13 @@ def short_list(
     best = targets[np.argsort(key, kind="stable")[: len(chosen)]]
     chosen[: len(best)] = best
     return len(best)
+
+
+def load_cost_of_taking(
+    problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int
+) -> float:
+    """`optimizer.search.costs.load_cost_of_taking`."""
+    return _cost_on_loads(problem, state, b, p, -1, role)
 
 
 def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int) -> float:

@@ -30,7 +30,7 @@ from tests.oracle.judge import TOLERANCE, Judge, combined_rule
 
 Document = dict[str, Any]
 Change = tuple[int, list[int], int | None]  # partition row, brokers slot by slot, leader
-SCRATCH = {"stamp", "touched", "old", "fresh"}
+SCRATCH = {"stamp", "touched", "old", "units_before", "fresh"}
 STATES = {REPAIRS_DEAD: "dead", REPAIRS_DRAINING: "draining", REPAIRS_LEADERLESS: "leaderless"}
 
 

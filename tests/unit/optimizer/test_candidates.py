@@ -1,0 +1,77 @@
+"""What a scan keeps, and what it need not weigh: a better move or transfer that is dropped costs an operator bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.clusters import cluster
+from benchmarks.planner import goals_text
+from cluster_model.compiled import kernel
+from goals.document import parse_goals
+from optimizer.compile import compile_problem
+from optimizer.options import PlanOptions
+from optimizer.problem import COLUMN, KIND, LIMIT, Problem
+from optimizer.search.candidates import keep_best
+from optimizer.search.commit import build_state
+from optimizer.search.leadership import appraise, promise, promises, transfer_gain
+from optimizer.search.shelf import fetch, new_shelf
+from optimizer.search.state import LED, State
+
+MOST = 16
+
+
+@kernel
+def kept_of(keys: np.ndarray, floor: float, kept: np.ndarray, spare: np.ndarray) -> int:
+    return keep_best(keys, len(keys), floor, len(kept), kept, spare)
+
+
+@pytest.mark.parametrize("floor", [0.0, -np.inf])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_best_are_kept_whatever_their_keys(seed: int, floor: float) -> None:
+    r = np.random.default_rng(seed)
+    n = int(r.integers(1, 200))
+    keys = r.choice([r.normal(size=n), np.exp(r.normal(0, 20, n)), r.integers(-2, 3, n).astype(float), np.full(n, 7.0)])
+    keys = np.where(r.random(n) < 0.2, -np.inf, keys)
+    kept = np.zeros(MOST, np.int64)
+    found = kept_of(keys, floor, kept, np.zeros(n))
+    right = np.flatnonzero(keys > floor)
+    right = right[np.argsort(-keys[right], kind="stable")][:MOST]  # of equal ones the first
+    assert sorted(kept[:found].tolist()) == sorted(right.tolist())
+
+
+@kernel
+def exceeded(problem: Problem, state: State, roles: np.ndarray, led: np.ndarray, v: int) -> float:
+    """The most by which a transfer from or to broker `v` gains more than is promised of it."""
+    shelf = new_shelf(problem, state, roles)
+    n, slots = state.hosts[v], state.replicas.shape[1]
+    mine, bounds = np.zeros(n), np.zeros(n)
+    costs, slopes = np.zeros((len(state.hosts), len(roles) + 1)), np.zeros((len(state.hosts), len(roles)))
+    fetch(problem, state, shelf, v)
+    promises(problem, state, shelf, led, v, True, True, slopes, mine, bounds)
+    worst = -np.inf
+    appraise(problem, state, led, v, costs)
+    for i in range(n):
+        p, s = state.hosted[v, i] // slots, state.hosted[v, i] % slots
+        for o in range(slots):
+            if state.replicas[p, o] < 0 or o == s or (state.lead[p] != s and state.lead[p] != o):
+                continue
+            u = state.replicas[p, o]
+            appraise(problem, state, led, u, costs)
+            if state.mark[v, i] & LED:
+                gain, most = transfer_gain(problem, state, led, p, v, u, costs), promise(shelf, led, v, i, u, 1.0, slopes, mine)
+            else:
+                gain, most = transfer_gain(problem, state, led, p, u, v, costs), promise(shelf, led, v, i, u, -1.0, slopes, mine)
+            worst = max(worst, gain - most, most - bounds[i] - 1e-6 * abs(bounds[i]))
+    return worst
+
+
+@pytest.mark.parametrize("variant", ["even", "capacities", "topics"])
+def test_no_transfer_gains_more_than_it_promises(variant: str) -> None:
+    snapshot = cluster(20, 2_000, "b", 3, variant)
+    compiled = compile_problem(snapshot, parse_goals(goals_text(variant, 0.05), "test"), PlanOptions())
+    problem = compiled.problem
+    state = build_state(problem, compiled.replicas, compiled.lead)
+    roles = np.array([int(k <= LIMIT and compiled.roles[c] > 0) for k, c in problem.goal[:, [KIND, COLUMN]]], np.int64)
+    for v in range(20):
+        assert exceeded(problem, state, roles, np.flatnonzero(roles), v) <= 1e-9
