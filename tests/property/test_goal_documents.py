@@ -67,8 +67,9 @@ def named(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_yaml(document: object) -> str:
-    stream = StringIO()
-    YAML(typ="safe", pure=True).dump(document, stream)
+    stream, yaml = StringIO(), YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False  # within braces it writes {group: ?0}, which it cannot read
+    yaml.dump(document, stream)
     return stream.getvalue()
 
 
