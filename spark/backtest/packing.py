@@ -24,6 +24,7 @@ from spark.backtest.stretch import Series, Stretch
 from spark.schemas import Windows
 
 MOST_CELLS = 80_000_000  # windows x partitions x resources of a stretch: 320 MB, and the same again while it is replayed
+COVERED = 0.5  # share of a stretch from its first window with samples to its last
 GRACE = 3600.0  # seconds without samples at an end of a stretch that do not make a partition new or gone
 FOLLOWER, UNKNOWN_ROLE, CAPACITY = "follower.", "replica.", "capacity."
 
@@ -86,21 +87,21 @@ def packed(measured: Windows, cut: Cut) -> DataFrame:
 
 
 def sizes(series: DataFrame, cut: Cut, name: str) -> list[int]:
-    """Stretches that have partitions in their scored part, in order.
+    """Stretches whose scored part is known for `COVERED` of its length, in order: a last one of hours would be all that validates a choice.
 
     Raises
     ------
     InputError
-        There are none, or one is larger than a task may hold.
+        There are none, or only parts of one, or one is larger than a task may hold.
     """
     replicas = series.where(F.col("topic").isNotNull())
     counts = replicas.groupBy("stretch").agg(
         F.count_distinct("topic", "partition").alias("partitions"),
         F.count_distinct(F.regexp_replace("metric", r"^(follower|replica)\.", "")).alias("resources"),
-        F.max(F.array_max("at")).alias("until"),
-    ).where(F.col("until") >= cut.lead_windows).orderBy("stretch")  # fmt: skip
-    found = counts.collect()
-    if not found:
+        F.min(F.array_min("at")).alias("since"), F.max(F.array_max("at")).alias("until"),
+    ).orderBy("stretch")  # fmt: skip
+    every = counts.collect()
+    if not every:
         raise InputError(
             name,
             [
@@ -110,7 +111,7 @@ def sizes(series: DataFrame, cut: Cut, name: str) -> list[int]:
                 )
             ],
         )
-    largest = max(found, key=lambda row: row.partitions * row.resources)
+    largest = max(every, key=lambda row: row.partitions * row.resources)
     cells = largest.partitions * largest.resources * cut.length
     if cells > MOST_CELLS:
         shape = f"{largest.partitions:,} partitions x {largest.resources} resources x {cut.length:,} windows"
@@ -118,7 +119,11 @@ def sizes(series: DataFrame, cut: Cut, name: str) -> list[int]:
         raise InputError(
             name, [Problem("", f"a stretch of history has {shape}, a task holds {MOST_CELLS:,}; {remedy}")]
         )
-    return [row.stretch for row in found]
+    found = [row.stretch for row in every if row.until + 1 - max(row.since, cut.lead_windows) >= COVERED * cut.windows]
+    if not found:
+        wanted = f"expected half a stretch of history ({COVERED * cut.stretch / 3600:g} h) after the longest horizon"
+        raise InputError(name, [Problem("", f"{wanted}, found less; make stretches shorter (--stretch) or give more history")])
+    return found
 
 
 def unpacked(
@@ -154,13 +159,14 @@ def unpacked(
     earliest = np.array([at[a:b].min() for a, b in pairwise(offsets.tolist())], dtype=np.int64)
     latest = np.array([at[a:b].max() for a, b in pairwise(offsets.tolist())], dtype=np.int64)
     leads = _leading(metrics, row_of, host, earliest, len(key))
-    first, last = _lifetime(row_of, earliest, latest, len(key), cut)
+    length = int(latest.max()) + 1  # what comes after the end of history is no time in band
+    first, last = _lifetime(row_of, earliest, latest, len(key), length, round(GRACE / cut.window))
     kinds = list(dict.fromkeys(r for r in MEASURED if r in set(resource)))
     load: dict[str, Series] = {}
     follower: dict[str, FloatArray] = {}
     for kind in kinds:
         mine = np.array([r == kind for r in resource])
-        load[kind] = _series(np.flatnonzero(mine & leads), row_of, offsets, at, mean, (cut.length, len(key)))
+        load[kind] = _series(np.flatnonzero(mine & leads), row_of, offsets, at, mean, (length, len(key)))
         following = np.flatnonzero(mine & ~leads)
         if len(following):
             follower[kind] = _share(following, np.flatnonzero(mine & leads), row_of, offsets, mean, len(key))
@@ -207,14 +213,14 @@ def _lifetime(
     earliest: npt.NDArray[np.int64],
     latest: npt.NDArray[np.int64],
     partitions: int,
-    cut: Cut,
+    length: int,
+    grace: int,
 ) -> tuple[IntArray, IntArray]:
-    first, last = np.full(partitions, cut.length, np.int64), np.full(partitions, -1, np.int64)
+    first, last = np.full(partitions, length, np.int64), np.full(partitions, -1, np.int64)
     np.minimum.at(first, row_of, earliest)
     np.maximum.at(last, row_of, latest)
-    grace = round(GRACE / cut.window)
     first = np.where(first <= grace, 0, first)
-    last = np.where(last >= cut.length - 1 - grace, cut.length - 1, last)
+    last = np.where(last >= length - 1 - grace, length - 1, last)
     return first.astype(np.int32), last.astype(np.int32)
 
 

@@ -72,6 +72,9 @@ class Counted:
 def described(resource: str, counted: Counted, detection: Detection, resources: int) -> ResourceCalibration:
     """The resource's part of the calibration file; `resources` share the false triggers that are put up with."""
     why = [_mean_why(counted, detection)]
+    if counted.mean <= 0.0:
+        why.append("noise, bound, var, min_load, growth, seasonality: not known; it is 0 all the time")
+        return ResourceCalibration(mean=0.0, noise=None, bound=None, var=None, min_load=None, why=why)
     noise = _noise(counted, why)
     allowed = detection.alarms_per_week / resources
     found = None if noise is None else band(counted.alarm, chance_of(allowed, counted.brokers, detection.window))

@@ -125,7 +125,7 @@ def fit(cpu: FloatArray, rates: Mapping[str, FloatArray], broker: IntArray) -> C
     }  # fmt: skip
     for name, share in doubt.items():
         if np.isinf(share):
-            words.append(f"{_plain(name)} explains no cpu of its own")
+            words.append(f"no cpu is explained by {_plain(name)} alone")
         elif share > UNSURE:
             words.append(f"the cost of {_plain(name)} is known to {share:.0%} only: it hardly varies by itself")
     ignored = float(np.mean(weight == 0))

@@ -17,6 +17,7 @@ from spark.methods.bins import FloatArray, IntArray
 HOUR, WEEK_HOURS, DAY_HOURS = 3_600, 168, 24
 MONDAY = 4 * DAY_HOURS  # hours from the Unix epoch, a Thursday, to the first Monday
 FEWEST_DAYS, FEWEST_WEEKS = 3, 2
+MOST_APART = 104  # weeks between two hours that a trend is read off: work and memory grow with it
 WEEKLY = "cluster_id string, resource string, growth double, strength double, cycle int, profile array<double>"
 
 
@@ -45,9 +46,8 @@ def season(hours: IntArray, level: FloatArray) -> Season | None:
     """
     if not len(hours) or level.mean() <= 0:
         return None
-    span = int(hours.max() - hours.min()) + 1
-    cycle = WEEK_HOURS if span >= FEWEST_WEEKS * WEEK_HOURS else DAY_HOURS
-    if span < FEWEST_DAYS * DAY_HOURS:
+    cycle = WEEK_HOURS if _cover(hours, FEWEST_WEEKS * WEEK_HOURS) else DAY_HOURS
+    if not _cover(hours, FEWEST_DAYS * DAY_HOURS):
         return None
     trend = growth(hours, level) or 0.0
     middle = (hours.max() + hours.min()) / 2
@@ -72,7 +72,7 @@ def growth(hours: IntArray, level: FloatArray) -> float | None:
 
     *Source*: the seasonal Kendall slope estimator, Hirsch, Slack and Smith, 1982.
     """
-    if not len(hours) or int(hours.max() - hours.min()) + 1 < FEWEST_WEEKS * WEEK_HOURS or level.mean() <= 0:
+    if not _cover(hours, FEWEST_WEEKS * WEEK_HOURS) or level.mean() <= 0:
         return None
     begin = int(hours.min())
     weeks = -(-(int(hours.max()) - begin + 1) // WEEK_HOURS)
@@ -83,9 +83,14 @@ def growth(hours: IntArray, level: FloatArray) -> float | None:
         warnings.simplefilter("ignore", RuntimeWarning)  # an hour of the week that was never seen
         usual = np.nanmedian(series, axis=0)
         share = series / np.where(usual > 0, usual, np.nan)
-        slopes = [(share[lag:] - share[:-lag]).ravel() / lag for lag in range(1, weeks)]
+        slopes = [(share[lag:] - share[:-lag]).ravel() / lag for lag in range(1, min(weeks, MOST_APART + 1))]
         slope = float(np.nanmedian(np.concatenate(slopes)))
     return slope if np.isfinite(slope) else None
+
+
+def _cover(hours: IntArray, least: int) -> bool:
+    """Whether hours are so far apart, and half as many: a wrong clock, years back, makes no long history."""
+    return len(hours) > 0 and int(hours.max() - hours.min()) + 1 >= least <= 2 * len(hours)
 
 
 def weekly(group: pa.Table) -> pa.Table:

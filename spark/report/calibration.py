@@ -30,7 +30,7 @@ def calibration_html(calibration: Calibration, evidence: CalibrationEvidence = N
         "calibration",
         f"Calibration of {calibration.cluster_id or 'a cluster'}",
         [("cluster", calibration.cluster_id or "unnamed"), ("made", calibration.made_at)],
-        "Recommended" if _bounds(calibration) else "Too little history",
+        "Recommended" if _bounds(calibration) else "No band",
         _verdict(calibration),
         [f"From {history.begin} to {history.end}, in windows of {duration(history.window)}.", *evidence.notes],
         _tiles(calibration),
@@ -59,7 +59,7 @@ def _bounds(calibration: Calibration) -> dict[str, float]:
 def _verdict(calibration: Calibration) -> str:
     bounds = _bounds(calibration)
     if not bounds:
-        return "History is too short to recommend a band."
+        return "This history tells no band; why stands below each resource."
     names = listing([f"{resource_label(name)} {percent(bound)}" for name, bound in bounds.items()], most=6)
     alarms = [r.false_alarms for r in calibration.resources.values() if r.false_alarms is not None]
     rate = f", left by chance alone at most {sum(alarms):.2g} times a week" if alarms else ""

@@ -15,6 +15,7 @@ from spark.report.page import Cell, Column, legend, table
 
 WIDTH, HEIGHT = 1160, 360
 LEFT, RIGHT, TOP, BOTTOM = 76, 30, 20, 40
+KIND = "usage_distribution-"  # what the names of goals begin with that have none of their own
 MOST_DOTS = 1_500
 STAR = ((0, -10), (2.9, -3.4), (10, -3), (4.6, 1.6), (6.4, 8.6), (0, 4.8), (-6.4, 8.6), (-4.6, 1.6), (-10, -3), (-2.9, -3.4))
 
@@ -78,7 +79,7 @@ def tried_table(tried: Sequence[Tried]) -> Markup | None:
 
 def described(tried: Tried, default: Tried | None = None) -> str:
     """What a configuration is, in one line; of weights and bounds those that are not the default's."""
-    weights, bounds = (default.weights, default.bounds) if default is not None and default is not tried else ({}, {})
+    weights, bounds = (default.weights, default.bounds) if default is not None else ({}, {})
     parts = [f"{name} weight {value:g}" for name, value in tried.weights.items() if weights.get(name) != value]
     parts += [f"{name} bound {percent(value)}" for name, value in tried.bounds.items() if bounds.get(name) != value]
     parts = parts or ["weights and bounds as they are"]
@@ -134,7 +135,7 @@ def _pairs(values: dict[str, float], words: object) -> Child:
     assert callable(words)
     if not values:
         return "–"
-    return el("span", *(el("span", f"{name} {words(value)}") for name, value in values.items()), class_="lines")
+    return el("span", *(el("span", f"{name.removeprefix(KIND)} {words(value)}") for name, value in values.items()), class_="lines")
 
 
 def _mark(tried: Tried, x: float, y: float) -> Markup:

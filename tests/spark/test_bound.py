@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -169,3 +171,18 @@ def test_growth_is_found_under_seasons_outliers_and_gaps(trend: float) -> None:
     level[100:110] *= 20
     kept = np.random.default_rng(0).random(len(HOURS)) > 0.05
     assert growth(HOURS[kept], level[kept]) == pytest.approx(trend, abs=0.002)
+
+
+def test_samples_of_a_wrong_clock_years_back_make_no_long_history_of_six_days() -> None:
+    """They made a week's profile of six days, a trend over 14 years, and a gigabyte of slopes between them."""
+    hours = np.concatenate([np.arange(20), np.arange(6 * 24) + 14 * 365 * 24])
+    level = 100.0 + 50.0 * np.cos(2 * np.pi * hours / 24)
+    assert growth(hours, level) is None
+    found = season(hours, level)
+    assert found is not None
+    assert (found.cycle, round(found.strength, 2)) == (24, 1.0)
+    long = np.concatenate([hours, np.arange(60 * 168) + 15 * 365 * 24])
+    tracemalloc.start()
+    assert growth(long, np.full(len(long), 5.0)) == 0.0
+    assert tracemalloc.get_traced_memory()[1] < 500e6
+    tracemalloc.stop()

@@ -86,6 +86,20 @@ def test_each_stretch_knows_the_end_of_the_one_before_and_a_lead_alone_is_no_str
         assert found.load["network_in"].T.tolist() == [[float(begin + h) for h in range(6)]]
 
 
+def test_hours_at_the_end_of_a_history_validate_nothing_and_what_comes_after_it_is_no_time_in_band(spark: SparkSession) -> None:
+    """Two weeks and an hour would have made the hour all that is held out."""
+    rows: list[Row] = [(1, "a", 0, "network_in", hour, 1.0) for hour in range(9)]
+    series = packed(measured(spark, rows), CUT)
+    assert sizes(series, CUT, "h") == [0, 1]
+    more: list[Row] = [*rows, (1, "a", 0, "network_in", 9, 1.0)]
+    longer = packed(measured(spark, more), CUT)
+    assert sizes(longer, CUT, "h") == [0, 1, 2]
+    half = unpacked(longer.where("stretch = 2").toArrow(), CUT, "c", {})
+    assert (half.windows, half.last.tolist()) == (2, [1])
+    with pytest.raises(InputError, match="expected half a stretch of history"):
+        sizes(packed(measured(spark, rows[:1]), CUT), CUT, "h")
+
+
 def test_a_history_without_partitions_or_too_large_for_a_task_is_refused_with_what_to_do(
     spark: SparkSession,
 ) -> None:

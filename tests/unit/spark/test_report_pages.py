@@ -145,7 +145,8 @@ def test_sections_without_anything_are_left_out() -> None:
 def test_too_little_history_is_said() -> None:
     whole = calibration("plain")
     nothing = {name: r.model_copy(update={"bound": None}) for name, r in whole.resources.items()}
-    assert "History is too short to recommend a band." in calibration_html(whole.model_copy(update={"resources": nothing}))
+    found = calibration_html(whole.model_copy(update={"resources": nothing}))
+    assert "This history tells no band; why stands below each resource." in found
 
 
 def test_a_backtest_says_what_the_choice_buys() -> None:
