@@ -15,7 +15,7 @@ from goals.document import parse_goals
 from optimizer.options import AddedBroker, PlanOptions
 from optimizer.planner import plan
 from optimizer.report import to_json
-from tests.oracle.cluster import Cluster
+from tests.oracle.cluster import Cluster, Key
 from tests.oracle.clusters import Case
 from tests.oracle.goal_files import constraints_of, goals_of
 from tests.oracle.judge import Judge
@@ -62,15 +62,24 @@ def deviations(case: Case, document: Document) -> list[str]:
     return check(case.snapshot, case.goals, document, acceptance=case.acceptance, options=case.options)
 
 
+def judged(case: Case) -> Judge:
+    """The oracle's view of a case as it stands."""
+    return Judge(Cluster(case.snapshot, constraints_of(case.goals), case.options), goals_of(case.goals))
+
+
+def rack_excesses(case: Case) -> dict[Key, int]:
+    """By how many replicas each partition is over what the racks of a case allow."""
+    judge = judged(case)
+    return {key: judge.rack_excess(key) for key in judge.cluster.replicas}
+
+
 def same_bands(case: Case, then: Case) -> bool:
     """Whether a second plan aims where the first did.
 
     It does not where the first took a dead replica off a partition that otherwise lives on excluded brokers alone and has no
     leader: that one may be led from then on, and its leader's load counts in the mean.
     """
-    one, two = (
-        Judge(Cluster(c.snapshot, constraints_of(c.goals), c.options), goals_of(c.goals)) for c in (case, then)
-    )
+    one, two = judged(case), judged(then)
     total = all(isclose(x, two.total[name], rel_tol=1e-9) for name, x in one.total.items())
     return total and one.topic_bands == two.topic_bands
 

@@ -10,12 +10,21 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.clusters import Case, case_of, cases
 from tests.oracle.leftovers import undone
-from tests.oracle.runs import BUDGETS, after, deviations, is_budgeted, plan_document, plan_text, same_bands
+from tests.oracle.runs import (
+    BUDGETS,
+    after,
+    deviations,
+    is_budgeted,
+    plan_document,
+    plan_text,
+    rack_excesses,
+    same_bands,
+)
 
 Document = dict[str, Any]
 
@@ -105,10 +114,18 @@ def test_a_cluster_with_higher_broker_ids_is_not_balanced_differently(case: Case
 
 @thorough
 @given(case=cases())
+@example(case=case_of(1200, most_brokers=10, per_broker=10))
 def test_a_broken_hard_goal_is_never_broken_further(case: Case) -> None:
-    for goal in plan_document(case)["goals"]:
+    """Of racks, the partitions: a replica that leaves a dead broker for one of the same over-full rack breaks nothing, and that broker
+    counts as a violation where the dead one, which nobody judges, did not."""
+    document = plan_document(case)
+    for goal in document["goals"]:
         if goal["hard"] and goal["status"] != "skipped":
-            assert goal["after"]["violations"] <= goal["before"]["violations"]
+            if goal["kind"] == "rack_aware":
+                here, then = rack_excesses(case), rack_excesses(after(case, document))
+                assert not [key for key in here if then[key] > here[key]]
+            else:
+                assert goal["after"]["violations"] <= goal["before"]["violations"]
 
 
 @brief
