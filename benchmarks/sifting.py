@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from benchmarks.metric_topic import cpu_seconds
+from spark.backtest.reading import read_series
 from spark.history.read import read_samples
 from spark.history.repeats import KEY
 from spark.history.sift import sifted
@@ -53,6 +55,12 @@ def main() -> None:
     began, cpu = time.monotonic(), cpu_seconds(set())
     means(samples.frame.dropDuplicates([*KEY, "time"]))
     told("means with every row moved to find repeated ones", began, cpu)
+    for once in (False, True):
+        began, cpu = time.monotonic(), cpu_seconds(set())
+        now = datetime.now(UTC)
+        with read_series(samples, 300.0, 6 * 3600.0, 1800.0, arguments.history, now, once, lambda _: None) as read:
+            read.series.count()
+        told(f"series of a backtest, {'each sample once' if once else 'as they are'}", began, cpu)
     spark.stop()
 
 

@@ -148,6 +148,19 @@ def _said(error: Exception, path: str) -> InputError | ExternalError:
     return ExternalError(f"{path}: cannot be read: {_first_line(text)}", retriable=True)
 
 
+def unreadable(error: Exception) -> InputError | None:
+    """What a file is that Spark met in the middle of a job and could not read; None where the error is another."""
+    text = str(error)
+    where = re.search(r"FAILED_READ_FILE[\w.]*\].*? file (\S+?)\.? ", text)
+    if where is None:
+        return None
+    column = re.search(r"Parquet column \[(\w+)\]\. Expected Spark type (\w+), actual Parquet type (\w+)", text)
+    if column is None:
+        return InputError(where[1], [Problem("", f"{LAYOUT}, found a file that cannot be read: it is damaged, or not there any more")])
+    found = f"expected {column[2]} as in the other files, found Parquet's {column[3]}; write the file anew, or take it out"
+    return InputError(where[1], [Problem(f"column {column[1]}", found)])
+
+
 def _first_line(text: str) -> str:
     """What happened, without where in py4j it did."""
     lines = [line.removeprefix(":").strip() for line in text.splitlines() if not line.startswith("An error occurred while calling")]

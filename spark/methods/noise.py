@@ -141,7 +141,7 @@ def counted(group: pa.Table, *, window_seconds: float, hits: int) -> pa.Table:
     Parameters
     ----------
     group
-        Columns ``cluster_id``, ``resource``, ``broker``, ``start`` (timestamp), ``mean`` and ``capacity`` (null: not known), one
+        Columns ``cluster_id``, ``resource``, ``broker``, ``start`` (timestamp), ``mean`` and ``capacity`` (null or 0: not known), one
         row a broker and window.
     window_seconds, hits
         Length of a window; checks in a row that a detector takes.
@@ -160,7 +160,7 @@ def counted(group: pa.Table, *, window_seconds: float, hits: int) -> pa.Table:
     load[row, column] = group["mean"].to_numpy()
     capacity = np.full(len(brokers), np.nan)
     capacity[row] = group["capacity"].to_numpy(zero_copy_only=False)
-    found = day(load, capacity if np.isfinite(capacity).all() else None)
+    found = day(load, capacity if (capacity > 0).all() else None)  # a broker that says 0 does not know
 
     levels = np.broadcast_to(level_bin(np.where(found.level > 0, found.level, 1.0)), load.shape)[found.settled]
     noise = found.fast[found.settled]

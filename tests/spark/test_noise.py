@@ -167,6 +167,7 @@ def test_counts_use_capacity_only_where_every_broker_has_one() -> None:
 
     assert widest([1.0, 1.0, 2.0]) < 0.1
     assert widest([1.0, None, 2.0]) > 0.4
+    assert widest([1.0, 0.0, 2.0]) == widest([0.0] * 3) == widest([1.0, None, 2.0])  # a 0 took the resource's band away
 
 
 def test_a_histogram_knows_its_quantiles_within_half_a_percent() -> None:

@@ -74,7 +74,14 @@ def is_elsewhere(master: str | None) -> bool:
 
 @contextmanager
 def spark_for(command: str, master: str | None, story: Story) -> Iterator[Any]:
-    """A `SparkSession` that ends with the command, also when that is interrupted. (This room may not name Spark's types.)"""
+    """A `SparkSession` that ends with the command, also when that is interrupted. (This room may not name Spark's types.)
+
+    Raises
+    ------
+    InputError
+        Spark met a file of the history that it cannot read.
+    """
+    from spark.history.read import unreadable
     from spark.session import session
 
     log.info("starting Spark")
@@ -82,6 +89,11 @@ def spark_for(command: str, master: str | None, story: Story) -> Iterator[Any]:
     try:
         spark.sparkContext.setLogLevel("WARN" if story.verbose else "ERROR")
         yield spark
+    except Exception as e:
+        told = unreadable(e)
+        if told is None:
+            raise
+        raise told from e
     finally:
         spark.sparkContext.setLogLevel("OFF")  # tasks that an interrupt cut short are no news
         spark.stop()

@@ -14,7 +14,7 @@ from cluster_model.errors import ExternalError, InputError
 from metrics_reporter.codec import encode
 from metrics_reporter.columns import decode
 from metrics_reporter.sample import BatchHeader, Sample, SampleBatch, Scope
-from spark.history.read import read_samples
+from spark.history.read import read_samples, unreadable
 from tests.spark.history.rows import BEGIN, row, written
 from trimtab.history.samples import SampleHistory
 
@@ -70,6 +70,22 @@ def test_all_columns_that_are_missing_or_of_another_type_are_told_at_once(spark:
     assert "column time: expected timestamp, found string" in told
     assert "column broker: expected int, found bigint" in told
     assert "column metric: expected string, found no such column" in told
+
+
+def test_a_file_with_another_type_than_the_rest_is_named_though_it_is_met_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
+    """A script of the operator's own wrote one day: what came was a page of Java."""
+    history = written(spark, [row(0), row(45)], tmp_path / "h")
+    table = pq.read_table(next(history.rglob("*.parquet")), partitioning=None)
+    odd = history / "date=2026-11-20" / "zz.parquet"
+    pq.write_table(table.set_column(table.schema.get_field_index("broker"), "broker", table["broker"].cast("int64")), odd)
+    rows = read_samples(spark, str(history)).frame
+    with pytest.raises(Exception, match="FAILED_READ_FILE") as met:
+        rows.collect()
+    told = unreadable(met.value)
+    assert told is not None
+    assert f"{odd}: 1 problem" in str(told)
+    assert "column broker: expected int as in the other files, found Parquet's INT64" in str(told)
+    assert unreadable(ValueError("something else")) is None
 
 
 def test_a_file_without_days_gets_them_from_the_times(spark: SparkSession, tmp_path: Path) -> None:
