@@ -20,6 +20,7 @@ from optimizer.plan import Action, ActionType, Change, GoalScore, ScoreFrame, Sc
 from optimizer.problem import STATE, WEIGHT, Compiled
 from optimizer.reasons import helped, reason_of
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS
+from optimizer.search.record import Before
 
 REPAIR_NAMES = {
     REPAIRS_DEAD: "dead_broker",
@@ -86,7 +87,7 @@ class ActionTable:
     goal_score: np.ndarray  # float64 [A, G]
     first_broker: np.ndarray  # int64 [A + 1]
     broker: np.ndarray  # int64 [N], wire ids
-    score_before: np.ndarray  # float64 [N, G]
+    score_before: np.ndarray | Before  # float64 [N, G]
     score_after: np.ndarray  # float64 [N, G]
     bytes_to_move: np.ndarray  # float64 [A]
 
@@ -231,7 +232,7 @@ class ActionLog(_Blocks[Action]):
         rows = np.arange(len(each))
         judges = self._judged(part)[rows, each]
         before, after = (
-            np.append(np.where(judges, scores[rows, each], np.inf), np.inf) for scores in (part.score_before, part.score_after)
+            np.append(np.where(judges, scores[rows, each], np.inf), np.inf) for scores in (part.score_before[:], part.score_after)
         )
         starts = part.first_broker[:-1]
         low = np.minimum.reduceat(before, starts)

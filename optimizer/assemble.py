@@ -20,6 +20,7 @@ from optimizer.options import PlanOptions
 from optimizer.outcome import BrokerOutcomes, Picture, bands_of, goal_outcomes, offline_notes
 from optimizer.plan import LowerBounds, Plan, Summary
 from optimizer.problem import SIZE, Compiled
+from optimizer.search.record import joined_before
 from optimizer.search.rounds import Found, Round
 from optimizer.whatif import idle_patterns
 from optimizer.why import why_left
@@ -102,7 +103,7 @@ def _actions(snapshot: Snapshot, compiled: Compiled, rounds: list[Round]) -> Act
     partition, before, after, lead_before, lead_after = [], [], [], [], []
     first, first_broker = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
     score, repairs, goal_score = [], [], []
-    broker, score_before, score_after, data = [], [], [], []
+    broker, score_after, data = [], [], []
     changes_before = brokers_before = 0
     for part in rounds:
         actions, changes = int(part.log.used[0]), int(part.log.used[1])
@@ -122,7 +123,6 @@ def _actions(snapshot: Snapshot, compiled: Compiled, rounds: list[Round]) -> Act
         repairs.append(part.record.repairs)
         goal_score.append(part.record.goal_score)
         broker.append(snapshot.broker_ids[part.record.broker])
-        score_before.append(part.record.before)
         score_after.append(part.record.after)
         new = ((lists[:, :, None] != lists_before[:, None, :]).all(axis=2) & (lists >= 0)).sum(axis=1)
         moved = np.concatenate([[0.0], np.cumsum(new * compiled.problem.haul[rows, SIZE])])
@@ -131,6 +131,7 @@ def _actions(snapshot: Snapshot, compiled: Compiled, rounds: list[Round]) -> Act
     def joined(parts: list[np.ndarray], shape: tuple[int, ...], kind: type) -> np.ndarray:
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(shape, kind)
 
+    after_actions = joined(score_after, (0, goals), np.float64)
     return ActionTable(
         changes=ChangeTable(
             snapshot,
@@ -146,8 +147,8 @@ def _actions(snapshot: Snapshot, compiled: Compiled, rounds: list[Round]) -> Act
         goal_score=joined(goal_score, (0, goals), np.float64),
         first_broker=np.concatenate(first_broker),
         broker=joined(broker, (0,), np.int64),
-        score_before=joined(score_before, (0, goals), np.float64),
-        score_after=joined(score_after, (0, goals), np.float64),
+        score_before=joined_before([part.record for part in rounds], after_actions),
+        score_after=after_actions,
         bytes_to_move=joined(data, (0,), np.float64),
     )
 

@@ -113,7 +113,7 @@ class ActionWriter:
         texts = ScoreTexts(names, [actions.frame.index[name] for name in self._in_order(names)])
         for made, table, judged in actions.blocks():
             written = texts.written(
-                table.goal_score, table.first_broker, table.broker.astype(np.int64), table.score_before, table.score_after, judged
+                table.goal_score, table.first_broker, table.broker.astype(np.int64), table.score_before[:], table.score_after, judged
             )
             yield from map(self.line, made, written)
 

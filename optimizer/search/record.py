@@ -5,6 +5,7 @@ The planner calls it once a round; it is also the planner's own check that each 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +26,40 @@ class Record(NamedTuple):
     goal_score: np.ndarray  # float64 [A, G]
     first: np.ndarray  # int64 [A + 1]
     broker: np.ndarray  # int64 [N]
-    before: np.ndarray  # float64 [N, G]
+    earlier: np.ndarray  # int32 [N], row of `after` with the scores before; below 0 of `other`, -1 for its first row
+    other: np.ndarray  # float64 [n, G]
     after: np.ndarray  # float64 [N, G]
+
+    @property
+    def before(self) -> Before:
+        return Before(self.earlier, self.other, self.after)
+
+
+@dataclass(frozen=True)
+class Before:
+    """Scores before actions, float64 [N, G], made when rows are asked for: mostly what the broker scored after an earlier action, so
+    they would take as much memory again."""
+
+    earlier: np.ndarray
+    other: np.ndarray
+    after: np.ndarray
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        at = self.earlier[rows]
+        scores = self.after[np.maximum(at, 0)]
+        scores[at < 0] = self.other[-1 - at[at < 0]]
+        return np.asarray(scores)
+
+
+def joined_before(records: list[Record], after: np.ndarray) -> Before:
+    """Those of several records, whose scores after are `after` one after the other."""
+    earlier, rows, others = [], 0, 0
+    for one in records:
+        earlier.append(np.where(one.earlier < 0, one.earlier - others, one.earlier + rows))
+        rows, others = rows + len(one.after), others + len(one.other)
+    if not records:
+        return Before(np.zeros(0, np.int64), after, after)
+    return Before(np.concatenate(earlier), np.concatenate([one.other for one in records]), after)
 
 
 def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Record:
@@ -46,14 +79,18 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
         goal_score=np.zeros((actions, goals)),
         first=np.zeros(actions + 1, np.int64),
         broker=np.empty(most, np.int64),  # far more than is used, and not touched beyond that
-        before=np.empty((most, goals)),
+        earlier=np.empty(most, np.int32),
+        other=np.empty((most, goals)),
         after=np.empty((most, goals)),
     )
     refused = replay(problem, state, log, by_potential, out)
     if refused >= 0:
         raise AssertionError(f"action {refused} of the plan is not acceptable at its turn")
     used = int(out.first[actions])
-    return out._replace(broker=out.broker[:used], before=out.before[:used], after=out.after[:used])
+    others = max(-int(out.earlier[:used].min(initial=0)), 0)
+    return out._replace(
+        broker=out.broker[:used], earlier=out.earlier[:used], other=out.other[:others], after=out.after[:used]
+    )
 
 
 @kernel
@@ -65,7 +102,8 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
     replicas = np.zeros((MAX_CHANGES, slots), np.int64)
     leads = np.zeros(MAX_CHANGES, np.int64)
     scores = np.zeros(goals)
-    at = 0
+    last = np.full(len(state.hosts), -1, np.int64)  # rows where brokers were touched last
+    at, others = 0, 0
     for a in range(log.used[0]):
         n = whole(0)
         for i in range(log.first[a], log.first[a + 1]):
@@ -83,19 +121,30 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
             out.goal_score[a, g] = scores[g]
         start = at
         for t in range(verdict.touched):
-            out.broker[at] = state.touched[t]
+            b = state.touched[t]
+            earlier = last[b]
             for g in range(goals):
-                out.before[at, g] = state.score[state.touched[t], g]
+                if earlier >= 0 and out.after[earlier, g] != state.score[b, g]:
+                    earlier = -1
+            if earlier < 0:
+                for g in range(goals):
+                    out.other[others, g] = state.score[b, g]
+                others += 1
+                earlier = -others
+            out.broker[at], out.earlier[at] = b, earlier
+            for g in range(goals):
                 out.after[at, g] = state.fresh[t, g]
             at += 1
         for i in range(start + 1, at):  # ascending broker rows
             j = i
             while j > start and out.broker[j - 1] > out.broker[j]:
                 out.broker[j - 1], out.broker[j] = out.broker[j], out.broker[j - 1]
+                out.earlier[j - 1], out.earlier[j] = out.earlier[j], out.earlier[j - 1]
                 for g in range(goals):
-                    out.before[j - 1, g], out.before[j, g] = out.before[j, g], out.before[j - 1, g]
                     out.after[j - 1, g], out.after[j, g] = out.after[j, g], out.after[j - 1, g]
                 j -= 1
+        for i in range(start, at):
+            last[out.broker[i]] = i
         out.first[a + 1] = at
         for i in range(n):
             commit(problem, state, partitions[i], replicas[i], leads[i])

@@ -64,7 +64,7 @@ def assert_recorded(found: Record, a: int, trial: Trial, right: Judged) -> None:
     assert found.score[a] == pytest.approx(right.score, abs=1e-9)
     for g, name in enumerate(trial.names):
         assert found.goal_score[a, g] == pytest.approx(right.goals[name], abs=1e-9)
-        for scores, table in ((right.before[name], found.before), (right.after[name], found.after)):
+        for scores, table in ((right.before[name], found.before[:]), (right.after[name], found.after)):
             said = {trial.ids[found.broker[n]]: table[n, g] for n in rows if trial.ids[found.broker[n]] in scores}
             assert said == pytest.approx(scores, abs=1e-9)
 
