@@ -33,6 +33,7 @@ from optimizer.search.partners import rank_partners
 from optimizer.search.state import State
 from optimizer.search.swaps import may_swap
 
+MANY = 40  # replicas that left a broker, or came to it: of more, one fewer is little for the time it takes
 PAIRS = 12  # tried for a broker and direction without success
 PARTNERS = 24
 SUBSTITUTES = 24  # replicas tried for a pair, smallest first
@@ -66,7 +67,7 @@ def merge(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -
         for way in range(2):  # off the broker, onto it
             for _ in range(TURNS):
                 count = list_strays(state, home, moved, v, way == 0, strays)
-                if count < 2:
+                if count < 2 or count > MANY:
                     break
                 sizes = np.zeros(count)
                 for i in range(count):

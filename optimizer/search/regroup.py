@@ -17,7 +17,7 @@ from optimizer.search.broker_scores import linear_cost
 from optimizer.search.costs import NOTHING
 from optimizer.search.homeward import leaves_band, scores_hold
 from optimizer.search.hosting import may_host
-from optimizer.search.merge import extent, put
+from optimizer.search.merge import MANY, extent, put
 from optimizer.search.order import ascending
 from optimizer.search.state import State
 from optimizer.search.substitute import band_of
@@ -81,7 +81,7 @@ def regroup(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray)
             continue
         left = starts[v + 1] - starts[v]
         mine = strays[starts[v] : starts[v + 1]]
-        while left > 1:
+        while 1 < left <= MANY:
             sizes = np.zeros(left)
             for i in range(left):
                 sizes[i] = extent(problem, state, group.linear, v, mine[i])
