@@ -40,6 +40,7 @@ from optimizer.search.racks import mend_racks
 from optimizer.search.reach import reachable
 from optimizer.search.record import Record, record, write_lists
 from optimizer.search.regroup import regroup
+from optimizer.search.relay import relay
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import Standing, is_progress, same_rack_only, standing_of
 from optimizer.search.state import COST, Rows, State
@@ -254,7 +255,7 @@ def _round(
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential)
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
-    firm = with_firm_topics(problem)
+    firm, handing = with_firm_topics(problem), True
     for turn in range(MOST_TARGETS):
         seed = options.seed + turn
         if len(problem.topic_goal):
@@ -262,6 +263,7 @@ def _round(
         balance(firm, target, seed, ROUNDS_OF_BALANCE, roles)
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True)
+        handing = handing and relay(problem, target, seed) > 0
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]

@@ -1,0 +1,83 @@
+"""The last brokers out of band: trades by way of a third broker, where no single step and no swap helps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.clusters import cluster
+from benchmarks.planner import goals_text
+from cluster_model.snapshot import BrokerState, Snapshot
+from goals.document import parse_goals
+from optimizer.compile import compile_problem
+from optimizer.options import PlanOptions
+from optimizer.plan import Plan
+from optimizer.planner import plan
+from optimizer.problem import STATE, Compiled
+from optimizer.search.balance import balance
+from optimizer.search.commit import build_state
+from optimizer.search.relay import relay
+from optimizer.search.standing import standing_of
+from optimizer.search.state import COST, State
+
+FEW = [(100, 5_000, "a", 2), (100, 5_000, "b", 1), (100, 5_000, "b", 2), (100, 5_000, "d", 2)]
+
+
+def compiled_of(snapshot: Snapshot) -> Compiled:
+    return compile_problem(snapshot, parse_goals(goals_text("even", 0.10), "test"), PlanOptions(acceptance="potential"))
+
+
+def balanced(compiled: Compiled) -> State:
+    state = build_state(compiled.problem, compiled.replicas, compiled.lead)
+    balance(compiled.problem, state, 0, 400, np.ones(len(compiled.goals), np.int64))
+    return state
+
+
+def left_by(made: Plan) -> list[int]:
+    return [b.id for b in made.brokers if b.violates]
+
+
+@pytest.mark.parametrize(("brokers", "replicas", "scenario", "seed"), FEW)
+def test_with_fifty_replicas_a_broker_nobody_stays_out_of_band(brokers: int, replicas: int, scenario: str, seed: int) -> None:
+    snapshot = cluster(brokers, replicas, scenario, seed)  # type: ignore[arg-type]
+    made = plan(snapshot, parse_goals(goals_text("even", 0.10), "test"), PlanOptions(acceptance="potential"))
+    assert left_by(made) == []
+
+
+def test_what_balance_leaves_is_handed_on_and_the_potential_falls() -> None:
+    compiled = compiled_of(cluster(100, 5_000, "b", 2))
+    state = balanced(compiled)
+    before, potential = standing_of(compiled.problem, state).low, state.score[:, COST].sum()
+    assert before > 0
+    assert relay(compiled.problem, state, 0) > 0
+    assert standing_of(compiled.problem, state).low < before
+    assert state.score[:, COST].sum() <= potential
+
+
+def test_trades_that_led_nowhere_are_taken_back() -> None:
+    compiled = compiled_of(cluster(20, 400, "a", 1, "giants"))
+    state = balanced(compiled)
+    relay(compiled.problem, state, 0)
+    anew = build_state(compiled.problem, state.replicas, state.lead)
+    assert np.array_equal(anew.load, state.load)
+    assert np.array_equal(anew.score, state.score)
+    assert np.array_equal(anew.hosts, state.hosts)
+
+
+def test_brokers_that_leave_or_are_excluded_get_nothing() -> None:
+    snapshot = cluster(100, 5_000, "b", 2, "draining")
+    compiled = compiled_of(snapshot)
+    state = balanced(compiled)
+    others = compiled.problem.broker[:, STATE] != BrokerState.ACTIVE
+    before = state.hosts[others].copy()
+    relay(compiled.problem, state, 0)
+    assert (state.hosts[others] <= before).all()
+
+
+def test_where_nobody_is_out_of_band_nothing_moves() -> None:
+    compiled = compiled_of(cluster(10, 1_000, "d", 0))
+    state = balanced(compiled)
+    assert standing_of(compiled.problem, state).low == 0
+    replicas = state.replicas.copy()
+    assert relay(compiled.problem, state, 0) == 0
+    assert np.array_equal(state.replicas, replicas)
