@@ -2,7 +2,8 @@
 
 `balance` stops where no single step and no swap lowers the potential. From there the broker that is worst off makes its best
 trade with another even where that puts the other out of band, which then trades in turn; partitions that just moved rest for a
-while, and the best placement on the way is kept. Called by `rounds` on a target; of no cost where nobody is out of band.
+while, and the best placement on the way is kept. Called by `rounds` on a target; of no cost where nobody is out of band, or where
+brokers hold many replicas.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ LEAST_FALL = 0.5  # of the potential of a broker, for trades that bring nobody i
 PASSES = 3
 MOST_LOOKS = 100_000  # at replicas: on average a trade looks at those of a broker and at so many more, again for each goal on topics
 EACH_TRADE = 100
+LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be
+MOST_HELD = 200  # replicas of a typical broker; with more, single steps are fine enough, and trades mostly search in vain
 
 
 def relay(problem: Problem, state: State, seed: int) -> int:
@@ -38,10 +41,13 @@ def relay(problem: Problem, state: State, seed: int) -> int:
     Each trade takes O(`PARTNERS` (n + `OFFERED`^2) G + B G) for n replicas on a broker.
     """
     eligible = problem.broker[:, STATE] == 0
-    if eligible.sum() < 2 or not standing_of(problem, state).low:
+    low = standing_of(problem, state).low
+    if eligible.sum() < 2 or not low or low > LAST * eligible.sum():
         return 0
-    looks = int(state.hosts[eligible].sum()) // int(eligible.sum()) + EACH_TRADE
-    most = MOST_LOOKS // (looks * (1 + len(problem.topic_goal)))
+    typical = int(state.hosts[eligible].sum()) // int(eligible.sum())
+    if typical > MOST_HELD:
+        return 0
+    most = MOST_LOOKS // ((typical + EACH_TRADE) * (1 + len(problem.topic_goal)))
     return hand_on(problem, state, decisive_goals(problem, state), seed, most)
 
 

@@ -55,7 +55,7 @@ def test_what_balance_leaves_is_handed_on_and_the_potential_falls() -> None:
 
 
 def test_trades_that_led_nowhere_are_taken_back() -> None:
-    compiled = compiled_of(cluster(20, 400, "a", 1, "giants"))
+    compiled = compiled_of(cluster(100, 5_000, "a", 2))
     state = balanced(compiled)
     relay(compiled.problem, state, 0)
     anew = build_state(compiled.problem, state.replicas, state.lead)
