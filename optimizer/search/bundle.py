@@ -106,7 +106,7 @@ def bundle(
         if not within_budget(problem, state, budget, size, partitions, replicas, leads):
             continue
         for m in range(size):
-            note_change(state, left[members[m]], to, to_lead, seen, log.used[0] + 1)
+            note_change(problem, state, left[members[m]], to, to_lead, seen, log.used[0] + 1)
         publish(problem, state, budget, log, size, partitions, replicas, leads)
         for m in range(size):
             left[members[m]] = -1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import inner
-from optimizer.problem import STATE, Problem
+from optimizer.problem import RACK_GOAL, SOFT_RACK, STATE, Problem
 from optimizer.search.broker_scores import scores_low
-from optimizer.search.state import State
+from optimizer.search.state import RACKS, State
 
 
 @inner
@@ -22,11 +22,17 @@ def last_change(state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen:
 
 
 @inner
-def note_change(state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray, now: int) -> None:
-    """Every broker that the change of `p` to its target touches changes `now`."""
+def note_change(
+    problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray, now: int
+) -> None:  # fmt: skip
+    """Every broker that the change of `p` to its target touches changes `now`.
+
+    So do those that keep their replica where its rack is over-full before or after, which a hard rule allows no change to make.
+    """
+    soft = problem.setting[RACK_GOAL] == SOFT_RACK
     for s in range(to.shape[1]):
         old = state.replicas[p, s]
-        if old >= 0 and differs(state, p, s, to, to_lead):
+        if old >= 0 and (soft or state.units[RACKS, old] > 0.0 or differs(state, p, s, to, to_lead)):
             seen[old], seen[to[p, s]] = now, now
 
 

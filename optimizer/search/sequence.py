@@ -82,7 +82,7 @@ def sequence(
                 and has_room(state, one, partitions, replicas)
                 and within_budget(problem, state, budget, one, partitions, replicas, leads)
             ):
-                note_change(state, p, to, to_lead, seen, log.used[0] + 1)
+                note_change(problem, state, p, to, to_lead, seen, log.used[0] + 1)
                 publish(problem, state, budget, log, one, partitions, replicas, leads)
                 done += 1
             else:

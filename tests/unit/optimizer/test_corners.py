@@ -254,3 +254,8 @@ def test_an_imagined_broker_has_a_typical_capacity_and_takes_its_place_among_the
     result = planned(snapshot, FULL, coarse, add_brokers=(AddedBroker(5, "r"), AddedBroker(2)))
     assert [b.id for b in result.brokers] == [2, 5, 9, 12]
     assert loads(result, "disk")[5] in (60, 90)  # of 220 a broker of 400 among 1300 should carry 68
+
+
+def test_a_replica_that_leaves_an_over_full_rack_changes_what_the_others_there_are_worth() -> None:
+    """Known verdicts were used again for brokers whose rack score had changed; the plan's own check then refused it all."""
+    assert plan_document(case_of(803))["actions"]
