@@ -15,6 +15,8 @@ from cluster_model.compiled import inner
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, Problem
 from optimizer.search.state import LED, State
 
+PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
+
 
 class Shelf(NamedTuple):
     """B brokers, C columns, n places of a replica list. Memory is used as far as brokers are asked for."""
@@ -31,6 +33,7 @@ class Shelf(NamedTuple):
 def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
     """An empty one; `roles` int64 [G] marks goals in which a leader costs another amount than a follower."""
     brokers, room = state.hosted.shape
+    room = -(-room // PAGE) * PAGE
     goals, seats = np.zeros(len(roles), np.int64), np.zeros(len(roles), np.int64)
     count = 0
     for g in range(len(roles)):
