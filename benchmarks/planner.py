@@ -41,6 +41,7 @@ class Cell:
     seed: int
     acceptance: Acceptance
     threads: int
+    max_moves: int | None = None
 
 
 def goals_text(variant: str, band: float) -> str:
@@ -62,7 +63,7 @@ def goals_text(variant: str, band: float) -> str:
 def job_of(cell: Cell) -> Job:
     return Job(
         size=cell.size, scenario=cell.scenario, variant=cell.variant, seed=cell.seed, band=cell.band,
-        acceptance=cell.acceptance, threads=cell.threads,
+        acceptance=cell.acceptance, threads=cell.threads, max_moves=cell.max_moves,
         snapshot=cluster(cell.brokers, cell.replicas, cell.scenario, cell.seed, cell.variant),
         goals=goals_text(cell.variant, cell.band),
     )  # fmt: skip
@@ -83,7 +84,7 @@ def cells(chosen: argparse.Namespace) -> Iterator[Cell]:
                             for threads in chosen.threads:
                                 yield Cell(
                                     size, brokers, replicas, cast(Scenario, scenario), variant, band, seed,
-                                    cast(Acceptance, acceptance), threads,
+                                    cast(Acceptance, acceptance), threads, chosen.max_moves,
                                 )  # fmt: skip
 
 
@@ -182,6 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--acceptance", type=listed(("score", "potential")), default=["score", "potential"], metavar="A,B")
     add("--seeds", type=numbers(int), default=[0], metavar="N,M", help="of the clusters")
     add("--threads", type=numbers(int), default=[1], metavar="N,M")
+    add("--max-moves", type=int, metavar="N", help="budget of replica moves")
     add("--json", type=Path, metavar="FILE")
     add("--smoke", action="store_true", help="small clusters, exit code 1 when more work is done than promised")
     chosen = parser.parse_args(arguments)

@@ -40,6 +40,7 @@ from optimizer.search.hosting import hosts_legally
 from optimizer.search.state import State
 from optimizer.why_blocked import obstacles
 from optimizer.why_topics import topic_proof
+from optimizer.why_totals import Totals
 
 MOST_LOOKED_AT = 50  # replicas of a broker whose ways off it are looked at one by one
 MOST_PROVED = 200  # brokers with a proof of their own; beyond, in a cluster that far off, a summary does
@@ -64,6 +65,7 @@ def why_left(
     """
     problem = compiled.problem
     result: dict[int, Left] = {}
+    totals = Totals(compiled)
     states = problem.broker[:, STATE]
     low = (states == BrokerState.ACTIVE)[:, None] & (end.score[:, : len(compiled.goals)] < 1.0)
     leaving = ((states == BrokerState.DRAINING) | (states == BrokerState.DEAD)) & (end.hosts > 0)
@@ -77,7 +79,7 @@ def why_left(
             continue
         proving = len(result) < MOST_PROVED
         reasons = {
-            compiled.goals[g].name: _reason(snapshot, compiled, end, row, g, options, proving)
+            compiled.goals[g].name: _reason(snapshot, compiled, totals, end, row, g, options, proving)
             for g in np.flatnonzero(low[row]).tolist()
         }
         result[row] = Left(_joined(reasons), reasons)
@@ -128,12 +130,12 @@ def _joined(reasons: Mapping[str, str]) -> str:
 
 
 def _reason(
-    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions, proving: bool
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, row: int, g: int, options: PlanOptions, proving: bool
 ) -> str:
     doubt = _doubt(compiled, end, row)
     if doubt is not None and compiled.caution is not None and compiled.caution.brokers[row]:
         return doubt
-    proof = _proof(snapshot, compiled, end, row, g, compiled.goals[g], options) if proving else None
+    proof = _proof(snapshot, compiled, totals, end, row, g, compiled.goals[g], options) if proving else None
     return (
         proof
         or _budget_text(options)
@@ -158,11 +160,11 @@ def _doubt(compiled: Compiled, end: State, row: int) -> str | None:
 
 
 def _proof(
-    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: Goal, options: PlanOptions
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, row: int, g: int, goal: Goal, options: PlanOptions
 ) -> str | None:
     match goal:
         case UsageDistribution():
-            return _band_proof(snapshot, compiled, end, row, g, goal)
+            return _band_proof(snapshot, compiled, totals, end, row, g, goal)
         case Capacity() | CountLimit():
             return _limit_proof(snapshot, compiled, end, row, g, goal, options)
         case RackAware():
@@ -194,7 +196,7 @@ def _held(compiled: Compiled, end: State, row: int, g: int) -> tuple[np.ndarray,
 
 
 def _band_proof(
-    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: UsageDistribution
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, row: int, g: int, goal: UsageDistribution
 ) -> str | None:
     problem, resource = compiled.problem, goal.resource
     mean, bound = problem.table[row, g, MEAN], problem.table[row, g, BOUND]
@@ -221,46 +223,34 @@ def _band_proof(
         if stuck > mean + bound:
             return f"excluded topics hold {amount(stuck, resource)} on it, above its band of {band}; include some of them"
     if not over:
-        movable = problem.partition[:, MOVABLE] == 1
-        vectors = problem.vector[:, :, problem.goal[g, COLUMN]].max(axis=1)
         fixed_here = float(held[problem.partition[partitions, MOVABLE] == 0].sum()) if len(held) else 0.0
-        reach = float(vectors[movable].sum()) + fixed_here
+        reach = totals.movable(g) + fixed_here
         if reach < mean - bound:
             return f"all that may move amounts to {amount(reach, resource)}, below its band of {band}; include more topics"
-    forced = _rack_share(snapshot, compiled, row, g, goal, over)
+    forced = _rack_share(snapshot, compiled, totals, row, g, goal, over)
     if forced is not None:
         return forced
-    rf_forced = problem.partition[:, RF] >= eligible.sum()
-    if rf_forced.all() and resource not in ("leaders", "leader_network_in", "network_out", "cpu"):
+    if totals.everywhere and resource not in ("leaders", "leader_network_in", "network_out", "cpu"):
         return (
             "the replication factor equals the number of brokers, so each holds every partition; add a broker"
         )
-    return _overshadowed(snapshot, compiled, end, row, g, goal, over)
+    return _overshadowed(snapshot, compiled, totals, end, row, g, goal, over)
 
 
 def _rack_share(
-    snapshot: Snapshot, compiled: Compiled, row: int, g: int, goal: UsageDistribution, over: bool
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, row: int, g: int, goal: UsageDistribution, over: bool
 ) -> str | None:
     """Whether the hard rack rule forces the share of the broker's rack out of its brokers' bands."""
     problem = compiled.problem
     if problem.setting[RACK_GOAL] != HARD_RACK:
         return None
-    column = problem.goal[g, COLUMN]
-    leading, following = problem.vector[:, LEADING, column], problem.vector[:, FOLLOWING, column]
-    if not np.array_equal(leading, following):
-        return None
     eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
     rack = problem.broker[row, RACK_OF]
     members = eligible & (problem.broker[:, RACK_OF] == rack)
-    sizes = np.bincount(
-        problem.broker[eligible, RACK_OF], minlength=int(problem.broker[:, RACK_OF].max()) + 1
-    )
-    limit = problem.partition[:, RACK_LIMIT]
-    room = np.minimum(limit[:, None], sizes[None, :])
-    mine = room[:, rack]
-    elsewhere = room.sum(axis=1) - mine
-    least = float((np.maximum(problem.partition[:, RF] - elsewhere, 0) * leading).sum())
-    most = float((np.minimum(mine, problem.partition[:, RF]) * leading).sum())
+    held = totals.rack(int(rack), g)
+    if held is None:
+        return None
+    least, most = held
     lows = float((problem.table[members, g, MEAN] - problem.table[members, g, BOUND]).sum())
     highs = float((problem.table[members, g, MEAN] + problem.table[members, g, BOUND]).sum())
     name = snapshot.racks[row] or "its own"
@@ -278,19 +268,17 @@ def _rack_share(
 
 
 def _overshadowed(
-    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: UsageDistribution, over: bool
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, row: int, g: int, goal: UsageDistribution, over: bool
 ) -> str | None:
     """Whether replicas above the band elsewhere leave too little for this broker and its like."""
     problem = compiled.problem
     column = problem.goal[g, COLUMN]
     eligible = np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
-    tops = problem.table[eligible, g, MEAN] + problem.table[eligible, g, BOUND]
-    vectors = problem.vector[:, LEADING, column]
-    giants = np.flatnonzero(vectors > tops.max())
+    giants, held = totals.giants(g)
     if over or not len(giants) or len(giants) >= len(eligible):
         return None
     total = float(end.load[eligible, column].sum())
-    rest = (total - float(vectors[giants].sum())) / (len(eligible) - len(giants))
+    rest = (total - held) / (len(eligible) - len(giants))
     if rest < problem.table[row, g, MEAN] - problem.table[row, g, BOUND]:
         name = snapshot.partition_name(int(giants[0]))
         return (

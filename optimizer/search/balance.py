@@ -127,10 +127,10 @@ def is_low(problem: Problem, state: State, b: int) -> bool:
 
 
 @kernel
-def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.ndarray) -> int:
+def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.ndarray, moves: bool) -> int:
     """Rounds over the brokers out of band until none is left or nothing helps. Returns rounds used.
 
-    `roles` int64 [G] marks goals that a leadership transfer can help.
+    `roles` int64 [G] marks goals that a leadership transfer can help. Without `moves` only leaderships change.
     """
     brokers = len(problem.broker)
     columns = problem.vector.shape[2]
@@ -220,7 +220,7 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
             for i in range(count if len(problem.topic_goal) > 0 else 0):  # topics may have filled new brokers half
                 if state.hosts[low[i]] < HALF_EMPTY * typical:
                     thrifty = False
-        for i in range(count):
+        for i in range(count if moves else 0):
             v = low[order[i]]
             if not is_low(problem, state, v):
                 continue
@@ -263,6 +263,8 @@ def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.nd
             else:
                 failed[v] = 0
             accepted += done
+        if accepted == 0 and not moves:
+            return turn + 1
         stuck = 0
         for i in range(count):
             if failed[low[order[i]]] >= PATIENCE:

@@ -60,6 +60,14 @@ def written(log: Log) -> Log:
     )  # fmt: skip
 
 
+def is_spent(problem: Problem, budget: Budget) -> bool:
+    """Whether one replica more, or one more changed partition, is beyond the budget: a replica of typical size, the smallest at first."""
+    sizes = problem.haul[:, SIZE]
+    size = 0.0 if not len(sizes) else sizes.mean() if budget.spent[1] > 0 else sizes.min()
+    after = budget.spent + np.array([1.0, size, 1.0])
+    return bool(((budget.limits >= 0) & (after > budget.limits)).any())
+
+
 @inner
 def price(
     problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: int, touched: int, out: np.ndarray

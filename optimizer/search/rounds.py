@@ -33,7 +33,7 @@ from optimizer.search.balance import balance
 from optimizer.search.bench import Bench, appraise, differing
 from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.homeward import send_home
-from optimizer.search.ledger import Budget, Log, budget_for, copied, written
+from optimizer.search.ledger import Budget, Log, budget_for, copied, is_spent, written
 from optimizer.search.merge import merge
 from optimizer.search.polish import polish
 from optimizer.search.racks import mend_racks
@@ -256,11 +256,11 @@ def _round(
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
     firm, handing = with_firm_topics(problem), True
-    for turn in range(MOST_TARGETS):
+    for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, False)
-        balance(firm, target, seed, ROUNDS_OF_BALANCE, roles)
+        balance(firm, target, seed, ROUNDS_OF_BALANCE, roles, True)
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True)
         handing = handing and relay(problem, target, seed) > 0
@@ -287,7 +287,13 @@ def _round(
             return written(log), standing
         if low == 0 or low > ENOUGH_BETTER * left or not len(pending) or options.budgeted:
             break
-    if not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
+    if is_spent(problem, budget):  # leaderships cost nothing but a change of a partition
+        balance(firm, target, options.seed, ROUNDS_OF_BALANCE, roles, False)
+        to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
+        pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
+        if len(pending):
+            sequence(problem, standing, budget, log, pending, to, to_lead, by_potential)
+    elif not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return written(log), standing
 

@@ -29,7 +29,7 @@ def compiled_of(snapshot: Snapshot) -> Compiled:
 
 def balanced(compiled: Compiled) -> State:
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    balance(compiled.problem, state, 0, 400, np.ones(len(compiled.goals), np.int64))
+    balance(compiled.problem, state, 0, 400, np.ones(len(compiled.goals), np.int64), True)
     return state
 
 

@@ -1,0 +1,74 @@
+"""Sums over all partitions that proofs ask for, each worked out once for all brokers.
+
+Made by `why_left` for one plan; hundreds of brokers may be left in several goals each.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+
+import numpy as np
+
+from cluster_model.snapshot import BrokerState
+from optimizer.problem import (
+    BOUND,
+    COLUMN,
+    FOLLOWING,
+    LEADING,
+    MEAN,
+    MOVABLE,
+    RACK_LIMIT,
+    RACK_OF,
+    RF,
+    STATE,
+    Compiled,
+)
+
+
+class Totals:
+    """Of one compiled problem; goals and racks by their rows."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._problem = compiled.problem
+        self._eligible = self._problem.broker[:, STATE] == BrokerState.ACTIVE
+        self.movable = cache(self._movable)
+        self.rack = cache(self._rack)
+        self.giants = cache(self._giants)
+
+    @cached_property
+    def everywhere(self) -> bool:
+        """Whether every partition has a replica on every eligible broker."""
+        return bool((self._problem.partition[:, RF] >= self._eligible.sum()).all())
+
+    @cached_property
+    def _rooms(self) -> np.ndarray:
+        """int64 [P, racks]: replicas of a partition that a rack may hold."""
+        racks = self._problem.broker[:, RACK_OF]
+        sizes = np.bincount(racks[self._eligible], minlength=int(racks.max()) + 1)
+        return np.asarray(np.minimum(self._problem.partition[:, RACK_LIMIT, None], sizes[None, :]))
+
+    @cached_property
+    def _all_rooms(self) -> np.ndarray:
+        return np.asarray(self._rooms.sum(axis=1))
+
+    def _movable(self, g: int) -> float:
+        """What replicas that may move amount to in goal `g`, if each led, or followed where that costs more."""
+        free = self._problem.partition[:, MOVABLE] == 1
+        return float(self._problem.vector[free, :, self._problem.goal[g, COLUMN]].max(axis=1).sum())
+
+    def _rack(self, rack: int, g: int) -> tuple[float, float] | None:
+        """The least and the most that a rack holds in goal `g` by the hard rule; None where it depends on who leads."""
+        column = self._problem.goal[g, COLUMN]
+        leading = self._problem.vector[:, LEADING, column]
+        if not np.array_equal(leading, self._problem.vector[:, FOLLOWING, column]):
+            return None
+        here, rf = self._rooms[:, rack], self._problem.partition[:, RF]
+        least = float((np.maximum(rf - (self._all_rooms - here), 0) * leading).sum())
+        return least, float((np.minimum(here, rf) * leading).sum())
+
+    def _giants(self, g: int) -> tuple[np.ndarray, float]:
+        """Partitions whose leader alone is above every band in goal `g`, and what they amount to."""
+        table = self._problem.table[self._eligible, g]
+        vector = self._problem.vector[:, LEADING, self._problem.goal[g, COLUMN]]
+        rows = np.flatnonzero(vector > (table[:, MEAN] + table[:, BOUND]).max())
+        return rows, float(vector[rows].sum())
