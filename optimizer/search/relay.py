@@ -24,10 +24,10 @@ from optimizer.search.state import COST, Rows, State
 
 PARTNERS, STRANGERS = 8, 2  # brokers with which the worst may trade, and how many of them are any
 REST = 6  # trades for which a partition that moved stays where it is
-PATIENCE = 30  # trades without a better placement, after which a broker is given up
+PATIENCE = 60  # trades without a better placement, after which a broker is given up
 LEAST_FALL = 0.5  # of the potential of a broker, for trades that bring nobody into band
 PASSES = 3
-MOST_LOOKS = 100_000  # at replicas: on average a trade looks at those of a broker and at so many more, again for each goal on topics
+MOST_LOOKS = 300_000  # at replicas: on average a trade looks at those of a broker and at so many more, again for each goal on topics
 EACH_TRADE = 100
 LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be
 MOST_HELD = 200  # replicas of a typical broker; with more, single steps are fine enough, and trades mostly search in vain
