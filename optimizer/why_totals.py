@@ -5,7 +5,9 @@ Made by `why_left` for one plan; hundreds of brokers may be left in several goal
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +33,7 @@ class Totals:
     def __init__(self, compiled: Compiled) -> None:
         self._problem = compiled.problem
         self._eligible = self._problem.broker[:, STATE] == BrokerState.ACTIVE
-        self.movable = cache(self._movable)
-        self.rack = cache(self._rack)
-        self.giants = cache(self._giants)
+        self._known: dict[tuple[str, int, int], Any] = {}  # no caches of bound methods: their cycle would keep the problem in memory
 
     @cached_property
     def everywhere(self) -> bool:
@@ -51,13 +51,30 @@ class Totals:
     def _all_rooms(self) -> np.ndarray:
         return np.asarray(self._rooms.sum(axis=1))
 
-    def _movable(self, g: int) -> float:
+    def movable(self, g: int) -> float:
         """What replicas that may move amount to in goal `g`, if each led, or followed where that costs more."""
+        return float(self._once(("movable", g, -1), lambda: self._movable(g)))
+
+    def rack(self, rack: int, g: int) -> tuple[float, float] | None:
+        """The least and the most that a rack holds in goal `g` by the hard rule; None where it depends on who leads."""
+        held: tuple[float, float] | None = self._once(("rack", g, rack), lambda: self._rack(rack, g))
+        return held
+
+    def giants(self, g: int) -> tuple[np.ndarray, float]:
+        """Partitions whose leader alone is above every band in goal `g`, and what they amount to."""
+        found: tuple[np.ndarray, float] = self._once(("giants", g, -1), lambda: self._giants(g))
+        return found
+
+    def _once(self, what: tuple[str, int, int], make: Callable[[], Any]) -> Any:
+        if what not in self._known:
+            self._known[what] = make()
+        return self._known[what]
+
+    def _movable(self, g: int) -> float:
         free = self._problem.partition[:, MOVABLE] == 1
         return float(self._problem.vector[free, :, self._problem.goal[g, COLUMN]].max(axis=1).sum())
 
     def _rack(self, rack: int, g: int) -> tuple[float, float] | None:
-        """The least and the most that a rack holds in goal `g` by the hard rule; None where it depends on who leads."""
         column = self._problem.goal[g, COLUMN]
         leading = self._problem.vector[:, LEADING, column]
         if not np.array_equal(leading, self._problem.vector[:, FOLLOWING, column]):
@@ -67,7 +84,6 @@ class Totals:
         return least, float((np.minimum(here, rf) * leading).sum())
 
     def _giants(self, g: int) -> tuple[np.ndarray, float]:
-        """Partitions whose leader alone is above every band in goal `g`, and what they amount to."""
         table = self._problem.table[self._eligible, g]
         vector = self._problem.vector[:, LEADING, self._problem.goal[g, COLUMN]]
         rows = np.flatnonzero(vector > (table[:, MEAN] + table[:, BOUND]).max())
