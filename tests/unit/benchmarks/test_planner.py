@@ -47,7 +47,7 @@ def test_what_excluded_topics_force_is_no_broken_promise() -> None:
 def test_replicas_per_broker_replace_those_of_the_size() -> None:
     chosen = argparse.Namespace(
         sizes=["1000x1M"], per_broker=50, scenarios=["a"], variants=["even", "racks"], bands=[0.1, 0.02], seeds=[0],
-        acceptance=["score"], threads=[1],
+        acceptance=["score"], threads=[1], max_moves=10,
     )  # fmt: skip
     found = list(cells(chosen))
     assert {(c.size, c.brokers, c.replicas) for c in found} == {("1000x50k", 1_000, 50_000)}
