@@ -1,0 +1,59 @@
+"""A spent budget ends the search for moves, and what reasons are made of does not outlive the plan."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from cluster_model.build import build_snapshot
+from goals.document import load_goals
+from optimizer.compile import compile_problem
+from optimizer.options import PlanOptions
+from optimizer.problem import Compiled
+from optimizer.search.ledger import budget_for, is_spent
+from optimizer.why_totals import Totals
+from tests.unit.optimizer.test_scenarios import cluster
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Compiled:
+    """Partitions of 10 and of 30 bytes."""
+    partitions = [([1, 2], {"disk": 10.0}), ([2, 1], {"disk": 30.0})]
+    return compile_problem(build_snapshot(cluster([1, 2, 3], partitions)), load_goals(None, "counts"), PlanOptions())
+
+
+@pytest.mark.parametrize(
+    ("options", "used", "spent"),
+    [
+        (PlanOptions(), (500.0, 500.0, 500.0), False),
+        (PlanOptions(max_moves=2), (1.0, 10.0, 1.0), False),
+        (PlanOptions(max_moves=2), (2.0, 20.0, 2.0), True),
+        (PlanOptions(max_bytes=15), (0.0, 0.0, 0.0), False),  # the small one still fits
+        (PlanOptions(max_bytes=5), (0.0, 0.0, 0.0), True),
+        (PlanOptions(max_bytes=40), (1.0, 10.0, 1.0), False),
+        (PlanOptions(max_bytes=40), (3.0, 30.0, 3.0), True),  # one of typical size does not
+        (PlanOptions(max_partitions=3), (3.0, 30.0, 3.0), True),
+    ],
+)
+def test_a_budget_is_spent_when_nothing_more_fits(
+    compiled: Compiled, options: PlanOptions, used: tuple[float, float, float], spent: bool
+) -> None:
+    """Looking on, one step at a time, took minutes at a million replicas."""
+    budget = budget_for(compiled, options)._replace(spent=np.array(used))
+    assert is_spent(compiled.problem, budget) is spent
+
+
+def test_sums_of_proofs_are_gone_with_the_plan(compiled: Compiled) -> None:
+    """Tens of megabytes of the last plan stayed until Python looked for cycles, in a service that plans for months."""
+    gc.disable()
+    try:
+        totals = Totals(compiled)
+        totals.movable(0), totals.rack(0, 0), totals.giants(0)
+        gone = weakref.ref(totals)
+        del totals
+        assert gone() is None
+    finally:
+        gc.enable()
