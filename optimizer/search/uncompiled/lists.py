@@ -1,0 +1,172 @@
+"""All replicas of a broker without a compiler: their loads, and what each would bring elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimizer.problem import (
+    COLUMN,
+    FOLLOWING,
+    LEADING,
+    NO_RACK_GOAL,
+    RACK_GOAL,
+    RACK_LIMIT,
+    RACK_OF,
+    SPREAD,
+    STEEP,
+    STRENGTH,
+    Problem,
+)
+from optimizer.search.shelf import Shelf
+from optimizer.search.state import LED, RACKS, STRAY, State
+from optimizer.search.uncompiled.brokers import assess, cost_of
+
+
+def fill(problem: Problem, state: State) -> None:
+    """`optimizer.search.commit.fill`."""
+    from optimizer.search.topic_counts import count_topics
+
+    slots = state.replicas.shape[1]
+    flat = state.replicas.reshape(-1)
+    entry = np.flatnonzero(flat >= 0)
+    broker = flat[entry]
+    leads = state.lead[entry // slots] == entry % slots
+    role = np.where(leads, LEADING, FOLLOWING)
+    for c in range(state.load.shape[1]):
+        state.load[:, c] += np.bincount(
+            broker, weights=problem.vector[entry // slots, role, c], minlength=len(state.hosts)
+        )
+    order = np.argsort(broker, kind="stable")
+    counts = np.bincount(broker, minlength=len(state.hosts))
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    state.place.reshape(-1)[entry[order]] = rank
+    state.hosted[broker[order], rank] = entry[order]
+    state.mark[broker[order], rank] = np.where(leads[order], LED, 0)
+    state.hosts[:] = counts
+    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        crowded = _crowded(problem, state.replicas)
+        state.units[RACKS] += np.bincount(state.replicas[crowded], minlength=len(state.hosts))
+    for k in range(len(problem.topic_goal)):
+        count_topics(problem, state, k)
+    for b in range(len(state.hosts)):
+        state.score[b, -1] = assess(problem, state, b, state.score[b])
+
+
+def _crowded(problem: Problem, replicas: np.ndarray) -> np.ndarray:
+    """bool [P, R]: the replica stands in a rack that holds more of its partition than may be there."""
+    racks = np.append(problem.broker[:, RACK_OF], -1)[replicas]
+    same = np.zeros(replicas.shape, np.int64)
+    for s in range(replicas.shape[1]):
+        same += racks == racks[:, s : s + 1]
+    return np.asarray((same > problem.partition[:, RACK_LIMIT, None]) & (replicas >= 0))
+
+
+def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, factors: np.ndarray) -> int:
+    """`optimizer.search.candidates.gather`."""
+    n = int(state.hosts[b])
+    marks = state.mark[b, :n]
+    role = np.where(marks & LED, LEADING, FOLLOWING)
+    shelf.vector[b, :, :n] = problem.compact[
+        state.hosted[b, :n] // state.replicas.shape[1], role, : shelf.vector.shape[1]
+    ].T
+    factor = factors[:n]
+    factor[:] = shelf.vector[b, -1, :n]
+    stray = ((marks & STRAY) != 0) & (factor > 0.0)
+    if thrifty:
+        factor[~stray] *= factor[~stray]
+    factor[stray] = 10.0
+    return n
+
+
+def scan(
+    problem: Problem, state: State, watched: np.ndarray, source: int, target: int, n: int, block: np.ndarray,
+    gains: np.ndarray,
+) -> None:  # fmt: skip
+    """`optimizer.search.candidates.scan`."""
+    total = np.zeros(n)
+    for g in watched.tolist():
+        c = int(problem.goal[g, COLUMN])
+        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
+        ms, _, _, _, hs, os, ss = problem.table[source, g].tolist()
+        mt, _, _, _, ht, ot, st = problem.table[target, g].tolist()
+        if ss == 0.0 and st == 0.0:
+            continue
+        ls, lt = float(state.load[source, c]), float(state.load[target, c])
+        now = cost_of(ls, ms, hs, os, ss, w, e) + cost_of(lt, mt, ht, ot, st, w, e)
+        x = block[c, :n].astype(np.float64)
+        a, b = ls - x, lt + x
+        beyond = (np.maximum(a - hs, 0.0) + np.maximum(os - a, 0.0)) * ss
+        off = (a - ms) * ss
+        beyond2 = (np.maximum(b - ht, 0.0) + np.maximum(ot - b, 0.0)) * st
+        off2 = (b - mt) * st
+        beyond *= beyond
+        beyond2 *= beyond2
+        cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
+        total += now - w * cost - e * (off * off + off2 * off2)
+    gains[:n] = total
+
+
+def swap_gains(
+    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, i: int, n: int, y: np.ndarray,
+    gains: np.ndarray,
+) -> None:  # fmt: skip
+    """`optimizer.search.swaps.swap_gains`."""
+    total = np.zeros(n)
+    for g in watched.tolist():
+        c = int(problem.goal[g, COLUMN])
+        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
+        mv, _, _, _, hv, ov, sv = problem.table[v, g].tolist()
+        mu, _, _, _, hu, ou, su = problem.table[u, g].tolist()
+        if sv == 0.0 and su == 0.0:
+            continue
+        lv, lu = float(state.load[v, c]), float(state.load[u, c])
+        now = cost_of(lv, mv, hv, ov, sv, w, e) + cost_of(lu, mu, hu, ou, su, w, e)
+        d = x[c, i] - y[c, :n]
+        a, b = lv - d, lu + d
+        beyond = (np.maximum(a - hv, 0.0) + np.maximum(ov - a, 0.0)) * sv
+        off = (a - mv) * sv
+        beyond2 = (np.maximum(b - hu, 0.0) + np.maximum(ou - b, 0.0)) * su
+        off2 = (b - mu) * su
+        beyond *= beyond
+        beyond2 *= beyond2
+        cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
+        total += now - w * cost - e * (off * off + off2 * off2)
+    gains[:n] = total
+
+
+def closest(
+    amount: np.ndarray, free: np.ndarray, held: int, source: np.ndarray, target: np.ndarray, both: bool
+) -> tuple[int, float]:
+    """`optimizer.search.regroup.closest`."""
+    far = np.zeros(held)
+    for k in range(len(source)):
+        _add_distance(far, source[k, 0] - amount[k, :held], source[k])
+        if both:
+            _add_distance(far, target[k, 0] + amount[k, :held], target[k])
+    far[free[:held] != 1] = np.inf
+    best = int(np.argmin(far)) if held else -1
+    return (best, float(far[best])) if held and far[best] < np.inf else (-1, np.inf)
+
+
+def _add_distance(far: np.ndarray, load: np.ndarray, need: np.ndarray) -> None:
+    _, low, high, scale = need.tolist()
+    far += np.where(load > high, (load - high) * scale, np.where(load < low, (low - load) * scale, 0.0))
+
+
+def smallest(
+    amounts: np.ndarray,
+    sizes: np.ndarray,
+    n: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    floor: float,
+    after: int,
+    roof: float,
+) -> int:
+    """`optimizer.search.substitute.smallest`."""
+    size = sizes[:n]
+    good = (size < roof) & ((size > floor) | ((size == floor) & (np.arange(n) > after)))
+    for k in range(len(low)):
+        good &= (amounts[k, :n] >= low[k]) & (amounts[k, :n] <= high[k])
+    rows = np.flatnonzero(good)
+    return int(rows[np.argmin(size[rows])]) if len(rows) else -1

@@ -1,0 +1,146 @@
+"""Two brokers without a compiler: who would be a partner, and whom leadership would help."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimizer.problem import (
+    COLUMN,
+    COUNTS_LEADERS,
+    DISTRIBUTION,
+    FOLLOWING,
+    HIGH,
+    KIND,
+    LEADING,
+    LOW,
+    MEAN,
+    RACK_OF,
+    SAME_RACK,
+    SCALE,
+    SPREAD,
+    STATE,
+    STEEP,
+    STRENGTH,
+    TOPIC_ROW,
+    Problem,
+)
+from optimizer.search.shelf import Shelf
+from optimizer.search.state import LED, State
+from optimizer.search.uncompiled.brokers import cost_of
+from optimizer.search.uncompiled.choices import scrambled
+
+
+def rank_partners(
+    problem: Problem, state: State, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
+    worth: np.ndarray,
+) -> int:  # fmt: skip
+    """`optimizer.search.partners.rank_partners`."""
+    worth[:] = 0.0
+    for g in watched.tolist():
+        c = int(problem.goal[g, COLUMN])
+        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
+        mv, _, _, _, hv, ov, sv = problem.table[v, g].tolist()
+        lv = float(state.load[v, c])
+        now = cost_of(lv, mv, hv, ov, sv, w, e)
+        lu, mu, hu, ou, su = state.load[:, c], *(problem.table[:, g, i] for i in (MEAN, HIGH, LOW, SCALE))
+        both = mv + mu
+        share = np.full(len(worth), 0.5)
+        if problem.goal[g, KIND] == DISTRIBUTION:
+            np.divide(mv, both, out=share, where=both > 0.0)
+        mid = (lv + lu) * share
+        rest = lv + lu - mid
+        x = np.maximum(np.maximum(lu - hu, ou - lu), 0.0) * su
+        y = np.maximum(np.maximum(mid - hv, ov - mid), 0.0) * sv
+        z = np.maximum(np.maximum(rest - hu, ou - rest), 0.0) * su
+        x *= x
+        y *= y
+        z *= z
+        cost = x * (1.0 + STEEP * x) - y * (1.0 + STEEP * y) - z * (1.0 + STEEP * z)
+        x, y, z = (lu - mu) * su, (mid - mv) * sv, (rest - mu) * su
+        worth += now + w * cost + e * (x * x - y * y - z * z)
+    unfit = (problem.broker[:, STATE] != 0) | ~(worth > 0.0)
+    if problem.setting[SAME_RACK] == 1:
+        unfit |= problem.broker[:, RACK_OF] != problem.broker[v, RACK_OF]
+    unfit[v] = True
+    if noise != 0:
+        worth *= 1.0 - 0.3 * ((scrambled(noise + v * 1000003 + np.arange(len(worth))) & 0xFFFF) / 65536.0)
+    worth[unfit] = -1.0
+    order = np.argsort(-worth, kind="stable")[:most]
+    found = order[worth[order] > 0.0]
+    partners[: len(found)] = found
+    worth[found] = -1.0
+    return len(found)
+
+
+def promises(
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, slopes: np.ndarray,
+    mine: np.ndarray, bounds: np.ndarray,
+) -> None:  # fmt: skip
+    """`optimizer.search.leadership.promises`."""
+    n = int(state.hosts[v])
+    leads = (state.mark[v, :n] & LED) != 0
+    rows = state.hosted[v, :n] // state.replicas.shape[1]
+    both = problem.compact[rows]
+    chosen = (both[:, LEADING, state.load.shape[1]] != 0.0) & np.where(leads, over, under)
+    topics = (
+        problem.topic_goal[problem.topic_goal[:, COUNTS_LEADERS] == 1, TOPIC_ROW]
+        if len(problem.topic_goal)
+        else []
+    )
+    total = np.where(chosen, 0.0, -np.inf)
+    mine[:n] = 2.0 * problem.force[topics, STRENGTH].sum() if len(topics) else 0.0
+    others = np.arange(len(problem.broker)) != v
+    for g in led.tolist():
+        c = int(problem.goal[g, COLUMN])
+        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
+        loads, table = state.load[:, c], problem.table[:, g]
+        beyond = np.maximum(loads - table[:, HIGH], 0.0) - np.maximum(table[:, LOW] - loads, 0.0)
+        beyond *= table[:, SCALE]
+        slope = (
+            2.0
+            * table[:, SCALE]
+            * (
+                w * beyond * (1.0 + 2.0 * STEEP * beyond * beyond)
+                + e * (loads - table[:, MEAN]) * table[:, SCALE]
+            )
+        )
+        slopes[:, g] = slope
+        rising, falling = -slope[others].min(), slope[others].max()
+        mean, _, _, _, high, low, scale = table[v].tolist()
+        load = float(loads[v])
+        x = both[:, LEADING, c].astype(np.float64) - both[:, FOLLOWING, c]
+        shelf.lead[v, shelf.seat[g], :n] = x
+        x = np.where(leads, x, -x)
+        now = cost_of(load, mean, high, low, scale, w, e)
+        out = (np.maximum(load - x - high, 0.0) + np.maximum(low - load + x, 0.0)) * scale
+        off = (load - x - mean) * scale
+        gain = now - w * out * out * (1.0 + STEEP * out * out) - e * off * off
+        theirs = np.where(x > 0.0, rising, -falling) * x
+        mine[:n] += gain + 1e-6 * np.abs(gain) + 1e-12 * now
+        total += theirs + 1e-6 * np.abs(theirs)
+    bounds[:n] = total + mine[:n]
+
+
+def transfer_gain(
+    problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray
+) -> float:
+    """`optimizer.search.leadership.transfer_gain`."""
+    from optimizer.search.candidates import topic_burden
+
+    gain = 0.0
+    both = problem.compact[p, :2].tolist()
+    for g in watched.tolist():
+        c = int(problem.goal[g, COLUMN])
+        x = both[LEADING][c] - both[FOLLOWING][c]
+        if x != 0.0:
+            w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
+            ma, _, _, _, ha, oa, sa = problem.table[giver, g].tolist()
+            mb, _, _, _, hb, ob, sb = problem.table[taker, g].tolist()
+            a, b = float(state.load[giver, c]), float(state.load[taker, c])
+            gain += (
+                float(costs[giver, g]) + float(costs[taker, g])
+                - cost_of(a - x, ma, ha, oa, sa, w, e) - cost_of(b + x, mb, hb, ob, sb, w, e)
+            )  # fmt: skip
+    if gain > 0.0 and len(problem.topic_goal) > 0:
+        gain -= topic_burden(problem, state, p, False, True, giver, taker)
+    return gain
