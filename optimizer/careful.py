@@ -26,11 +26,14 @@ from optimizer.search.record import record
 from optimizer.search.rounds import Found, Round, published_changes, search
 from optimizer.search.sequence import sequence
 from optimizer.search.state import Rows
+from optimizer.threads import Threads
 
 MOST_TURNS = 20
 
 
-def careful_search(compiled: Compiled, caution: Caution, options: PlanOptions, watch: Watch | None = None) -> Found:
+def careful_search(
+    compiled: Compiled, caution: Caution, options: PlanOptions, watch: Watch | None = None, threads: Threads | None = None
+) -> Found:
     """Rounds of repairs, and of balance among what can be trusted, until neither finds anything."""
     nothing = np.zeros_like(caution.partitions)
     open_to_all = compiled.problem
@@ -43,7 +46,8 @@ def careful_search(compiled: Compiled, caution: Caution, options: PlanOptions, w
         repaired |= reserved is not open_to_all and walk.repair(open_to_all, options)
         if turn and not repaired:
             break
-        found = search(replace(compiled, problem=trusted, replicas=walk.replicas, lead=walk.lead), walk.rest_of(options), watch)
+        rest = replace(compiled, problem=trusted, replicas=walk.replicas, lead=walk.lead)
+        found = search(rest, walk.rest_of(options), watch, threads=threads)
         for part in found.rounds:
             walk.take(part)
         stopped = found.stopped

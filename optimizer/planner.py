@@ -6,6 +6,7 @@ nothing between calls but what a caller hands it for the next (`SearchState`), w
 
 from __future__ import annotations
 
+from cluster_model.compiled import COMPILED
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.assemble import assemble
@@ -16,7 +17,10 @@ from optimizer.outcome import picture
 from optimizer.plan import Plan
 from optimizer.search.rounds import search
 from optimizer.search_state import SearchState, leaves_partitions_alone, work_on
+from optimizer.threads import Threads
 from optimizer.whatif import apply_whatifs
+
+WORTH_THREADS = 10_000  # replicas; fewer are planned in the time that handing work to threads takes
 
 
 def plan(
@@ -47,11 +51,15 @@ def plan(
     work = work_on(snapshot, imagined, goals, options, state.take() if state is not None else None)
     compiled, bench = work.compiled, work.bench
     caution = compiled.caution
-    start, bounds = picture(compiled, bench.begin), lower_bounds(compiled.problem, bench.begin)
-    found = (
-        search(compiled, options, watch, bench) if caution is None else careful_search(compiled, caution, options, watch)
-    )
-    made = assemble(snapshot, imagined, goals, options, compiled, start, bounds, found)
+    start = picture(compiled, bench.begin)
+    with Threads(options.threads if COMPILED and compiled.replicas.size >= WORTH_THREADS else 1) as threads:
+        bounds = threads.beside(lambda: lower_bounds(compiled.problem, bench.begin))
+        found = (
+            search(compiled, options, watch, bench, threads)
+            if caution is None
+            else careful_search(compiled, caution, options, watch, threads)
+        )
+        made = assemble(snapshot, imagined, goals, options, compiled, start, bounds(), found)
     if state is not None:
         state.keep(work)
     return made

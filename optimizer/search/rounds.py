@@ -47,6 +47,7 @@ from optimizer.search.state import COST, Rows, State
 from optimizer.search.substitute import substitute
 from optimizer.search.topics import spread_topics
 from optimizer.search.trivial import without_trivial
+from optimizer.threads import Threads
 
 ROUNDS_OF_BALANCE = 400
 MOST_TARGETS = 8  # in one round
@@ -126,12 +127,15 @@ class Lookout:
             self.stopped = not self._watch(low)
 
 
-def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None) -> Found:
+def search(
+    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None, threads: Threads | None = None
+) -> Found:
     """Rounds of actions until none of a few differently seeded searches finds any (or the budget is spent).
 
     Where the first search leaves nobody out of band there is no second; large problems get one only. `bench`, where given, stands at
-    the placement of `compiled` with its loads.
+    the placement of `compiled` with its loads; tasks beside may read it as long as it stands there.
     """
+    threads = threads or Threads()
     problem = compiled.problem
     bench = Bench(problem, compiled.replicas, compiled.lead) if bench is None else bench
     if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
@@ -151,7 +155,7 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None,
             if exhausted is not None and attempt == exhausted[0]:
                 chain = exhausted[1]
             else:
-                chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout)
+                chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout, threads)
             since = 0 if best is None or chain.worth[:2] < best.worth[:2] else since + 1
             if best is None or chain.worth < best.worth or (at_once and chain.rounds):
                 best, found = chain, attempt
@@ -166,12 +170,16 @@ def search(compiled: Compiled, options: PlanOptions, watch: Watch | None = None,
         replicas, lead, budget = best.replicas, best.lead, best.budget
         if tries == 1 or best.undone == best.low == 0 or lookout.stopped:
             break
-    return Found(rounds, bench.at(problem, replicas, lead) if end is None else end, lookout.stopped)
+    if end is None:
+        threads.settle()
+        end = bench.at(problem, replicas, lead)
+    return Found(rounds, end, lookout.stopped)
 
 
 def _chain(
-    compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout
-) -> Chain:
+    compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
+    threads: Threads,
+) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists. Where they leave nothing to be done, so that no search goes on from their end, the
     lists of the chain are not kept up."""
     budget = copied(budget)
@@ -181,7 +189,7 @@ def _chain(
     lookout.tell(reached.low)
     while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
         spent = copied(budget)
-        log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout)
+        log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads)
         after = standing_of(problem, tried)
         if log.used[1] > MANY_CHANGES:  # the record will be large
             del tried
@@ -197,6 +205,7 @@ def _chain(
             rows = log.partition[: log.used[1]]
             replicas, lead = replicas.copy(), lead.copy()
             replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
+            threads.settle()
             end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
             problem, reached = _start(compiled, bench)
     if problem.table is not compiled.problem.table:
@@ -235,7 +244,7 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
 
 def _round(
     compiled: Compiled, problem: Problem, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
-    lookout: Lookout,
+    lookout: Lookout, threads: Threads,
 ) -> tuple[Log, State]:  # fmt: skip
     """One search from the given lists, at which `bench` stands; its log, and the state it leads to.
 
@@ -252,7 +261,7 @@ def _round(
     if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         pending = differing(target.replicas, target.lead, replicas, lead, target)
-        sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential)
+        sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential, threads)
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
     firm, handing = with_firm_topics(problem), True
@@ -261,6 +270,7 @@ def _round(
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, False)
         balance(firm, target, seed, ROUNDS_OF_BALANCE, roles, True)
+        threads.begin()  # from here on little is shared
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True)
         handing = handing and relay(problem, target, seed) > 0
@@ -279,7 +289,7 @@ def _round(
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         if len(pending):
-            sequence(problem, standing, budget, log, pending, to, to_lead, by_potential)
+            sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
         follow(problem, target, standing, pending)
         left, low = low, standing_of(problem, standing).low
         lookout.tell(low)
@@ -292,7 +302,7 @@ def _round(
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         if len(pending):
-            sequence(problem, standing, budget, log, pending, to, to_lead, by_potential)
+            sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
     elif not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return written(log), standing

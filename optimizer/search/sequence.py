@@ -6,6 +6,8 @@ turn; those that are acceptable only together become one action (`bundle`). What
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cluster_model.compiled import inner, kernel, whole
@@ -16,6 +18,9 @@ from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, 
 from optimizer.search.order import ascending
 from optimizer.search.pending import last_change, load_change, moved_slots, note_change
 from optimizer.search.state import MAX_CHANGES, State
+from optimizer.threads import Threads
+
+LEAST_PART = 2000  # changes that are judged at a time: some milliseconds
 
 
 @inner
@@ -29,26 +34,78 @@ def key_of(problem: Problem, gain: float, repairs: int, moved: int, p: int) -> f
     return worth
 
 
-@kernel
+class Judged(NamedTuple):
+    """What is known of n pending changes."""
+
+    gain: np.ndarray  # float64 [n], fall of the potential
+    repairs: np.ndarray  # int64 [n], bits
+    good: np.ndarray  # uint8 [n], 1 where the change by itself is acceptable
+
+
 def sequence(
     problem: Problem, state: State, budget: Budget, log: Log, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
-    by_potential: bool,
+    by_potential: bool, threads: Threads | None = None,
 ) -> int:  # fmt: skip
     """Carry out the net changes of partitions `pending` (int64) towards `to` int64 [P, R], `to_lead`; returns changes left.
 
-    The budget, where there is one, is spent on the most gain per byte first.
+    The budget, where there is one, is spent on the most gain per byte first. All changes are judged once before the first, by all
+    `threads`; from then on one comes after the other.
     """
+    threads = threads or Threads()
+    count = len(pending)
+    judged = Judged(np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.uint8))
+    parts = max(min(2 * threads.count, count // LEAST_PART), 1) if threads.count > 1 else 1
+    edges = np.linspace(0, count, parts + 1).astype(np.int64).tolist()
+
+    def judge_part(i: int) -> None:
+        own = state if parts == 1 else apart(state)
+        judge_each(problem, own, edges[i], edges[i + 1], pending, to, to_lead, by_potential, judged)
+
+    threads.share(judge_part, parts)
+    return in_turn(problem, state, budget, log, pending, to, to_lead, by_potential, judged)
+
+
+def apart(state: State) -> State:
+    """The same placement with sums of its own: a change may be judged on it while another thread judges one of another partition."""
+    names = ("load", "units", "stamp", "touched", "old", "units_before", "fresh")
+    return state._replace(**{name: getattr(state, name).copy() for name in names})
+
+
+@kernel
+def judge_each(
+    problem: Problem, state: State, first: int, last: int, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
+    by_potential: bool, judged: Judged,
+) -> None:  # fmt: skip
+    """What is known of the changes from `first` up to `last`, each by itself from where `state` stands."""
     slots = state.replicas.shape[1]
-    goals = len(problem.goal)
     partitions = np.zeros(MAX_CHANGES, np.int64)
     replicas = np.zeros((MAX_CHANGES, slots), np.int64)
     leads = np.zeros(MAX_CHANGES, np.int64)
-    scores = np.zeros(goals)
+    scores = np.zeros(len(problem.goal))
+    zero, one = whole(0), whole(1)
+    for i in range(first, last):
+        load_change(state, partitions, replicas, leads, zero, pending[i], to, to_lead)
+        verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+        judged.gain[i], judged.repairs[i] = verdict.gain, verdict.repairs
+        judged.good[i] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
+
+
+@kernel
+def in_turn(
+    problem: Problem, state: State, budget: Budget, log: Log, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
+    by_potential: bool, judged: Judged,
+) -> int:  # fmt: skip
+    """As `sequence`, after all changes were `judged` (which is written to)."""
+    slots = state.replicas.shape[1]
+    partitions = np.zeros(MAX_CHANGES, np.int64)
+    replicas = np.zeros((MAX_CHANGES, slots), np.int64)
+    leads = np.zeros(MAX_CHANGES, np.int64)
+    scores = np.zeros(len(problem.goal))
     left, item = pending.copy(), np.arange(len(pending))
     count = len(left)
     # What is known of each item, and since when; a broker changed last at its `seen`. What no touched broker made stale still holds.
-    gains, repairs = np.zeros(count), np.zeros(count, np.int64)
-    good, known = np.zeros(count, np.uint8), np.full(count, -1, np.int64)
+    gains, repairs, good = judged.gain, judged.repairs, judged.good
+    known = np.zeros(count, np.int64)
     seen = np.zeros(len(problem.broker), np.int64)
     zero, one = whole(0), whole(1)
     limited = budget.limits[0] >= 0 or budget.limits[1] >= 0 or budget.limits[2] >= 0

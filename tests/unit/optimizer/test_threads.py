@@ -1,0 +1,68 @@
+"""More threads give the plan sooner, not another plan; and nothing that goes wrong in one is lost."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from benchmarks.clusters import Scenario, cluster
+from benchmarks.planner import goals_text
+from goals.document import parse_goals
+from optimizer.options import Acceptance, PlanOptions
+from optimizer.planner import WORTH_THREADS, plan
+from optimizer.report import to_json
+from optimizer.threads import Threads
+
+
+@pytest.mark.parametrize("acceptance", ["score", "potential"])
+@pytest.mark.parametrize(
+    ("scenario", "variant"), [("a", "even"), ("b", "even"), ("d", "even"), ("b", "capacities"), ("b", "topics"), ("b", "draining")]
+)
+def test_any_number_of_threads_gives_the_same_bytes(scenario: Scenario, variant: str, acceptance: Acceptance) -> None:
+    snapshot = cluster(60, 2 * WORTH_THREADS, scenario, 1, variant)
+    goals = parse_goals(goals_text(variant, 0.1), "test")
+    plans = [plan(snapshot, goals, PlanOptions(acceptance=acceptance, threads=n)) for n in (1, 2, 3)]
+    assert plans[0].summary.actions > 0
+    assert len({to_json(each) for each in plans}) == 1
+
+
+def test_parts_of_a_task_run_side_by_side() -> None:
+    meet = threading.Barrier(3, timeout=60)  # nobody passes before three threads stand there
+    with Threads(3) as threads:
+        threads.share(lambda _: meet.wait(), 3)
+
+
+def test_a_task_beside_runs_while_the_caller_goes_on() -> None:
+    caller_went_on = threading.Event()
+    with Threads(2) as threads:
+        result = threads.beside(lambda: caller_went_on.wait(60))
+        threads.begin()
+        caller_went_on.set()
+        assert result()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_every_part_is_done_once_by_any_number_of_threads(count: int) -> None:
+    done: list[int] = []
+    with Threads(count) as threads:
+        threads.share(done.append, 20)
+        threads.share(done.append, 0)
+    assert sorted(done) == list(range(20))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_goes_wrong_in_a_thread_is_raised_and_no_thread_is_left(count: int) -> None:
+    def fails(part: int) -> None:
+        if part == 7:
+            raise ArithmeticError(part)
+
+    before = threading.active_count()
+    with pytest.raises(ArithmeticError), Threads(count) as threads:
+        threads.share(fails, 20)
+    with Threads(count) as threads:
+        beside = threads.beside(lambda: fails(7))
+        threads.settle()  # is no place for it
+        with pytest.raises(ArithmeticError):
+            beside()
+    assert threading.active_count() == before
