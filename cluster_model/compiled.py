@@ -50,10 +50,17 @@ MAKERS = frozenset({"zeros", "empty", "full", "ones", "copy"})  # names in a fun
 
 
 def kernel(function: F) -> F:
-    """The compiled form of `function`, or `function` itself where there is no compiler."""
+    """The compiled form of `function`, or `function` itself where there is no compiler. Only Python may call it."""
     if not COMPILED:
         return function
-    return _kept(function, nogil=True)
+    return _kept(function, entry=True, nogil=True)
+
+
+def both(function: F) -> F:
+    """As `kernel`, for functions that kernels call, too."""
+    if not COMPILED:
+        return function
+    return _kept(function, entry=True, called=True, nogil=True)
 
 
 def inner(function: F) -> F:
@@ -68,14 +75,26 @@ def inner(function: F) -> F:
     return _kept(function, no_cpython_wrapper=True, _nrt=not MAKERS.isdisjoint(function.__code__.co_names))
 
 
-def _kept(function: F, **options: bool) -> F:
-    """Compiled, and kept where `KernelFolder` says; numba has that as a setting of the process, so others get it back as it was."""
+def _kept(function: F, entry: bool = False, called: bool = False, **options: bool) -> F:
+    """Compiled, and kept where `KernelFolder` says; numba has that as a setting of the process, so others get it back as it was.
+    Of what Python calls, machine code alone is loaded."""
     before, numba.config.CACHE_LOCATOR_CLASSES = numba.config.CACHE_LOCATOR_CLASSES, KEEPER
     try:
         compiled: F = numba.njit(cache=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+        if entry:
+            _lean(compiled, called)
     finally:
         numba.config.CACHE_LOCATOR_CLASSES = before
     return compiled
+
+
+def _lean(compiled: object, called: bool) -> None:
+    """Load it without the compiler, with a numba that is made as `lean_cache` knows it."""
+    try:
+        lean_cache = import_module("cluster_model.lean_cache")
+        lean_cache.keep_leanly(compiled, called)
+    except (ImportError, AttributeError):
+        return
 
 
 def part(function: F) -> F:
