@@ -6,217 +6,293 @@ goal for it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
-from optimizer.problem import (
-    BOUND,
-    CEILING,
-    COLUMN,
-    DISTRIBUTION,
-    FOLLOWING,
-    KIND,
-    LEADING,
-    LIMIT,
-    MEAN,
-    MIN_LOAD,
-    MOVABLE,
-    STATE,
-    Problem,
-)
-from optimizer.search.commit import commit
-from optimizer.search.costs import NOTHING
-from optimizer.search.homeward import leaves_band, scores_hold
+from cluster_model.compiled import inner, inner_as, kernel, whole
+from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, STATE, Problem
+from optimizer.search import uncompiled
+from optimizer.search.homeward import scores_hold
 from optimizer.search.hosting import may_host
 from optimizer.search.order import ascending
 from optimizer.search.partners import rank_partners
 from optimizer.search.state import State
+from optimizer.search.strays import MANY, extent, list_by_home, list_present, put, role_of
 from optimizer.search.swaps import may_swap
+from optimizer.search.windows import linear_goals, narrow, open_window, smallest, stands_open
 
-MANY = 40  # replicas that left a broker, or came to it: of more, one fewer is little for the time it takes
-PAIRS = 12  # tried for a broker and direction without success
-PARTNERS = 24
-SUBSTITUTES = 24  # replicas tried for a pair, smallest first
+PAIRS = 66  # tried for a broker and direction: the smallest
+PARTNERS = 24  # brokers that may take part, beside those where the strays are
+TRIES = 4  # of substitutes for a pair with one broker
 TURNS = 4  # of successes for a broker and direction
-VAIN = 480  # pairs in a row, of any brokers, after which there is little to be found
+VAIN = 100  # replicas looked at since the last success, for each that there is, after which there is little to be found
+ANY, NOBODY = -1, -2  # which broker has to take part in the place of a pair
+
+
+class Table(NamedTuple):
+    """What is laid out for one broker and direction; W goals on loads, n replicas of a broker, m strays."""
+
+    linear: np.ndarray  # int64 [W], rows of the goals
+    home: np.ndarray  # int64 [P, R], where replicas were
+    most: np.ndarray  # float64 [B, W], the largest loads of what has its home there
+    entry: np.ndarray  # int64 [n], what may leave a broker
+    amount: np.ndarray  # float64 [W, n], its loads
+    size: np.ndarray  # float64 [n], and extents
+    stray: np.ndarray  # int64 [m], what left the broker, or came to it, the smallest first
+    other: np.ndarray  # int64 [m], where it is, or came from
+    load: np.ndarray  # float64 [m + 1, W], its loads; last: of two together
+    alone: np.ndarray  # uint8 [m], 1 where `other` needs nothing in its place
+    pair: np.ndarray  # int64 [PAIRS, 3], indices of two strays, and who has to take part in their place
+    low: np.ndarray  # float64 [PAIRS + 1, W], windows of what may stand in for a pair; last: with one other broker
+    high: np.ndarray  # float64 [PAIRS + 1, W]
+    touched: np.ndarray  # int64 [4]
+    before: np.ndarray  # float64 [4, G]
+    row: np.ndarray  # int64 [R]
 
 
 @kernel
-def merge(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -> int:
-    """Put one move in the place of two as often as that can be found; returns how often.
+def merge(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -> tuple[int, int]:
+    """Put one move in the place of two as often as that can be found; returns how often, and how many replicas were looked at for it.
 
     `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere.
+
+    Notes
+    -----
+    Looks at no broker of which no replica is large enough, and ends when it has looked at so many replicas in vain (`VAIN`).
     """
-    brokers, slots = len(problem.broker), state.replicas.shape[1]
-    goals = np.zeros(len(problem.goal), np.int64)
-    count = 0
-    for g in range(len(problem.goal)):  # also limits that nobody exceeds yet
-        if problem.goal[g, KIND] <= LIMIT:
-            goals[count] = g
-            count += 1
-    watched = goals[:count]
-    row = np.zeros(slots, np.int64)
-    partners, worth = np.zeros(PARTNERS, np.int64), np.zeros(brokers)
-    touched = np.zeros(8, np.int64)
-    before = np.zeros((8, len(problem.goal)))
-    strays = np.zeros(len(moved) * slots, np.int64)
-    merged, vain = 0, 0
+    brokers, slots, goals = len(problem.broker), state.replicas.shape[1], len(problem.goal)
+    linear = linear_goals(problem)
+    starts = np.zeros(brokers + 1, np.int64)
+    left = list_by_home(state, home, moved, starts)
+    room, count = state.hosted.shape[1] + 2, len(linear)
+    table = Table(
+        linear, home, largest(problem, linear, home), np.zeros(room, np.int64), np.zeros((count, room)), np.zeros(room),
+        np.zeros(MANY, np.int64), np.zeros(MANY, np.int64), np.zeros((MANY + 1, count)), np.zeros(MANY, np.uint8),
+        np.zeros((PAIRS, 3), np.int64), np.zeros((PAIRS + 1, count)), np.zeros((PAIRS + 1, count)),
+        np.zeros(4, np.int64), np.zeros((4, goals)), np.zeros(slots, np.int64),
+    )  # fmt: skip
+    partners, worth = np.zeros(PARTNERS + MANY, np.int64), np.zeros(brokers)
+    merged, looks, last, most = 0, whole(0), whole(0), VAIN * state.hosts.sum()
     for v in range(brokers):
-        if problem.broker[v, STATE] != 0 or vain >= VAIN:
+        if problem.broker[v, STATE] != 0:
             continue
-        for way in range(2):  # off the broker, onto it
+        mine = left[starts[v] : starts[v + 1]]
+        for off in (True, False):
             for _ in range(TURNS):
-                count = list_strays(state, home, moved, v, way == 0, strays)
-                if count < 2 or count > MANY:
+                if looks - last > most:
+                    return merged, looks
+                n = lay_out(problem, state, table, v, off, mine)
+                pairs = pair_up(problem, state, table, v, off, n)
+                if pairs == 0:
                     break
-                sizes = np.zeros(count)
-                for i in range(count):
-                    sizes[i] = extent(problem, state, watched, v, strays[i])
-                order = ascending(sizes)
-                done, tried = False, 0
-                for j in range(1, count):
-                    for i in range(j):
-                        if done or tried >= PAIRS:
-                            break
-                        tried += 1
-                        done = replace_pair(
-                            problem, state, watched, home, v, way == 0, strays[order[i]], strays[order[j]], row, partners, worth,
-                            touched, before,
-                        )  # fmt: skip
-                vain = 0 if done else vain + tried
-                if not done:
+                found = others(problem, state, table, v, n, partners, worth)
+                looked, entry = one_for_two(problem, state, table, v, off, pairs, partners[:found])
+                looks += looked
+                if entry < 0:
                     break
-                merged += 1
-    return merged
+                merged, last = merged + 1, looks
+                enlist(state, home, left, starts, entry)
+    return merged, looks
 
 
 @inner
-def list_strays(state: State, home: np.ndarray, moved: np.ndarray, v: int, off: bool, strays: np.ndarray) -> int:
-    """Entries (partition * R + slot) of replicas that left broker `v`, or came to it; returns how many."""
-    slots = state.replicas.shape[1]
-    count = 0
-    for p in moved:
-        for s in range(slots):
-            was, now = home[p, s], state.replicas[p, s]
-            if was != now and (was if off else now) == v:
-                strays[count] = p * slots + s
-                count += 1
-    return count
+def enlist(state: State, home: np.ndarray, left: np.ndarray, starts: np.ndarray, entry: int) -> None:
+    """Put `entry` into the list `left` of its home, in the place of one that went home, if there is one."""
+    slots = home.shape[1]
+    b = home[entry // slots, entry % slots]
+    for i in range(starts[b], starts[b + 1]):
+        if state.replicas[left[i] // slots, left[i] % slots] == b:
+            left[i] = entry
+            break
 
 
-@inner
-def extent(problem: Problem, state: State, watched: np.ndarray, v: int, entry: int) -> float:
-    """The largest part of the mean of broker `v` that a replica is, over goals."""
-    slots = state.replicas.shape[1]
-    p, s = entry // slots, entry % slots
-    role = LEADING if state.lead[p] == s else FOLLOWING
-    most = 0.0
-    for g in watched:
-        mean = problem.table[v, g, MEAN]
-        if problem.goal[g, KIND] == DISTRIBUTION and mean > 0.0:
-            most = max(most, problem.vector[p, role, problem.goal[g, COLUMN]] / mean)
-        elif problem.goal[g, KIND] != DISTRIBUTION:
-            most = max(most, problem.vector[p, role, problem.goal[g, COLUMN]] / problem.table[v, g, CEILING])
+@inner_as(uncompiled.largest)
+def largest(problem: Problem, linear: np.ndarray, home: np.ndarray) -> np.ndarray:
+    """The largest load, by broker and goal (float64 [B, W]), of what may move and has its home there, in either role."""
+    most = np.zeros((len(problem.broker), len(linear)))
+    for p in range(len(home)):
+        if problem.partition[p, MOVABLE] == 1:
+            for s in range(home.shape[1]):
+                if home[p, s] >= 0:
+                    for k in range(len(linear)):
+                        c = problem.goal[linear[k], COLUMN]
+                        x = max(problem.vector[p, LEADING, c], problem.vector[p, FOLLOWING, c])
+                        most[home[p, s], k] = max(most[home[p, s], k], x)
     return most
 
 
 @inner
-def put(problem: Problem, state: State, p: int, s: int, target: int, row: np.ndarray) -> None:
-    """Commit that slot `s` of `p` stands on `target`."""
-    for o in range(len(row)):
-        row[o] = state.replicas[p, o]
-    row[s] = target
-    commit(problem, state, p, row, state.lead[p])
+def lay_out(problem: Problem, state: State, table: Table, v: int, off: bool, mine: np.ndarray) -> int:
+    """Put what left broker `v` (of `mine`), or came to it, on the table, the smallest first; how many, 0 where they are too many.
 
-
-@inner
-def replace_pair(
-    problem: Problem, state: State, watched: np.ndarray, home: np.ndarray, v: int, off: bool, first: int, second: int,
-    row: np.ndarray, partners: np.ndarray, worth: np.ndarray, touched: np.ndarray, before: np.ndarray,
-) -> bool:  # fmt: skip
-    """Send two strays of `v` home and move one replica instead; False, and nothing changed, where none does."""
+    Only what may go home: its home is active, and not beyond what the rack allows.
+    """
     slots = state.replicas.shape[1]
-    p, s = first // slots, first % slots
-    q, t = second // slots, second % slots
-    there, there2 = state.replicas[p, s], state.replicas[q, t]
-    back, back2 = home[p, s], home[q, t]
-    if p == q or back < 0 or back2 < 0 or problem.broker[back, STATE] != 0 or problem.broker[back2, STATE] != 0:
-        return False
-    touched[0], touched[1], touched[2] = v, (there if off else back), (there2 if off else back2)
-    for i in range(3):
-        for g in range(len(problem.goal)):
-            before[i, g] = state.score[touched[i], g]
-    if not may_swap(problem, state, p, s, back) or not may_swap(problem, state, q, t, back2):
-        return False
-    put(problem, state, p, s, back, row)
-    put(problem, state, q, t, back2, row)
-    if substitute(problem, state, watched, home, v, off, row, partners, worth, touched, before):
-        return True
-    put(problem, state, q, t, there2, row)
-    put(problem, state, p, s, there, row)
-    return False
-
-
-@inner
-def substitute(
-    problem: Problem, state: State, watched: np.ndarray, home: np.ndarray, v: int, off: bool,
-    row: np.ndarray, partners: np.ndarray, worth: np.ndarray, touched: np.ndarray, before: np.ndarray,
-) -> bool:  # fmt: skip
-    """Move one replica off `v`, or onto it, after which nobody scores lower than `before`; False where there is none."""
-    slots = state.replicas.shape[1]
-    found = rank_partners(problem, state, watched, v, whole(PARTNERS), whole(0), partners, worth)
-    for k in range(1 if off else found):
-        source = v if off else partners[k]
-        n = state.hosts[source]
-        sizes = np.full(n, np.inf)
-        for i in range(n):
-            entry = whole(state.hosted[source, i])
-            p, s = entry // slots, entry % slots
-            if problem.partition[p, MOVABLE] == 1 and home[p, s] == source and brings(problem, state, v, p, s, off, before):
-                sizes[i] = extent(problem, state, watched, v, entry)
-        order = ascending(sizes)
-        for c in range(min(n, SUBSTITUTES)):
-            if not sizes[order[c]] < np.inf:
-                break
-            entry = whole(state.hosted[source, order[c]])
-            p, s = entry // slots, entry % slots
-            role = whole(LEADING if state.lead[p] == s else FOLLOWING)
-            if not off and leaves_band(problem, state, source, p, role, whole(NOTHING)):
-                continue
-            for u in range(found if off else 1):
-                target = partners[u] if off else v
-                if not may_host(problem, state, p, s, target):
-                    continue
-                if off and leaves_band(problem, state, target, p, whole(NOTHING), role):
-                    continue
-                touched[3] = target if off else source
-                for g in range(len(problem.goal)):
-                    before[3, g] = state.score[touched[3], g]
-                for i in range(3):  # of a broker that is there already, what it scored at first
-                    if touched[i] == touched[3]:
-                        for g in range(len(problem.goal)):
-                            before[3, g] = before[i, g]
-                put(problem, state, p, s, target, row)
-                if scores_hold(state, touched, whole(4), before):
-                    return True
-                put(problem, state, p, s, source, row)
-    return False
-
-
-@inner
-def brings(problem: Problem, state: State, v: int, p: int, s: int, off: bool, before: np.ndarray) -> bool:
-    """Whether broker `v` would be in every band that it was in `before`, without (or with) slot `s` of `p`."""
-    role = LEADING if state.lead[p] == s else FOLLOWING
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] > LIMIT or before[0, g] < 1.0:
+    count = whole(0)
+    found, sizes = np.zeros(MANY, np.int64), np.zeros(MANY)
+    for i in range(len(mine) if off else state.hosts[v]):
+        entry = mine[i] if off else whole(state.hosted[v, i])
+        p, s = entry // slots, entry % slots
+        was, now = table.home[p, s], state.replicas[p, s]
+        if was == now or was < 0 or (was if off else now) != v:
             continue
-        c = problem.goal[g, COLUMN]
-        amount = problem.vector[p, role, c]
-        load = state.load[v, c] - amount if off else state.load[v, c] + amount
-        if problem.goal[g, KIND] == LIMIT:
-            if load > problem.table[v, g, CEILING]:
-                return False
-        elif abs(load - problem.table[v, g, MEAN]) > problem.table[v, g, BOUND]:
-            if load > problem.force[g, MIN_LOAD] and problem.table[v, g, MEAN] > 0.0:
-                return False
+        if count == MANY:
+            return whole(0)
+        if problem.broker[was, STATE] == 0:
+            found[count], sizes[count] = entry, extent(problem, state, table.linear, v, entry)
+            count += 1
+    order = ascending(sizes[:count])
+    for i in range(count):
+        entry = found[order[i]]
+        p, s = entry // slots, entry % slots
+        table.stray[i], table.other[i] = entry, state.replicas[p, s] if off else table.home[p, s]
+        for k in range(len(table.linear)):
+            table.load[i, k] = problem.vector[p, role_of(state, entry), problem.goal[table.linear[k], COLUMN]]
+        table.alone[i] = whole(1 if holds(problem, state, table, table.other[i], i, not off) else 0)
+    return count
+
+
+@inner
+def holds(problem: Problem, state: State, table: Table, b: int, i: int, gives: bool) -> bool:
+    """Whether broker `b` needs nothing in the place of load `i` of the table, that it gets back (`gives`) or loses."""
+    open_window(table.low[PAIRS], table.high[PAIRS])
+    narrow(problem, state, table.linear, b, table.load[i], gives, table.low[PAIRS], table.high[PAIRS])
+    return stands_open(table.low[PAIRS], table.high[PAIRS])
+
+
+@inner
+def others(
+    problem: Problem, state: State, table: Table, v: int, n: int, partners: np.ndarray, worth: np.ndarray
+) -> int:
+    """Brokers that may take part with `v`: where its strays are, then its best partners; returns how many."""
+    ranked = rank_partners(problem, state, table.linear, v, whole(PARTNERS), whole(0), partners, worth)
+    last = ranked
+    for i in range(n):
+        known = False
+        for j in range(last):
+            known = known or partners[j] == table.other[i]
+        if not known:
+            partners[last] = table.other[i]
+            last += 1
+    return last
+
+
+@inner
+def pair_up(problem: Problem, state: State, table: Table, v: int, off: bool, n: int) -> int:
+    """Put pairs of the `n` strays that one replica may stand in for on the table, the smallest first; returns how many."""
+    count, tried = whole(0), 0
+    for j in range(1, n):
+        for i in range(j):
+            if tried >= PAIRS:
+                return count
+            tried += 1
+            needs = who_needs(problem, state, table, off, i, j)
+            low, high = table.low[count], table.high[count]
+            open_window(low, high)
+            if needs == NOBODY or not narrow(problem, state, table.linear, v, table.load[MANY], off, low, high):
+                continue
+            if off and not large_enough(table, v, low):
+                continue
+            table.pair[count, 0], table.pair[count, 1], table.pair[count, 2] = i, j, needs
+            count += 1
+    return count
+
+
+@inner
+def one_for_two(
+    problem: Problem, state: State, table: Table, v: int, off: bool, pairs: int, partners: np.ndarray
+) -> tuple[int, int]:
+    """Send two strays of `v` home and move one replica instead: how many replicas were looked at, and which moved, -1 if none."""
+    looked, listed, held = whole(0), whole(-1), whole(0)
+    low, high, back = table.low[PAIRS], table.high[PAIRS], table.load[MANY]
+    for u in partners:
+        source = v if off else u
+        for c in range(pairs):
+            i, j, needs = table.pair[c, 0], table.pair[c, 1], table.pair[c, 2]
+            if (needs != ANY and needs != u) or not large_enough(table, source, table.low[c]):
+                continue
+            for k in range(len(back)):
+                low[k], high[k], back[k] = table.low[c, k], table.high[c, k], 0.0
+                for which in (i, j):
+                    if table.other[which] == u:
+                        back[k] += table.load[which, k]
+            if not narrow(problem, state, table.linear, u, back, not off, low, high) or not large_enough(table, source, low):
+                continue
+            if listed != source:
+                held = list_present(problem, state, table.linear, table.home, source, table.amount, table.entry)
+                for h in range(held):
+                    table.size[h] = extent(problem, state, table.linear, v, table.entry[h])
+                listed = source
+                looked += held
+            n = held
+            for which in (i, j):  # one of the two may go elsewhere itself
+                if off:
+                    table.entry[n], table.size[n] = table.stray[which], extent(problem, state, table.linear, v, table.stray[which])
+                    for k in range(len(back)):
+                        table.amount[k, n] = table.load[which, k]
+                    n += 1
+            at, floor = whole(-1), -1.0
+            for _ in range(TRIES):
+                at = smallest(table.amount, table.size, n, low, high, floor, at, np.inf)
+                looked += n
+                if at < 0:
+                    break
+                floor = table.size[at]
+                if replaced(problem, state, table, v, off, i, j, table.entry[at], u if off else v):
+                    return looked, table.entry[at]
+    return looked, whole(-1)
+
+
+@inner
+def who_needs(problem: Problem, state: State, table: Table, off: bool, i: int, j: int) -> int:
+    """The broker that must take part once strays `i` and `j` are home, `ANY` or `NOBODY`; their loads are together in the table."""
+    for k in range(len(table.linear)):
+        table.load[MANY, k] = table.load[i, k] + table.load[j, k]
+    if table.other[i] == table.other[j]:
+        fine = holds(problem, state, table, table.other[i], MANY, not off)
+        return whole(ANY if fine else table.other[i])
+    if table.alone[i] == 0:
+        return whole(NOBODY) if table.alone[j] == 0 else table.other[i]
+    return whole(ANY) if table.alone[j] == 1 else table.other[j]
+
+
+@inner
+def large_enough(table: Table, source: int, low: np.ndarray) -> bool:
+    """Whether broker `source` may have a replica of which no load is below `low`."""
+    for k in range(len(low)):
+        if low[k] > table.most[source, k]:
+            return False
     return True
+
+
+@inner
+def replaced(
+    problem: Problem, state: State, table: Table, v: int, off: bool, i: int, j: int, entry: int, target: int
+) -> bool:
+    """Send strays `i` and `j` home and `entry` to `target`; False, and nothing changed, where that is not allowed or anybody is worse."""
+    slots = state.replicas.shape[1]
+    source = v if off else state.replicas[entry // slots, entry % slots]
+    table.touched[0], table.touched[1], table.touched[2] = v, table.other[i], table.other[j]
+    table.touched[3] = target if off else source
+    for b in range(4):
+        for g in range(len(problem.goal)):
+            table.before[b, g] = state.score[table.touched[b], g]
+    done = 0
+    for which in (i, j):
+        stray = table.stray[which]
+        back = table.home[stray // slots, stray % slots]
+        if not may_swap(problem, state, stray // slots, stray % slots, back):
+            break
+        put(problem, state, stray, back, table.row)
+        done += 1
+    if done == 2 and may_host(problem, state, entry // slots, entry % slots, target):
+        put(problem, state, entry, target, table.row)
+        if scores_hold(state, table.touched, whole(4), table.before):
+            return True
+        put(problem, state, entry, source, table.row)
+    if done == 2:
+        put(problem, state, table.stray[j], table.other[j] if off else v, table.row)
+    if done >= 1:
+        put(problem, state, table.stray[i], table.other[i] if off else v, table.row)
+    return False

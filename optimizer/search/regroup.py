@@ -11,17 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from cluster_model.compiled import inner, inner_as, kernel, whole
-from optimizer.problem import CEILING, COLUMN, FOLLOWING, KIND, LEADING, LIMIT, MEAN, MOVABLE, STATE, Problem
+from optimizer.problem import CEILING, COLUMN, FOLLOWING, KIND, LEADING, LIMIT, MEAN, STATE, Problem
 from optimizer.search import uncompiled
 from optimizer.search.broker_scores import linear_cost
 from optimizer.search.costs import NOTHING
 from optimizer.search.homeward import leaves_band, scores_hold
 from optimizer.search.hosting import may_host
-from optimizer.search.merge import MANY, extent, put
 from optimizer.search.order import ascending
 from optimizer.search.state import State
-from optimizer.search.substitute import band_of
+from optimizer.search.strays import MANY, extent, list_by_home, list_present, put
 from optimizer.search.swaps import may_swap
+from optimizer.search.windows import band_of, linear_goals
 
 GROUP = 12  # replicas that go home together, at most: the smallest
 ATTEMPTS = 8  # at other replicas, where some find no broker to go to
@@ -60,20 +60,16 @@ def regroup(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray)
     For a group of n of a broker's m replicas, O(n m) for each time that one of them is changed for another.
     """
     brokers, slots, goals = len(problem.broker), state.replicas.shape[1], len(problem.goal)
-    kinds = np.zeros(goals, np.int64)
-    count = 0
-    for g in range(goals):
-        if problem.goal[g, KIND] <= LIMIT:
-            kinds[count] = g
-            count += 1
+    linear = linear_goals(problem)
+    count = len(linear)
     room = state.hosted.shape[1] + 1
     group = Group(
-        kinds[:count], np.zeros(GROUP, np.int64), np.zeros(GROUP, np.int64), np.zeros(2 * GROUP + 1, np.int64),
+        linear, np.zeros(GROUP, np.int64), np.zeros(GROUP, np.int64), np.zeros(2 * GROUP + 1, np.int64),
         np.zeros((2 * GROUP + 1, goals)), np.zeros((2 * GROUP + 1, count, 4)), np.zeros(room, np.int64), np.zeros((count, room)),
         np.zeros(room, np.uint8), np.zeros(GROUP, np.int64), np.zeros(GROUP, np.int64),
     )  # fmt: skip
     starts = np.zeros(brokers + 1, np.int64)
-    strays = list_strays(state, home, moved, starts)
+    strays = list_by_home(state, home, moved, starts)
     row = np.zeros(slots, np.int64)
     found = 0
     for v in range(brokers):
@@ -89,7 +85,7 @@ def regroup(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray)
             n, met = bring_home(problem, state, group, v, mine, order, row)
             if n < 2 or not send_fewer(problem, state, home, group, v, n, met, row):
                 for i in range(n - 1, -1, -1):
-                    put(problem, state, group.member[i] // slots, group.member[i] % slots, group.there[i], row)
+                    put(problem, state, group.member[i], group.there[i], row)
                 break
             found += 1
             kept = 0
@@ -105,26 +101,6 @@ def regroup(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray)
                 mine[kept + j] = group.entry[group.chosen[j]]
             left = kept + n - 1
     return found
-
-
-@inner
-def list_strays(state: State, home: np.ndarray, moved: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Entries of replicas that left a broker, by broker, from `starts` int64 [B + 1] on."""
-    slots = state.replicas.shape[1]
-    for p in moved:
-        for s in range(slots):
-            if home[p, s] >= 0 and state.replicas[p, s] != home[p, s]:
-                starts[home[p, s] + 1] += 1
-    for b in range(len(starts) - 1):
-        starts[b + 1] += starts[b]
-    at = starts.copy()
-    strays = np.zeros(starts[-1], np.int64)
-    for p in moved:
-        for s in range(slots):
-            if home[p, s] >= 0 and state.replicas[p, s] != home[p, s]:
-                strays[at[home[p, s]]] = p * slots + s
-                at[home[p, s]] += 1
-    return strays
 
 
 @inner
@@ -160,7 +136,7 @@ def bring_home(
         if may_swap(problem, state, p, s, v):
             group.member[n], group.there[n] = mine[order[i]], state.replicas[p, s]
             met = meet(problem, state, group, met, state.replicas[p, s])
-            put(problem, state, p, s, v, row)
+            put(problem, state, mine[order[i]], v, row)
             n += 1
     return n, met
 
@@ -170,17 +146,9 @@ def send_fewer(
     problem: Problem, state: State, home: np.ndarray, group: Group, v: int, n: int, met: int, row: np.ndarray
 ) -> bool:
     """Let one replica fewer than the `n` that went home leave `v`; False, and nothing more changed, where that is not found."""
-    slots = state.replicas.shape[1]
-    held = whole(0)
-    for i in range(state.hosts[v]):
-        entry = whole(state.hosted[v, i])
-        p, s = entry // slots, entry % slots
-        if home[p, s] == v and problem.partition[p, MOVABLE] == 1:
-            role = LEADING if state.lead[p] == s else FOLLOWING
-            for k in range(len(group.linear)):
-                group.amount[k, held] = problem.vector[p, role, problem.goal[group.linear[k], COLUMN]]
-            group.entry[held], group.free[held] = entry, 1
-            held += 1
+    held = list_present(problem, state, group.linear, home, v, group.amount, group.entry)
+    for i in range(held):
+        group.free[i] = 1
     for _ in range(ATTEMPTS):
         for i in range(met):
             for k in range(len(group.linear)):
@@ -314,13 +282,13 @@ def send(problem: Problem, state: State, group: Group, v: int, m: int, met: int,
             bad = group.chosen[j]
             break
         met = meet(problem, state, group, met, target)
-        put(problem, state, p, s, target, row)
+        put(problem, state, group.entry[group.chosen[j]], target, row)
         done += 1
     if bad < 0 and scores_hold(state, group.broker, met, group.before):
         return whole(-1)
     for i in range(done - 1, -1, -1):
         entry = group.entry[group.chosen[order[i]]]
-        put(problem, state, entry // slots, entry % slots, v, row)
+        put(problem, state, entry, v, row)
     return bad if bad >= 0 else group.chosen[order[0]]
 
 

@@ -15,7 +15,7 @@ from optimizer.search.uncompiled.brokers import (
     load_cost_of_taking,
 )
 from optimizer.search.uncompiled.choices import ascending, best_key, cut_of, fewest, keep_best, scramble, take
-from optimizer.search.uncompiled.lists import closest, fill, gather, scan, smallest, swap_gains
+from optimizer.search.uncompiled.lists import closest, fill, gather, largest, scan, smallest, swap_gains
 from optimizer.search.uncompiled.partitions import (
     carry,
     fits_rack,
@@ -41,6 +41,7 @@ __all__ = [
     "fits_rack",
     "gather",
     "keep_best",
+    "largest",
     "leaves_band",
     "linear_cost",
     "load_cost_of_taking",

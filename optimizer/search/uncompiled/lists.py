@@ -8,6 +8,7 @@ from optimizer.problem import (
     COLUMN,
     FOLLOWING,
     LEADING,
+    MOVABLE,
     NO_RACK_GOAL,
     RACK_GOAL,
     RACK_LIMIT,
@@ -163,10 +164,19 @@ def smallest(
     after: int,
     roof: float,
 ) -> int:
-    """`optimizer.search.substitute.smallest`."""
+    """`optimizer.search.windows.smallest`."""
     size = sizes[:n]
     good = (size < roof) & ((size > floor) | ((size == floor) & (np.arange(n) > after)))
     for k in range(len(low)):
         good &= (amounts[k, :n] >= low[k]) & (amounts[k, :n] <= high[k])
     rows = np.flatnonzero(good)
     return int(rows[np.argmin(size[rows])]) if len(rows) else -1
+
+
+def largest(problem: Problem, linear: np.ndarray, home: np.ndarray) -> np.ndarray:
+    """`optimizer.search.merge.largest`."""
+    most = np.zeros((len(problem.broker), len(linear)))
+    loads = problem.vector[:, :, problem.goal[linear, COLUMN]].max(axis=1)
+    rows, slots = np.nonzero((home >= 0) & (problem.partition[:, MOVABLE] == 1)[:, None])
+    np.maximum.at(most, home[rows, slots], loads[rows])
+    return most

@@ -23,7 +23,7 @@ def placed(made: Trial, *moves: tuple[int, int]) -> tuple[int, list[int]]:
     for p, b in moves:
         replicas[p, 0] = b
     state = build_state(made.compiled.problem, replicas, made.state.lead)
-    found = merge(made.compiled.problem, state, home, np.array([p for p, _ in moves], np.int64))
+    found, _ = merge(made.compiled.problem, state, home, np.array([p for p, _ in moves], np.int64))
     return int(found), state.replicas[:, 0].tolist()
 
 
@@ -52,3 +52,15 @@ def test_one_comes_instead_of_two() -> None:
     found, after = placed(made, (0, 2), (1, 2))
     assert found == 1
     assert sum(after[p] != b for p, b in enumerate([0, 0, 0, 1, 1, 2])) == 1
+
+
+def test_what_cannot_free_a_move_is_not_looked_at() -> None:
+    """Two of 10 have to leave broker 1, and everything else that it has is smaller: at a million replicas looking took a minute."""
+    rows = [partition([1], network_in=10.0) for _ in range(2)] + [partition([1], network_in=2.0) for _ in range(24)]
+    rows += [partition([b], network_in=1.0) for b in (2, 3) for _ in range(40)]
+    made = Trial([1, 2, 3], rows, usage(bound=0.1))
+    home = made.state.replicas.copy()
+    replicas = home.copy()
+    replicas[0, 0], replicas[1, 0] = 1, 2
+    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    assert merge(made.compiled.problem, state, home, np.array([0, 1], np.int64)) == (0, 0)
