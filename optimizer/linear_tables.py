@@ -64,7 +64,9 @@ def linear_tables(
             table[small, g, LOW] = -np.inf
         elif isinstance(goal, Capacity | CountLimit):
             limit = _ceilings(snapshot, goal, notes)
-            table[:, g, CEILING] = table[:, g, HIGH] = limit
+            table[:, g, CEILING] = limit
+            # As at the edge of a band: where the potential began to rise at the limit itself, brokers came under it ever more slowly.
+            table[:, g, HIGH] = limit if goal.hard else HINGE * limit
             counts = np.isfinite(limit) & eligible
             typical = float(totals[columns.index(goal.resource)]) / max(int(eligible.sum()), 1)
             least = max(LEAST_MEASURE * typical, 1e-9 if isinstance(goal, Capacity) else 1.0)

@@ -18,7 +18,7 @@ from optimizer.plan import Skipped
 DISTRIBUTION, LIMIT, RACK, TOPIC = 0, 1, 2, 3  # kinds of goals
 NO_RACK_GOAL, SOFT_RACK, HARD_RACK = 0, 1, 2
 
-HINGE = 0.99  # the potential starts to rise a little inside the band
+HINGE = 0.99  # the potential starts to rise a little inside the band, and a little below a soft limit
 CENTERING = 3.0  # weight of the sum of squares that prefers the middle of the band
 STEEP = 30.0  # of the fourth power beside the square beyond the hinge, so that the worst broker counts most
 LEAST_MEASURE = 0.01  # of the average load of a broker: what a smaller mean or limit counts as, in the potential

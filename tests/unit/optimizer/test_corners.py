@@ -50,6 +50,14 @@ def count(snapshot: Document, result: Any, topic: str, broker: int, leading: boo
     )
 
 
+def test_a_broker_at_the_edge_of_a_soft_limit_gets_nothing_where_another_has_room() -> None:
+    """The next byte produced there would have broken the goal; and brokers above such a limit came under it ever more slowly."""
+    brokers = [{"id": b, "capacity": {"disk": 400.0}} for b in (1, 2)] + [{"id": 3, "state": "draining", "capacity": {"disk": 400.0}}]
+    snapshot = cluster(brokers, [([1], {"disk": 396.0}), ([2], {"disk": 80.0}), *[([3], {"disk": 1.0})] * 4])
+    result = planned(snapshot, {**FULL, "hard": False})
+    assert loads(result, "disk") == {1: 396.0, 2: 84.0, 3: 0.0}
+
+
 # One topic among many
 
 
