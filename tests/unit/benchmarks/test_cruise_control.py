@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 from benchmarks.cruise_control import (
+    ALWAYS_LEFT,
     BAND,
     GOALS,
     GOALS_FILE,
     LEADER_BYTES,
+    LEFT_WHERE_SKEWED,
     PUBLISHED,
     TOPIC_BAND,
     TOPIC_LEAST,
     balancedness,
+    goals_it_left,
     goals_text,
     rack_excess,
     violated,
@@ -142,10 +145,31 @@ def test_each_goal_is_seen_to_be_violated() -> None:
     assert {"ReplicaDistribution", "TopicReplicaDistribution"} <= set(violated(s.with_placement(piled, piled[:, 0].copy())))
 
 
-def test_the_topic_goal_can_be_left_out() -> None:
-    kinds = [g.kind for g in parse_goals(goals_text(no_topics=True), "test").goals]
-    assert "topic_distribution" not in kinds
-    assert len(kinds) == len(load_goals(GOALS_FILE).goals) - 1
+def test_what_it_left_follows_from_its_balancedness() -> None:
+    """A plan for other goals than it met would be set beside it as one of equal balance."""
+    left = {row: goals_it_left(*row) for row in PUBLISHED}
+    assert all(len(goals) == PUBLISHED[row].left for row, goals in left.items())
+    assert left["250k", "exponential"] == ("ReplicaDistribution", "PotentialNwOut", LEFT_WHERE_SKEWED, *ALWAYS_LEFT)
+    assert left["50k", "uniform"] == ("CpuUsageDistribution", *ALWAYS_LEFT)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "resource"),
+    [
+        ("ReplicaDistribution", "usage_distribution", "replicas"),
+        ("PotentialNwOut", "capacity", "potential_network_out"),
+        ("CpuUsageDistribution", "usage_distribution", "cpu"),
+        ("TopicReplicaDistribution", "topic_distribution", "replicas"),
+        ("LeaderReplicaDistribution", "usage_distribution", "leaders"),
+        ("LeaderBytesInDistribution", "capacity", "leader_network_in"),
+    ],
+)
+def test_a_goal_can_be_left_out(name: str, kind: str, resource: str) -> None:
+    every = parse_goals(goals_text(), "test").goals
+    rest = parse_goals(goals_text([name]), "test").goals
+    (gone,) = [g for g in every if g not in rest]
+    assert len(every) == len(load_goals(GOALS_FILE).goals) == len(rest) + 1
+    assert (gone.kind, getattr(gone, "resource", None)) == (kind, resource)
 
 
 def test_our_goals_file_is_nowhere_looser_than_its_goals() -> None:
