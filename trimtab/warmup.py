@@ -13,6 +13,7 @@ from cluster_model.compiled import COMPILED
 from cluster_model.kernel_cache import CACHE_VARIABLE, are_kept, wanted_folder
 
 if TYPE_CHECKING:
+    from cluster_model.snapshot import Snapshot
     from optimizer.problem import Compiled
     from optimizer.search.bench import Bench
 
@@ -41,35 +42,16 @@ def is_compiled() -> bool:
 
 
 def warm_up() -> None:
-    """Compile every kernel of the planner and of the live model, or load it: plans a tiny cluster with every kind of
-    goal, and follows one."""
-    from cluster_model.build import build_snapshot
+    """Compile every kernel of the planner and of the live model, or load it: plans tiny clusters with every kind of goal and one that
+    cannot be level, explains, and follows a cluster."""
     from goals.document import parse_goals
+    from optimizer.explain import explain_partition
+    from optimizer.options import PlanOptions
     from optimizer.planner import plan
     from optimizer.report import to_json
     from optimizer.search_state import SearchState
 
-    brokers = [{"id": b, "rack": f"r{b % 2}", "capacity": {"disk": 100.0}} for b in range(4)]
-    partitions = [
-        {
-            "topic": "warm-up",
-            "partition": n,
-            "replicas": [0, 1],
-            "leader": 0,
-            "leader_load": {"network_in": 1.0 + n, "disk": 9.0},
-        }
-        for n in range(8)
-    ]
-    snapshot = build_snapshot(
-        {
-            "version": 1,
-            "cluster_id": "warm-up",
-            "taken_at": "2000-01-01T00:00:00Z",
-            "storage": "local",
-            "brokers": brokers,
-            "partitions": partitions,
-        }
-    )
+    snapshot = _tiny([[0, 1]] * 8, "local")
     goals = parse_goals("version: 1\npreset: default\n", "warm-up")
     state = SearchState()
     plan(snapshot, goals, state=state)
@@ -78,7 +60,37 @@ def warm_up() -> None:
         _go_on(work.bench, work.compiled)
     topics = "goals: [{kind: topic_distribution, resource: replicas}]"
     to_json(plan(snapshot, parse_goals(f"version: 1\npreset: default\n{topics}\n", "warm-up")))
+    odd = _tiny([[n % 10] for n in range(11)], "shared")  # one broker has twice its share, and keeps it
+    options = PlanOptions()
+    explain_partition(odd, goals, options, "warm-up", 0, plan(odd, goals, options))
     _follow()
+
+
+def _tiny(lists: list[list[int]], storage: str) -> Snapshot:
+    """Partitions with these replicas, on four brokers or as many as hold some."""
+    from cluster_model.build import build_snapshot
+
+    return build_snapshot(
+        {
+            "version": 1,
+            "cluster_id": "warm-up",
+            "taken_at": "2000-01-01T00:00:00Z",
+            "storage": storage,
+            "brokers": [
+                {"id": b, "rack": f"r{b % 2}", "capacity": {"disk": 100.0}} for b in range(max(4, 1 + max(map(max, lists))))
+            ],
+            "partitions": [
+                {
+                    "topic": "warm-up",
+                    "partition": n,
+                    "replicas": on,
+                    "leader": on[0],
+                    "leader_load": {"network_in": 5.0, "disk": 9.0},
+                }
+                for n, on in enumerate(lists)
+            ],
+        }
+    )
 
 
 def _go_on(bench: Bench, compiled: Compiled) -> None:

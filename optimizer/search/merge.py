@@ -73,7 +73,10 @@ def merge(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -
         np.zeros(4, np.int64), np.zeros((4, goals)), np.zeros(slots, np.int64),
     )  # fmt: skip
     partners, worth = np.zeros(PARTNERS + MANY, np.int64), np.zeros(brokers)
-    merged, looks, last, most = 0, whole(0), whole(0), VAIN * state.hosts.sum()
+    held = 0
+    for b in range(brokers):  # a sum by numpy would have a compiled kernel import linear algebra
+        held += state.hosts[b]
+    merged, looks, last, most = 0, whole(0), whole(0), VAIN * held
     for v in range(brokers):
         if problem.broker[v, STATE] != 0:
             continue

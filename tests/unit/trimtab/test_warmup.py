@@ -1,0 +1,53 @@
+"""What `python -m trimtab.warmup` leaves to be compiled later."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster_model.compiled import COMPILED
+
+LEFT = """
+import pkgutil
+from importlib import import_module
+import cluster_model, optimizer
+from cluster_model.lean_cache import LeanCache
+from trimtab.warmup import warm_up
+
+warm_up()
+for room in (cluster_model, optimizer):
+    for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+        for name, each in vars(import_module(module.name)).items():
+            if isinstance(getattr(each, "_cache", None), LeanCache) and each.py_func.__module__ == module.name:
+                if not each.signatures:
+                    print(module.name, name)
+"""
+ALGEBRA = "import sys\nfrom trimtab.warmup import warm_up\nwarm_up()\nprint('scipy.linalg' in sys.modules)"
+OTHERS = {"cluster_model.metadata.kernels"}  # two small ones, of those who read the metadata log
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
+def test_nothing_of_the_planner_is_left_to_be_compiled_while_somebody_waits() -> None:
+    """The first plan with shared storage or with a broker that stays out of band, and the first explanation, took a wait nobody spoke of."""
+    assert {line.split()[0] for line in told(LEFT)} <= OTHERS
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
+def test_no_kernel_brings_linear_algebra_along() -> None:
+    """One sum by numpy in a kernel did: 18 MB of each process that loaded it. A loop does the same."""
+    told(ALGEBRA)  # what is compiled imports it
+    assert told(ALGEBRA) == ["False"]
+
+
+def told(code: str) -> list[str]:
+    """What a process of its own prints."""
+    root = Path(__file__).parents[3]
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
