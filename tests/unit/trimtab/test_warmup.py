@@ -32,7 +32,7 @@ OTHERS = {"cluster_model.metadata.kernels"}  # two small ones, of those who read
 
 @pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
 def test_nothing_of_the_planner_is_left_to_be_compiled_while_somebody_waits() -> None:
-    """The first plan with shared storage or with a broker that stays out of band, and the first explanation, took a wait nobody spoke of."""
+    """The first plan with shared storage or with a broker that stays out of band, or the first explanation, took longer unannounced."""
     assert {line.split()[0] for line in told(LEFT)} <= OTHERS
 
 
