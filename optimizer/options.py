@@ -27,6 +27,7 @@ class AddedBroker:
 class PlanOptions:
     """Options of `optimizer.planner.plan`; sizes in bytes, topics as glob patterns, brokers as wire ids.
 
+    `threads` change how soon a plan is there, and no more; one by default, since a planner often runs beside a broker or a controller.
     `loads` stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot.
     """
 

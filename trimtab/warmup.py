@@ -35,10 +35,10 @@ def announce() -> None:
 
 def is_compiled() -> bool:
     """Whether the search, most of what there is to compile, is on disk."""
-    from optimizer.search.balance import balance
+    from optimizer.search.balance import advance
 
-    kept: Any = balance
-    return any(Path(kept.stats.cache_path).glob("balance.balance-*.nbc"))
+    kept: Any = advance
+    return any(Path(kept.stats.cache_path).glob("balance.advance-*.nbc"))
 
 
 def warm_up() -> None:
@@ -94,13 +94,18 @@ def _tiny(lists: list[list[int]], storage: str) -> Snapshot:
 
 
 def _go_on(bench: Bench, compiled: Compiled) -> None:
-    """What a plan does that starts from the last one's state."""
+    """What a plan does that starts from the last one's state, and one with more threads."""
     import numpy as np
+
+    from optimizer.search.balance import balance
+    from optimizer.threads import Threads
 
     problem, rows = compiled.problem, np.zeros(1, np.int64)
     for _ in range(2):
         bench.start(problem, compiled.replicas, compiled.lead, rows[:0])
         bench.spare(0)
+    with Threads(2) as threads:
+        balance(problem, bench.spare(0), 0, 1, np.ones(len(compiled.goals), np.int64), True, threads, 0)
     bench.reload(problem, rows, problem.vector[rows])
     bench.reload(problem, rows, None)
     bench.recount(problem)

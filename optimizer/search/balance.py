@@ -1,35 +1,29 @@
 """Bringing brokers into band: leadership, moves to and from the best partners, swaps.
 
 Works on the potential alone (which always falls); whether each step is acceptable by score is decided when the plan is put in
-order. Nothing is done for brokers that are in band in every goal.
+order. Nothing is done for brokers that are in band in every goal. Brokers out of band are looked at many at a time, by all threads,
+while nothing changes; what they propose is committed one after the other.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from cluster_model.compiled import inner, kernel, whole
 from optimizer.problem import COLUMN, HIGH, KIND, LIMIT, LOW, SCALE, STATE, STRENGTH, Problem
-from optimizer.search.broker_scores import is_out
-from optimizer.search.candidates import (
-    KEPT,
-    LEAST_GAIN,
-    best_key,
-    gather,
-    keep_best,
-    scan,
-    take,
-    topic_burden,
-    watched_goals,
-)
-from optimizer.search.commit import commit
-from optimizer.search.hosting import may_host
-from optimizer.search.leadership import LEADERSHIPS, transfer_leaders
+from optimizer.search.batch import MOST_MOVED, RANKED, WIDEST, Batch, Room, new_batch, new_room
+from optimizer.search.broker_scores import assess, is_out
+from optimizer.search.candidates import watched_goals
+from optimizer.search.leadership import find_leaders, transfer_leaders
 from optimizer.search.order import ascending
-from optimizer.search.partners import leans, rank_partners
+from optimizer.search.partners import Crowd, crowd_of, observe, rank_crowd, rank_partners
 from optimizer.search.shelf import Shelf, new_shelf
-from optimizer.search.state import State
-from optimizer.search.swaps import SWAP_KEPT, swap_with
+from optimizer.search.stars import is_low, settle, solve
+from optimizer.search.state import COST, State
+from optimizer.search.swaps import swap_with
+from optimizer.threads import Threads
 
 MOST_SWAPPED, FEW_LOW = 48, 32  # partners that a broker out of band tries to swap with, where there are no more such brokers
 PATIENCE = 4  # rounds without success after which a broker is given up
@@ -37,68 +31,105 @@ LOOK_BACK = 16  # rounds, within which it has to get better ...
 LEAST_FALL = 0.01  # ... by so much, or somebody has to come into band
 LITTLE = 0.1  # mean over brokers of how far they are out of band, in the units of the potential
 HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs many moves
+WORTH_SHARING, NEVER = 30_000, 1 << 62  # replicas, or pairs of brokers, to look at: some tenths of a millisecond
+
+DONE, FIND, RANK, SOLVE = 0, 1, 2, 3  # what is to be done for each star of a batch
+# Where a search stands: before a round, before and after leaders are looked for, before and after partners are, after moves are.
+ROUND, SEEK, TRANSFER, CHOOSE, CLAIM, SETTLE, CLOSE = 0, 1, 2, 3, 4, 5, 6
+# Entries of `Walk.at`.
+STAGE, TURN, COUNT, LEFT, NEXT, ACCEPTED, WATCHED, LED_GOALS, SWAPPING, THRIFTY, BATCH, AHEAD = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+PAST_LOW, PAST_BADNESS = 0, 1  # entries of `Walk.past`
+
+
+class Walk(NamedTuple):
+    """Where a search stands. B brokers, G goals."""
+
+    at: np.ndarray  # int64 [n]: stage, round, brokers out of band, of these left, next, steps made, …
+    past: np.ndarray  # float64 [2], how it stood when it was looked at last
+    low: np.ndarray  # int64 [B], brokers out of band, worst first
+    left: np.ndarray  # int64 [B], those that have not had their turn
+    goals: np.ndarray  # int64 [G], goals on loads that count
+    led: np.ndarray  # int64 [G], of these those that tell a leader from a follower
+    rest: np.ndarray  # int64 [B], rounds to leave a broker alone after it found nothing
+    failed: np.ndarray  # int64 [B], how often in a row
+    claimed: np.ndarray  # int64 [B], last batch in which the broker was in a star
+    ranked: np.ndarray  # int64 [S, RANKED], with whom the next of these could best trade
+    ranks: np.ndarray  # int64 [S], how many of them there are
+    stale: np.ndarray  # uint8 [B], 1 where scores are not up to date
+    worth: np.ndarray  # float64 [B], room
+    partners: np.ndarray  # int64 [MOST_SWAPPED], room
+
+
+def balance(
+    problem: Problem, state: State, seed: int, rounds: int, roles: np.ndarray, moves: bool, threads: Threads | None = None,
+    least: int = WORTH_SHARING,
+) -> int:  # fmt: skip
+    """Rounds over the brokers out of band until none is left or nothing helps. Returns rounds used.
+
+    `roles` int64 [G] marks goals that a leadership transfer can help. Without `moves` only leaderships change. `threads` share what has
+    at `least` so many replicas, or pairs of brokers, to look at.
+    """
+    threads = threads or Threads()
+    least = least if threads.count > 1 else NEVER
+    brokers, goals = len(problem.broker), len(problem.goal)
+    eligible = problem.broker[:, STATE] == 0
+    if eligible.sum() < 2:
+        return 0
+    typical = state.hosts[eligible].sum() / eligible.sum()
+    shelf, crowd, batch = open_shelf(problem, state, roles), crowd_of(problem), new_batch(int(eligible.sum()))
+    stars = len(batch.centre)
+    walk = Walk(
+        np.zeros(16, np.int64), np.full(2, np.inf), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64),
+        np.zeros(goals, np.int64), np.zeros(goals, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64),
+        np.zeros(brokers, np.int64), np.zeros((stars, RANKED), np.int64), np.zeros(stars, np.int64),
+        np.zeros(brokers, np.uint8), np.zeros(brokers), np.zeros(MOST_SWAPPED, np.int64),
+    )  # fmt: skip
+    rooms = [new_room(problem, state)]
+    while True:
+        task = advance(
+            problem, state, shelf, crowd, seed, rounds, roles, moves, float(typical), walk, batch, rooms[0], least
+        )
+        if task == DONE:
+            return int(walk.at[TURN])
+        parts = threads.count
+        rooms.extend(new_room(problem, state) for _ in range(len(rooms), parts))
+
+        def part(i: int, task: int = task, parts: int = parts) -> None:
+            look(problem, state, shelf, crowd, seed, walk, batch, rooms[i], task, i, parts)
+
+        threads.share(part, parts)
+
+
+@kernel
+def open_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
+    """`new_shelf` for callers in Python."""
+    return new_shelf(problem, state, roles)
+
+
+@kernel
+def look(
+    problem: Problem, state: State, shelf: Shelf, crowd: Crowd, seed: int, walk: Walk, batch: Batch, room: Room, task: int,
+    first: int, step: int,
+) -> None:  # fmt: skip
+    """Do `task` for the star `first` of the batch, and every `step`-th after it; or `RANK` for brokers that are left."""
+    watched, led = walk.goals[: walk.at[WATCHED]], walk.led[: walk.at[LED_GOALS]]
+    if task == RANK:
+        for i in range(first, walk.at[AHEAD], step):
+            walk.ranks[i] = rank_crowd(
+                problem, state, crowd, watched, walk.left[i], whole(RANKED), noise_of(seed, walk), walk.ranked[i], room.worth
+            )
+        return
+    for i in range(first, batch.used[0], step):
+        if task == FIND:
+            find_leaders(problem, state, shelf, led, batch, i, room)
+        else:
+            solve(problem, state, shelf, watched, walk.at[THRIFTY] == 1, batch, i, room, walk.stale)
 
 
 @inner
-def pour(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, most: int, thrifty: bool,
-    factors: np.ndarray, gains: np.ndarray, small: np.ndarray, kept: np.ndarray, spare: np.ndarray, entries: np.ndarray,
-    burdens: np.ndarray, row: np.ndarray,
-) -> int:  # fmt: skip
-    """Move up to `most` replicas from `source` to `target`, best gain for its bytes first. Returns how many.
-
-    `burdens` float64 [KEPT] is empty where there are no topic goals.
-    """
-    slots = state.replicas.shape[1]
-    topics = len(burdens) > 0
-    factor = small.shape[0] - 1
-    block = shelf.vector[source]
-    n = gather(problem, state, shelf, source, thrifty, factors)
-    scan(problem, state, watched, source, target, n, block, gains)
-    for i in range(n):
-        gains[i] = gains[i] * factors[i] if gains[i] > LEAST_GAIN else 0.0
-    found = keep_best(gains, n, 0.0, whole(KEPT), kept, spare)
-    if found == 0:
-        return 0
-    take(block, factors, kept, found, small)
-    for i in range(found):
-        entries[i] = state.hosted[source, kept[i]]
-        if topics:
-            burdens[i] = 0.0  # as far as they are known
-    moved = 0
-    keys = gains
-    while moved < most and found > 0:
-        scan(problem, state, watched, source, target, found, small, keys)
-        if topics:
-            for i in range(found):
-                keys[i] -= burdens[i]
-        legal = False
-        while not legal and found > 0:
-            best = best_key(keys, small[factor], entries, found, LEAST_GAIN)
-            if best < 0:
-                return moved
-            p, s = entries[best] // slots, entries[best] % slots
-            if topics:  # looked up when it would decide; others of the topic move meanwhile
-                burden = topic_burden(problem, state, p, True, state.lead[p] == s, source, target)
-                if burden != burdens[best]:
-                    keys[best] += burdens[best] - burden
-                    burdens[best] = burden
-                    continue
-            legal = may_host(problem, state, p, s, target)
-            if legal:
-                for o in range(slots):
-                    row[o] = state.replicas[p, o]
-                row[s] = target
-                commit(problem, state, p, row, state.lead[p])
-                moved += 1
-            found -= 1
-            entries[best] = entries[found]
-            keys[best] = keys[found]
-            if topics:
-                burdens[best] = burdens[found]
-            for c in range(small.shape[0]):
-                small[c, best] = small[c, found]
-    return moved
+def noise_of(seed: int, walk: Walk) -> int:
+    """Another one in every round."""
+    return int(seed * 7919 + walk.at[TURN] + 1)
 
 
 @inner
@@ -115,162 +146,239 @@ def badness(problem: Problem, state: State, b: int) -> float:
     return cost
 
 
+@kernel
+def advance(
+    problem: Problem, state: State, shelf: Shelf, crowd: Crowd, seed: int, rounds: int, roles: np.ndarray, moves: bool, typical: float,
+    walk: Walk, batch: Batch, room: Room, least: int,
+) -> int:  # fmt: skip
+    """Go on until there is at `least` so much to `look` at, and return what for; `DONE` at the end.
+
+    `typical` is how many replicas brokers hold on average.
+    """
+    at = walk.at
+    while True:
+        task = whole(DONE)
+        if at[STAGE] == ROUND:
+            if at[TURN] >= rounds or not begin_round(problem, state, roles, walk):
+                return DONE
+        elif at[STAGE] == SEEK:
+            seek(problem, state, walk, batch)
+            if batch.used[0] > 0:
+                task, at[STAGE] = whole(FIND), TRANSFER
+            else:
+                if at[TURN] == 0:
+                    at[THRIFTY] = 1 if may_be_thrifty(problem, state, typical, walk) else 0
+                at[LEFT], at[STAGE] = 0, CLOSE
+                if moves:
+                    at[LEFT], at[STAGE] = at[COUNT], CHOOSE
+                    for i in range(at[COUNT]):
+                        walk.left[i] = walk.low[i]
+        elif at[STAGE] == TRANSFER:
+            for i in range(batch.used[0]):
+                done = transfer_leaders(problem, state, walk.led[: at[LED_GOALS]], batch, i, room.costs, room.row)
+                at[ACCEPTED] += done
+                if done > 0:
+                    walk.failed[batch.centre[i]] = 0
+            at[STAGE] = SEEK
+        elif at[STAGE] == CHOOSE:
+            choose(problem, state, walk, len(batch.centre))
+            observe(problem, state, walk.goals[: at[WATCHED]], crowd)
+            task, at[STAGE] = (whole(RANK), CLAIM) if at[AHEAD] > 0 else (whole(DONE), CLOSE)
+        elif at[STAGE] == CLAIM:
+            claim(problem, state, typical, walk, batch)
+            task, at[STAGE] = whole(SOLVE), SETTLE
+        elif at[STAGE] == SETTLE:
+            conclude(problem, state, shelf, seed, walk, batch, room)
+            at[STAGE] = CHOOSE
+        else:
+            at[TURN] += 1
+            at[STAGE] = ROUND
+            if is_stuck(walk, moves):
+                return DONE
+        if task != DONE:
+            if weight(state, walk, batch, task) >= least:
+                return task
+            look(problem, state, shelf, crowd, seed, walk, batch, room, task, whole(0), whole(1))
+
+
 @inner
-def is_low(problem: Problem, state: State, b: int) -> bool:
-    """Whether an eligible broker is out of a goal on loads."""
-    if problem.broker[b, STATE] != 0:
+def begin_round(problem: Problem, state: State, roles: np.ndarray, walk: Walk) -> bool:
+    """Find out who is out of band, worst first, unless that is nobody, or nothing has got better for long."""
+    at, brokers = walk.at, len(problem.broker)
+    if at[TURN] % LOOK_BACK == 0:
+        now_low, now_badness = 0.0, 0.0
+        for b in range(brokers):
+            if is_low(problem, state, b):
+                now_low += 1.0
+                now_badness += badness(problem, state, b)
+        if now_low >= walk.past[PAST_LOW] and now_badness >= (1.0 - LEAST_FALL) * walk.past[PAST_BADNESS]:
+            return False
+        walk.past[PAST_LOW], walk.past[PAST_BADNESS] = now_low, now_badness
+    keys = np.zeros(brokers)
+    count, waiting = 0, False
+    for b in range(brokers):
+        if is_low(problem, state, b):
+            if walk.failed[b] < PATIENCE:
+                waiting = True
+            if walk.rest[b] > 0:
+                walk.rest[b] -= 1
+                continue
+            walk.left[count] = b
+            keys[count] = -badness(problem, state, b)
+            count += 1
+    order = ascending(keys[:count])
+    for i in range(count):
+        walk.low[i] = walk.left[order[i]]
+    at[WATCHED] = watched_goals(problem, state, walk.goals)
+    at[LED_GOALS] = 0
+    for g in walk.goals[: at[WATCHED]]:
+        if roles[g] == 1:
+            walk.led[at[LED_GOALS]] = g
+            at[LED_GOALS] += 1
+    at[COUNT], at[NEXT], at[ACCEPTED], at[STAGE] = count, 0, 0, SEEK
+    return count > 0 or waiting
+
+
+@inner
+def seek(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
+    """The next brokers that a transfer of leadership may help become a batch."""
+    at = walk.at
+    batch.used[0] = 0
+    while at[NEXT] < at[COUNT] and batch.used[0] < len(batch.centre):
+        v = walk.low[at[NEXT]]
+        at[NEXT] += 1
+        helps = False
+        for g in walk.led[: at[LED_GOALS]]:
+            if is_out(problem, state, v, g):
+                helps = True
+        if helps:
+            batch.centre[batch.used[0]] = v
+            batch.used[0] += 1
+
+
+@inner
+def may_be_thrifty(problem: Problem, state: State, typical: float, walk: Walk) -> bool:
+    """Where little is out of band but for leadership, time is spent on fewer bytes."""
+    strain, eligible = 0.0, 0
+    for b in range(len(problem.broker)):
+        strain += np.sqrt(badness(problem, state, b))
+        eligible += 1 if problem.broker[b, STATE] == 0 else 0
+    thrifty = strain < LITTLE * eligible
+    for i in range(walk.at[COUNT] if len(problem.topic_goal) > 0 else 0):  # topics may have filled new brokers half
+        if state.hosts[walk.low[i]] < HALF_EMPTY * typical:
+            thrifty = False
+    return thrifty
+
+
+@inner
+def choose(problem: Problem, state: State, walk: Walk, stars: int) -> None:
+    """For the next brokers that are left partners have to be found; of those, who came into band is left no more."""
+    at = walk.at
+    kept = 0
+    at[AHEAD] = 0
+    for i in range(at[LEFT]):
+        v = walk.left[i]
+        if kept < stars:
+            if not is_low(problem, state, v):
+                continue
+            at[AHEAD] = kept + 1
+        walk.left[kept] = v
+        kept += 1
+    at[LEFT] = kept
+
+
+@inner
+def claim(problem: Problem, state: State, typical: float, walk: Walk, batch: Batch) -> None:
+    """The worst of the brokers that are left become a batch, each with the best partners that nobody else has. Who is a partner of
+    another, or has none left, waits for a later batch. Nobody is in two stars after it."""
+    at = walk.at
+    at[BATCH] += 1
+    kept, stars = 0, 0
+    for i in range(at[LEFT]):
+        v, found = walk.left[i], 0
+        waits = i >= at[AHEAD] or walk.claimed[v] == at[BATCH]
+        if not waits:
+            worst = np.sqrt(badness(problem, state, v))
+            wide = 2 if worst < 0.2 else (4 if worst < 0.5 else WIDEST)
+            for k in range(walk.ranks[i]):
+                u = walk.ranked[i, k]
+                if walk.claimed[u] != at[BATCH] and found < wide:
+                    batch.partner[stars, found] = u
+                    found += 1
+            waits = found == 0 and walk.ranks[i] > 0
+        if waits:
+            walk.left[kept] = v
+            kept += 1
+            continue
+        walk.claimed[v] = at[BATCH]
+        for k in range(found):
+            walk.claimed[batch.partner[stars, k]] = at[BATCH]
+        most = min(max(int(0.032 * typical), 2), MOST_MOVED)
+        if at[THRIFTY] == 1:
+            most = 1
+        elif worst < 0.1:
+            most = max(1, most // 4)
+        batch.centre[stars], batch.partners[stars], batch.most[stars] = v, found, most
+        stars += 1
+    batch.used[0] = stars
+    at[LEFT] = kept
+
+
+@inner
+def conclude(problem: Problem, state: State, shelf: Shelf, seed: int, walk: Walk, batch: Batch, room: Room) -> None:
+    """Commit what the stars of a batch propose; who has no moves may swap."""
+    at = walk.at
+    watched = walk.goals[: at[WATCHED]]
+    for i in range(batch.used[0] if len(batch.centre) > 1 else 0):
+        batch.moves[i] = settle(problem, state, watched, batch, i, room.row, walk.stale)
+    for b in range(len(walk.stale)):
+        if walk.stale[b] == 1:
+            state.score[b, COST] = assess(problem, state, b, state.score[b])
+            walk.stale[b] = 0
+    for i in range(batch.used[0]):
+        v, done = batch.centre[i], batch.moves[i]
+        if done == 0 and (at[SWAPPING] == 1 or walk.failed[v] > 0) and is_low(problem, state, v):
+            most = 4 if walk.failed[v] < 2 else (MOST_SWAPPED if at[COUNT] <= FEW_LOW else 12)
+            found = rank_partners(problem, state, watched, v, whole(most), noise_of(seed, walk), walk.partners, walk.worth)
+            for k in range(found):
+                done += swap_with(
+                    problem, state, shelf, watched, v, walk.partners[k], room.factors, room.gains, room.small, room.small2, room.kept,
+                    room.spare, room.mine, room.theirs, room.burdens, room.burdens2, room.row,
+                )  # fmt: skip
+                if not is_low(problem, state, v):
+                    break
+        if done == 0:
+            walk.failed[v] += 1
+            walk.rest[v] = min(walk.failed[v], 4)
+        else:
+            walk.failed[v] = 0
+        at[ACCEPTED] += done
+
+
+@inner
+def is_stuck(walk: Walk, moves: bool) -> bool:
+    """Whether a round that ends brought nothing and none after it will; from when on brokers swap, too."""
+    at, stuck = walk.at, 0
+    if at[COUNT] == 0:  # all rest
         return False
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] <= LIMIT and is_out(problem, state, b, g):
-            return True
+    if at[ACCEPTED] == 0 and not moves:
+        return True
+    for i in range(at[COUNT]):
+        if walk.failed[walk.low[i]] >= PATIENCE:
+            stuck += 1
+    if at[ACCEPTED] == 0 and stuck == at[COUNT] and at[SWAPPING] == 1:
+        return True
+    if at[ACCEPTED] * 20 < at[COUNT]:
+        at[SWAPPING] = 1
     return False
 
 
-@kernel
-def balance(problem: Problem, state: State, seed: int, rounds: int, roles: np.ndarray, moves: bool) -> int:
-    """Rounds over the brokers out of band until none is left or nothing helps. Returns rounds used.
-
-    `roles` int64 [G] marks goals that a leadership transfer can help. Without `moves` only leaderships change.
-    """
-    brokers = len(problem.broker)
-    columns = problem.vector.shape[2]
-    room = state.hosted.shape[1] + 1
-    factors = np.zeros(room)
-    small, small2 = np.zeros((columns + 1, KEPT)), np.zeros((columns + 1, KEPT))
-    mine, theirs = np.zeros(SWAP_KEPT, np.int64), np.zeros(SWAP_KEPT, np.int64)
-    goals, led = np.zeros(len(problem.goal), np.int64), np.zeros(len(problem.goal), np.int64)
-    gains, spare = np.zeros(max(room, KEPT)), np.zeros(max(room, KEPT))
-    kept, entries = np.zeros(KEPT, np.int64), np.zeros(KEPT, np.int64)
-    burdens, burdens2 = np.zeros(KEPT if len(problem.topic_goal) > 0 else 0), np.zeros(KEPT if len(problem.topic_goal) > 0 else 0)
-    row = np.zeros(state.replicas.shape[1], np.int64)
-    shelf = new_shelf(problem, state, roles)
-    partners = np.zeros(MOST_SWAPPED, np.int64)
-    worth = np.zeros(brokers)
-    best_gain, best_entry = np.zeros(LEADERSHIPS), np.zeros(LEADERSHIPS, np.int64)
-    costs, slopes = np.zeros((brokers, len(problem.goal) + 1)), np.zeros((brokers, len(problem.goal)))
-    eligible, total = 0, 0
-    for b in range(brokers):
-        if problem.broker[b, STATE] == 0:
-            eligible += 1
-            total += state.hosts[b]
-    if eligible < 2:
-        return 0
-    typical = total / eligible
-    rest = np.zeros(brokers, np.int64)  # rounds to leave a broker alone after it found nothing
-    failed = np.zeros(brokers, np.int64)
-    with_swaps = False
-    thrifty = False  # where little is out of band but for leadership, time is spent on fewer bytes
-    past_low, past_badness = np.inf, np.inf
-    for turn in range(rounds):
-        if turn % LOOK_BACK == 0:
-            now_low, now_badness = 0.0, 0.0
-            for b in range(brokers):
-                if is_low(problem, state, b):
-                    now_low += 1.0
-                    now_badness += badness(problem, state, b)
-            if now_low >= past_low and now_badness >= (1.0 - LEAST_FALL) * past_badness:
-                return turn
-            past_low, past_badness = now_low, now_badness
-        low = np.zeros(brokers, np.int64)
-        keys = np.zeros(brokers)
-        count = 0
-        for b in range(brokers):
-            if is_low(problem, state, b):
-                if rest[b] > 0:
-                    rest[b] -= 1
-                    continue
-                low[count] = b
-                keys[count] = -badness(problem, state, b)
-                count += 1
-        if count == 0:
-            waiting = False
-            for b in range(brokers):
-                if failed[b] < PATIENCE and is_low(problem, state, b):
-                    waiting = True
-            if not waiting:
-                return turn
-            continue
-        order = ascending(keys[:count])
-        accepted = 0
-        watched = goals[: watched_goals(problem, state, goals)]
-        leading = whole(0)
-        for g in watched:
-            if roles[g] == 1:
-                led[leading] = g
-                leading += 1
-        for i in range(count):
-            v = low[order[i]]
-            helps = False
-            for g in led[:leading]:
-                if is_out(problem, state, v, g):
-                    helps = True
-            if helps:
-                done = transfer_leaders(
-                    problem, state, shelf, led[:leading], v, best_gain, best_entry, costs, slopes, gains, factors, spare,
-                    row,
-                )  # fmt: skip
-                accepted += done
-                if done > 0:
-                    failed[v] = 0
-        if turn == 0:
-            strain = 0.0
-            for b in range(brokers):
-                strain += np.sqrt(badness(problem, state, b))
-            thrifty = strain < LITTLE * eligible
-            for i in range(count if len(problem.topic_goal) > 0 else 0):  # topics may have filled new brokers half
-                if state.hosts[low[i]] < HALF_EMPTY * typical:
-                    thrifty = False
-        for i in range(count if moves else 0):
-            v = low[order[i]]
-            if not is_low(problem, state, v):
-                continue
-            worst = np.sqrt(badness(problem, state, v))
-            most = min(max(int(0.032 * typical), 2), 64)
-            if thrifty:
-                most = 1
-            elif worst < 0.1:
-                most = max(1, most // 4)
-            stars = 2 if worst < 0.2 else (4 if worst < 0.5 else 8)
-            done = 0
-            found = rank_partners(problem, state, watched, v, stars, seed * 7919 + turn + 1, partners, worth)
-            for k in range(found):
-                u = partners[k]
-                over, under = leans(problem, state, watched, v)
-                over2, under2 = leans(problem, state, watched, u)
-                if over or under2:
-                    done += pour(
-                        problem, state, shelf, watched, v, u, most, thrifty, factors, gains, small, kept, spare, entries, burdens, row
-                    )
-                if under or over2:
-                    done += pour(
-                        problem, state, shelf, watched, u, v, most, thrifty, factors, gains, small, kept, spare, entries, burdens, row
-                    )
-                if not is_low(problem, state, v):
-                    break
-            if done == 0 and (with_swaps or failed[v] > 0):
-                most = 4 if failed[v] < 2 else (MOST_SWAPPED if count <= FEW_LOW else 12)
-                found = rank_partners(problem, state, watched, v, most, seed * 7919 + turn + 1, partners, worth)
-                for k in range(found):
-                    done += swap_with(
-                        problem, state, shelf, watched, v, partners[k], factors, gains, small, small2, kept, spare, mine, theirs,
-                        burdens, burdens2, row,
-                    )  # fmt: skip
-                    if not is_low(problem, state, v):
-                        break
-            if done == 0:
-                failed[v] += 1
-                rest[v] = min(failed[v], 4)
-            else:
-                failed[v] = 0
-            accepted += done
-        if accepted == 0 and not moves:
-            return turn + 1
-        stuck = 0
-        for i in range(count):
-            if failed[low[order[i]]] >= PATIENCE:
-                stuck += 1
-        if accepted == 0 and stuck == count and with_swaps:
-            return turn + 1
-        if accepted * 20 < count:
-            with_swaps = True
-    return rounds
+@inner
+def weight(state: State, walk: Walk, batch: Batch, task: int) -> int:
+    """How many replicas, or pairs of brokers, there are to look at."""
+    if task == RANK:
+        return whole(walk.at[AHEAD] * len(state.hosts))
+    total = whole(0)
+    for i in range(batch.used[0]):
+        total += state.hosts[batch.centre[i]] * (batch.partners[i] if task == SOLVE else 1)
+    return total

@@ -134,8 +134,8 @@ def relist(state: State, p: int, s: int, old: int, new: int) -> None:
 
 
 @inner
-def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
-    """Put partition `p` on `replicas` led by slot `lead`, lists and caches included."""
+def put(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
+    """As `commit`, but scores and potential are left as they were; who calls it has to `assess` the brokers before they are read."""
     slots = state.replicas.shape[1]
     old_lead = state.lead[p]
     state.trail[0] += 1
@@ -152,6 +152,14 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
         elif old >= 0 and (s == old_lead) != (s == lead):
             state.mark[old, state.place[p, s]] ^= LED
             state.dirty[old] = 1
+
+
+@inner
+def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
+    """Put partition `p` on `replicas` led by slot `lead`, lists and caches included."""
+    slots = state.replicas.shape[1]
+    old_lead = state.lead[p]
+    put(problem, state, p, replicas, lead)
     for s in range(slots):
         old, new = state.old[0, s], replicas[s]
         if old < 0:

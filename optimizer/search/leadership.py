@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, part, whole
+from cluster_model.compiled import inner, inner_as, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -29,6 +29,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search import uncompiled
+from optimizer.search.batch import LEADERSHIPS, Batch, Room
 from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import LEAST_GAIN, cut_of, topic_burden
 from optimizer.search.commit import commit
@@ -36,21 +37,20 @@ from optimizer.search.partners import leans
 from optimizer.search.shelf import Shelf, fetch
 from optimizer.search.state import LED, State
 
-LEADERSHIPS = 16  # transfers a broker makes in a round
 LOOKED_AT = 64  # replicas that promise most, weighed before others
 SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
 
 
-@part
-def transfer_leaders(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, best_gain: np.ndarray, best_entry: np.ndarray,
-    costs: np.ndarray, slopes: np.ndarray, bounds: np.ndarray, mine: np.ndarray, spare: np.ndarray, row: np.ndarray,
-) -> int:  # fmt: skip
-    """Up to `LEADERSHIPS` transfers from or to broker `v` that lower the potential. Costs no bytes.
+@inner
+def find_leaders(
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, star: int, room: Room
+) -> None:  # fmt: skip
+    """The transfers of leadership from or to the centre of `star` that lower the potential most, up to `LEADERSHIPS`, best first.
 
-    `led` are the goals that tell a leader from a follower; `costs` float64 [B, G + 1], `slopes` [B, G], `bounds`,
-    `mine` and `spare` [n] are room.
+    `led` are the goals that tell a leader from a follower.
     """
+    v, costs, slopes, bounds, mine = batch.centre[star], room.costs, room.slopes, room.gains, room.factors
+    best_gain, best_entry = batch.gain[star], batch.leader[star]
     for b in range(len(costs)):
         costs[b, -1] = 0.0
     appraise(problem, state, led, v, costs)
@@ -62,7 +62,7 @@ def transfer_leaders(
     promising = 0
     for i in range(n):
         promising += 1 if bounds[i] > LEAST_GAIN else 0
-    floor = LEAST_GAIN if promising <= LOOKED_AT else cut_of(bounds, n, LEAST_GAIN, whole(LOOKED_AT), spare)
+    floor = LEAST_GAIN if promising <= LOOKED_AT else cut_of(bounds, n, LEAST_GAIN, whole(LOOKED_AT), room.spare)
     found, ceiling = whole(0), np.inf
     while True:  # those that promise most, then others that may still be among the best
         for i in range(n):
@@ -98,9 +98,21 @@ def transfer_leaders(
         if floor <= LEAST_GAIN or (found == LEADERSHIPS and best_gain[LEADERSHIPS - 1] > floor):
             break
         floor, ceiling = LEAST_GAIN, floor
-    done = 0
-    for i in range(found):
-        p, o = best_entry[i] // slots, best_entry[i] % slots
+    batch.moves[star] = found
+
+
+@inner
+def transfer_leaders(
+    problem: Problem, state: State, led: np.ndarray, batch: Batch, star: int, costs: np.ndarray, row: np.ndarray
+) -> int:  # fmt: skip
+    """Commit what was found for `star`, as far as it still gains; returns how many transfers.
+
+    `costs` float64 [B, G + 1] and `row` int64 [R] are room.
+    """
+    slots = state.replicas.shape[1]
+    v, done = batch.centre[star], 0
+    for i in range(batch.moves[star]):
+        p, o = batch.leader[star, i] // slots, batch.leader[star, i] % slots
         s = state.lead[p]
         if s == o:
             continue

@@ -5,9 +5,11 @@ Called by `balance` and `polish`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as
+from cluster_model.compiled import inner, inner_as, part
 from optimizer.problem import (
     COLUMN,
     DISTRIBUTION,
@@ -30,6 +32,31 @@ from optimizer.search.chance import scramble
 from optimizer.search.state import State
 
 
+class Crowd(NamedTuple):
+    """What is asked of all brokers again and again, side by side: float64 [G, B], of goals on loads."""
+
+    load: np.ndarray  # as `observe` found it
+    mean: np.ndarray
+    high: np.ndarray
+    low: np.ndarray
+    scale: np.ndarray
+
+
+def crowd_of(problem: Problem) -> Crowd:
+    """Without loads."""
+    columns = [np.ascontiguousarray(problem.table[:, :, which].T) for which in (MEAN, HIGH, LOW, SCALE)]
+    return Crowd(np.zeros_like(columns[0]), *columns)
+
+
+@inner
+def observe(problem: Problem, state: State, watched: np.ndarray, crowd: Crowd) -> None:
+    """Loads as they are now."""
+    for g in watched:
+        c = problem.goal[g, COLUMN]
+        for b in range(len(problem.broker)):
+            crowd.load[g, b] = state.load[b, c]
+
+
 @inner_as(uncompiled.rank_partners)
 def rank_partners(
     problem: Problem, state: State, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
@@ -39,8 +66,7 @@ def rank_partners(
 
     `noise` seeds a disturbance of up to 30 % that keeps equal brokers from all choosing the same partner; 0 for none.
     """
-    brokers = len(problem.broker)
-    for u in range(brokers):
+    for u in range(len(problem.broker)):
         worth[u] = 0.0
     for g in watched:
         c = problem.goal[g, COLUMN]
@@ -51,39 +77,75 @@ def rank_partners(
             problem.table[v, g, SCALE],
         )  # fmt: skip
         now = linear_cost(problem, v, g, lv)
-        for u in range(brokers):
+        for u in range(len(problem.broker)):
             lu, mu, hu, ou, su = (
                 state.load[u, c], problem.table[u, g, MEAN], problem.table[u, g, HIGH], problem.table[u, g, LOW],
                 problem.table[u, g, SCALE],
             )  # fmt: skip
-            both = mv + mu
-            share = mv / both if shared and both > 0.0 else 0.5
-            mid = (lv + lu) * share
-            rest = lv + lu - mid
-            x, y, z = max(lu - hu, ou - lu, 0.0) * su, max(mid - hv, ov - mid, 0.0) * sv, max(rest - hu, ou - rest, 0.0) * su
-            x *= x
-            y *= y
-            z *= z
-            cost = x * (1.0 + STEEP * x) - y * (1.0 + STEEP * y) - z * (1.0 + STEEP * z)
-            x, y, z = (lu - mu) * su, (mid - mv) * sv, (rest - mu) * su
-            worth[u] += now + w * cost + e * (x * x - y * y - z * z)
-    for u in range(brokers):
+            worth[u] += half_way(shared, now, w, e, lv, mv, hv, ov, sv, lu, mu, hu, ou, su)
+    return best_of(problem, v, most, noise, partners, worth)
+
+
+@inner_as(uncompiled.rank_crowd)
+def rank_crowd(
+    problem: Problem, state: State, crowd: Crowd, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
+    worth: np.ndarray,
+) -> int:  # fmt: skip
+    """As `rank_partners`, of a crowd that was observed where `state` stands: several times as fast."""
+    for u in range(len(worth)):
+        worth[u] = 0.0
+    for g in watched:
+        w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
+        shared = problem.goal[g, KIND] == DISTRIBUTION
+        load, mean, high, low, scale = crowd.load[g], crowd.mean[g], crowd.high[g], crowd.low[g], crowd.scale[g]
+        lv, mv, hv, ov, sv = load[v], mean[v], high[v], low[v], scale[v]
+        now = linear_cost(problem, v, g, lv)
+        for u in range(len(worth)):
+            lu, mu, hu, ou, su = load[u], mean[u], high[u], low[u], scale[u]
+            worth[u] += half_way(shared, now, w, e, lv, mv, hv, ov, sv, lu, mu, hu, ou, su)
+    return best_of(problem, v, most, noise, partners, worth)
+
+
+@part
+def half_way(
+    shared: bool, now: float, w: float, e: float, lv: float, mv: float, hv: float, ov: float, sv: float, lu: float, mu: float, hu: float,
+    ou: float, su: float,
+) -> float:  # fmt: skip
+    """By how much the potential of brokers `v` and `u` in a goal falls when they meet half-way, by the load, mean, high and low hinge and
+    scale of each. `now` is what `v` costs."""
+    both = mv + mu
+    share = mv / both if shared and both > 0.0 else 0.5
+    mid = (lv + lu) * share
+    rest = lv + lu - mid
+    x, x2, y, y2, z, z2 = lu - hu, ou - lu, mid - hv, ov - mid, rest - hu, ou - rest
+    x, y, z = x if x > x2 else x2, y if y > y2 else y2, z if z > z2 else z2
+    x, y, z = (x if x > 0.0 else 0.0) * su, (y if y > 0.0 else 0.0) * sv, (z if z > 0.0 else 0.0) * su
+    x *= x
+    y *= y
+    z *= z
+    cost = x * (1.0 + STEEP * x) - y * (1.0 + STEEP * y) - z * (1.0 + STEEP * z)
+    x, y, z = (lu - mu) * su, (mid - mv) * sv, (rest - mu) * su
+    return now + w * cost + e * (x * x - y * y - z * z)
+
+
+@inner
+def best_of(problem: Problem, v: int, most: int, noise: int, partners: np.ndarray, worth: np.ndarray) -> int:
+    """The best of those that `v` may trade with, into `partners`, the first of equal ones before; returns how many."""
+    found = 0
+    for u in range(len(worth)):
         far = problem.setting[SAME_RACK] == 1 and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]
         if u == v or far or problem.broker[u, STATE] != 0 or worth[u] <= 0.0:
-            worth[u] = -1.0
-        elif noise != 0:
+            continue
+        if noise != 0:
             worth[u] *= 1.0 - 0.3 * ((scramble(noise + v * 1000003 + u) & 0xFFFF) / 65536.0)
-    found = 0
-    while found < most:
-        best, best_worth = -1, 0.0
-        for u in range(brokers):
-            if worth[u] > best_worth:
-                best, best_worth = u, worth[u]
-        if best < 0:
-            break
-        partners[found] = best
-        worth[best] = -1.0
-        found += 1
+        if found == most and worth[u] <= worth[partners[most - 1]]:
+            continue
+        at = found if found < most else most - 1
+        found = at + 1
+        while at > 0 and worth[partners[at - 1]] < worth[u]:
+            partners[at] = partners[at - 1]
+            at -= 1
+        partners[at] = u
     return found
 
 

@@ -269,7 +269,7 @@ def _round(
         seed = options.seed + turn
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, False)
-        balance(firm, target, seed, ROUNDS_OF_BALANCE, roles, True)
+        balance(firm, target, seed, ROUNDS_OF_BALANCE, roles, True, threads)
         threads.begin()  # from here on little is shared
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True)
@@ -298,7 +298,7 @@ def _round(
         if low == 0 or low > ENOUGH_BETTER * left or not len(pending) or options.budgeted:
             break
     if is_spent(problem, budget):  # leaderships cost nothing but a change of a partition
-        balance(firm, target, options.seed, ROUNDS_OF_BALANCE, roles, False)
+        balance(firm, target, options.seed, ROUNDS_OF_BALANCE, roles, False, threads)
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         if len(pending):

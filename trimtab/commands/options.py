@@ -241,7 +241,10 @@ Seed = Annotated[
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", min=1, metavar="N", help="Threads of the search; the plan is the same with any number."
+        "--threads",
+        min=1,
+        metavar="N",
+        help=f"Threads of the search (default {DEFAULTS.threads}); large clusters are planned sooner, the plan is the same.",
     ),
 ]
 MaxMoves = Annotated[

@@ -24,7 +24,7 @@ from optimizer.search.uncompiled.partitions import (
     rack_units,
     short_list,
 )
-from optimizer.search.uncompiled.sides import promises, rank_partners, transfer_gain
+from optimizer.search.uncompiled.sides import promises, rank_crowd, rank_partners, transfer_gain
 
 __all__ = [
     "ascending",
@@ -49,6 +49,7 @@ __all__ = [
     "promises",
     "rack_mates",
     "rack_units",
+    "rank_crowd",
     "rank_partners",
     "scan",
     "scramble",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from optimizer.problem import (
@@ -70,6 +72,14 @@ def rank_partners(
     partners[: len(found)] = found
     worth[found] = -1.0
     return len(found)
+
+
+def rank_crowd(
+    problem: Problem, state: State, crowd: Any, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
+    worth: np.ndarray,
+) -> int:  # fmt: skip
+    """`optimizer.search.partners.rank_crowd`."""
+    return rank_partners(problem, state, watched, v, most, noise, partners, worth)
 
 
 def promises(

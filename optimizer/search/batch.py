@@ -1,0 +1,83 @@
+"""Brokers out of band that are looked at side by side, and what each proposes.
+
+`balance` fills one and commits what comes of it; in between, `stars` and `leadership` read a placement that nobody changes. A broker of
+a batch is the centre of a star: it trades with its partners, and no broker is in two stars, so that stars do not meet.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optimizer.problem import Problem
+from optimizer.search.candidates import KEPT
+from optimizer.search.state import State
+from optimizer.search.swaps import SWAP_KEPT
+
+LARGEST, GROWTH = 64, 150.0  # stars in a batch at most; brokers for one, four times as many for twice as many brokers
+RANKED = 16  # partners that a broker looks for, of which others may have taken some
+WIDEST = 8  # partners in a star
+MOST_MOVED = 64  # replicas from one broker to another in a star
+LEADERSHIPS = 16  # transfers a broker makes in a round
+
+
+class Batch(NamedTuple):
+    """S stars."""
+
+    used: np.ndarray  # int64 [1], how many there are
+    centre: np.ndarray  # int64 [S], broker rows
+    most: np.ndarray  # int64 [S], replicas that may go from one broker to another
+    partner: np.ndarray  # int64 [S, WIDEST], best first
+    partners: np.ndarray  # int64 [S], how many
+    moves: np.ndarray  # int64 [S], how many moves, or transfers of leadership, are proposed
+    entry: np.ndarray  # int64 [S, n], moved replicas (partition * R + slot), in turn
+    place: np.ndarray  # int64 [S, n], where they stand in the list of their broker
+    target: np.ndarray  # int64 [S, n], where they go
+    gain: np.ndarray  # float64 [S, n], of transfers
+    leader: np.ndarray  # int64 [S, n], slot that is to lead (partition * R + slot)
+
+
+class Room(NamedTuple):
+    """Room to work on one star. B brokers, G goals, C columns, n places of a replica list."""
+
+    factors: np.ndarray  # float64 [n]
+    gains: np.ndarray  # float64 [n]
+    spare: np.ndarray  # float64 [n]
+    small: np.ndarray  # float64 [C + 1, KEPT]
+    kept: np.ndarray  # int64 [KEPT]
+    entries: np.ndarray  # int64 [KEPT]
+    burdens: np.ndarray  # float64 [KEPT], or nothing where there are no topic goals
+    worth: np.ndarray  # float64 [B]
+    costs: np.ndarray  # float64 [B, G + 1]
+    slopes: np.ndarray  # float64 [B, G]
+    row: np.ndarray  # int64 [R]
+    small2: np.ndarray  # as `small`, for swaps as are the rest
+    burdens2: np.ndarray
+    mine: np.ndarray  # int64 [SWAP_KEPT]
+    theirs: np.ndarray
+
+
+def new_batch(brokers: int) -> Batch:
+    """An empty one. How many stars it takes depends on the brokers alone, so that a search goes the same way on any machine; few brokers
+    are too few to take the best partners from one another."""
+    stars = min(max(int((brokers / GROWTH) ** 2), 1), LARGEST)
+    moves = 2 * WIDEST * MOST_MOVED
+    return Batch(
+        np.zeros(1, np.int64), np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.zeros((stars, WIDEST), np.int64),
+        np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.empty((stars, moves), np.int64), np.empty((stars, moves), np.int64),
+        np.empty((stars, moves), np.int64),
+        np.zeros((stars, LEADERSHIPS)), np.zeros((stars, LEADERSHIPS), np.int64),
+    )  # fmt: skip
+
+
+def new_room(problem: Problem, state: State) -> Room:
+    brokers, goals, columns = len(problem.broker), len(problem.goal), problem.vector.shape[2]
+    places = max(state.hosted.shape[1] + 1, KEPT)
+    burdens = KEPT if len(problem.topic_goal) else 0
+    return Room(
+        np.zeros(places), np.zeros(places), np.zeros(places), np.zeros((columns + 1, KEPT)),
+        np.zeros(KEPT, np.int64), np.zeros(KEPT, np.int64), np.zeros(burdens), np.zeros(brokers), np.zeros((brokers, goals + 1)),
+        np.zeros((brokers, goals)), np.zeros(state.replicas.shape[1], np.int64), np.zeros((columns + 1, KEPT)), np.zeros(burdens),
+        np.zeros(SWAP_KEPT, np.int64), np.zeros(SWAP_KEPT, np.int64),
+    )  # fmt: skip

@@ -1,0 +1,217 @@
+"""A star: a broker out of band and its partners, who trade replicas among themselves.
+
+Called by `balance`. A star reads a placement that nobody changes meanwhile, and writes only what belongs to its own brokers: the sums
+that it works with, which are as before when it is done, and their rows of the shelf. So stars without a common broker can be solved
+side by side. What a star proposes is committed later, one move after the other, each looked at again: two stars may have moved
+replicas of one partition.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, whole
+from optimizer.problem import (
+    COLUMN,
+    COUNTS_LEADERS,
+    FOLLOWING,
+    KIND,
+    LEADING,
+    LIMIT,
+    STATE,
+    TOPIC_OF,
+    Problem,
+)
+from optimizer.search.batch import Batch, Room
+from optimizer.search.broker_scores import assess, is_out, linear_cost
+from optimizer.search.candidates import (
+    KEPT,
+    LEAST_GAIN,
+    best_key,
+    gather,
+    keep_best,
+    scan,
+    take,
+    topic_burden,
+)
+from optimizer.search.commit import put
+from optimizer.search.hosting import may_host
+from optimizer.search.partners import leans
+from optimizer.search.shelf import Shelf
+from optimizer.search.state import COST, State
+
+
+@inner
+def is_low(problem: Problem, state: State, b: int) -> bool:
+    """Whether an eligible broker is out of a goal on loads."""
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT and is_out(problem, state, b, g):
+            return True
+    return False
+
+
+@inner
+def solve(
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, batch: Batch, i: int, room: Room, stale: np.ndarray
+) -> None:  # fmt: skip
+    """Moves between the centre of star `i` and its partners, best partner first, until the centre is in band.
+
+    In a batch of one nothing has to wait: moves are settled at once, so that what came may go back.
+    """
+    v, done = batch.centre[i], 0
+    single = len(batch.centre) == 1
+    batch.moves[i] = 0
+    for k in range(batch.partners[i]):
+        u = batch.partner[i, k]
+        over, under = leans(problem, state, watched, v)
+        over2, under2 = leans(problem, state, watched, u)
+        if over or under2:
+            pour(problem, state, shelf, watched, v, u, thrifty, batch, i, room)
+            if single:
+                withdraw(problem, state, batch, i)
+                done += settle(problem, state, watched, batch, i, room.row, stale)
+                batch.moves[i] = 0
+        if under or over2:
+            pour(problem, state, shelf, watched, u, v, thrifty, batch, i, room)
+            if single:
+                withdraw(problem, state, batch, i)
+                done += settle(problem, state, watched, batch, i, room.row, stale)
+                batch.moves[i] = 0
+        state.score[v, COST] = assess(problem, state, v, state.score[v])
+        if not is_low(problem, state, v):
+            break
+    withdraw(problem, state, batch, i)
+    state.score[v, COST] = assess(problem, state, v, state.score[v])
+    if single:
+        batch.moves[i] = done
+
+
+@inner
+def withdraw(problem: Problem, state: State, batch: Batch, i: int) -> None:
+    """Sums as they were before star `i` proposed anything."""
+    slots = state.replicas.shape[1]
+    for m in range(batch.moves[i]):
+        p, s = batch.entry[i, m] // slots, batch.entry[i, m] % slots
+        weigh(problem, state, p, s, batch.target[i, m], state.replicas[p, s])
+
+
+@inner
+def pour(
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, thrifty: bool, batch: Batch, star: int,
+    room: Room,
+) -> None:  # fmt: skip
+    """Propose moves from `source` to `target`, best gain for its bytes first."""
+    slots = state.replicas.shape[1]
+    topics = len(room.burdens) > 0
+    small, kept, entries, burdens, keys = room.small, room.kept, room.entries, room.burdens, room.gains
+    factor = small.shape[0] - 1
+    block = shelf.vector[source]
+    n = gather(problem, state, shelf, source, thrifty, room.factors)
+    scan(problem, state, watched, source, target, n, block, keys)
+    for i in range(n):
+        keys[i] = keys[i] * room.factors[i] if keys[i] > LEAST_GAIN else 0.0
+    for m in range(batch.moves[star] if source == batch.centre[star] else 0):
+        if batch.target[star, m] != source:  # it is on its way
+            keys[batch.place[star, m]] = 0.0
+    found = keep_best(keys, n, 0.0, whole(KEPT), kept, room.spare)
+    if found == 0:
+        return
+    take(block, room.factors, kept, found, small)
+    for i in range(found):
+        entries[i] = state.hosted[source, kept[i]]
+        if topics:
+            burdens[i] = 0.0  # as far as they are known
+    moved = 0
+    while moved < batch.most[star] and found > 0:
+        scan(problem, state, watched, source, target, found, small, keys)
+        if topics:
+            for i in range(found):
+                keys[i] -= burdens[i]
+        legal = False
+        while not legal and found > 0:
+            best = best_key(keys, small[factor], entries, found, LEAST_GAIN)
+            if best < 0:
+                return
+            p, s = entries[best] // slots, entries[best] % slots
+            if topics:  # looked up when it would decide; others of the topic move meanwhile
+                burden = topic_burden(problem, state, p, True, state.lead[p] == s, source, target)
+                if burden != burdens[best]:
+                    keys[best] += burdens[best] - burden
+                    burdens[best] = burden
+                    continue
+            legal = may_host(problem, state, p, s, target)
+            if legal:
+                weigh(problem, state, p, s, source, target)
+                at = batch.moves[star]
+                batch.entry[star, at], batch.place[star, at], batch.target[star, at] = entries[best], kept[best], target
+                batch.moves[star] = at + 1
+                moved += 1
+            found -= 1
+            entries[best] = entries[found]
+            keys[best] = keys[found]
+            kept[best] = kept[found]
+            if topics:
+                burdens[best] = burdens[found]
+            for c in range(small.shape[0]):
+                small[c, best] = small[c, found]
+
+
+@inner
+def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: int) -> None:
+    """Sums as if slot `s` of `p` went from `source` to `target`. Back and forth is exact, because loads lie on a grid."""
+    leads = state.lead[p] == s
+    role = LEADING if leads else FOLLOWING
+    for c in range(state.load.shape[1]):
+        state.load[source, c] -= problem.vector[p, role, c]
+        state.load[target, c] += problem.vector[p, role, c]
+    column = problem.topic_counted[problem.partition[p, TOPIC_OF]] if len(problem.topic_goal) > 0 else -1
+    for k in range(len(problem.topic_goal) if column >= 0 else 0):
+        if leads or problem.topic_goal[k, COUNTS_LEADERS] == 0:
+            state.topic_count[column, source, k] = int(state.topic_count[column, source, k]) - 1
+            state.topic_count[column, target, k] = int(state.topic_count[column, target, k]) + 1
+
+
+@inner
+def settle(problem: Problem, state: State, watched: np.ndarray, batch: Batch, i: int, row: np.ndarray, stale: np.ndarray) -> int:
+    """Carry out what star `i` proposed, as far as it may still be; returns how many moves.
+
+    Brokers that have to be assessed after it are marked in `stale` uint8 [B]; so many moves touch each that it is done once.
+    After one that may not, what follows may gain less than it did, or nothing, and is looked at again.
+    """
+    slots = state.replicas.shape[1]
+    done = 0
+    sure = len(problem.topic_goal) == 0
+    for m in range(batch.moves[i]):
+        p, s, target = batch.entry[i, m] // slots, batch.entry[i, m] % slots, batch.target[i, m]
+        if not may_host(problem, state, p, s, target) or not (sure or still_gains(problem, state, watched, p, s, target)):
+            sure = False
+            continue
+        for o in range(slots):
+            row[o] = state.replicas[p, o]
+            if row[o] >= 0:
+                stale[row[o]] = 1
+        row[s] = target
+        stale[target] = 1
+        put(problem, state, p, row, state.lead[p])
+        done += 1
+    return done
+
+
+@inner
+def still_gains(problem: Problem, state: State, watched: np.ndarray, p: int, s: int, target: int) -> bool:
+    """Whether the potential falls when slot `s` of `p` goes to `target`."""
+    source, leads = state.replicas[p, s], state.lead[p] == s
+    gain = 0.0
+    for g in watched:
+        c = problem.goal[g, COLUMN]
+        x = problem.vector[p, LEADING if leads else FOLLOWING, c]
+        a, b = state.load[source, c], state.load[target, c]
+        gain += (
+            linear_cost(problem, source, g, a) + linear_cost(problem, target, g, b)
+            - linear_cost(problem, source, g, a - x) - linear_cost(problem, target, g, b + x)
+        )  # fmt: skip
+    if gain > LEAST_GAIN and len(problem.topic_goal) > 0:
+        gain -= topic_burden(problem, state, p, True, leads, source, target)
+    return gain > LEAST_GAIN
