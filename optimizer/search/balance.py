@@ -76,7 +76,8 @@ def balance(
     if eligible.sum() < 2:
         return 0
     typical = state.hosts[eligible].sum() / eligible.sum()
-    shelf, crowd, batch = open_shelf(problem, state, roles), crowd_of(problem), new_batch(int(eligible.sum()))
+    shelf, crowd = open_shelf(problem, state, roles), crowd_of(problem)
+    batch = new_batch(int(eligible.sum()), float(typical), len(problem.topic_goal) > 0)
     stars = len(batch.centre)
     walk = Walk(
         np.zeros(16, np.int64), np.full(2, np.inf), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64),

@@ -15,7 +15,9 @@ from optimizer.search.candidates import KEPT
 from optimizer.search.state import State
 from optimizer.search.swaps import SWAP_KEPT
 
-LARGEST, GROWTH = 64, 150.0  # stars in a batch at most; brokers for one, four times as many for twice as many brokers
+LARGEST = 64  # stars in a batch at most ...
+GROWTH = 150.0  # ... one for so many brokers, four times as many for twice as many ...
+CHOICE = 32.0  # ... and for as many replicas a broker
 RANKED = 16  # partners that a broker looks for, of which others may have taken some
 WIDEST = 8  # partners in a star
 MOST_MOVED = 64  # replicas from one broker to another in a star
@@ -58,10 +60,14 @@ class Room(NamedTuple):
     theirs: np.ndarray
 
 
-def new_batch(brokers: int) -> Batch:
-    """An empty one. How many stars it takes depends on the brokers alone, so that a search goes the same way on any machine; few brokers
-    are too few to take the best partners from one another."""
-    stars = min(max(int((brokers / GROWTH) ** 2), 1), LARGEST)
+def new_batch(brokers: int, typical: float, topics: bool) -> Batch:
+    """An empty one for so many brokers that hold `typical` replicas on average.
+
+    How many stars it takes depends on the cluster alone, so that a search goes the same way on any machine. Few brokers would take the
+    best partners from one another, and where each has few replicas, or goals on `topics` tie them to one another, much hangs on the
+    order: there it is one.
+    """
+    stars = 1 if topics else max(int(min((brokers / GROWTH) ** 2, typical / CHOICE, LARGEST)), 1)
     moves = 2 * WIDEST * MOST_MOVED
     return Batch(
         np.zeros(1, np.int64), np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.zeros((stars, WIDEST), np.int64),
