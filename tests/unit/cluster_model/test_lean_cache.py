@@ -113,7 +113,7 @@ def test_what_kernels_and_python_call_can_be_linked_after_it_was_loaded(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("expected", "readied"), [(["memcpy", "NRT_MemInfo_alloc"], False), (["memcpy", "nobody_has_this"], True), (None, True)]
+    ("expected", "readied"), [(["NRT_Allocate", "NRT_MemInfo_alloc"], False), (["NRT_Allocate", "nobody_has_this"], True), (None, True)]
 )
 def test_the_compiler_is_readied_where_machine_code_expects_what_is_not_there(expected: list[str] | None, readied: bool) -> None:
     """The loader ends the process where a symbol is missing; a later numba may have others, or keep something else."""
