@@ -84,6 +84,7 @@ VARIANTS: dict[str, Variant] = {
     "giants": Variant(
         "RF 1, leaders of up to 1.3 times the mean load of a broker", factors=((1, 1.0),), largest=1.3, tail=1.2
     ),
+    "heavy": Variant("leaders of up to 1.3 times the mean load of a broker, RF 3", largest=1.3, tail=1.2),
     "everything": Variant(
         "capacities, racks, rf-mixed, excluded and draining at once",
         MIXED, unequal_racks=True, unequal_capacities=True, excluded=True, draining=True,

@@ -31,6 +31,7 @@ class Bench:
 
     def __init__(self, problem: Problem, replicas: Rows, lead: Rows) -> None:
         self._begin = build_state(problem, replicas, lead)
+        self._judged_by = problem  # whose scores and potentials the first state has
         self._spare: dict[int, State] = {}
         self._behind = [_Behind(len(problem.broker)) for _ in range(2)]
         self._replicas, self._lead = replicas, lead
@@ -41,6 +42,11 @@ class Bench:
     def begin(self) -> State:
         """The state of the last `at` or `start`; for reading."""
         return self._begin
+
+    @property
+    def judged_by(self) -> Problem:
+        """The problem of which `begin` has the scores and potentials."""
+        return self._judged_by
 
     @property
     def nbytes(self) -> int:
@@ -86,6 +92,8 @@ class Bench:
                 column.fill(0)
             self._begin = state._replace(home=replicas)
             fill(problem, self._begin)
+        if self._judged_by is not problem:
+            self.appraise(problem)
         return self._begin
 
     def spare(self, which: int) -> State:
@@ -137,6 +145,7 @@ class Bench:
     def appraise(self, problem: Problem) -> None:
         """Make scores and potentials those of another `problem` with the same loads."""
         appraise(problem, self._begin)
+        self._judged_by = problem
 
 
 class _Behind:

@@ -30,6 +30,7 @@ from optimizer.problem import (
 )
 from optimizer.search.align import align_slots, follow
 from optimizer.search.balance import balance
+from optimizer.search.barter import barter
 from optimizer.search.bench import Bench, appraise, differing
 from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.homeward import send_home
@@ -42,7 +43,7 @@ from optimizer.search.record import Record, record, write_lists
 from optimizer.search.regroup import regroup
 from optimizer.search.relay import relay
 from optimizer.search.sequence import sequence
-from optimizer.search.standing import Standing, is_progress, same_rack_only, standing_of
+from optimizer.search.standing import Standing, is_clear_progress, is_progress, same_rack_only, standing_of
 from optimizer.search.state import COST, Rows, State
 from optimizer.search.substitute import substitute
 from optimizer.search.topics import spread_topics
@@ -63,6 +64,7 @@ POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
 MANY_CHANGES = 50_000
+CALM = 1000.0  # times what is out of band weighs more against the middle of a band, once that keeps brokers out of it
 
 
 @dataclass(frozen=True)
@@ -185,39 +187,55 @@ def _chain(
     budget = copied(budget)
     rounds: list[Round] = []
     end = bench.at(compiled.problem, replicas, lead)
-    problem, reached = _start(compiled, bench)
+    first, calm, traded = (replicas, lead, budget), False, False
+    problem, reached = _start(compiled, bench, calm)
+    began = reached
     lookout.tell(reached.low)
     while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
         spent = copied(budget)
-        log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads)
+        if calm:
+            log, tried = _trades(problem, bench, replicas, options, spent)
+        else:
+            log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads)
         after = standing_of(problem, tried)
         if log.used[1] > MANY_CHANGES:  # the record will be large
             del tried
             bench.drop(1)
-        if log.used[0] == 0 or not is_progress(reached, after):
-            break
+        if log.used[0] == 0 or not (is_clear_progress if calm else is_progress)(reached, after):
+            if calm or not reached.low or options.budgeted:
+                break
+            calm = True
+            problem, reached = _start(compiled, bench, calm)
+            continue
         end = bench.spare(0)
         scores = record(problem, end, log, options.acceptance == "potential")
         changes = published_changes(compiled, replicas, lead, log)
         rounds.append(Round(replicas, lead, log, scores, changes))
-        reached, budget = after, spent
+        reached, budget, traded, calm = after, spent, traded or calm, False
         if reached.undone or reached.low:
             rows = log.partition[: log.used[1]]
             replicas, lead = replicas.copy(), lead.copy()
             replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
             threads.settle()
             end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
-            problem, reached = _start(compiled, bench)
-    if problem.table is not compiled.problem.table:
+            problem, reached = _start(compiled, bench, calm)
+    if traded and reached.low and not is_clear_progress(began, _start(compiled, bench, False)[1]):
+        replicas, lead, budget = first
+        rounds, reached, end = [], began, bench.at(compiled.problem, replicas, lead)
+    elif problem.table is not compiled.problem.table or problem.force is not compiled.problem.force:
         appraise(compiled.problem, end)
     potential = float(end.score[compiled.problem.broker[:, STATE] == BrokerState.ACTIVE, COST].sum())
     return Chain(rounds, replicas, lead, end, budget, reached.undone, reached.low, reached.violations, potential)
 
 
-def _start(compiled: Compiled, bench: Bench) -> tuple[Problem, Standing]:
-    """The problem as a round sees it from where `bench` stands, and how good that is."""
+def _start(compiled: Compiled, bench: Bench, calm: bool) -> tuple[Problem, Standing]:
+    """The problem as a round sees it from where `bench` stands, and how good that is; `calm`: the middle of a band weighs little."""
     problem = reachable(compiled.problem, bench.begin)
-    if problem is not compiled.problem:
+    if calm:
+        force = problem.force.copy()
+        force[:, STRENGTH] *= CALM
+        problem = problem._replace(force=force)
+    if problem is not bench.judged_by:
         bench.appraise(problem)
     setting = problem.setting.copy()
     setting[SAME_RACK] = same_rack_only(problem, bench.begin)
@@ -304,6 +322,15 @@ def _round(
         if len(pending):
             sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
     elif not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
+        polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
+    return written(log), standing
+
+
+def _trades(problem: Problem, bench: Bench, replicas: Rows, options: PlanOptions, budget: Budget) -> tuple[Log, State]:
+    """Swaps for the brokers that rounds leave out of band, from where `bench` stands; as `_round` gives them."""
+    by_potential = options.acceptance == "potential"
+    log, standing = bench.log(replicas.size + POLISH_ROOM), bench.spare(1)
+    if barter(problem, standing, budget, log, options.seed, by_potential):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return written(log), standing
 

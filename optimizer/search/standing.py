@@ -30,6 +30,8 @@ from optimizer.problem import (
 from optimizer.search.state import COST, LED, RACKS, State
 
 LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
+CLEAR_PROGRESS = 0.2  # of the potential of all brokers
+WORSE = 1.05  # times the potential of all brokers, at most, for some that come into band
 FIRST_LOOK = 4_096  # partitions
 
 
@@ -84,12 +86,24 @@ def is_progress(before: Standing, after: Standing) -> bool:
 
     Hard limits that cannot be met weigh so much that they would hide the rest; so they are left out once.
     """
-    if after.undone < before.undone or after.low < before.low or after.violations < before.violations:
+    if after.undone < before.undone or not after.low:
         return True
+    if after.low < before.low or after.violations < before.violations:
+        return bool(after.potential.sum() <= WORSE * before.potential.sum())
     changed = (before.potential != after.potential) | (before.hard != after.hard)
     old, new = before.potential[changed].sum(), after.potential[changed].sum()
     soft, soft_after = old - before.hard[changed].sum(), new - after.hard[changed].sum()
     return bool(old - new > LEAST_PROGRESS * old or (soft - soft_after > LEAST_PROGRESS * soft and new <= old))
+
+
+def is_clear_progress(before: Standing, after: Standing) -> bool:
+    """Whether trades for the last brokers are worth their moves: most of what is out of band stays so, often, whatever is traded.
+
+    By all brokers together, so that two kinds of rounds cannot undo each other's work for ever.
+    """
+    old, new = before.potential.sum(), after.potential.sum()
+    fewer = after.undone < before.undone or after.low < before.low
+    return bool(new < (1.0 - CLEAR_PROGRESS) * old or (fewer and new <= WORSE * old))
 
 
 def _any_differs(column: np.ndarray, other: np.ndarray | int) -> bool:
