@@ -12,13 +12,14 @@ import numpy as np
 
 from cluster_model.compiled import inner, kernel, part, whole
 from optimizer.problem import STATE, TOPIC_OF, Problem
-from optimizer.search.balance import badness, is_low
+from optimizer.search.balance import badness
 from optimizer.search.candidates import gather, topic_burden, watched_goals
 from optimizer.search.chance import scramble
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
 from optimizer.search.order import ascending
 from optimizer.search.shelf import Shelf, new_shelf
+from optimizer.search.stars import is_low
 from optimizer.search.state import MAX_CHANGES, State
 from optimizer.search.steps import helps
 from optimizer.search.swaps import keeps_limits, may_swap, swap_gains
