@@ -61,7 +61,7 @@ def reachable(problem: Problem, state: State) -> Problem:
         if not at.any():
             continue
         margin = HINGE * bound[:, i]
-        table[at, g, HIGH] = np.maximum(table[at, g, HIGH], held[at, i] + margin[at])
+        table[at, g, HIGH] = np.inf  # it is out anyway; what brings it into its other bands may add to it
         others = eligible & ~at
         whole = float(giants[at, i].sum())
         taken = max(int(seats[at, i].sum()), int(at.sum()))

@@ -41,7 +41,7 @@ from optimizer.search.racks import mend_racks
 from optimizer.search.reach import reachable
 from optimizer.search.record import Record, record, write_lists
 from optimizer.search.regroup import regroup
-from optimizer.search.relay import relay
+from optimizer.search.repack import repack
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import Standing, is_clear_progress, is_progress, same_rack_only, standing_of
 from optimizer.search.state import COST, Rows, State
@@ -291,7 +291,7 @@ def _round(
         threads.begin()  # from here on little is shared
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True)
-        handing = handing and relay(problem, target, seed) > 0
+        handing = handing and repack(problem, target, seed) > 0
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]

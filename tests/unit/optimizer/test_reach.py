@@ -5,6 +5,8 @@ An operator of such a cluster would wait minutes for a plan that shuffles data f
 
 from __future__ import annotations
 
+import numpy as np
+
 from benchmarks.clusters import cluster as random_cluster
 from benchmarks.planner import goals_text
 from goals.document import parse_goals
@@ -45,7 +47,7 @@ def test_excluded_topics_above_a_band_count_as_what_cannot_be_helped() -> None:
     trial = Trial([1, 2, 3], many(1, 10, 10.0, "__x") + many(2, 2, 10.0) + many(3, 2, 10.0), usage(), exclude_topics=["__*"])
     problem = trial.compiled.problem
     table = reachable(problem, trial.state).table
-    assert table[0, 0, HIGH] >= 100.0
+    assert table[0, 0, HIGH] == np.inf  # what brings it into its other bands may add to this one
     assert table[1, 0, LOW] <= 20.0
 
 

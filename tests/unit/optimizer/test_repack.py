@@ -1,4 +1,4 @@
-"""The last brokers out of band: trades by way of a third broker, where no single step and no swap helps."""
+"""The last brokers out of band, packed anew together with a few others, where no single step and no swap helps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optimizer.planner import plan
 from optimizer.problem import STATE, Compiled
 from optimizer.search.balance import balance
 from optimizer.search.commit import build_state
-from optimizer.search.relay import relay
+from optimizer.search.repack import repack
 from optimizer.search.standing import standing_of
 from optimizer.search.state import COST, State
 
@@ -44,20 +44,27 @@ def test_with_fifty_replicas_a_broker_nobody_stays_out_of_band(brokers: int, rep
     assert left_by(made) == []
 
 
-def test_what_balance_leaves_is_handed_on_and_the_potential_falls() -> None:
+@pytest.mark.parametrize(("variant", "band"), [("even", 0.02), ("topics-wide", 0.10)])
+def test_a_replica_for_several_is_tried_where_bands_are_narrow_or_a_topic_has_large_ones(variant: str, band: float) -> None:
+    snapshot = cluster(100, 50_000, "a", 0, variant)
+    made = plan(snapshot, parse_goals(goals_text(variant, band), "test"), PlanOptions(acceptance="potential"))
+    assert left_by(made) == []
+
+
+def test_what_balance_leaves_is_packed_anew_and_the_potential_falls() -> None:
     compiled = compiled_of(cluster(100, 5_000, "b", 2))
     state = balanced(compiled)
     before, potential = standing_of(compiled.problem, state).low, state.score[:, COST].sum()
     assert before > 0
-    assert relay(compiled.problem, state, 0) > 0
+    assert repack(compiled.problem, state, 0) > 0
     assert standing_of(compiled.problem, state).low < before
     assert state.score[:, COST].sum() <= potential
 
 
-def test_trades_that_led_nowhere_are_taken_back() -> None:
+def test_what_is_kept_of_brokers_is_what_their_replicas_say() -> None:
     compiled = compiled_of(cluster(100, 5_000, "a", 2))
     state = balanced(compiled)
-    relay(compiled.problem, state, 0)
+    repack(compiled.problem, state, 0)
     anew = build_state(compiled.problem, state.replicas, state.lead)
     assert np.array_equal(anew.load, state.load)
     assert np.array_equal(anew.score, state.score)
@@ -70,7 +77,7 @@ def test_brokers_that_leave_or_are_excluded_get_nothing() -> None:
     state = balanced(compiled)
     others = compiled.problem.broker[:, STATE] != BrokerState.ACTIVE
     before = state.hosts[others].copy()
-    relay(compiled.problem, state, 0)
+    repack(compiled.problem, state, 0)
     assert (state.hosts[others] <= before).all()
 
 
@@ -79,5 +86,5 @@ def test_where_nobody_is_out_of_band_nothing_moves() -> None:
     state = balanced(compiled)
     assert standing_of(compiled.problem, state).low == 0
     replicas = state.replicas.copy()
-    assert relay(compiled.problem, state, 0) == 0
+    assert repack(compiled.problem, state, 0) == 0
     assert np.array_equal(state.replicas, replicas)
