@@ -67,7 +67,7 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     """
     eligible = problem.broker[:, STATE] == 0
     low = standing_of(problem, state).low
-    if eligible.sum() < 2 or not low or low > max(LAST * eligible.sum(), 1):
+    if eligible.sum() < 2 or not low or low > LAST * eligible.sum():
         return 0
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]
