@@ -42,8 +42,8 @@ def is_compiled() -> bool:
 
 
 def warm_up() -> None:
-    """Compile every kernel of the planner and of the live model, or load it: plans tiny clusters with every kind of goal and one that
-    cannot be level, explains, and follows a cluster."""
+    """Compile every kernel of the planner and of the live model, or load it: plans tiny clusters with every kind of goal, one that
+    cannot be level and one that nothing may move in, explains, and follows a cluster."""
     from goals.document import parse_goals
     from optimizer.explain import explain_partition
     from optimizer.options import PlanOptions
@@ -63,6 +63,7 @@ def warm_up() -> None:
     odd = _tiny([[n % 10] for n in range(11)], "shared")  # one broker has twice its share, and keeps it
     options = PlanOptions()
     explain_partition(odd, goals, options, "warm-up", 0, plan(odd, goals, options))
+    plan(odd, goals, PlanOptions(max_moves=0))
     _follow()
 
 

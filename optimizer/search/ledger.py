@@ -16,6 +16,8 @@ from optimizer.search.commit import commit
 from optimizer.search.state import State
 
 LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
+ENDLESS = 2**62  # moves, where no budget limits them
+CHOICE = 2.0  # moves to choose from, for each that the budget is enough for
 
 
 class Log(NamedTuple):
@@ -68,6 +70,19 @@ def is_spent(problem: Problem, budget: Budget) -> bool:
     return bool(((budget.limits >= 0) & (after > budget.limits)).any())
 
 
+def has_partitions(budget: Budget) -> bool:
+    """Whether one more partition may change, if only its leader."""
+    return bool(budget.limits[2] < 0 or budget.spent[2] + 1.0 <= budget.limits[2])
+
+
+def plenty(problem: Problem, budget: Budget) -> int:
+    """Moves among which there are enough for what is left of the budget; of bytes, where partitions are small (a quarter is smaller)."""
+    left, sizes = budget.limits - budget.spent, problem.haul[:, SIZE]
+    size = max(float(np.partition(sizes, len(sizes) // 4)[len(sizes) // 4]), 1.0) if len(sizes) else 1.0
+    most = [CHOICE * x for x, limit in zip(left / [1.0, size, 1.0], budget.limits, strict=True) if limit >= 0]
+    return max(int(min(most, default=ENDLESS)), 1)
+
+
 @inner
 def price(
     problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: int, touched: int, out: np.ndarray
@@ -108,8 +123,19 @@ def within_budget(
     leads: np.ndarray,
 ) -> bool:
     """Whether the action fits what is left."""
-    if budget.limits[0] < 0 and budget.limits[1] < 0 and budget.limits[2] < 0:
-        return True
+    return not is_limited(budget) or asks(problem, state, budget, n, partitions, replicas, leads) <= 1
+
+
+@inner
+def is_limited(budget: Budget) -> bool:
+    return bool(budget.limits[0] >= 0 or budget.limits[1] >= 0 or budget.limits[2] >= 0)
+
+
+@inner
+def asks(
+    problem: Problem, state: State, budget: Budget, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray
+) -> int:
+    """What the action asks of a limited budget: 0 nothing, 1 what is left of it, 2 more than that."""
     extra, before, after = np.zeros(3), np.zeros(3), np.zeros(3)
     for i in range(n):
         p = partitions[i]
@@ -117,14 +143,13 @@ def within_budget(
         price(problem, budget, p, replicas[i], leads[i], whole(1), after)
         for d in range(3):
             extra[d] += after[d] - before[d]
+    asked = whole(0)
     for d in range(3):
-        if (
-            budget.limits[d] >= 0
-            and extra[d] > 0
-            and budget.spent[d] + extra[d] > budget.limits[d] * (1 + 1e-12)
-        ):
-            return False
-    return True
+        if budget.limits[d] >= 0 and extra[d] > 0:
+            asked = whole(1)
+            if budget.spent[d] + extra[d] > budget.limits[d] * (1 + 1e-12):
+                return whole(2)
+    return asked
 
 
 @inner

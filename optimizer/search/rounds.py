@@ -33,8 +33,9 @@ from optimizer.search.balance import balance
 from optimizer.search.barter import barter
 from optimizer.search.bench import Bench, appraise, differing
 from optimizer.search.drain import drain, lead_leaderless, to_drain
+from optimizer.search.handover import hand_over
 from optimizer.search.homeward import send_home
-from optimizer.search.ledger import Budget, Log, budget_for, copied, is_spent, written
+from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
 from optimizer.search.merge import merge
 from optimizer.search.polish import polish
 from optimizer.search.racks import mend_racks
@@ -51,6 +52,7 @@ from optimizer.search.trivial import without_trivial
 from optimizer.threads import Threads
 
 ROUNDS_OF_BALANCE = 400
+FEW_MOVES = 0.05  # of all replicas: one round finds more
 MOST_TARGETS = 8  # in one round
 ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
 LITTLE = 0.005  # of the partitions that a target moves
@@ -212,6 +214,8 @@ def _chain(
         changes = published_changes(compiled, replicas, lead, log)
         rounds.append(Round(replicas, lead, log, scores, changes))
         reached, budget, traded, calm = after, spent, traded or calm, False
+        if is_spent(problem, budget):
+            break
         if reached.undone or reached.low:
             rows = log.partition[: log.used[1]]
             replicas, lead = replicas.copy(), lead.copy()
@@ -282,12 +286,13 @@ def _round(
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential, threads)
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
-    firm, handing = with_firm_topics(problem), True
+    firm, handing, enough = with_firm_topics(problem), True, plenty(problem, budget)
+    begun, cut = int(log.used[0]), False
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, False)
-        balance(firm, target, seed, ROUNDS_OF_BALANCE, roles, True, threads)
+        balance(firm, target, seed, 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE, roles, True, threads)
         threads.begin()  # from here on little is shared
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True)
@@ -306,6 +311,7 @@ def _round(
         align_slots(problem, target, standing.replicas, moved)
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
+        cut = 2 * len(pending) >= enough
         if len(pending):
             sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
         follow(problem, target, standing, pending)
@@ -315,12 +321,16 @@ def _round(
             return written(log), standing
         if low == 0 or low > ENOUGH_BETTER * left or not len(pending) or options.budgeted:
             break
-    if is_spent(problem, budget):  # leaderships cost nothing but a change of a partition
-        balance(firm, target, options.seed, ROUNDS_OF_BALANCE, roles, False, threads)
+    if is_spent(problem, budget):
+        if not has_partitions(budget):
+            return written(log), standing
+        hand_over(firm, target, roles)
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         if len(pending):
             sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
+    elif cut and log.used[0] > begun:
+        pass  # the next round has a target for what is left of the budget
     elif not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return written(log), standing

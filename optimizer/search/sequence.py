@@ -14,12 +14,13 @@ from cluster_model.compiled import inner, kernel, whole
 from optimizer.problem import THRIFT, Problem
 from optimizer.search.bundle import bundle
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
-from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
+from optimizer.search.ledger import LEAST_STEP, Budget, Log, asks, has_room, is_limited, publish
 from optimizer.search.order import ascending
 from optimizer.search.pending import last_change, load_change, moved_slots, note_change
 from optimizer.search.state import MAX_CHANGES, State
 from optimizer.threads import Threads
 
+FEW = 0.05  # of the leaderships that are left: with fewer in a turn, where a budget allows nothing else, there is no other
 LEAST_PART = 2000  # changes that are judged at a time: some milliseconds
 
 
@@ -48,8 +49,8 @@ def sequence(
 ) -> int:  # fmt: skip
     """Carry out the net changes of partitions `pending` (int64) towards `to` int64 [P, R], `to_lead`; returns changes left.
 
-    The budget, where there is one, is spent on the most gain per byte first. All changes are judged once before the first, by all
-    `threads`; from then on one comes after the other.
+    The budget, where there is one, is spent on the most gain per byte first, and what it is not enough for is not weighed again. All
+    changes are judged once before the first, by all `threads`; from then on one comes after the other.
     """
     threads = threads or Threads()
     count = len(pending)
@@ -108,7 +109,7 @@ def in_turn(
     known = np.zeros(count, np.int64)
     seen = np.zeros(len(problem.broker), np.int64)
     zero, one = whole(0), whole(1)
-    limited = budget.limits[0] >= 0 or budget.limits[1] >= 0 or budget.limits[2] >= 0
+    limited, asked = is_limited(budget), whole(0)
     while count > 0:
         keys = np.zeros(count)
         for i in range(count):
@@ -121,31 +122,33 @@ def in_turn(
             keys[i] = -key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p)
         order = ascending(keys)
         kept = whole(0)
-        done = 0
+        done, asking = 0, 0
         waiting, numbers = left.copy(), item.copy()
         for i in range(count):
             p, n = waiting[order[i]], numbers[order[i]]
             load_change(state, partitions, replicas, leads, zero, p, to, to_lead)
+            if limited:
+                asked = asks(problem, state, budget, one, partitions, replicas, leads)
+                if asked > 1:  # nothing that comes after it makes the budget larger
+                    continue
             if last_change(state, p, to, to_lead, seen) > known[n]:
                 verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
                 gains[n], repairs[n], known[n] = verdict.gain, verdict.repairs, log.used[0]
                 good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
             late = False
-            if limited and done > 0:
+            if asked > 0 and done > 0:  # what asks for nothing takes nothing from the others
                 late = key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
-            if (
-                not late
-                and good[n] == 1
-                and has_room(state, one, partitions, replicas)
-                and within_budget(problem, state, budget, one, partitions, replicas, leads)
-            ):
+            if not late and good[n] == 1 and has_room(state, one, partitions, replicas):
                 note_change(problem, state, p, to, to_lead, seen, log.used[0] + 1)
                 publish(problem, state, budget, log, one, partitions, replicas, leads)
                 done += 1
             else:
                 left[kept], item[kept] = p, n
                 kept += 1
+                asking += asked
         count = kept
+        if limited and asking == 0 and done <= FEW * count:  # only leaderships are left, of which there are many more
+            break
         if done == 0:
             bundled = bundle(
                 problem,

@@ -1,0 +1,103 @@
+"""An operator who allows ten moves does not wait longer for the plan than one who allows all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import pytest
+
+from benchmarks.clusters import cluster
+from benchmarks.planner import goals_text
+from goals.document import parse_goals
+from optimizer.options import PlanOptions
+from optimizer.planner import plan
+from optimizer.search.handover import hand_over
+from optimizer.search.ledger import ENDLESS, budget_for, has_partitions, plenty
+from optimizer.search.state import COST
+from tests.unit.optimizer.actions import Document, Trial, partition, usage
+
+ROOT = Path(__file__).parents[3]
+BUDGETS = (PlanOptions(), PlanOptions(max_moves=3), PlanOptions(max_bytes=10**10), PlanOptions(max_partitions=3))
+PROGRAM = """
+import json
+from tests.unit.optimizer.test_small_budgets import evaluations
+print(json.dumps(evaluations()))
+"""
+
+
+def evaluations() -> list[int]:
+    """Actions that are judged for a plan with each of the `BUDGETS`: calls, which can be counted where nothing is compiled."""
+    snapshot, goals = cluster(20, 1_000, "b", 0), parse_goals(goals_text("even", 0.1), "test")
+    found = []
+    for options in BUDGETS:
+        calls: Counter[str] = Counter()
+
+        def count(frame: FrameType, event: str, _: object, calls: Counter[str] = calls) -> None:
+            if event == "call":
+                calls[frame.f_code.co_name] += 1
+
+        sys.setprofile(count)
+        plan(snapshot, goals, options)
+        sys.setprofile(None)
+        found.append(calls["evaluate"])
+    return found
+
+
+def test_a_small_budget_is_not_more_work_than_none() -> None:
+    """With `max_moves` 10 a plan of a million replicas took four times as long as one without."""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, env={**environment, "TRIMTAB_BACKEND": "numpy", "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    unlimited, *limited = json.loads(done.stdout)
+    assert min(limited) > 0
+    assert max(limited) <= unlimited
+
+
+@pytest.mark.parametrize(
+    ("options", "moves"),
+    [
+        (PlanOptions(), ENDLESS), (PlanOptions(max_moves=10), 20), (PlanOptions(max_bytes=100), 20),
+        (PlanOptions(max_partitions=4, max_moves=9), 8),
+    ],
+)
+def test_a_target_has_twice_what_the_budget_is_enough_for(options: PlanOptions, moves: int) -> None:
+    made = Trial([1, 2], [partition([1], disk=10.0), partition([2], disk=30.0)], usage())
+    assert plenty(made.compiled.problem, budget_for(made.compiled, options)) == moves
+
+
+def test_no_leadership_changes_where_no_partition_may() -> None:
+    made = Trial([1, 2], [partition([1, 2], network_in=1.0)], usage())
+    budget = budget_for(made.compiled, PlanOptions(max_partitions=3))
+    assert has_partitions(budget._replace(spent=np.array([9.0, 9.0, 2.0])))
+    assert not has_partitions(budget._replace(spent=np.array([0.0, 0.0, 3.0])))
+
+
+def leaders(brokers: list[int | Document]) -> tuple[list[int], float]:
+    """Leaders of six partitions on brokers 1 and 2 after `hand_over`, all led by 1 before, and by how much the potential fell."""
+    made = Trial(brokers, [partition([1, 2], network_out=10.0, follower={}) for _ in range(6)], usage("network_out", bound=0.1))
+    before = made.state.score[:, COST].sum()
+    found = hand_over(made.compiled.problem, made.state, np.ones(len(made.compiled.goals), np.int64))
+    after = [int(made.state.replicas[p, made.state.lead[p]]) for p in range(6)]
+    assert (made.state.replicas == [0, 1]).all()
+    assert found == sum(after)
+    return after, float(before - made.state.score[:, COST].sum())
+
+
+def test_leaderships_alone_bring_what_they_can_into_band() -> None:
+    after, fall = leaders([1, 2])
+    assert sorted(after) == [0, 0, 0, 1, 1, 1]
+    assert fall > 0.0
+
+
+def test_a_broker_that_is_left_alone_keeps_its_leaderships() -> None:
+    assert leaders([{"id": 1, "state": "excluded"}, 2, 3]) == ([0] * 6, 0.0)
