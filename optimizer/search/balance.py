@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from cluster_model.compiled import both, inner, kernel, whole
 from optimizer.problem import COLUMN, HIGH, KIND, LIMIT, LOW, SCALE, STATE, STRENGTH, Problem
 from optimizer.search.batch import MOST_MOVED, RANKED, WIDEST, Batch, Room, new_batch, new_room
 from optimizer.search.broker_scores import assess, is_out
@@ -107,7 +107,7 @@ def open_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
     return new_shelf(problem, state, roles)
 
 
-@kernel
+@both
 def look(
     problem: Problem, state: State, shelf: Shelf, crowd: Crowd, seed: int, walk: Walk, batch: Batch, room: Room, task: int,
     first: int, step: int,

@@ -100,7 +100,10 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
                         may[at, o] = 1
                         if fare[at, o] == 0.0:
                             berth[at] = o
-                if may[at].sum() > 1:
+                choices = 0
+                for o in range(members):  # a sum by numpy would have a compiled kernel import linear algebra
+                    choices += may[at, o]
+                if choices > 1:
                     free[free_count] = at
                     free_count += 1
             at += 1

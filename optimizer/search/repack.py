@@ -74,7 +74,8 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     weight = float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0
     widths = (problem.table[:, bands, BOUND] * problem.table[:, bands, SCALE])[eligible]
     fare = FARE * weight * float((widths**2).mean()) if len(bands) else FARE
-    return pack_all(problem, state, goals, seed, weight, fare, low)
+    typical = float(problem.haul[:, SIZE].mean())
+    return pack_all(problem, state, np.flatnonzero(eligible), goals, seed, weight, fare, low, typical if typical > 0.0 else 1.0)
 
 
 def decisive_goals(problem: Problem, state: State) -> Rows:
@@ -105,16 +106,16 @@ def is_astray(problem: Problem, state: State, b: int) -> bool:
 
 
 @kernel
-def pack_all(problem: Problem, state: State, goals: np.ndarray, seed: int, weight: float, fare: float, low: int) -> int:
-    """See `repack`; `goals` int64 are those on loads that count, `weight` that of a typical one, `fare` the
-    price of a replica away from home, `low` how many brokers are out."""
+def pack_all(
+    problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, fare: float, low: int, typical: float
+) -> int:
+    """See `repack`; `eligible` int64 are brokers, `goals` int64 those on loads that count, `weight` that of a typical one, `fare` the
+    price of a replica away from home, `low` how many brokers are out, `typical` the size of a replica."""
     brokers = len(problem.broker)
-    eligible = np.flatnonzero(problem.broker[:, STATE] == 0)
     partners, worth, group = np.zeros(MEMBERS[-1], np.int64), np.zeros(brokers), np.zeros(MEMBERS[-1], np.int64)
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 7919) >> 8
-    typical, came, spare = problem.haul[:, SIZE].mean(), 0, VAIN
-    typical = typical if typical > 0.0 else 1.0
+    came, spare = 0, VAIN
     order = ascending(state.score[:, COST])
     tries = max(VAIN // low, LEAST_TRIES)
     for v in order:
