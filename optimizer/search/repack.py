@@ -52,7 +52,8 @@ from optimizer.search.state import COST, Rows, State
 LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer, less moves; with more, more is possible
 VAIN, LEAST_TRIES = 16, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
-STEPS, STEPS_HOME = 200_000, 100_000  # of one attempt, and of what sends home whatever need not move
+STEPS_EACH, STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
+STEPS_HOME = 0.5  # of those, to send home whatever need not move
 HOT, COLD = 0.5, 1e-6  # of the weight of a goal: what a step may cost at first and in the end
 FARE = 0.01  # a replica away from where the plan found it, of the potential of a load at the end of its band
 HOT_HOME, COLD_HOME = 2.0, 0.01  # the same, of the fare of a typical replica
@@ -63,7 +64,7 @@ def repack(problem: Problem, state: State, seed: int) -> int:
 
     Notes
     -----
-    At most `VAIN` + n times `STEPS` steps of O(G) for n brokers out of band, and as many again to send home.
+    At most `VAIN` + n times `STEPS` steps of O(G), fewer where replicas are few, for n brokers out of band, and as many again to send home.
     """
     eligible = problem.broker[:, STATE] == 0
     low = standing_of(problem, state).low
@@ -130,12 +131,13 @@ def pack_all(
             out = 0
             for k in range(size):
                 out += is_beyond(pool, k)
-            left, side = anneal(pool, whole(STEPS), weight * HOT, weight * COLD, False, random)
+            steps = whole(min(STEPS_EACH * len(pool.free), STEPS))
+            left, side = anneal(pool, steps, weight * HOT, weight * COLD, False, random)
             if left >= out:
                 spare -= 1
                 continue
             go_to(pool, side)
-            left, side = anneal(pool, whole(STEPS_HOME), fare * HOT_HOME, fare * COLD_HOME, True, random)
+            left, side = anneal(pool, whole(steps * STEPS_HOME), fare * HOT_HOME, fare * COLD_HOME, True, random)
             carry_out(problem, state, pool, side)
             came += out - left
     return int(came)
