@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, part, whole
+from cluster_model.compiled import inner, inner_as, kernel, part, whole
 from optimizer.problem import STATE, TOPIC_OF, Problem
+from optimizer.search import uncompiled
 from optimizer.search.balance import badness
 from optimizer.search.candidates import gather, topic_burden, watched_goals
 from optimizer.search.chance import scramble
@@ -121,6 +122,8 @@ def find_swap(
             if mine[i] == 0.0 or not may_swap(problem, state, p, s, u):
                 continue
             swap_gains(problem, state, watched, v, u, x, i, m, y, gains)
+            if not any_above(gains, m, most):
+                continue
             given = topic_burden(problem, state, p, True, state.lead[p] == s, v, u) if len(got) > 0 else 0.0
             for j in range(m):
                 if gains[j] <= most or theirs[j] == 0.0:
@@ -145,6 +148,15 @@ def find_swap(
     if best_p >= 0:
         set_swap(state, partitions, replicas, leads, best_p, partner, best_q, v)
     return best_p >= 0
+
+
+@inner_as(uncompiled.any_above)
+def any_above(keys: np.ndarray, n: int, floor: float) -> bool:
+    """Whether any of the first `n` keys is above `floor`."""
+    for i in range(n):
+        if keys[i] > floor:
+            return True
+    return False
 
 
 @inner

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from cluster_model.compiled import BACKEND, inner, kernel, whole
 from optimizer.problem import (
     BOUND,
     COLUMN,
@@ -53,7 +53,7 @@ LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer, less moves; with more, more is possible
 VAIN, LEAST_TRIES = 16, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
 STEPS_EACH, STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
-STEPS_HOME = 0.5  # of those, to send home whatever need not move
+HOMEWARD = 2  # one step for so many of those, to send home whatever need not move
 HOT, COLD = 0.5, 1e-6  # of the weight of a goal: what a step may cost at first and in the end
 FARE = 0.01  # a replica away from where the plan found it, of the potential of a load at the end of its band
 HOT_HOME, COLD_HOME = 2.0, 0.01  # the same, of the fare of a typical replica
@@ -62,13 +62,15 @@ HOT_HOME, COLD_HOME = 2.0, 0.01  # the same, of the fare of a typical replica
 def repack(problem: Problem, state: State, seed: int) -> int:
     """Bring brokers of `state` into band, or nearer to it; the potential does not rise. Returns how many came into band.
 
+    Does nothing without a compiler, where it would take minutes.
+
     Notes
     -----
     At most `VAIN` + n times `STEPS` steps of O(G), fewer where replicas are few, for n brokers out of band, and as many again to send home.
     """
     eligible = problem.broker[:, STATE] == 0
     low = standing_of(problem, state).low
-    if eligible.sum() < 2 or not low or low > LAST * eligible.sum():
+    if BACKEND == "numpy" or eligible.sum() < 2 or not low or low > LAST * eligible.sum():
         return 0
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]
@@ -137,7 +139,7 @@ def pack_all(
                 spare -= 1
                 continue
             go_to(pool, side)
-            left, side = anneal(pool, whole(steps * STEPS_HOME), fare * HOT_HOME, fare * COLD_HOME, True, random)
+            left, side = anneal(pool, whole(steps // HOMEWARD), fare * HOT_HOME, fare * COLD_HOME, True, random)
             carry_out(problem, state, pool, side)
             came += out - left
     return int(came)

@@ -14,7 +14,16 @@ from optimizer.search.uncompiled.brokers import (
     linear_cost,
     load_cost_of_taking,
 )
-from optimizer.search.uncompiled.choices import ascending, best_key, cut_of, fewest, keep_best, scramble, take
+from optimizer.search.uncompiled.choices import (
+    any_above,
+    ascending,
+    best_key,
+    cut_of,
+    fewest,
+    keep_best,
+    scramble,
+    take,
+)
 from optimizer.search.uncompiled.lists import closest, fill, gather, largest, scan, smallest, swap_gains
 from optimizer.search.uncompiled.partitions import (
     carry,
@@ -27,6 +36,7 @@ from optimizer.search.uncompiled.partitions import (
 from optimizer.search.uncompiled.sides import promises, rank_crowd, rank_partners, transfer_gain
 
 __all__ = [
+    "any_above",
     "ascending",
     "assess",
     "best_key",

@@ -22,6 +22,11 @@ def cut_of(keys: np.ndarray, n: int, floor: float, most: int, spare: np.ndarray)
     return float(np.partition(above, len(above) - most)[len(above) - most])
 
 
+def any_above(keys: np.ndarray, n: int, floor: float) -> bool:
+    """`optimizer.search.barter.any_above`."""
+    return bool((keys[:n] > floor).any())
+
+
 def best_key(gains: np.ndarray, factors: np.ndarray, entries: np.ndarray, found: int, least: float) -> int:
     """`optimizer.search.candidates.best_key`."""
     keys = np.where(gains[:found] > least, gains[:found] * factors[:found], 0.0)
