@@ -17,9 +17,12 @@ from optimizer.problem import (
     BOUND,
     COLUMN,
     DISTRIBUTION,
+    FOLLOWING,
     HIGH,
     KIND,
+    LEADING,
     LIMIT,
+    MOVABLE,
     RACK,
     RACK_OF,
     SAME_RACK,
@@ -47,11 +50,11 @@ from optimizer.search.pool import (
     undo_counts,
 )
 from optimizer.search.standing import standing_of
-from optimizer.search.state import COST, Rows, State
+from optimizer.search.state import COST, LED, Rows, State
 
 LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer, less moves; with more, more is possible
-VAIN, LEAST_TRIES = 16, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
+VAIN, LEAST_TRIES = 10, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
 STEPS_EACH, STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
 HOMEWARD = 2  # one step for so many of those, to send home whatever need not move
 HOT, COLD = 0.5, 1e-6  # of the weight of a goal: what a step may cost at first and in the end
@@ -99,11 +102,21 @@ def decisive_goals(problem: Problem, state: State) -> Rows:
 
 @inner
 def is_astray(problem: Problem, state: State, b: int) -> bool:
-    """Whether an eligible broker is out of a goal that other replicas can help."""
+    """Whether an eligible broker is out of a goal that other replicas can help: not of one that immovable replicas break alone."""
     if problem.broker[b, STATE] != 0:
         return False
+    slots = state.replicas.shape[1]
     for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] != RACK and is_out(problem, state, b, g):
+        if problem.goal[g, KIND] == RACK or not is_out(problem, state, b, g):
+            continue
+        if problem.goal[g, KIND] > LIMIT:
+            return True
+        column, fixed = problem.goal[g, COLUMN], 0.0
+        for i in range(state.hosts[b]):
+            p = state.hosted[b, i] // slots
+            if problem.partition[p, MOVABLE] == 0:
+                fixed += problem.vector[p, LEADING if state.mark[b, i] & LED else FOLLOWING, column]
+        if fixed <= problem.table[b, g, HIGH]:
             return True
     return False
 

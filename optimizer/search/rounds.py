@@ -66,6 +66,7 @@ POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
 MANY_CHANGES = 50_000
+BALANCE, PACKING, TRADES = 0, 1, 2  # what a round does for the last brokers, each once the one before it brings nothing
 CALM = 1000.0  # times what is out of band weighs more against the middle of a band, once that keeps brokers out of it
 
 
@@ -189,31 +190,33 @@ def _chain(
     budget = copied(budget)
     rounds: list[Round] = []
     end = bench.at(compiled.problem, replicas, lead)
-    first, calm, traded = (replicas, lead, budget), False, False
-    problem, reached = _start(compiled, bench, calm)
+    # Topics fill brokers in bands in many ways, so the next target brings most of those into band that one leaves out.
+    least = BALANCE if len(compiled.problem.topic_goal) else PACKING
+    first, effort, traded = (replicas, lead, budget), least, False
+    problem, reached = _start(compiled, bench, False)
     began = reached
     lookout.tell(reached.low)
     while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
         spent = copied(budget)
-        if calm:
+        if effort == TRADES:
             log, tried = _trades(problem, bench, replicas, options, spent)
         else:
-            log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads)
+            log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads, effort == PACKING)
         after = standing_of(problem, tried)
         if log.used[1] > MANY_CHANGES:  # the record will be large
             del tried
             bench.drop(1)
-        if log.used[0] == 0 or not (is_clear_progress if calm else is_progress)(reached, after):
-            if calm or not reached.low or options.budgeted:
+        if log.used[0] == 0 or not (is_clear_progress if effort == TRADES else is_progress)(reached, after):
+            if effort == TRADES or not reached.low or options.budgeted:
                 break
-            calm = True
-            problem, reached = _start(compiled, bench, calm)
+            effort += 1
+            problem, reached = _start(compiled, bench, effort == TRADES)
             continue
         end = bench.spare(0)
         scores = record(problem, end, log, options.acceptance == "potential")
         changes = published_changes(compiled, replicas, lead, log)
         rounds.append(Round(replicas, lead, log, scores, changes))
-        reached, budget, traded, calm = after, spent, traded or calm, False
+        reached, budget, traded, effort = after, spent, traded or effort == TRADES, least
         if is_spent(problem, budget):
             break
         if reached.undone or reached.low:
@@ -222,7 +225,7 @@ def _chain(
             replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
             threads.settle()
             end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
-            problem, reached = _start(compiled, bench, calm)
+            problem, reached = _start(compiled, bench, False)
     if traded and reached.low and not is_clear_progress(began, _start(compiled, bench, False)[1]):
         replicas, lead, budget = first
         rounds, reached, end = [], began, bench.at(compiled.problem, replicas, lead)
@@ -266,7 +269,7 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
 
 def _round(
     compiled: Compiled, problem: Problem, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
-    lookout: Lookout, threads: Threads,
+    lookout: Lookout, threads: Threads, packing: bool,
 ) -> tuple[Log, State]:  # fmt: skip
     """One search from the given lists, at which `bench` stands; its log, and the state it leads to.
 
@@ -286,7 +289,7 @@ def _round(
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential, threads)
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
-    firm, handing, enough = with_firm_topics(problem), True, plenty(problem, budget)
+    firm, handing, enough = with_firm_topics(problem), packing, plenty(problem, budget)
     begun, cut = int(log.used[0]), False
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
