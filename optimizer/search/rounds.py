@@ -190,8 +190,10 @@ def _chain(
     budget = copied(budget)
     rounds: list[Round] = []
     end = bench.at(compiled.problem, replicas, lead)
-    # Topics fill brokers in bands in many ways, so the next target brings most of those into band that one leaves out.
-    least = BALANCE if len(compiled.problem.topic_goal) else PACKING
+    # Topics fill brokers in bands in many ways, so the next target brings most of those into band that one leaves out; where
+    # replicas are many, a round in which brokers are packed takes too long for the few that it brings.
+    topics = len(compiled.problem.topic_goal) > 0
+    least, most = BALANCE if topics else PACKING, BALANCE if topics and replicas.size > SEARCHES[-1][0] else TRADES
     first, effort, traded = (replicas, lead, budget), least, False
     problem, reached = _start(compiled, bench, False)
     began = reached
@@ -207,7 +209,7 @@ def _chain(
             del tried
             bench.drop(1)
         if log.used[0] == 0 or not (is_clear_progress if effort == TRADES else is_progress)(reached, after):
-            if effort == TRADES or not reached.low or options.budgeted:
+            if effort == most or not reached.low or options.budgeted:
                 break
             effort += 1
             problem, reached = _start(compiled, bench, effort == TRADES)
