@@ -185,8 +185,11 @@ def _chain(
     compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
     threads: Threads,
 ) -> Chain:  # fmt: skip
-    """Rounds with one seed from the given lists. Where they leave nothing to be done, so that no search goes on from their end, the
-    lists of the chain are not kept up."""
+    """Rounds with one seed from the given lists, with more effort for the last brokers once a round brings nothing, and with less
+    again once that brought something. Trades that are not worth their moves all in all are taken back with what led to them.
+
+    Where rounds leave nothing to be done, so that no search goes on from their end, the lists of the chain are not kept up.
+    """
     budget = copied(budget)
     rounds: list[Round] = []
     end = bench.at(compiled.problem, replicas, lead)
