@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import inner, inner_as, kernel, part, whole
-from optimizer.problem import STATE, TOPIC_OF, Problem
+from optimizer.problem import TOPIC_OF, Problem
 from optimizer.search import uncompiled
 from optimizer.search.balance import badness
 from optimizer.search.candidates import gather, topic_burden, watched_goals
@@ -36,8 +36,10 @@ MOST_LOOKS = 300_000_000  # ... but no more
 
 
 @kernel
-def barter(problem: Problem, state: State, budget: Budget, log: Log, seed: int, by_potential: bool) -> int:
+def barter(problem: Problem, state: State, budget: Budget, log: Log, eligible: np.ndarray, seed: int, by_potential: bool) -> int:
     """Acceptable swaps between brokers that are out of a band on loads and others, the worst first. Returns how many.
+
+    `eligible` int64 are the brokers that may take part.
 
     Notes
     -----
@@ -49,12 +51,6 @@ def barter(problem: Problem, state: State, budget: Budget, log: Log, seed: int, 
     watched = goals[: watched_goals(problem, state, goals)]
     partitions, leads = np.zeros(MAX_CHANGES, np.int64), np.zeros(MAX_CHANGES, np.int64)
     replicas, scores = np.zeros((MAX_CHANGES, slots), np.int64), np.zeros(len(problem.goal))
-    eligible = np.zeros(brokers, np.int64)
-    count = 0
-    for b in range(brokers):
-        if problem.broker[b, STATE] == 0:
-            eligible[count] = b
-            count += 1
     keys, low = np.zeros(brokers), np.zeros(brokers, np.int64)
     looks, swaps = np.zeros(2, np.int64), 0
     shelf = new_shelf(problem, state, np.zeros(0, np.int64))
@@ -66,7 +62,7 @@ def barter(problem: Problem, state: State, budget: Budget, log: Log, seed: int, 
                 low[out], keys[out] = b, -badness(problem, state, b)
                 total -= keys[out]
                 out += 1
-        if out == 0 or count < 2 or (out >= fewest and total > (1.0 - LEAST_FALL) * past):
+        if out == 0 or len(eligible) < 2 or (out >= fewest and total > (1.0 - LEAST_FALL) * past):
             break
         past, fewest = total, min(fewest, out)
         order = ascending(keys[:out])
@@ -76,7 +72,7 @@ def barter(problem: Problem, state: State, budget: Budget, log: Log, seed: int, 
                 if looks[0] >= most or log.used[1] + 2 >= len(log.partition) or not is_low(problem, state, v):
                     break
                 if not find_swap(
-                    problem, state, budget, shelf, watched, v, eligible[:count], seed, by_potential, looks, partitions, replicas, leads,
+                    problem, state, budget, shelf, watched, v, eligible, seed, by_potential, looks, partitions, replicas, leads,
                     scores,
                 ):  # fmt: skip
                     break

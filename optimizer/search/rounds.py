@@ -276,7 +276,8 @@ def _round(
     compiled: Compiled, problem: Problem, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
     lookout: Lookout, threads: Threads, packing: bool,
 ) -> tuple[Log, State]:  # fmt: skip
-    """One search from the given lists, at which `bench` stands; its log, and the state it leads to.
+    """One search from the given lists, at which `bench` stands; its log, and the state it leads to. With `packing`, the last brokers out of
+    band are packed anew, as long as that brings some into it.
 
     A target by potential, sent home where possible, is put in acceptable order; what the order leaves undone is the start of the
     next target, as long as brokers come into band by it; the rest is polished.
@@ -294,7 +295,7 @@ def _round(
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential, threads)
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
-    firm, handing, enough = with_firm_topics(problem), packing, plenty(problem, budget)
+    firm, enough = with_firm_topics(problem), plenty(problem, budget)
     begun, cut = int(log.used[0]), False
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
@@ -304,7 +305,7 @@ def _round(
         threads.begin()  # from here on little is shared
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True)
-        handing = handing and repack(problem, target, seed) > 0
+        packing = packing and repack(problem, target, seed) > 0
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
@@ -348,7 +349,8 @@ def _trades(problem: Problem, bench: Bench, replicas: Rows, options: PlanOptions
     """Swaps for the brokers that rounds leave out of band, from where `bench` stands; as `_round` gives them."""
     by_potential = options.acceptance == "potential"
     log, standing = bench.log(replicas.size + POLISH_ROOM), bench.spare(1)
-    if barter(problem, standing, budget, log, options.seed, by_potential):
+    eligible = np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
+    if barter(problem, standing, budget, log, eligible, options.seed, by_potential):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return written(log), standing
 

@@ -84,7 +84,20 @@ def scan(
     gains: np.ndarray,
 ) -> None:  # fmt: skip
     """`optimizer.search.candidates.scan`."""
-    total = np.zeros(n)
+    gains[:n] = _falls(problem, state, watched, source, target, block[:, :n])
+
+
+def swap_gains(
+    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, i: int, n: int, y: np.ndarray,
+    gains: np.ndarray,
+) -> None:  # fmt: skip
+    """`optimizer.search.swaps.swap_gains`."""
+    gains[:n] = _falls(problem, state, watched, v, u, x[:, i, None] - y[:, :n])
+
+
+def _falls(problem: Problem, state: State, watched: np.ndarray, source: int, target: int, amounts: np.ndarray) -> np.ndarray:
+    """By how much the potential falls, float64 [n], when each of `amounts` [C, n] goes from `source` to `target`."""
+    total = np.zeros(amounts.shape[1])
     for g in watched.tolist():
         c = int(problem.goal[g, COLUMN])
         w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
@@ -94,7 +107,7 @@ def scan(
             continue
         ls, lt = float(state.load[source, c]), float(state.load[target, c])
         now = cost_of(ls, ms, hs, os, ss, w, e) + cost_of(lt, mt, ht, ot, st, w, e)
-        x = block[c, :n].astype(np.float64)
+        x = amounts[c].astype(np.float64)
         a, b = ls - x, lt + x
         beyond = (np.maximum(a - hs, 0.0) + np.maximum(os - a, 0.0)) * ss
         off = (a - ms) * ss
@@ -104,35 +117,7 @@ def scan(
         beyond2 *= beyond2
         cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
         total += now - w * cost - e * (off * off + off2 * off2)
-    gains[:n] = total
-
-
-def swap_gains(
-    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, i: int, n: int, y: np.ndarray,
-    gains: np.ndarray,
-) -> None:  # fmt: skip
-    """`optimizer.search.swaps.swap_gains`."""
-    total = np.zeros(n)
-    for g in watched.tolist():
-        c = int(problem.goal[g, COLUMN])
-        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
-        mv, _, _, _, hv, ov, sv = problem.table[v, g].tolist()
-        mu, _, _, _, hu, ou, su = problem.table[u, g].tolist()
-        if sv == 0.0 and su == 0.0:
-            continue
-        lv, lu = float(state.load[v, c]), float(state.load[u, c])
-        now = cost_of(lv, mv, hv, ov, sv, w, e) + cost_of(lu, mu, hu, ou, su, w, e)
-        d = x[c, i] - y[c, :n]
-        a, b = lv - d, lu + d
-        beyond = (np.maximum(a - hv, 0.0) + np.maximum(ov - a, 0.0)) * sv
-        off = (a - mv) * sv
-        beyond2 = (np.maximum(b - hu, 0.0) + np.maximum(ou - b, 0.0)) * su
-        off2 = (b - mu) * su
-        beyond *= beyond
-        beyond2 *= beyond2
-        cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
-        total += now - w * cost - e * (off * off + off2 * off2)
-    gains[:n] = total
+    return total
 
 
 def closest(

@@ -26,6 +26,7 @@ from optimizer.search.standing import standing_of
 from optimizer.search.state import State
 
 GOALS = parse_goals(goals_text("heavy", 0.10), "test")
+EVERYONE = np.arange(60)
 POTENTIAL = PlanOptions(acceptance="potential")
 
 
@@ -81,7 +82,7 @@ def out_of_band(compiled: Compiled, state: State) -> float:
 def test_every_action_is_a_swap_that_brings_what_is_out_of_band_down() -> None:
     compiled, state, log, budget = left_by_balance()
     before = out_of_band(compiled, state)
-    swaps = barter(compiled.problem, state, budget, log, 0, True)
+    swaps = barter(compiled.problem, state, budget, log, EVERYONE, 0, True)
     assert swaps > 0
     assert out_of_band(compiled, state) < before
     done = written(log)
@@ -93,13 +94,13 @@ def test_what_may_not_move_does_not() -> None:
     compiled, state, log, budget = left_by_balance()
     fixed = compiled.problem._replace(compact=compiled.problem.compact.copy())
     fixed.compact[:, :, fixed.vector.shape[2]] = 0.0  # the thrift of a replica
-    assert barter(fixed, state, budget, log, 0, True) == 0
+    assert barter(fixed, state, budget, log, EVERYONE, 0, True) == 0
     assert (state.replicas == compiled.replicas).all()
 
 
 def test_a_budget_is_kept() -> None:
     compiled, state, log, _ = left_by_balance()
     budget = budget_for(compiled, PlanOptions(acceptance="potential", max_moves=3))
-    barter(compiled.problem, state, budget, log, 0, True)
+    barter(compiled.problem, state, budget, log, EVERYONE, 0, True)
     moved = sum(len(set(now) - set(then)) for now, then in zip(state.replicas.tolist(), compiled.replicas.tolist(), strict=True))
     assert 0 < moved <= 3
