@@ -85,7 +85,7 @@ def test_rates_are_those_that_were_produced_and_consumed(cluster: KafkaCluster) 
     rows = by_name(snapshot)
     for topic, number in PER_TICK:
         row = rows[f"{topic}-{number}"]
-        produced = traffic.rate((topic, number), window)
+        produced = traffic.rate((topic, number), window.span)
         appended = snapshot.leader_load["network_in"][row]
         # a record batch adds a few bytes to each value, and the two readings are not at the marks exactly
         assert produced * 0.95 < appended < produced * 1.08, f"{topic}-{number}"
@@ -115,7 +115,7 @@ def test_rates_survive_retention_that_deletes_the_log_meanwhile(cluster: KafkaCl
         snapshot = capture(cluster.bootstrap, interval=3, progress=delete_half)
 
     row = by_name(snapshot)[f"{topic}-0"]
-    produced = traffic.rate((topic, 0), window)
+    produced = traffic.rate((topic, 0), window.span)
     assert produced * 0.9 < snapshot.leader_load["network_in"][row] < produced * 1.1
     assert any(f"cut by retention or compaction meanwhile ({topic}-0)" in note for note in snapshot.notes)
     admin.delete_topics([topic])

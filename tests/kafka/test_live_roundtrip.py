@@ -143,7 +143,7 @@ def test_default_plan_under_traffic_brings_the_loads_it_promised(cluster: KafkaC
     target = predicted(before, made)
     assert placement(after) == placement(target)
     busiest = max(PER_TICK, key=lambda partition: PER_TICK[partition])
-    pace = traffic.rate(busiest, second) / traffic.rate(busiest, first)  # the producer itself is not quite steady
+    pace = traffic.rate(busiest, second.span) / traffic.rate(busiest, first.span)  # the producer itself is not quite steady
     for resource, error in (("network_in", 0.08), ("network_out", 0.12)):  # commits come in steps
         expected = target.broker_load(resource) * pace
         assert expected.mean() > 50_000, "there is traffic to compare"

@@ -79,8 +79,7 @@ class Traffic:
     """Produces so many records of `size` bytes a tick to each partition, and consumes them in a group that
     commits.
 
-    Leaving the context stops both. `produced_between` says what was acknowledged in a span of the monotonic
-    clock.
+    Leaving the context stops both. `rate` says what was acknowledged in a span of the monotonic clock.
     """
 
     def __init__(
@@ -125,9 +124,9 @@ class Traffic:
             if not caught_up.wait(60):
                 raise RuntimeError("the consumer did not catch up within 60 s")
 
-    def rate(self, partition: Partition, window: Window) -> float:
-        """Bytes of values a second that were acknowledged meanwhile."""
-        begin, end = window.span
+    def rate(self, partition: Partition, span: tuple[float, float]) -> float:
+        """Bytes of values a second that were acknowledged between two times of the monotonic clock."""
+        begin, end = span
         ticks = sum(begin <= at < end for at in self._sent)
         return ticks * self._per_tick[partition] * self._size / (end - begin)
 
