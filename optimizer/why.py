@@ -38,6 +38,7 @@ from optimizer.problem import (
 )
 from optimizer.search.hosting import hosts_legally
 from optimizer.search.state import State
+from optimizer.search.trivial import leaves_trivial
 from optimizer.why_blocked import obstacles
 from optimizer.why_topics import topic_proof
 from optimizer.why_totals import Totals
@@ -93,6 +94,8 @@ def _nothing_found(
     remedies = "a wider bound or other weights could help"
     if options.acceptance == "score":
         remedies = "a wider bound, other weights or --acceptance potential could help"
+    if leaves_trivial(compiled):
+        remedies = f"a smaller trivial_change, {remedies}"
     text = "no acceptable action was found that would bring it clearly nearer"
     found = obstacles(snapshot, compiled, end, row, g) if proving and compiled.problem.goal[g, KIND] <= LIMIT else None
     if found is not None:

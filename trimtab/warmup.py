@@ -60,6 +60,8 @@ def warm_up() -> None:
         _go_on(work.bench, work.compiled)
     topics = "goals: [{kind: topic_distribution, resource: replicas}]"
     to_json(plan(snapshot, parse_goals(f"version: 1\npreset: default\n{topics}\n", "warm-up")))
+    coarse = "goals: [{kind: usage_distribution, resource: replicas, trivial_change: 0.1}]"
+    plan(snapshot, parse_goals(f"version: 1\n{coarse}\n", "warm-up"))
     odd = _tiny([[n % 10] for n in range(11)], "shared")  # one broker has twice its share, and keeps it
     options = PlanOptions()
     explain_partition(odd, goals, options, "warm-up", 0, plan(odd, goals, options))

@@ -1,18 +1,19 @@
 """Repairs that the order of actions left open, one change each.
 
-Called by `polish` before anything else: replicas on dead and draining brokers, missing leaders, crowded racks.
+Called by `polish` before anything else, and instead of it where small changes are left out: replicas on dead and draining brokers,
+missing leaders, crowded racks.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, part, whole
+from cluster_model.compiled import inner, kernel, part, whole
 from optimizer.problem import HARD_RACK, MOVABLE, RACK_GOAL, RACK_LIMIT, STATE, Problem
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
 from optimizer.search.racks import crowds, rack_mates
-from optimizer.search.state import State
+from optimizer.search.state import MAX_CHANGES, State
 from optimizer.search.swaps import may_swap
 
 
@@ -106,3 +107,20 @@ def relieve(
             publish(problem, state, budget, log, one, partitions, replicas, leads)
             done += 1
     return done
+
+
+@kernel
+def relieve_all(problem: Problem, state: State, budget: Budget, log: Log, by_potential: bool) -> int:
+    """`relieve`, where there is anything for it to do; returns actions published."""
+    if not needs_relief(problem, state):
+        return 0
+    eligible = np.zeros(len(problem.broker), np.int64)
+    count = 0
+    for b in range(len(problem.broker)):
+        if problem.broker[b, STATE] == 0:
+            eligible[count] = b
+            count += 1
+    partitions, leads = np.zeros(MAX_CHANGES, np.int64), np.zeros(MAX_CHANGES, np.int64)
+    replicas = np.zeros((MAX_CHANGES, state.replicas.shape[1]), np.int64)
+    scores = np.zeros(len(problem.goal))
+    return relieve(problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores)

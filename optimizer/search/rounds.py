@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cluster_model.snapshot import BrokerState
-from goals.model import UsageDistribution
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import (
     COLUMN,
@@ -42,13 +41,14 @@ from optimizer.search.racks import mend_racks
 from optimizer.search.reach import reachable
 from optimizer.search.record import Record, record, write_lists
 from optimizer.search.regroup import regroup
+from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import Standing, is_clear_progress, is_progress, same_rack_only, standing_of
 from optimizer.search.state import COST, Rows, State
 from optimizer.search.substitute import substitute
 from optimizer.search.topics import spread_topics
-from optimizer.search.trivial import without_trivial
+from optimizer.search.trivial import leaves_trivial, without_trivial
 from optimizer.threads import Threads
 
 ROUNDS_OF_BALANCE = 400
@@ -340,7 +340,9 @@ def _round(
             sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
     elif cut and log.used[0] > begun:
         pass  # the next round has a target for what is left of the budget
-    elif not any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals):
+    elif leaves_trivial(compiled):
+        relieve_all(problem, standing, budget, log, by_potential)
+    else:
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return written(log), standing
 

@@ -16,7 +16,8 @@ from goals.document import parse_goals
 from optimizer.options import AddedBroker, PlanOptions
 from optimizer.planner import plan
 from tests.oracle.clusters import case_of
-from tests.oracle.runs import deviations, plan_document
+from tests.oracle.leftovers import undone
+from tests.oracle.runs import deviations, is_budgeted, plan_document
 from tests.unit.optimizer.test_scenarios import (
     DISK,
     FULL,
@@ -207,13 +208,39 @@ def test_a_trivial_change_still_empties_a_dead_broker() -> None:
     assert loads(result, "replicas")[3] == 0
 
 
+def test_a_crowded_rack_is_mended_by_however_little_a_broker_changes() -> None:
+    """The plan was empty, and said that no broker of another rack can take the replica."""
+    brokers = [{"id": b, "rack": "ab"[b % 2]} for b in (1, 2, 3, 4)]
+    pairs = [[1, 2], [2, 3], [3, 4], [4, 1]]
+    snapshot = cluster(brokers, [([1, 3], {"network_in": 1.0}), *[(on, {"network_in": 10.0}) for on in pairs * 5]])
+    result = planned(snapshot, RACK, {**IN, "trivial_change": 0.5})
+    assert [(g.name, g.status) for g in result.goals] == [("rack_aware", "satisfied"), ("usage_distribution-network_in", "satisfied")]
+    assert result.summary.replica_moves == 1
+
+
+def test_a_broker_over_a_hard_limit_is_relieved_however_little_others_change() -> None:
+    brokers = [{"id": b, "capacity": {"disk": 100.0}} for b in (1, 2)]
+    snapshot = cluster(brokers, [([1], {"disk": 1.0, "network_in": 10.0})] * 101 + [([2], {"disk": 1.0, "network_in": 10.0})] * 98)
+    result = planned(snapshot, FULL, {**IN, "trivial_change": 0.5})
+    assert loads(result, "disk") == {1: 100.0, 2: 99.0}
+
+
+def test_what_small_changes_are_left_out_for_is_said() -> None:
+    """The plan pointed at bounds, weights and acceptance, of which none would have brought an action."""
+    partitions = [([1], {"network_in": 10.0}) for _ in range(10)] + [([2], {"network_in": 10.0}) for _ in range(8)]
+    result = planned(cluster([1, 2], partitions), {**IN, "bound": 0.02, "trivial_change": 0.2})
+    assert "a smaller trivial_change" in str(result.brokers[0].why)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_random_clusters_with_trivial_changes_left_out(seed: int) -> None:
     case = case_of(seed + 7_000, most_brokers=5, per_broker=6)
     trivial = [{**g, "trivial_change": 0.02} if g["kind"] == "usage_distribution" else g for g in case.goals["goals"]]
     spread = {"kind": "usage_distribution", "resource": "replicas", "name": "spread", "trivial_change": 0.02}
     case = case.without(goals={**case.goals, "goals": [*trivial, spread]})
-    assert deviations(case, plan_document(case)) == []
+    document = plan_document(case)
+    assert deviations(case, document) == []
+    assert is_budgeted(case) or undone(case.snapshot, case.goals, document, case.options) == []
 
 
 # Budgets
