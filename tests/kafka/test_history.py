@@ -24,6 +24,7 @@ TOPIC = "lake-metrics"
 AT = 1_795_132_790_000  # 2026-11-19 23:59:50 UTC, so that two days come out
 PARTITIONS = 4
 PATIENCE = 300.0  # seconds; Spark starts slowly
+PACE = 0.005  # seconds between records; with as many as the machine can send, a busy one would never catch up
 
 Found = tuple[int, int, int, float]
 
@@ -58,7 +59,7 @@ class Reporting:
             self.sent.update((broker, time_ms, p, v) for p, v in values)
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while not self._stop.wait(PACE):
             self.send(1)
 
     def __enter__(self) -> Reporting:
