@@ -207,7 +207,7 @@ class ActionLog(_Blocks[Action]):
         changes = _slices(part.changes.rows(0, len(part.changes)), part.first.tolist())
         pairs = [changes[n] for n in np.flatnonzero(np.diff(part.first) == 2).tolist()]
         columns = (
-            numbers, _types(part, pairs), part.score.tolist(), part.repairs.tolist(), np.rint(part.bytes_to_move).astype(np.int64).tolist(),
+            numbers, _types(part, pairs), part.score.tolist(), part.repairs.tolist(), list(map(round, part.bytes_to_move.tolist())),
             changes, self._helped(part), range(len(numbers)),
         )  # fmt: skip
         return [

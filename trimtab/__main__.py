@@ -23,36 +23,23 @@ def run() -> None:
             number = getattr(signal, name, None)  # not every system has both
             if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
                 signal.signal(number, end)
-        from trimtab.streams import prepare
+        from trimtab.signals import ending_at_once
 
-        prepare()
-        from trimtab.cli import main
+        with ending_at_once():
+            from trimtab.streams import prepare
 
+            prepare()
+            from trimtab.cli import main
         code = main()
     except KeyboardInterrupt:
-        _interrupted(told=False, code=128 + ended_by[0] if ended_by else INTERRUPTED)
+        from trimtab.signals import end_now
+
+        end_now(128 + ended_by[0] if ended_by else INTERRUPTED, told=False)
     if code == INTERRUPTED:
-        _interrupted(told=True, code=128 + ended_by[0] if ended_by else INTERRUPTED)
+        from trimtab.signals import end_now
+
+        end_now(128 + ended_by[0] if ended_by else INTERRUPTED, told=True)
     sys.exit(code)
-
-
-def _interrupted(*, told: bool, code: int) -> None:
-    """End at once. On the usual way out Python may end by the signal after all, once libraries have seen the interrupt."""
-    import os
-    import signal
-    import sys
-
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    from trimtab.story import asked_for, log, tell
-    from trimtab.streams import flush
-
-    if not told:
-        tell(asked_for(sys.argv[1:]))
-        log.error("interrupted")
-    flush()
-    os._exit(code)
 
 
 if __name__ == "__main__":

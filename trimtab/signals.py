@@ -1,20 +1,25 @@
-"""Commands that run until they are told to end: SIGTERM and Ctrl-C as an event, SIGHUP as a call.
+"""What signals do: end a process at once, or tell a command that runs until it is told to end.
 
-Used by `serve` and `reporter` from before they import anything heavy, so that a signal in their first second ends them as cleanly as
-one a week later.
+`serve` and `reporter` hear SIGTERM and Ctrl-C as an event and SIGHUP as a call from before they import anything heavy, so that a signal
+in their first second ends them as cleanly as one a week later. Commands that plan end at once while they only load and read.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
 from types import FrameType
+from typing import NoReturn
 
 Handler = signal.Handlers | Callable[[int, FrameType | None], object] | int | None
 
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))  # not every system has all
 SAME_REQUEST = 3.0  # seconds: a terminal, a script and a supervisor may each send a signal for the one wish that it ends
 
 
@@ -72,3 +77,47 @@ def signals_heard(*, hangup: bool = False) -> Iterator[Told]:
     finally:
         for caught, former in before.items():
             signal.signal(caught, signal.SIG_IGN if told.stop.is_set() else former)
+
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Ctrl-C, SIGTERM and SIGHUP end the process then and there: for steps that have nothing to put away.
+
+    An exception that a signal raises in the middle of an import may be swallowed by a library, break what it imports, or leave an import
+    lock behind for which another thread waits forever.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    from trimtab import story, streams  # noqa: F401  # to have them there when the signal comes
+
+    before: dict[int, Handler] = {}
+
+    def end(number: int, frame: FrameType | None) -> None:
+        end_now(128 + number, told=False)
+
+    try:
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+                before[number] = signal.signal(number, end)
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def end_now(code: int, *, told: bool) -> NoReturn:
+    """End the process without another look at anything, and say that it was interrupted unless that was `told`.
+
+    On the usual way out Python may end by the signal after all, once libraries have seen the interrupt.
+    """
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    from trimtab.story import asked_for, log, tell
+    from trimtab.streams import flush
+
+    if not told:
+        tell(asked_for(sys.argv[1:]))
+        log.error("interrupted")
+    flush()
+    os._exit(code)

@@ -12,6 +12,7 @@ import typer
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
 from trimtab.output import emit, overwritten, unwritable
+from trimtab.signals import ending_at_once
 from trimtab.story import Story
 
 
@@ -79,16 +80,17 @@ def explain_command(
     if problems:
         raise ConfigurationError("trimtab explain", problems)
 
-    goal_set = wanted.read()
-    cluster = source.read(context.find_object(Story) or Story())
-    from optimizer.explain import explain_broker, explain_partition
-    from optimizer.whatif import check_whatifs
+    with ending_at_once():
+        goal_set = wanted.read()
+        cluster = source.read(context.find_object(Story) or Story())
+        from optimizer.explain import explain_broker, explain_partition
+        from optimizer.whatif import check_whatifs
 
-    planning = o.with_loads(planning, load, goal_set, cluster)
-    check_whatifs(cluster, goal_set, planning)
-    if partition is not None:
-        answer = explain_partition(cluster, goal_set, planning, partition.topic, partition.number)
-    else:
-        assert broker is not None
-        answer = explain_broker(cluster, goal_set, planning, broker)
+        planning = o.with_loads(planning, load, goal_set, cluster)
+        check_whatifs(cluster, goal_set, planning)
+        if partition is not None:
+            answer = explain_partition(cluster, goal_set, planning, partition.topic, partition.number)
+        else:
+            assert broker is not None
+            answer = explain_broker(cluster, goal_set, planning, broker)
     emit(answer, out)

@@ -18,6 +18,7 @@ import typer
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
 from trimtab.output import emit, overwritten, unwritable, unwritable_folders, write_file, write_folders
+from trimtab.signals import ending_at_once
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
@@ -137,17 +138,19 @@ def plan_command(
         raise ConfigurationError("trimtab plan", problems)
 
     story = context.find_object(Story) or Story()
-    goal_set = wanted.read()
-    cluster = source.read(story)
-    from optimizer.report.standing import not_emptied
-    from optimizer.report.verdict import verdict
-    from optimizer.whatif import check_whatifs
-    from trimtab.planning import planned
-    from trimtab.warmup import announce
+    with ending_at_once():
+        goal_set = wanted.read()
+        cluster = source.read(story)
+        from optimizer import planner, report  # noqa: F401  # imported while nothing is to be put away
+        from optimizer.report.standing import not_emptied
+        from optimizer.report.verdict import verdict
+        from optimizer.whatif import check_whatifs
+        from trimtab.planning import planned
+        from trimtab.warmup import announce
 
-    planning = o.with_loads(planning, load, goal_set, cluster)
-    check_whatifs(cluster, goal_set, planning)
-    announce()
+        planning = o.with_loads(planning, load, goal_set, cluster)
+        check_whatifs(cluster, goal_set, planning)
+        announce()
     result = planned(cluster, goal_set, planning, story)
     _write(result, cluster, targets)
     if not (targets.form == "text" and out is None and sys.stdout.isatty()):  # there the report just said it

@@ -165,6 +165,22 @@ def test_ctrl_c_while_the_program_is_still_loading() -> None:
     assert json.loads(told.err)["message"] == "interrupted"
 
 
+@pytest.mark.parametrize("module", ["numpy", "optimizer.planner", "optimizer.report"])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_an_import_is_not_swallowed(tmp_path: Path, module: str, sent: signal.Signals) -> None:
+    """The plan was made all the same, failed as a bug, or waited forever for an import lock that the exception had left behind."""
+    swallowing = INTERRUPTED_WHEN.format(module).replace("signal.raise_signal(signal.SIGINT)", f"""
+            try:
+                signal.raise_signal({int(sent)})
+            except BaseException:
+                pass""")
+    heard = f"import signal\nsignal.signal({int(signal.SIGTERM)}, signal.SIG_DFL)\n"
+    snapshot, out = snapshot_file(tmp_path), tmp_path / "plan.json"
+    ended = finished(process("plan", "-q", "--snapshot", snapshot, "--preset", "counts", "--out", out, before=heard + swallowing))
+    assert (ended.code, ended.out, ended.err) == (128 + sent, "", "error: interrupted\n")
+    assert not out.exists()
+
+
 def test_ctrl_c_inside_generated_code_ends_with_the_same_code(tmp_path: Path) -> None:
     """Libraries run generated code, dataclasses for one; Python remembers an interrupt in there and ends by the signal."""
     generated = "import json\ndef dumps(*a, **k): exec('import signal; signal.raise_signal(signal.SIGINT)')\njson.dumps = dumps"
