@@ -105,3 +105,15 @@ def test_numbers_are_written_with_nine_significant_digits() -> None:
     assert sum(text is None for text in found) < len(values) / 3
     for value, text in zip(values.tolist(), found, strict=True):
         assert text is None or text == f'"a":{{"score":{value:.9g},"before":{{}},"after":{{}}}}', value
+
+
+def test_sizes_beyond_what_64_bits_hold_are_not_negative() -> None:
+    """A broken log size, read as 10 EB, gave ``bytes_to_move`` of -9 EB."""
+    one = {"topic": "t", "replicas": [1], "leader": 1, "leader_load": {"disk": 1e19}}
+    document = {
+        "version": 1, "cluster_id": "c", "taken_at": "2026-11-20T12:00:00Z", "storage": "local",
+        "brokers": [{"id": 1}, {"id": 2}], "partitions": [{**one, "partition": n} for n in range(2)],
+    }  # fmt: skip
+    made = plan(build_snapshot(document), parse_goals("version: 1\ngoals: [{kind: usage_distribution, resource: disk}]\n", "goals.yaml"))
+    assert [a.bytes_to_move for a in made.actions] == [10**19]
+    assert made.summary.bytes_to_move == 10**19
