@@ -1,8 +1,9 @@
 """Where brokers can get at all: bands of the potential that a search may aim at.
 
 A partition larger than every broker's band keeps its broker out of band for good, and leaves the others less than their band wants;
-so do replicas that may not move. `reachable` moves the hinges of the potential there, so that a search looks for what can be had and
-ends when it has it. Scores, and with them what is acceptable, stay as they are. Called by `rounds` once a round.
+so do replicas that may not move, which may break a limit, too. `reachable` moves the hinges of the potential there, so that a search
+looks for what can be had and ends when it has it. Scores, and with them what is acceptable, stay as they are. Called by `rounds` once
+a round, and for limits again when a target has taken off such brokers what may leave them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import numpy.typing as npt
 from cluster_model.snapshot import BrokerState
 from optimizer.problem import (
     BOUND,
+    CEILING,
     COLUMN,
     DISTRIBUTION,
     FOLLOWING,
+    HARD,
     HIGH,
     HINGE,
     KIND,
     LEADING,
+    LIMIT,
     LOW,
     MEAN,
     MOVABLE,
@@ -29,7 +33,9 @@ from optimizer.problem import (
 from optimizer.search.state import LED, State
 
 Floats = npt.NDArray[np.float64]
+Marks = npt.NDArray[np.bool_]
 AMPLE = 0.9  # of the band: where what is left for a typical broker is above its lower end by the rest, all can get into it
+ROUNDING = 1e-9  # of a load
 
 
 def reachable(problem: Problem, state: State) -> Problem:
@@ -39,6 +45,7 @@ def reachable(problem: Problem, state: State) -> Problem:
     -----
     O(replicas on brokers above every band).
     """
+    problem = beyond_limits(problem, state)
     goals = np.flatnonzero(problem.goal[:, KIND] == DISTRIBUTION)
     eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
     if not len(goals) or eligible.sum() < 2:
@@ -70,6 +77,50 @@ def reachable(problem: Problem, state: State) -> Problem:
             low = max(part, 0.0) * mean[:, i] - margin
             table[others, g, LOW] = np.minimum(table[others, g, LOW], low[others])
     return problem._replace(table=table)
+
+
+def keeps_a_limit_broken(problem: Problem, state: State) -> bool:
+    """Whether what may not move breaks a limit on some broker, whatever else leaves it."""
+    return bool(_over_for_good(problem, state)[0])
+
+
+def beyond_limits(problem: Problem, state: State) -> Problem:
+    """The same, where limits are met as well as can be on brokers on which only what may not move is left of a load beyond its limit.
+
+    Whatever comes to a broker beyond a hard limit is against it, so no band asks for more there.
+    """
+    brokers, limits = _over_for_good(problem, state)
+    table = None
+    for b, forced, fixed in brokers:
+        least = fixed * (1.0 + ROUNDING)
+        columns = problem.goal[limits, COLUMN]
+        done = forced & (state.load[b, columns] <= least[columns])
+        if not done.any():
+            continue
+        table = problem.table.copy() if table is None else table
+        table[b, limits[done], HIGH] = least[columns[done]]
+        if (problem.goal[limits[done], HARD] == 1).any():
+            bands = np.flatnonzero(problem.goal[:, KIND] == DISTRIBUTION)
+            table[b, bands, LOW] = np.minimum(table[b, bands, LOW], fixed[problem.goal[bands, COLUMN]] * (1.0 - ROUNDING))
+    return problem if table is None else problem._replace(table=table)
+
+
+def _over_for_good(problem: Problem, state: State) -> tuple[list[tuple[int, Marks, Floats]], npt.NDArray[np.int64]]:
+    """Brokers whose immovable load [C] is beyond some limits, and which of the limits; and the limits (goals)."""
+    limits = np.flatnonzero(problem.goal[:, KIND] == LIMIT)
+    columns = problem.goal[limits, COLUMN]
+    over = state.load[:, columns] > problem.table[:, limits, CEILING]
+    over[problem.broker[:, STATE] != BrokerState.ACTIVE] = False
+    found = []
+    for b in np.flatnonzero(over.any(axis=1)).tolist():
+        partitions = state.hosted[b, : state.hosts[b]] // state.replicas.shape[1]
+        role = np.where(state.mark[b, : state.hosts[b]] & LED, LEADING, FOLLOWING)
+        stays = problem.partition[partitions, MOVABLE] == 0
+        fixed: Floats = problem.vector[partitions[stays], role[stays]].sum(axis=0)
+        forced = over[b] & (fixed[columns] > problem.table[b, limits, CEILING])
+        if forced.any():
+            found.append((b, forced, fixed))
+    return found, limits
 
 
 def _stuck(

@@ -38,7 +38,7 @@ from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partiti
 from optimizer.search.merge import merge
 from optimizer.search.polish import polish
 from optimizer.search.racks import mend_racks
-from optimizer.search.reach import reachable
+from optimizer.search.reach import beyond_limits, keeps_a_limit_broken, reachable
 from optimizer.search.record import Record, record, write_lists
 from optimizer.search.regroup import regroup
 from optimizer.search.relief import relieve_all
@@ -66,6 +66,7 @@ POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
 MANY_CHANGES = 50_000
+HEAD_START = 20  # rounds of balance, in which brokers that cannot come under a limit shed what they can
 BALANCE, PACKING, TRADES = 0, 1, 2  # what a round does for the last brokers, each once the one before it brings nothing
 CALM = 1000.0  # times what is out of band weighs more against the middle of a band, once that keeps brokers out of it
 
@@ -205,8 +206,11 @@ def _chain(
         spent = copied(budget)
         if effort == TRADES:
             log, tried = _trades(problem, bench, replicas, options, spent)
+            seen = problem
         else:
-            log, tried = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads, effort == PACKING)
+            log, tried, seen = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads, effort == PACKING)
+            if seen is not problem:
+                appraise(problem, tried)
         after = standing_of(problem, tried)
         if log.used[1] > MANY_CHANGES:  # the record will be large
             del tried
@@ -218,7 +222,11 @@ def _chain(
             problem, reached = _start(compiled, bench, effort == TRADES)
             continue
         end = bench.spare(0)
-        scores = record(problem, end, log, options.acceptance == "potential")
+        if seen is not problem:
+            appraise(seen, end)
+        scores = record(seen, end, log, options.acceptance == "potential")
+        if seen is not problem:
+            appraise(problem, end)
         changes = published_changes(compiled, replicas, lead, log)
         rounds.append(Round(replicas, lead, log, scores, changes))
         reached, budget, traded, effort = after, spent, traded or effort == TRADES, least
@@ -275,9 +283,9 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
 def _round(
     compiled: Compiled, problem: Problem, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
     lookout: Lookout, threads: Threads, packing: bool,
-) -> tuple[Log, State]:  # fmt: skip
-    """One search from the given lists, at which `bench` stands; its log, and the state it leads to. With `packing`, the last brokers out of
-    band are packed anew, as long as that brings some into it.
+) -> tuple[Log, State, Problem]:  # fmt: skip
+    """One search from the given lists, at which `bench` stands; its log, the state it leads to, and the problem by which it was judged.
+    With `packing`, the last brokers out of band are packed anew, as long as that brings some into it.
 
     A target by potential, sent home where possible, is put in acceptable order; what the order leaves undone is the start of the
     next target, as long as brokers come into band by it; the rest is polished.
@@ -301,7 +309,15 @@ def _round(
         seed = options.seed + turn
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, False)
-        balance(firm, target, seed, 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE, roles, True, threads)
+        turns = 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE
+        if turn == 0 and keeps_a_limit_broken(problem, target):
+            # Who can shed no more, and is still beyond a limit, is the best partner of nobody from then on.
+            balance(firm, target, seed, min(turns, HEAD_START), roles, True, threads)
+            problem = beyond_limits(problem, target)
+            appraise(problem, target)
+            appraise(problem, standing)
+            firm = with_firm_topics(problem)
+        balance(firm, target, seed, turns, roles, True, threads)
         threads.begin()  # from here on little is shared
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True)
@@ -327,12 +343,12 @@ def _round(
         left, low = low, standing_of(problem, standing).low
         lookout.tell(low)
         if lookout.stopped:
-            return written(log), standing
+            return written(log), standing, problem
         if low == 0 or low > ENOUGH_BETTER * left or not len(pending) or options.budgeted:
             break
     if is_spent(problem, budget):
         if not has_partitions(budget):
-            return written(log), standing
+            return written(log), standing, problem
         hand_over(firm, target, roles)
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
@@ -344,7 +360,7 @@ def _round(
         relieve_all(problem, standing, budget, log, by_potential)
     else:
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
-    return written(log), standing
+    return written(log), standing, problem
 
 
 def _trades(problem: Problem, bench: Bench, replicas: Rows, options: PlanOptions, budget: Budget) -> tuple[Log, State]:

@@ -13,9 +13,9 @@ from goals.document import parse_goals
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from optimizer.problem import HIGH, LOW
-from optimizer.search.reach import reachable
+from optimizer.search.reach import beyond_limits, keeps_a_limit_broken, reachable
 from tests.unit.optimizer.actions import Trial, partition, usage
-from tests.unit.optimizer.test_scenarios import IN, cluster, planned, why
+from tests.unit.optimizer.test_scenarios import FULL, IN, cluster, planned, why
 
 
 def many(broker: int, count: int, amount: float, topic: str = "t") -> list[dict[str, object]]:
@@ -54,6 +54,60 @@ def test_excluded_topics_above_a_band_count_as_what_cannot_be_helped() -> None:
 def test_where_no_partition_exceeds_a_band_there_is_nothing_to_reach_for() -> None:
     trial = Trial([1, 2, 3], many(1, 10, 10.0) + many(2, 2, 10.0) + many(3, 2, 10.0), usage())
     assert reachable(trial.compiled.problem, trial.state) is trial.compiled.problem
+
+
+def full_of_excluded(*others: float) -> Trial:
+    """Broker 1 holds 60 of excluded topics where 50 is the limit, and others beside."""
+    brokers = [{"id": b, "capacity": {"network_in": 50.0}} for b in (1, 2, 3)]
+    limit = {"kind": "capacity", "resource": "network_in", "limit": 1.0, "hard": True}
+    held = [partition([1], topic="t", network_in=x) for x in others] + many(2, 4, 10.0) + many(3, 4, 10.0)
+    return Trial(brokers, many(1, 6, 10.0, "__x") + held, limit, usage(), exclude_topics=["__*"])
+
+
+def test_a_limit_that_excluded_topics_break_is_met_as_well_as_can_be_once_nothing_else_is_left() -> None:
+    trial = full_of_excluded()
+    table = beyond_limits(trial.compiled.problem, trial.state).table
+    assert 60.0 <= table[0, 0, HIGH] < 60.0001
+    assert table[0, 1, LOW] <= 60.0  # no band asks for more there
+    assert (table[1:] == trial.compiled.problem.table[1:]).all()
+
+
+def test_what_can_leave_a_broker_beyond_its_limit_is_still_wanted_off_it() -> None:
+    trial = full_of_excluded(1.0)
+    assert keeps_a_limit_broken(trial.compiled.problem, trial.state)
+    assert beyond_limits(trial.compiled.problem, trial.state) is trial.compiled.problem
+
+
+def test_a_limit_that_what_may_move_breaks_can_be_met() -> None:
+    brokers = [{"id": b, "capacity": {"network_in": 50.0}} for b in (1, 2)]
+    limit = {"kind": "capacity", "resource": "network_in", "limit": 1.0, "hard": True}
+    trial = Trial(brokers, many(1, 4, 10.0, "__x") + many(1, 4, 10.0), limit, usage(), exclude_topics=["__*"])
+    assert not keeps_a_limit_broken(trial.compiled.problem, trial.state)
+
+
+def test_whatever_may_leave_a_broker_beyond_its_limit_leaves_it() -> None:
+    held = [(1, 30.0)] * 2 + [(b, 5.0) for b in (2, 3) for _ in range(6)]
+    brokers = [{"id": b, "capacity": {"disk": 50.0}} for b in (1, 2, 3)]
+    document = cluster(brokers, [([b], {"disk": x, "network_in": x}) for b, x in held], topic="__x")
+    beside = cluster(brokers, [([1], {"disk": 5.0, "network_in": 5.0}) for _ in range(3)])
+    document["partitions"] += beside["partitions"]
+    result = planned(document, FULL, IN, constraints={"exclude_topics": ["__*"]})
+    assert {b.id: b.after["disk"] for b in result.brokers}[1] == 60.0
+    assert "excluded topics hold" in why(result, 1)
+
+
+def test_a_cluster_in_which_excluded_topics_break_limits_is_planned_in_few_steps() -> None:
+    lows: list[int] = []
+
+    def watch(low: int) -> bool:
+        lows.append(low)
+        return True
+
+    snapshot = random_cluster(30, 6_000, "b", 0, "excluded")
+    result = plan(snapshot, parse_goals(goals_text("excluded", 0.10), "benchmark"), PlanOptions(), watch)
+    assert result.hard_violations_left == 3  # by excluded topics alone, on one broker
+    assert lows[-1] == 0
+    assert len(lows) <= 5  # 12 with other seeds and targets in vain
 
 
 def test_a_cluster_of_giants_is_planned_in_few_steps() -> None:
