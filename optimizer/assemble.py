@@ -190,7 +190,10 @@ def _recorded(options: PlanOptions) -> dict[str, object]:
         if getattr(options, name):
             recorded[name] = list(getattr(options, name))
     if options.scale_load:
-        recorded["scale_load"] = dict(options.scale_load)
+        factors: dict[str, float] = {}
+        for glob, factor in options.scale_load:  # one that is given twice counts twice
+            factors[glob] = factors.get(glob, 1) * factor
+        recorded["scale_load"] = factors
     if options.loads is not None:
         recorded["load"] = options.loads.statistic
         recorded["loads_digest"] = options.loads.digest

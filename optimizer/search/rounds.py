@@ -62,6 +62,7 @@ MOST_ROUNDS = 200
 # from the first that finds anything instead of the best.
 SEARCHES = ((100, 6, 6, False), (20_000, 3, 1, False), (200_000, 4, 4, True))
 SEED_STEP = 1_000_003
+SEEDS = 2**62  # what is added to a seed on the way must fit into int64
 POLISH_ROOM = 20_000  # changes
 POLISH_STEPS = 1500  # of annealing, for one attempt
 MOST_EXCHANGED = 24  # brokers
@@ -147,7 +148,7 @@ def search(
     if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
         return Found([], bench.at(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
-    size = compiled.replicas.size
+    size, first_seed = compiled.replicas.size, options.seed if -SEEDS <= options.seed < SEEDS else options.seed % SEEDS
     tries, vain, at_once = (1, 1, False) if options.budgeted else next((rest for most, *rest in SEARCHES if size <= most), (1, 1, False))
     rounds: list[Round] = []
     end: State | None = bench.begin
@@ -157,7 +158,7 @@ def search(
         best: Chain | None = None
         since = 0  # attempts since one brought somebody into band
         for attempt in range(tries):
-            seed = options.seed + attempt * SEED_STEP
+            seed = first_seed + attempt * SEED_STEP
             if exhausted is not None and attempt == exhausted[0]:
                 chain = exhausted[1]
             else:

@@ -91,6 +91,12 @@ def test_loads_cannot_be_scaled_beyond_all_measure() -> None:
         apply_whatifs(TRIAL.snapshot, goals(), PlanOptions(scale_load=(("t", 1e11),)))
 
 
+def test_a_factor_that_is_given_twice_is_recorded_as_it_counts() -> None:
+    """The plan named the last factor, so that nobody who replayed it came to its loads."""
+    made = plan(TRIAL.snapshot, goals(), PlanOptions(scale_load=(("t", 2.0), ("t", 3.0))))
+    assert made.options["scale_load"] == {"t": 6.0}
+
+
 def test_loads_scaled_to_next_to_nothing_are_nothing() -> None:
     tiny = apply_whatifs(TRIAL.snapshot, goals(), PlanOptions(scale_load=(("t", 1e-300), ("t", 1e-30))))
     assert tiny.leader_load["network_in"][1] == 0.0
