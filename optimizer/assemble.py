@@ -12,12 +12,15 @@ import numpy as np
 
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
-from optimizer.actions import ActionLog, ActionTable, ChangeTable, Proposals
+from optimizer.actions import ActionLog, ActionTable
+from optimizer.broker_outcome import BrokerOutcomes
 from optimizer.capacity import capacity_notes
 from optimizer.caution import held_back
+from optimizer.changes import ChangeTable, Proposals
 from optimizer.frontier import Frontier
+from optimizer.offline import offline_notes
 from optimizer.options import PlanOptions
-from optimizer.outcome import BrokerOutcomes, Picture, bands_of, goal_outcomes, offline_notes
+from optimizer.outcome import Picture, bands_of, goal_outcomes
 from optimizer.plan import LowerBounds, Plan, Summary
 from optimizer.problem import SIZE, Compiled
 from optimizer.search.record import joined_before

@@ -1,26 +1,21 @@
-"""What a plan leads to: every goal and every broker before and after, and why a broker would stay out of band.
+"""What a plan leads to: every goal before and after, and the bands that brokers should be in.
 
 Called by `assemble`. Reads states, changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import NamedTuple, overload
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.resources import MEASURED
-from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
+from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Goal, GoalSet, RackAware, UsageDistribution
-from optimizer.columns import offline_partitions
-from optimizer.plan import Band, BrokerOutcome, GoalOutcome, GoalState, Skipped, Status
+from optimizer.plan import Band, GoalOutcome, GoalState, Status
 from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, STATE, VAR, Compiled
 from optimizer.search.state import RACKS, State
 from optimizer.why import Left, counted
-
-MOST_NAMED = 20
 
 
 class Picture(NamedTuple):
@@ -184,115 +179,3 @@ def _explanation(
     ids = ", ".join(map(str, left[:8])) + (" …" if len(left) > 8 else "")
     text = f"{after.violations} would be left out, {count} before (broker{'s' if len(left) != 1 else ''} {ids})"
     return f"{text}: {told}" if told else text
-
-
-class BrokerOutcomes(Sequence[BrokerOutcome]):
-    """Every broker: loads of all known resources before and after, scores, what it still violates and why; built when looked at."""
-
-    def __init__(self, snapshot: Snapshot, compiled: Compiled, start: Picture, end: State, left: dict[int, Left]) -> None:
-        self._names = [goal.name for goal in compiled.goals]
-        self._judges = np.zeros((snapshot.broker_count, len(self._names)), np.bool_)
-        for g in range(len(self._names)):
-            self._judges[judged(compiled, g), g] = True
-        self._ids, self._racks, self._states = snapshot.broker_ids, snapshot.racks, compiled.problem.broker[:, STATE]
-        self._before, self._after = _loads(snapshot, compiled, start), _loads(snapshot, compiled, end)
-        self._scores, self._scores_after = start.score, end.score.copy()  # the state goes on
-        self._left = left
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    @overload
-    def __getitem__(self, index: int) -> BrokerOutcome: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[BrokerOutcome]: ...
-    def __getitem__(self, index: int | slice) -> BrokerOutcome | Sequence[BrokerOutcome]:
-        return self._built[index]
-
-    @cached_property
-    def _built(self) -> tuple[BrokerOutcome, ...]:
-        names = self._names
-        by_all = np.asarray(self._judges.all(axis=1)).tolist()
-        labels = {int(state): state.label for state in BrokerState}
-        columns = (
-            self._ids.tolist(), self._racks, self._states.tolist(), _by_row(self._before), _by_row(self._after),
-            self._scores[:, : len(names)].tolist(), self._scores_after[:, : len(names)].tolist(),
-        )  # fmt: skip
-        result = []
-        for row, (broker, rack, state, loads, loads_after, scores, scores_after) in enumerate(zip(*columns, strict=True)):
-            by = range(len(names)) if by_all[row] else np.flatnonzero(self._judges[row]).tolist()
-            violates = tuple([names[g] for g in by if scores_after[g] < 1.0])
-            result.append(
-                BrokerOutcome(
-                    id=broker,
-                    rack=rack,
-                    state=labels[state],
-                    before=dict(zip(self._before, loads, strict=True)),
-                    after=dict(zip(self._after, loads_after, strict=True)),
-                    scores_before={names[g]: scores[g] for g in by},
-                    scores_after={names[g]: scores_after[g] for g in by},
-                    violates=violates,
-                    why=_why(self._left, row, violates),
-                )
-            )
-        return tuple(result)
-
-
-def _by_row(loads: dict[str, FloatArray]) -> list[list[float]]:
-    """Of each broker, its loads in the order of `loads`."""
-    rows: list[list[float]] = np.stack(list(loads.values()), axis=1).tolist()
-    return rows
-
-
-def _why(left: dict[int, Left], row: int, violates: tuple[str, ...]) -> str | None:
-    found = left.get(row)
-    return found.text if found is not None and (violates or found.always) else None
-
-
-def _loads(snapshot: Snapshot, compiled: Compiled, state: State | Picture) -> dict[str, FloatArray]:
-    """resource -> float64 [B] for every measured resource that is known, and every derived one a goal uses, and counts."""
-    names = [r for r in MEASURED if snapshot.is_reported(r)]
-    names += [r for r in ("replicas", "leaders", *compiled.columns) if r not in names]
-    known = {name: state.load[:, c].copy() for c, name in enumerate(compiled.columns)}
-    if any(name not in known for name in names):
-        lead = state.lead
-        leaders = np.where(lead >= 0, state.replicas[np.arange(len(lead)), np.maximum(lead, 0)], -1).astype(np.int32)
-        snapshot = snapshot.with_placement(state.replicas.astype(np.int32), leaders)
-    return {name: known[name] if name in known else snapshot.broker_load(name) for name in dict.fromkeys(names)}
-
-
-def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[Skipped, ...]:
-    """What could not be helped: partitions without a live replica, excluded topics on dead or draining brokers."""
-    if not snapshot.partition_count:
-        return ()
-    states = compiled.problem.broker[:, STATE]
-    offline = offline_partitions(snapshot)
-    cause = "offline: every replica is on a dead broker"
-    result = [
-        Skipped(f"partition {snapshot.partition_name(int(p))}", f"{cause}; it would stay there")
-        for p in np.flatnonzero(offline)[:MOST_NAMED]
-    ]
-    if offline.sum() > MOST_NAMED:
-        result.append(Skipped(counted(int(offline.sum()), "partition"), cause))
-    fixed = compiled.problem.partition[:, 0] == 0
-    for kind, word in ((BrokerState.DEAD, "dead"), (BrokerState.DRAINING, "draining")):
-        held = [end.hosted[b, : end.hosts[b]] // end.replicas.shape[1] for b in np.flatnonzero(states == kind)]
-        stuck = np.unique(np.concatenate(held)) if held else np.zeros(0, np.int64)
-        stuck = stuck[fixed[stuck] & ~offline[stuck]]
-        if len(stuck):
-            topics = sorted({snapshot.topics[t] for t in snapshot.partition_topic[stuck]})
-            result.append(
-                Skipped(
-                    f"{counted(len(stuck), 'partition')} of excluded topics on {word} brokers",
-                    f"excluded topics never change ({', '.join(topics[:5])}{' …' if len(topics) > 5 else ''}); include them to move them",
-                )
-            )
-    leaderless = (end.lead < 0) & ~offline
-    for p in np.flatnonzero(leaderless)[:MOST_NAMED]:
-        result.append(
-            Skipped(
-                f"partition {snapshot.partition_name(int(p))}",
-                "no leader, and no active replica that may lead",
-            )
-        )
-    return tuple(result)

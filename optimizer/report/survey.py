@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 
-from optimizer.actions import ActionLog, Proposals
+from optimizer.actions import ActionLog
+from optimizer.changes import Proposals
 from optimizer.plan import Action, ActionType, Change, Plan
 from optimizer.report.units import count
 

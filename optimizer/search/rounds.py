@@ -28,9 +28,10 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.align import align_slots, follow
+from optimizer.search.appraise import appraise
 from optimizer.search.balance import balance
 from optimizer.search.barter import barter
-from optimizer.search.bench import Bench, appraise, differing
+from optimizer.search.bench import Bench, differing
 from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.handover import hand_over
 from optimizer.search.homeward import send_home

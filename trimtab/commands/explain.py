@@ -83,7 +83,8 @@ def explain_command(
     with ending_at_once():
         goal_set = wanted.read()
         cluster = source.read(context.find_object(Story) or Story())
-        from optimizer.explain import explain_broker, explain_partition
+        from optimizer.explain import explain_partition
+        from optimizer.explain_broker import explain_broker
         from optimizer.whatif import check_whatifs
 
         planning = o.with_loads(planning, load, goal_set, cluster)

@@ -416,7 +416,8 @@ class Balancer:
         return snapshot_json(self._snapshot())
 
     def explain(self, *, broker: int | None = None, partition: str | None = None) -> str:
-        from optimizer.explain import explain_broker, explain_partition
+        from optimizer.explain import explain_partition
+        from optimizer.explain_broker import explain_broker
         from optimizer.options import PlanOptions
 
         if (broker is None) == (partition is None):

@@ -10,7 +10,8 @@ import pytest
 from cluster_model.build import build_snapshot
 from cluster_model.errors import ConfigurationError
 from goals.document import parse_goals
-from optimizer.explain import explain_broker, explain_partition
+from optimizer.explain import explain_partition
+from optimizer.explain_broker import explain_broker
 from optimizer.options import PlanOptions
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 

@@ -1,0 +1,104 @@
+"""States brought to another placement by undoing and redoing only what differs.
+
+Called by `bench`. What comes out is what `build_state` gives there, bit for bit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, kernel
+from optimizer.problem import Problem
+from optimizer.search.broker_scores import assess
+from optimizer.search.commit import shift
+from optimizer.search.state import COST, LED, State
+
+
+@kernel
+def bring(problem: Problem, state: State, rows: np.ndarray, replicas: np.ndarray, lead: np.ndarray) -> None:
+    """Put partitions `rows` where `replicas` and `lead` want them: lists in the order of partitions, caches up to date."""
+    slots = state.replicas.shape[1]
+    for p in rows:
+        for s in range(slots):
+            if state.replicas[p, s] != replicas[p, s]:
+                state.dirty[state.replicas[p, s]] = 1
+                state.dirty[replicas[p, s]] = 1
+        shift(problem, state, p, replicas[p], lead[p])
+    for b in range(len(state.dirty)):
+        if state.dirty[b] == 1:
+            keep_present(state, b)
+    for p in rows:
+        for s in range(slots):
+            b = state.replicas[p, s]
+            at = state.place[p, s]
+            if b >= 0 and (at >= state.hosts[b] or state.hosted[b, at] != p * slots + s):
+                enter(state, b, p * slots + s)
+    for p in rows:
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b >= 0:
+                state.mark[b, state.place[p, s]] = LED if state.lead[p] == s else 0
+    for b in range(len(state.dirty)):
+        state.dirty[b] = 0
+        state.score[b, COST] = assess(problem, state, b, state.score[b])
+
+
+
+@inner
+def keep_present(state: State, b: int) -> None:
+    """Drop the entries of replicas that are not on broker `b` any more."""
+    slots = state.replicas.shape[1]
+    kept = 0
+    for i in range(state.hosts[b]):
+        entry = state.hosted[b, i]
+        p, s = entry // slots, entry % slots
+        if state.replicas[p, s] == b:
+            state.hosted[b, kept] = entry
+            state.mark[b, kept] = state.mark[b, i]
+            state.place[p, s] = kept
+            kept += 1
+    state.hosts[b] = kept
+
+
+
+@inner
+def enter(state: State, b: int, entry: int) -> None:
+    """Put an entry where it belongs in the ordered list of broker `b`."""
+    slots = state.replicas.shape[1]
+    at = state.hosts[b]
+    while at > 0 and state.hosted[b, at - 1] > entry:
+        other = state.hosted[b, at - 1]
+        state.hosted[b, at] = other
+        state.mark[b, at] = state.mark[b, at - 1]
+        state.place[other // slots, other % slots] = at
+        at -= 1
+    state.hosted[b, at] = entry
+    state.place[entry // slots, entry % slots] = at
+    state.hosts[b] += 1
+
+
+
+@kernel
+def resemble(state: State, like: State, rows: np.ndarray, touched: np.ndarray) -> None:
+    """Placement and lists of `like`; `rows` int64 are partitions, and `touched` bool [B] brokers, in which they may differ."""
+    slots = state.replicas.shape[1]
+    for p in rows:
+        state.lead[p] = like.lead[p]
+        for s in range(slots):
+            state.replicas[p, s] = like.replicas[p, s]
+    for b in range(len(touched)):
+        if touched[b]:
+            for i in range(like.hosts[b]):
+                entry = like.hosted[b, i]
+                if i >= state.hosts[b] or state.hosted[b, i] != entry:
+                    state.hosted[b, i] = entry
+                    state.place[entry // slots, entry % slots] = i
+                state.mark[b, i] = like.mark[b, i]
+            state.hosts[b] = like.hosts[b]
+            state.dirty[b] = 0
+    for p in rows:
+        for s in range(slots):
+            b = like.replicas[p, s]
+            if b >= 0:
+                state.mark[b, like.place[p, s]] = like.mark[b, like.place[p, s]]
+    state.trail[0] = 0
