@@ -64,11 +64,11 @@ def lower_bounds(problem: Problem, state: State) -> LowerBounds:
             low[g], high[g] = _band(problem, g)
     lack = np.zeros((goals, count))
     leaving(problem, state, low, high, out_moves, out_bytes, lack)
+    size, most = problem.haul[:, SIZE].copy(), np.maximum(problem.vector[:, LEADING], problem.vector[:, FOLLOWING])
     for g in range(goals):
         under = np.flatnonzero((states == BrokerState.ACTIVE) & (lack[g] > 1e-9 * np.maximum(low[g], 1e-300)))
         if len(under):
-            amount = problem.vector[:, :, problem.goal[g, COLUMN]].max(axis=1)
-            moves, data = _fillings(amount, problem.haul[:, SIZE], lack[g, under])
+            moves, data = _fillings(most[:, problem.goal[g, COLUMN]], size, lack[g, under])
             in_moves[under] = np.maximum(in_moves[under], moves)
             in_bytes[under] = np.maximum(in_bytes[under], data)
     topics = forced_by_topics(problem, state)
@@ -267,8 +267,8 @@ def _band(problem: Problem, g: int) -> tuple[Array, Array]:
 
 def _fillings(amount: Array, size: Array, lack: Array) -> tuple[Array, Array]:
     """Fewest replicas and bytes, out of all partitions, that supply each of `lack`; every broker may use the best ones."""
-    rows = np.flatnonzero(amount > 0)
-    amount, size = amount[rows], size[rows]
+    some = amount > 0
+    amount, size = amount[some], size[some]
     by_amount = _first(-amount, amount, lack.max())
     by_bytes = _first(size / amount, amount, lack.max())
     moves = _fractions(amount[by_amount], np.ones(len(by_amount)), lack)

@@ -32,9 +32,13 @@ def with_racks(problem: Problem, state: State, moves: Array, data: Array) -> tup
 def crowded(problem: Problem, state: State) -> Array:
     """int64 [n, R + 2]: partition, how many of its replicas have to leave a rack, and the brokers there that may give one up (else -1)."""
     slots = state.replicas.shape[1]
-    rows = np.flatnonzero(problem.partition[:, MOVABLE] == 1)
-    hosts = state.replicas[rows]
-    rack = np.where(hosts >= 0, problem.broker[hosts, RACK_OF], -1)
+    rack = np.append(problem.broker[:, RACK_OF], -1)[state.replicas]
+    mates = problem.partition[:, RACK_LIMIT] < 1  # of few partitions do any replicas share a rack; the others are left out first
+    for s in range(slots):
+        for o in range(s):
+            mates |= (rack[:, s] == rack[:, o]) & (rack[:, s] >= 0)
+    rows = np.flatnonzero(mates & (problem.partition[:, MOVABLE] == 1))
+    hosts, rack = state.replicas[rows], rack[rows]
     found = []
     for s in range(slots):
         first = (rack[:, s] >= 0) & (rack[:, :s] != rack[:, s : s + 1]).all(axis=1)

@@ -87,6 +87,14 @@ def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
     return cost
 
 
+@inner
+def assess_racks(problem: Problem, state: State, b: int) -> None:
+    """Score of broker `b` in goals on racks, where its load did not change; such a goal has no part of the potential of a broker."""
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == RACK:
+            state.score[b, g] = units_score(state.units[RACKS, b])
+
+
 @inner_as(uncompiled.linear_cost)
 def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     """Part of the potential that broker `b` has in the linear goal `g` at `load`."""

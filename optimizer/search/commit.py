@@ -11,7 +11,7 @@ import numpy as np
 from cluster_model.compiled import inner, inner_as, kernel_as
 from optimizer.problem import FOLLOWING, LEADING, NO_RACK_GOAL, RACK_GOAL, Problem
 from optimizer.search import uncompiled
-from optimizer.search.broker_scores import assess, rack_units
+from optimizer.search.broker_scores import assess, assess_racks, rack_units
 from optimizer.search.state import COST, LED, MAX_CHANGES, STRAY, TRAIL, State, list_room
 from optimizer.search.topic_counts import count_topics, recount
 
@@ -164,7 +164,9 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
         old, new = state.old[0, s], replicas[s]
         if old < 0:
             continue
-        if old != new or s == old_lead or s == lead or problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        if old != new or (s == old_lead) != (s == lead):
             state.score[old, COST] = assess(problem, state, old, state.score[old])
             if new != old:
                 state.score[new, COST] = assess(problem, state, new, state.score[new])
+        elif problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+            assess_racks(problem, state, old)

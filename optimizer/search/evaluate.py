@@ -19,6 +19,7 @@ from optimizer.problem import (
     HARD_WEIGHT,
     KIND,
     LIMIT,
+    NO_RACK_GOAL,
     RACK,
     RACK_GOAL,
     SOFT_RACK,
@@ -28,8 +29,8 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search import uncompiled
-from optimizer.search.broker_scores import assess
-from optimizer.search.commit import carry, shift
+from optimizer.search.broker_scores import assess, assess_racks
+from optimizer.search.commit import carry, put, shift
 from optimizer.search.state import COST, LEAD, State
 from optimizer.search.topic_counts import recount
 
@@ -175,6 +176,23 @@ def evaluate(
                 if state.score[b, g] < 1.0:
                     touches_low = True
     return Verdict(allowed, better, score, repairs, gain, touches_low, touched)
+
+
+@inner
+def adopt(
+    problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, touched: int
+) -> None:  # fmt: skip
+    """Commit the `n` changes that were judged last, by which the scores of the `touched` brokers are known."""
+    for i in range(n):
+        put(problem, state, partitions[i], replicas[i], leads[i])
+    for t in range(touched):
+        for g in range(state.score.shape[1]):
+            state.score[state.touched[t], g] = state.fresh[t, g]
+    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        for i in range(n):
+            for s in range(state.replicas.shape[1]):
+                if replicas[i, s] >= 0:
+                    assess_racks(problem, state, replicas[i, s])
 
 
 @kernel

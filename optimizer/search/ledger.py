@@ -159,14 +159,15 @@ def publish(
 ) -> None:  # fmt: skip
     """Commit an action and write it down."""
     before, after = np.zeros(3), np.zeros(3)
-    at = log.used[1]
+    at, limited = log.used[1], is_limited(budget)
     for i in range(n):
         p = partitions[i]
-        price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
-        price(problem, budget, p, replicas[i], leads[i], whole(1), after)
-        for d in range(3):
-            budget.spent[d] += after[d] - before[d]
-        budget.touched[p] = 1
+        if limited:
+            price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
+            price(problem, budget, p, replicas[i], leads[i], whole(1), after)
+            for d in range(3):
+                budget.spent[d] += after[d] - before[d]
+            budget.touched[p] = 1
         commit(problem, state, p, replicas[i], leads[i])
         log.partition[at] = p
         for s in range(replicas.shape[1]):

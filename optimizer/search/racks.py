@@ -8,7 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import inner, inner_as, kernel, whole
-from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RACK_OF, STATE, TOPIC_OF, Problem
+from optimizer.problem import (
+    COLUMN,
+    FOLLOWING,
+    HIGH,
+    LEADING,
+    MOVABLE,
+    RACK_LIMIT,
+    RACK_OF,
+    STATE,
+    TOPIC_OF,
+    Problem,
+)
 from optimizer.search import uncompiled
 from optimizer.search.chance import scramble
 from optimizer.search.commit import commit
@@ -77,10 +88,11 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
                 lacking = True
         while True:
             best_slot, best, best_cost = -1, -1, np.inf
-            for attempt in range(2):
-                sampled = attempt == 0 and count > 2 * most
+            giver = who_gives(problem, state, felt, p)
+            for attempt in range(0 if giver >= 0 else 2, 4):
+                sampled = attempt % 2 == 0 and count > 2 * most
                 for s in range(slots):
-                    if not is_crowded(problem, state, p, s):
+                    if not is_crowded(problem, state, p, s) or (attempt < 2 and s != giver):
                         continue
                     here = state.replicas[p, s]
                     role = whole(LEADING if state.lead[p] == s else FOLLOWING)
@@ -111,6 +123,29 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
             note_costs(problem, state, felt, typical, best, known, slope)
             done += 1
     return done
+
+
+@inner
+def who_gives(problem: Problem, state: State, felt: np.ndarray, p: int) -> int:
+    """The crowded slot on the broker that has to give up most replicas, -1 if none has to: there a move serves racks and loads."""
+    best, most = whole(-1), 0.0
+    for s in range(state.replicas.shape[1]):
+        if is_crowded(problem, state, p, s):
+            surplus = too_many(problem, state, felt, state.replicas[p, s])
+            if surplus > most:
+                best, most = whole(s), surplus
+    return best
+
+
+@inner
+def too_many(problem: Problem, state: State, felt: np.ndarray, b: int) -> float:
+    """How many replicas, of the mean of its own, have to leave broker `b` before it is not above a band."""
+    most = 0.0
+    for g in felt:
+        load = state.load[b, problem.goal[g, COLUMN]]
+        if problem.broker[b, STATE] == 0 and load > problem.table[b, g, HIGH]:
+            most = max(most, (load - problem.table[b, g, HIGH]) / load)
+    return float(most * state.hosts[b])
 
 
 @inner

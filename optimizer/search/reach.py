@@ -54,6 +54,8 @@ def reachable(problem: Problem, state: State) -> Problem:
     mean, bound = problem.table[:, goals, MEAN], problem.table[:, goals, BOUND]
     most = mean + bound
     top = most[eligible].max(axis=0)
+    if not _any_stuck(problem, columns, top):
+        return problem
     suspect = eligible[:, None] & (state.load[:, columns] > most)
     held, giants, seats = np.zeros((3, len(problem.broker), len(goals)))
     for b in np.flatnonzero(suspect.any(axis=1)).tolist():
@@ -121,6 +123,14 @@ def _over_for_good(problem: Problem, state: State) -> tuple[list[tuple[int, Mark
         if forced.any():
             found.append((b, forced, fixed))
     return found, limits
+
+
+def _any_stuck(problem: Problem, columns: npt.NDArray[np.int64], top: Floats) -> bool:
+    """Whether anything may not move, or is too large for every broker's band."""
+    if (problem.partition[:, MOVABLE] == 0).any():
+        return True
+    largest = problem.vector.reshape(-1, problem.vector.shape[2]).max(axis=0, initial=0.0)
+    return bool((largest[columns] > top).any())
 
 
 def _stuck(

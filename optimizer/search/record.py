@@ -12,8 +12,7 @@ import numpy as np
 
 from cluster_model.compiled import kernel, whole
 from optimizer.problem import STATE, Problem
-from optimizer.search.commit import commit
-from optimizer.search.evaluate import acceptable, evaluate
+from optimizer.search.evaluate import acceptable, adopt, evaluate
 from optimizer.search.ledger import Log
 from optimizer.search.state import MAX_CHANGES, State
 
@@ -146,8 +145,7 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
         for i in range(start, at):
             last[out.broker[i]] = i
         out.first[a + 1] = at
-        for i in range(n):
-            commit(problem, state, partitions[i], replicas[i], leads[i])
+        adopt(problem, state, n, partitions, replicas, leads, verdict.touched)
     return -1
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, whole
+from cluster_model.compiled import inner, inner_as, whole
 from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
@@ -22,12 +22,14 @@ from optimizer.problem import (
     TOPIC_OF,
     Problem,
 )
+from optimizer.search import uncompiled
 from optimizer.search.batch import Batch, Room
 from optimizer.search.broker_scores import assess, is_out, linear_cost
 from optimizer.search.candidates import (
     KEPT,
     LEAST_GAIN,
     best_key,
+    cut_of,
     gather,
     keep_best,
     scan,
@@ -39,6 +41,8 @@ from optimizer.search.hosting import may_host
 from optimizer.search.partners import leans
 from optimizer.search.shelf import Shelf
 from optimizer.search.state import COST, State
+
+NEAR = 32  # candidates that are weighed again after every move, as long as the best of all is among them
 
 
 @inner
@@ -123,39 +127,72 @@ def pour(
         entries[i] = state.hosted[source, kept[i]]
         if topics:
             burdens[i] = 0.0  # as far as they are known
-    moved = 0
+    moved, near, beyond = 0, found, 0.0  # gains of the first `near` are up to date; no other promises more than `beyond`
+    scan(problem, state, watched, source, target, near, small, keys)
     while moved < batch.most[star] and found > 0:
-        scan(problem, state, watched, source, target, found, small, keys)
-        if topics:
-            for i in range(found):
+        best = best_key(keys, small[factor], entries, near, LEAST_GAIN)
+        if near < found and (best < 0 or keys[best] * small[factor, best] <= beyond):
+            near = found
+            scan(problem, state, watched, source, target, near, small, keys)
+            for i in range(near if topics else 0):
                 keys[i] -= burdens[i]
-        legal = False
-        while not legal and found > 0:
-            best = best_key(keys, small[factor], entries, found, LEAST_GAIN)
-            if best < 0:
-                return
-            p, s = entries[best] // slots, entries[best] % slots
-            if topics:  # looked up when it would decide; others of the topic move meanwhile
-                burden = topic_burden(problem, state, p, True, state.lead[p] == s, source, target)
-                if burden != burdens[best]:
-                    keys[best] += burdens[best] - burden
-                    burdens[best] = burden
-                    continue
-            legal = may_host(problem, state, p, s, target)
-            if legal:
-                weigh(problem, state, p, s, source, target)
-                at = batch.moves[star]
-                batch.entry[star, at], batch.place[star, at], batch.target[star, at] = entries[best], kept[best], target
-                batch.moves[star] = at + 1
-                moved += 1
-            found -= 1
-            entries[best] = entries[found]
-            keys[best] = keys[found]
-            kept[best] = kept[found]
-            if topics:
-                burdens[best] = burdens[found]
+            continue
+        if best < 0:
+            return
+        p, s = entries[best] // slots, entries[best] % slots
+        if topics:  # looked up when it would decide; others of the topic move meanwhile
+            burden = topic_burden(problem, state, p, True, state.lead[p] == s, source, target)
+            if burden != burdens[best]:
+                keys[best] += burdens[best] - burden
+                burdens[best] = burden
+                continue
+        legal = may_host(problem, state, p, s, target)
+        if legal:
+            weigh(problem, state, p, s, source, target)
+            at = batch.moves[star]
+            batch.entry[star, at], batch.place[star, at], batch.target[star, at] = entries[best], kept[best], target
+            batch.moves[star] = at + 1
+            moved += 1
+        near, found = near - 1, found - 1
+        replace(best, near, found, room)
+        if legal and moved < batch.most[star]:
+            if near == found and found > 2 * NEAR:  # by gains before this move; the potential is convex, so after it none is more
+                near, beyond = bring_forward(found, room)
+            scan(problem, state, watched, source, target, near, small, keys)
+            for i in range(near if topics else 0):
+                keys[i] -= burdens[i]
+
+
+@inner
+def replace(best: int, near: int, found: int, room: Room) -> None:
+    """The last of the first candidates, which has index `near`, takes the place of the one at `best`, and the last of all that of it."""
+    for to, last in ((best, near), (near, found)):
+        room.entries[to], room.gains[to], room.kept[to] = room.entries[last], room.gains[last], room.kept[last]
+        if len(room.burdens) > 0:
+            room.burdens[to] = room.burdens[last]
+        for c in range(room.small.shape[0]):
+            room.small[c, to] = room.small[c, last]
+
+
+@inner_as(uncompiled.bring_forward)
+def bring_forward(found: int, room: Room) -> tuple[int, float]:
+    """Let at most `NEAR` candidates, those with the largest keys, be the first of `found`; how many, and the most another promises."""
+    small, keys, factor, front = room.small, room.factors, room.small.shape[0] - 1, whole(0)
+    some = 0
+    for i in range(found):
+        keys[i] = room.gains[i] * small[factor, i]
+        some += 1 if keys[i] > 0.0 else 0
+    cut = cut_of(keys, found, 0.0, whole(NEAR), room.spare) if some > NEAR else 0.0
+    for i in range(found):
+        if keys[i] > cut:
+            room.entries[i], room.entries[front] = room.entries[front], room.entries[i]
+            room.kept[i], room.kept[front] = room.kept[front], room.kept[i]
+            if len(room.burdens) > 0:
+                room.burdens[i], room.burdens[front] = room.burdens[front], room.burdens[i]
             for c in range(small.shape[0]):
-                small[c, best] = small[c, found]
+                small[c, i], small[c, front] = small[c, front], small[c, i]
+            front += 1
+    return (front, cut) if front > 0 else (found, 0.0)
 
 
 @inner

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import inner, whole
+from cluster_model.compiled import inner, part, whole
 from optimizer.problem import COUNTS_LEADERS, STATE, TOPIC_BOUND, TOPIC_GAP, TOPIC_OF, TOPIC_ROW, Problem
 from optimizer.search.state import State
 
@@ -78,7 +78,7 @@ def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
     return int(count)
 
 
-@inner
+@part
 def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) -> float:
     """By how much the misplaced replicas (or leaders) of broker `b` rise with `by` more of topic `t`; 0 where it is not judged."""
     if problem.broker[b, STATE] != 0:
@@ -145,7 +145,7 @@ def recount(
             count_one(problem, state, k, p, new, whole(1), counts)
 
 
-@inner
+@part
 def count_one(
     problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool
 ) -> None:

@@ -1,0 +1,102 @@
+"""What a broker out of band gives to another: always the best that is left, though not everything is weighed again after each move.
+
+A replica that is not the best costs an operator bytes, or a move more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.clusters import cluster
+from benchmarks.planner import goals_text
+from cluster_model.compiled import COMPILED, kernel, whole
+from goals.document import parse_goals
+from optimizer.compile import compile_problem
+from optimizer.options import PlanOptions
+from optimizer.problem import KIND, LIMIT, Problem
+from optimizer.search.batch import Batch, Room, new_batch, new_room
+from optimizer.search.candidates import KEPT, LEAST_GAIN, gather, scan
+from optimizer.search.commit import build_state
+from optimizer.search.hosting import may_host
+from optimizer.search.shelf import new_shelf
+from optimizer.search.stars import NEAR, bring_forward, pour, weigh, withdraw
+from optimizer.search.state import State
+
+MOST = 60
+
+
+@kernel
+def missed(
+    problem: Problem, state: State, roles: np.ndarray, watched: np.ndarray, source: int, target: int, batch: Batch, room: Room
+) -> float:  # fmt: skip
+    """By how much, as a share of it, the best replica left at any move is better than the one proposed; -1 for no moves."""
+    shelf, slots, zero = new_shelf(problem, state, roles), state.replicas.shape[1], whole(0)
+    batch.centre[0], batch.most[0], batch.moves[0] = source, MOST, 0
+    pour(problem, state, shelf, watched, source, target, False, batch, zero, room)
+    withdraw(problem, state, batch, zero)
+    worst = -1.0
+    for m in range(batch.moves[0]):
+        n = gather(problem, state, shelf, source, False, room.factors)
+        scan(problem, state, watched, source, target, n, shelf.vector[source], room.gains)
+        best, chosen = 0.0, 0.0
+        for i in range(n):
+            entry, gone = state.hosted[source, i], False
+            for k in range(m):
+                gone = gone or batch.entry[0, k] == entry
+            if gone or room.gains[i] <= LEAST_GAIN or not may_host(problem, state, entry // slots, entry % slots, target):
+                continue
+            key = room.gains[i] * room.factors[i]
+            best = max(best, key)
+            if entry == batch.entry[0, m]:
+                chosen = key
+        worst = max(worst, (best - chosen) / best if best > 0.0 else 1.0)
+        weigh(problem, state, batch.entry[0, m] // slots, batch.entry[0, m] % slots, source, target)
+    return worst
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_replica_that_is_given_is_the_best_of_those_left(seed: int) -> None:
+    snapshot = cluster(20, 2000, "b", seed, "even")
+    compiled = compile_problem(snapshot, parse_goals(goals_text("even", 0.1), "test"), PlanOptions())
+    problem = compiled.problem
+    state = build_state(problem, compiled.replicas, compiled.lead)
+    assert 2 * NEAR < state.hosts.max() <= KEPT  # of so few none is left out from the first
+    watched = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
+    order = np.argsort(state.hosts, kind="stable").tolist()
+    batch, room = new_batch(20, 100.0, False), new_room(problem, state)
+    for source, target in zip(order[:-6:-1], order[:5], strict=True):
+        loads = state.load.copy()
+        off = missed(problem, state, np.ones(len(problem.goal), np.int64), watched, source, target, batch, room)
+        assert batch.moves[0] > 10
+        assert -1.0 < off <= 1e-9
+        state.load[:] = loads
+
+
+@kernel
+def brought_forward(found: int, room: Room) -> tuple[int, float]:
+    return bring_forward(found, room)
+
+
+@pytest.mark.skipif(not COMPILED, reason="without a compiler all are weighed again")
+@pytest.mark.parametrize("some", [0, 1, NEAR, 3 * NEAR, 200])
+def test_those_that_promise_most_come_first_with_all_that_belongs_to_them(some: int) -> None:
+    compiled = compile_problem(cluster(10, 1000, "b", 0, "even"), parse_goals(goals_text("even", 0.1), "test"), PlanOptions())
+    room = new_room(compiled.problem, build_state(compiled.problem, compiled.replicas, compiled.lead))
+    r, found = np.random.default_rng(some), 200
+    room.entries[:found], room.kept[:found] = np.arange(found), np.arange(found)
+    room.small[:, :found] = np.arange(found)
+    room.small[-1, :found] = 1.0 + r.random(found)
+    room.gains[:found] = np.where(r.permutation(found) < some, r.random(found), -1.0)
+    keys = room.gains[:found] * room.small[-1, :found]
+    near, beyond = brought_forward(found, room)
+    entries = room.entries[:found]
+    assert sorted(entries.tolist()) == list(range(found))
+    assert np.array_equal(room.kept[:found], entries)
+    assert np.array_equal(room.small[0, :found], entries)
+    if some == 0:
+        assert near == found
+    else:
+        assert near == (some if some <= NEAR else NEAR - 1)
+        assert keys[entries[:near]].min() > beyond
+        assert max(keys[entries[near:]].max(), 0.0) == beyond
