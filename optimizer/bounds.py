@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, whole
+from cluster_model.compiled import inner, inner_as, kernel_as, whole
 from cluster_model.snapshot import BrokerState
 from optimizer.plan import LowerBounds
 from optimizer.problem import (
@@ -95,7 +95,7 @@ def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:
     return moves, data
 
 
-@kernel
+@kernel_as(uncompiled.leaving)
 def leaving(
     problem: Problem, state: State, low: Array, high: Array, out_moves: Array, out_bytes: Array, lack: Array
 ) -> None:
@@ -211,7 +211,7 @@ def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float
 
     `rows` int64 [n] is room to work in. Expected O(n): halves are taken or left as a whole, nothing is sorted.
     """
-    paid = 0.0
+    paid, gone = 0.0, 0.0
     start, stop = 0, 0
     for i in range(len(keys)):
         if amount[i] > 0.0:
@@ -236,17 +236,17 @@ def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float
                 rows[i], rows[above] = rows[above], row
             else:
                 i += 1
-        if have >= need:
+        if gone + have >= need:
             stop = below
             continue
-        need -= have
+        gone += have
         paid += cost
         for j in range(below, above):  # equal keys: any order costs the same
             row = rows[j]
             price = size[row] if by_size else 1.0
-            if amount[row] >= need:
-                return float(paid + price * need / amount[row])
-            need -= amount[row]
+            if gone + amount[row] >= need:
+                return float(paid + price * (need - gone) / amount[row])
+            gone += amount[row]
             paid += price
         start = above
     return float(paid)

@@ -133,7 +133,7 @@ def relist(state: State, p: int, s: int, old: int, new: int) -> None:
     state.hosts[new] = end + 1
 
 
-@inner
+@inner_as(uncompiled.put)
 def put(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
     """As `commit`, but scores and potential are left as they were; who calls it has to `assess` the brokers before they are read."""
     slots = state.replicas.shape[1]
@@ -154,7 +154,7 @@ def put(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int)
             state.dirty[old] = 1
 
 
-@inner
+@inner_as(uncompiled.commit)
 def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
     """Put partition `p` on `replicas` led by slot `lead`, lists and caches included."""
     slots = state.replicas.shape[1]

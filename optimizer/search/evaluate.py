@@ -82,7 +82,7 @@ def find_touched(
     return count
 
 
-@inner
+@inner_as(uncompiled.evaluate)
 def evaluate(
     problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
     scores: np.ndarray,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, whole
+from cluster_model.compiled import inner, inner_as, kernel_as, whole
 from optimizer.problem import (
     BOUND,
     CEILING,
@@ -86,7 +86,7 @@ def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role:
     return False
 
 
-@kernel
+@kernel_as(uncompiled.send_home)
 def send_home(
     problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray
 ) -> int:

@@ -41,7 +41,7 @@ LOOKED_AT = 64  # replicas that promise most, weighed before others
 SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
 
 
-@inner
+@inner_as(uncompiled.find_leaders)
 def find_leaders(
     problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, star: int, room: Room
 ) -> None:  # fmt: skip
@@ -205,7 +205,7 @@ def steepest(problem: Problem, state: State, g: int, v: int, slopes: np.ndarray)
     return rising, falling
 
 
-@inner
+@inner_as(uncompiled.appraise)
 def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.ndarray) -> None:
     """What broker `b` costs in the goals `led` as it stands, into its row of `costs`, whose last column says that it is known."""
     if costs[b, -1] == 0.0:

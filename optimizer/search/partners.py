@@ -48,7 +48,7 @@ def crowd_of(problem: Problem) -> Crowd:
     return Crowd(np.zeros_like(columns[0]), *columns)
 
 
-@inner
+@inner_as(uncompiled.observe)
 def observe(problem: Problem, state: State, watched: np.ndarray, crowd: Crowd) -> None:
     """Loads as they are now."""
     for g in watched:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import kernel, whole
+from cluster_model.compiled import BACKEND, kernel, whole
 from optimizer.problem import STATE, Problem
+from optimizer.search import uncompiled
 from optimizer.search.evaluate import acceptable, adopt, evaluate
 from optimizer.search.ledger import Log
 from optimizer.search.state import MAX_CHANGES, State
@@ -82,7 +83,9 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
         other=np.empty((most, goals)),
         after=np.empty((most, goals)),
     )
-    refused = replay(problem, state, log, by_potential, out)
+    refused = uncompiled.replay(problem, state, log, by_potential, out) if BACKEND == "numpy" else None
+    if refused is None:
+        refused = replay(problem, state, log, by_potential, out)
     if refused >= 0:
         raise AssertionError(f"action {refused} of the plan is not acceptable at its turn")
     used = int(out.first[actions])

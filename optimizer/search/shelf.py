@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner
+from cluster_model.compiled import inner, inner_as
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, Problem
+from optimizer.search import uncompiled
 from optimizer.search.state import LED, State
 
 PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
@@ -47,7 +48,7 @@ def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
     )  # fmt: skip
 
 
-@inner
+@inner_as(uncompiled.fetch)
 def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
     """Bring the places of broker `b` up to date."""
     slots, columns = state.replicas.shape[1], shelf.vector.shape[1]

@@ -26,7 +26,6 @@ from optimizer.search import uncompiled
 from optimizer.search.batch import Batch, Room
 from optimizer.search.broker_scores import assess, is_out, linear_cost
 from optimizer.search.candidates import (
-    ANYWAY,
     KEPT,
     LEAST_GAIN,
     best_key,
@@ -44,7 +43,6 @@ from optimizer.search.shelf import Shelf
 from optimizer.search.state import COST, State
 
 NEAR = 32  # candidates that are weighed again after every move, as long as the best of all is among them
-COARSE = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
 
 
 @inner
@@ -60,13 +58,11 @@ def is_low(problem: Problem, state: State, b: int) -> bool:
 
 @inner
 def solve(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, coarse: bool, batch: Batch, i: int, room: Room,
-    stale: np.ndarray,
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, batch: Batch, i: int, room: Room, stale: np.ndarray
 ) -> None:  # fmt: skip
     """Moves between the centre of star `i` and its partners, best partner first, until the centre is in band.
 
-    In a batch of one nothing has to wait: moves are settled at once, so that what came may go back. `thrifty` and `coarse` say how
-    much bytes count (`pour`).
+    In a batch of one nothing has to wait: moves are settled at once, so that what came may go back.
     """
     v, done = batch.centre[i], 0
     single = len(batch.centre) == 1
@@ -76,13 +72,13 @@ def solve(
         over, under = leans(problem, state, watched, v)
         over2, under2 = leans(problem, state, watched, u)
         if over or under2:
-            pour(problem, state, shelf, watched, v, u, thrifty, coarse, batch, i, room)
+            pour(problem, state, shelf, watched, v, u, thrifty, batch, i, room)
             if single:
                 withdraw(problem, state, batch, i)
                 done += settle(problem, state, watched, batch, i, room.row, stale)
                 batch.moves[i] = 0
         if under or over2:
-            pour(problem, state, shelf, watched, u, v, thrifty, coarse, batch, i, room)
+            pour(problem, state, shelf, watched, u, v, thrifty, batch, i, room)
             if single:
                 withdraw(problem, state, batch, i)
                 done += settle(problem, state, watched, batch, i, room.row, stale)
@@ -105,22 +101,18 @@ def withdraw(problem: Problem, state: State, batch: Batch, i: int) -> None:
         weigh(problem, state, p, s, batch.target[i, m], state.replicas[p, s])
 
 
-@inner
+@inner_as(uncompiled.pour)
 def pour(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, thrifty: bool, coarse: bool, batch: Batch,
-    star: int, room: Room,
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, thrifty: bool, batch: Batch, star: int,
+    room: Room,
 ) -> None:  # fmt: skip
-    """Propose moves from `source` to `target`, best gain for its bytes first. Where `coarse`, replicas of less than a typical size count
-    as if they had that, so that fewer and larger ones go."""
+    """Propose moves from `source` to `target`, best gain for its bytes first."""
     slots = state.replicas.shape[1]
     topics = len(room.burdens) > 0
     small, kept, entries, burdens, keys = room.small, room.kept, room.entries, room.burdens, room.gains
     factor = small.shape[0] - 1
     block = shelf.vector[source]
     n = gather(problem, state, shelf, source, thrifty, room.factors)
-    for i in range(n if coarse else 0):
-        if room.factors[i] < ANYWAY:
-            room.factors[i] /= 1.0 + COARSE * room.factors[i]
     scan(problem, state, watched, source, target, n, block, keys)
     for i in range(n):
         keys[i] = keys[i] * room.factors[i] if keys[i] > LEAST_GAIN else 0.0
@@ -182,7 +174,7 @@ def replace(best: int, near: int, found: int, room: Room) -> None:
             room.small[c, to] = room.small[c, last]
 
 
-@inner_as(uncompiled.bring_forward)
+@inner
 def bring_forward(found: int, room: Room) -> tuple[int, float]:
     """Let at most `NEAR` candidates, those with the largest keys, be the first of `found`; how many, and the most another promises."""
     small, keys, factor, front = room.small, room.factors, room.small.shape[0] - 1, whole(0)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, whole
+from cluster_model.compiled import inner, inner_as, whole
 from optimizer.problem import CEILING, COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, MEAN, MOVABLE, Problem
+from optimizer.search import uncompiled
 from optimizer.search.commit import commit
 from optimizer.search.state import State
 
@@ -52,7 +53,7 @@ def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.n
     return strays
 
 
-@inner
+@inner_as(uncompiled.list_present)
 def list_present(
     problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, amounts: np.ndarray, entries: np.ndarray
 ) -> int:

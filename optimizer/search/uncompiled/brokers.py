@@ -4,80 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from goals.score import TOLERANCE, distribution_score, limit_score, units_score
+from goals.score import TOLERANCE
 from optimizer.problem import (
-    ABSOLUTE,
     BOUND,
     CEILING,
     COLUMN,
     COUNTS_LEADERS,
-    DISTRIBUTION,
-    GROUP,
-    GROUPS,
-    HARD,
     KIND,
     LEADING,
     LIMIT,
-    MEAN,
     MIN_LOAD,
-    RACK,
     SPREAD,
-    STATE,
-    STEEP,
     STRENGTH,
     TOPIC_OF,
     TOPIC_ROW,
-    WEIGHT,
     Problem,
 )
 from optimizer.search.state import RACKS, State
+from optimizer.search.uncompiled.sheets import Sheet, cost_of, sheet_of
 
 
 def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     """`optimizer.search.broker_scores.linear_cost`."""
-    mean, _, _, _, high, low, scale = problem.table[b, g].tolist()
-    strength, spread = problem.force[g, [STRENGTH, SPREAD]].tolist()
-    return cost_of(float(load), mean, high, low, scale, strength, spread)
-
-
-def cost_of(
-    load: float, mean: float, high: float, low: float, scale: float, strength: float, spread: float
-) -> float:
-    over, under = load - high, low - load
-    beyond = over if over > 0.0 else (under if under > 0.0 else 0.0)
-    beyond *= scale
-    off = (load - mean) * scale
-    square = beyond * beyond
-    return strength * square * (1.0 + STEEP * square) + spread * off * off
+    sheet = sheet_of(problem)
+    mean, _, _, _, high, low, scale = sheet.table(b)[g]
+    force = sheet.force[g]
+    return cost_of(float(load), mean, high, low, scale, force[STRENGTH], force[SPREAD])
 
 
 def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
     """`optimizer.search.broker_scores.assess`."""
-    table, loads, units = problem.table[b].tolist(), state.load[b].tolist(), state.units[:, b].tolist()
-    eligible = problem.broker[b, STATE] == 0
-    cost = 0.0
-    scores = []
-    for goal, force, (mean, bound, var, ceiling, high, low, scale) in zip(
-        problem.goal.tolist(), problem.force.tolist(), table, strict=True
-    ):
-        kind, column = goal[KIND], goal[COLUMN]
-        if kind == DISTRIBUTION:
-            if not eligible:
-                scores.append(1.0)
-                continue
-            load = loads[column]
-            scores.append(distribution_score(load, mean, bound, var, goal[ABSOLUTE] == 1, force[MIN_LOAD]))
-            cost += cost_of(load, mean, high, low, scale, force[STRENGTH], force[SPREAD])
-        elif kind == LIMIT:
-            load = loads[column]
-            scores.append(limit_score(load, ceiling))
-            cost += cost_of(load, mean, high, low, scale, force[STRENGTH], force[SPREAD])
-        elif kind == RACK:
-            scores.append(units_score(units[RACKS]))
-        else:
-            scores.append(units_score(units[column]))
-            if eligible:
-                cost += force[STRENGTH] * units[column]
+    units = state.units[:RACKS, b].tolist() if len(problem.topic_goal) else []
+    cost, scores = sheet_of(problem).judge(int(b), state.load[b].tolist(), float(state.units[RACKS, b]), units)
     score[: len(scores)] = scores
     return cost
 
@@ -92,9 +50,8 @@ def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, r
 
 def _cost_on_loads(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
     cost = 0.0
-    loads, vectors = state.load[b].tolist(), problem.vector[p].tolist()
-    forces = problem.force.tolist()
-    for g, (goal, row) in enumerate(zip(problem.goal.tolist(), problem.table[b].tolist(), strict=True)):
+    sheet, loads, vectors = sheet_of(problem), state.load[b].tolist(), problem.vector[p].tolist()
+    for g, (goal, row) in enumerate(zip(sheet.goal, sheet.table(b), strict=True)):
         mean, _, _, _, high, low, scale = row
         if goal[KIND] <= LIMIT and scale > 0.0:
             c = goal[COLUMN]
@@ -104,7 +61,7 @@ def _cost_on_loads(problem: Problem, state: State, b: int, p: int, held: int, ro
             if held >= 0:
                 after -= vectors[held][c]
             if after != load:
-                strength, spread = forces[g][STRENGTH], forces[g][SPREAD]
+                strength, spread = sheet.force[g][STRENGTH], sheet.force[g][SPREAD]
                 cost += cost_of(after, mean, high, low, scale, strength, spread) - cost_of(
                     load, mean, high, low, scale, strength, spread
                 )
@@ -143,42 +100,44 @@ def cost_of_taking(
 
 def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
     """`optimizer.search.homeward.leaves_band`; roles below 0 are no replica."""
-    if problem.broker[b, STATE] != 0:
+    sheet = sheet_of(problem)
+    if sheet.state[b] != 0:
         return False
-    loads, vectors, scores = state.load[b].tolist(), problem.vector[p].tolist(), state.score[b].tolist()
-    forces = problem.force.tolist()
-    for g, (goal, row) in enumerate(zip(problem.goal.tolist(), problem.table[b].tolist(), strict=True)):
-        if goal[KIND] > LIMIT or scores[g] < 1.0:
+    loads, scores = state.load[b].tolist(), state.score[b].tolist()
+    come = problem.vector[p, role].tolist() if role >= 0 else None
+    gone = problem.vector[p, held].tolist() if held >= 0 else None
+    for kind, g, c, edge, mean, _, _, _, _, _ in sheet.rules(int(b)):
+        if kind > LIMIT or scores[g] < 1.0:
             continue
-        c = goal[COLUMN]
         load = loads[c]
-        if role >= 0:
-            load += vectors[role][c]
-        if held >= 0:
-            load -= vectors[held][c]
-        if goal[KIND] == LIMIT:
-            if load > row[CEILING]:
+        if come is not None:
+            load += come[c]
+        if gone is not None:
+            load -= gone[c]
+        if kind == LIMIT:
+            if load > edge and load > sheet.table(b)[g][CEILING]:
                 return True
-        elif (
-            abs(load - row[MEAN]) > row[BOUND] * (1.0 + TOLERANCE)
-            and load > forces[g][MIN_LOAD]
-            and row[MEAN] > 0.0
-        ):
-            return True
+        elif (load - mean > edge or mean - load > edge) and mean > 0.0:
+            bound, least = sheet.table(b)[g][BOUND], sheet.force[g][MIN_LOAD]
+            if abs(load - mean) > bound * (1.0 + TOLERANCE) and load > least:
+                return True
     return False
 
 
 def combine(problem: Problem, scores: np.ndarray) -> tuple[bool, float]:
     """`optimizer.search.evaluate.combine`."""
+    return combined(sheet_of(problem), scores.tolist())
+
+
+def combined(sheet: Sheet, scores: list[float]) -> tuple[bool, float]:
+    """As `combine`."""
     total, weights = 0.0, 0.0
     one_above, none_below = False, True
-    rows = list(zip(problem.goal.tolist(), problem.force[:, WEIGHT].tolist(), scores.tolist(), strict=True))
-    for group in range(int(problem.setting[GROUPS])):
+    for group in sheet.groups:
         part, weight = 0.0, 0.0
-        for goal, force, score in rows:
-            if goal[HARD] == 0 and goal[GROUP] == group:
-                part += force * score
-                weight += force
+        for g, force in group:
+            part += force * scores[g]
+            weight += force
         if weight > 0.0:
             mean = part / weight
             if mean > 0.5 + 1e-9 + 5e-10:

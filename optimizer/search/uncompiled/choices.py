@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 
@@ -37,11 +35,6 @@ def best_key(gains: np.ndarray, factors: np.ndarray, entries: np.ndarray, found:
         return -1
     equal = np.flatnonzero(keys == top)
     return int(equal[np.argmin(entries[equal])])
-
-
-def bring_forward(found: int, room: Any) -> tuple[int, float]:
-    """`optimizer.search.stars.bring_forward`; to weigh all takes no longer than some."""
-    return found, 0.0
 
 
 def take(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:

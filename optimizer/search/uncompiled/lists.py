@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from optimizer.problem import (
@@ -13,14 +15,14 @@ from optimizer.problem import (
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
-    SPREAD,
-    STEEP,
-    STRENGTH,
     Problem,
 )
-from optimizer.search.shelf import Shelf
 from optimizer.search.state import LED, RACKS, STRAY, State
-from optimizer.search.uncompiled.brokers import assess, cost_of
+from optimizer.search.uncompiled.brokers import assess
+from optimizer.search.uncompiled.scales import Scales
+
+if TYPE_CHECKING:
+    from optimizer.search.shelf import Shelf
 
 
 def fill(problem: Problem, state: State) -> None:
@@ -64,12 +66,9 @@ def _crowded(problem: Problem, replicas: np.ndarray) -> np.ndarray:
 
 def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, factors: np.ndarray) -> int:
     """`optimizer.search.candidates.gather`."""
+    fetch(problem, state, shelf, b)
     n = int(state.hosts[b])
     marks = state.mark[b, :n]
-    role = np.where(marks & LED, LEADING, FOLLOWING)
-    shelf.vector[b, :, :n] = problem.compact[
-        state.hosted[b, :n] // state.replicas.shape[1], role, : shelf.vector.shape[1]
-    ].T
     factor = factors[:n]
     factor[:] = shelf.vector[b, -1, :n]
     stray = ((marks & STRAY) != 0) & (factor > 0.0)
@@ -84,7 +83,8 @@ def scan(
     gains: np.ndarray,
 ) -> None:  # fmt: skip
     """`optimizer.search.candidates.scan`."""
-    gains[:n] = _falls(problem, state, watched, source, target, block[:, :n])
+    scales = Scales(problem, watched, source, target)
+    gains[:n] = scales.falls(state, block[:, :n].astype(np.float64)[scales.columns])
 
 
 def swap_gains(
@@ -92,32 +92,41 @@ def swap_gains(
     gains: np.ndarray,
 ) -> None:  # fmt: skip
     """`optimizer.search.swaps.swap_gains`."""
-    gains[:n] = _falls(problem, state, watched, v, u, x[:, i, None] - y[:, :n])
+    scales = Scales(problem, watched, v, u)
+    gains[:n] = scales.falls(state, x[scales.columns, i, None] - y[scales.columns, :n])
 
 
-def _falls(problem: Problem, state: State, watched: np.ndarray, source: int, target: int, amounts: np.ndarray) -> np.ndarray:
-    """By how much the potential falls, float64 [n], when each of `amounts` [C, n] goes from `source` to `target`."""
-    total = np.zeros(amounts.shape[1])
-    for g in watched.tolist():
-        c = int(problem.goal[g, COLUMN])
-        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
-        ms, _, _, _, hs, os, ss = problem.table[source, g].tolist()
-        mt, _, _, _, ht, ot, st = problem.table[target, g].tolist()
-        if ss == 0.0 and st == 0.0:
-            continue
-        ls, lt = float(state.load[source, c]), float(state.load[target, c])
-        now = cost_of(ls, ms, hs, os, ss, w, e) + cost_of(lt, mt, ht, ot, st, w, e)
-        x = amounts[c].astype(np.float64)
-        a, b = ls - x, lt + x
-        beyond = (np.maximum(a - hs, 0.0) + np.maximum(os - a, 0.0)) * ss
-        off = (a - ms) * ss
-        beyond2 = (np.maximum(b - ht, 0.0) + np.maximum(ot - b, 0.0)) * st
-        off2 = (b - mt) * st
-        beyond *= beyond
-        beyond2 *= beyond2
-        cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
-        total += now - w * cost - e * (off * off + off2 * off2)
-    return total
+def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
+    """`optimizer.search.shelf.fetch`."""
+    n = int(state.hosts[b])
+    role = np.where(state.mark[b, :n] & LED, LEADING, FOLLOWING)
+    key = state.hosted[b, :n] * 2 + role
+    known = int(shelf.known[b])
+    stale = shelf.replica[b, :n] != key
+    stale[known:] = True
+    at = np.flatnonzero(stale)
+    if len(at):
+        both = problem.compact[state.hosted[b, at] // state.replicas.shape[1]]
+        shelf.replica[b, at] = key[at]
+        shelf.vector[b][:, at] = both[np.arange(len(at)), role[at], : shelf.vector.shape[1]].T
+        for j, g in enumerate(shelf.goal.tolist()):
+            c = problem.goal[g, COLUMN]
+            shelf.lead[b, j, at] = both[:, LEADING, c] - both[:, FOLLOWING, c]
+    shelf.known[b] = max(known, n)
+
+
+def list_present(
+    problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, amounts: np.ndarray, entries: np.ndarray
+) -> int:
+    """`optimizer.search.strays.list_present`."""
+    slots = state.replicas.shape[1]
+    here = state.hosted[v, : state.hosts[v]].astype(np.int64)
+    here = here[(home.reshape(-1)[here] == v) & (problem.partition[here // slots, MOVABLE] == 1)]
+    p, n = here // slots, len(here)
+    role = np.where(state.lead[p] == here % slots, LEADING, FOLLOWING)
+    amounts[:, :n] = problem.vector[p, role].T[problem.goal[linear, COLUMN]]
+    entries[:n] = here
+    return n
 
 
 def closest(

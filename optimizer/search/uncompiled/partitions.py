@@ -8,87 +8,68 @@ from optimizer.problem import (
     CEILING,
     COLUMN,
     FOLLOWING,
-    HARD,
     HARD_RACK,
-    KIND,
     LEADING,
-    LIMIT,
-    NO_RACK_GOAL,
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
-    STATE,
     Problem,
 )
 from optimizer.search.state import RACKS, State
+from optimizer.search.uncompiled.changes import crowd_of
+from optimizer.search.uncompiled.sheets import Sheet, sheet_of
 
 
 def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
     """`optimizer.search.broker_scores.rack_units`."""
-    brokers = state.replicas[p].tolist()
-    racks = [problem.broker[b, RACK_OF] if b >= 0 else None for b in brokers]
-    limit = problem.partition[p, RACK_LIMIT]
-    excess = 0
-    for s, b in enumerate(brokers):
-        if b < 0:
-            continue
-        same = racks.count(racks[s])
-        if same > limit:
-            state.units[RACKS, b] += sign
-            if racks.index(racks[s]) == s:
-                excess += same - int(limit)
+    excess, crowded = crowd_of(sheet_of(problem), problem, p, state.replicas[p].tolist())
+    for b in crowded:
+        state.units[RACKS, b] += sign
     return excess
 
 
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """`optimizer.search.hosting.fits_rack`."""
-    if problem.setting[RACK_GOAL] != 2:
+    return _fits(problem, sheet_of(problem), p, state.replicas[p].tolist(), s, target)
+
+
+def _fits(problem: Problem, sheet: Sheet, p: int, brokers: list[int], s: int, target: int) -> bool:
+    if problem.setting[RACK_GOAL] != HARD_RACK:
         return True
-    brokers = state.replicas[p].tolist()
-    new, old = problem.broker[target, RACK_OF], problem.broker[brokers[s], RACK_OF]
+    new, old = sheet.rack[target], sheet.rack[brokers[s]]
     if old == new:
         return True
-    racks = [problem.broker[b, RACK_OF] for b in brokers if b >= 0]
-    limit = problem.partition[p, RACK_LIMIT]
-    return bool(1 + racks.count(new) <= limit or racks.count(old) > limit)
+    left, came = 0, 1
+    for b in brokers:
+        if b >= 0:
+            rack = sheet.rack[b]
+            left += rack == old
+            came += rack == new
+    limit = int(problem.partition[p, RACK_LIMIT])
+    return came <= limit or left > limit
 
 
 def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """`optimizer.search.hosting.may_host`."""
-    if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:
+    sheet = sheet_of(problem)
+    if sheet.state[target] != 0 or state.hosts[target] >= state.hosted.shape[1]:
         return False
-    if target in state.replicas[p].tolist() or not fits_rack(problem, state, p, s, target):
+    brokers = state.replicas[p].tolist()
+    if target in brokers or not _fits(problem, sheet, p, brokers, s, target):
         return False
-    role = LEADING if state.lead[p] == s else FOLLOWING
-    for g, goal in enumerate(problem.goal.tolist()):
-        if goal[KIND] == LIMIT and goal[HARD] == 1:
-            c = goal[COLUMN]
-            amount = problem.vector[p, role, c]
-            if amount > 0.0 and state.load[target, c] + amount > problem.table[target, g, CEILING]:
+    if sheet.hard_limits:
+        amounts = problem.vector[p, LEADING if state.lead[p] == s else FOLLOWING].tolist()
+        loads, table = state.load[target].tolist(), sheet.table(int(target))
+        for g, c in sheet.hard_limits:
+            if amounts[c] > 0.0 and loads[c] + amounts[c] > table[g][CEILING]:
                 return False
     return True
 
 
 def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
     """`optimizer.search.racks.rack_mates`."""
-    rack = problem.broker[b, RACK_OF]
-    return sum(1 for o in state.replicas[p].tolist() if o >= 0 and problem.broker[o, RACK_OF] == rack)
-
-
-def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
-    """`optimizer.search.commit.carry`."""
-    racks = problem.setting[RACK_GOAL] != NO_RACK_GOAL
-    old_lead, lead = int(state.lead[p]), int(lead)
-    excess = -rack_units(problem, state, p, -1.0) if racks else 0
-    slots = state.replicas.shape[1]
-    for s, (old, new) in enumerate(zip(state.replicas[p].tolist(), replicas[:slots].tolist(), strict=True)):
-        if old < 0 or (old == new and (s == old_lead) == (s == lead)):
-            continue
-        state.load[old] -= problem.vector[p, LEADING if s == old_lead else FOLLOWING]
-        state.load[new] += problem.vector[p, LEADING if s == lead else FOLLOWING]
-    state.replicas[p] = replicas[:slots]
-    state.lead[p] = lead
-    return excess + rack_units(problem, state, p, 1.0) if racks else excess
+    rack = sheet_of(problem).rack
+    return sum(1 for o in state.replicas[p].tolist() if o >= 0 and rack[o] == rack[b])
 
 
 def short_list(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,10 +26,12 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search.shelf import Shelf
 from optimizer.search.state import LED, State
-from optimizer.search.uncompiled.brokers import cost_of
 from optimizer.search.uncompiled.choices import scrambled
+from optimizer.search.uncompiled.sheets import cost_of, sheet_of
+
+if TYPE_CHECKING:
+    from optimizer.search.shelf import Shelf
 
 
 def rank_partners(
@@ -72,6 +74,11 @@ def rank_partners(
     partners[: len(found)] = found
     worth[found] = -1.0
     return len(found)
+
+
+def observe(problem: Problem, state: State, watched: np.ndarray, crowd: Any) -> None:
+    """`optimizer.search.partners.observe`."""
+    crowd.load[watched] = state.load[:, problem.goal[watched, COLUMN]].T
 
 
 def rank_crowd(
@@ -137,19 +144,21 @@ def transfer_gain(
     """`optimizer.search.leadership.transfer_gain`."""
     from optimizer.search.candidates import topic_burden
 
-    gain = 0.0
-    both = problem.compact[p, :2].tolist()
+    gain, sheet = 0.0, sheet_of(problem)
+    lead, follow = problem.compact[p, :2].tolist()
+    loads, others = state.load[giver].tolist(), state.load[taker].tolist()
+    mine, theirs = costs[giver].tolist(), costs[taker].tolist()
+    table, table2 = sheet.table(int(giver)), sheet.table(int(taker))
     for g in watched.tolist():
-        c = int(problem.goal[g, COLUMN])
-        x = both[LEADING][c] - both[FOLLOWING][c]
+        c = sheet.goal[g][COLUMN]
+        x = lead[c] - follow[c]
         if x != 0.0:
-            w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
-            ma, _, _, _, ha, oa, sa = problem.table[giver, g].tolist()
-            mb, _, _, _, hb, ob, sb = problem.table[taker, g].tolist()
-            a, b = float(state.load[giver, c]), float(state.load[taker, c])
+            w, e = sheet.force[g][STRENGTH], sheet.force[g][SPREAD]
+            ma, _, _, _, ha, oa, sa = table[g]
+            mb, _, _, _, hb, ob, sb = table2[g]
             gain += (
-                float(costs[giver, g]) + float(costs[taker, g])
-                - cost_of(a - x, ma, ha, oa, sa, w, e) - cost_of(b + x, mb, hb, ob, sb, w, e)
+                mine[g] + theirs[g]
+                - cost_of(loads[c] - x, ma, ha, oa, sa, w, e) - cost_of(others[c] + x, mb, hb, ob, sb, w, e)
             )  # fmt: skip
     if gain > 0.0 and len(problem.topic_goal) > 0:
         gain -= topic_burden(problem, state, p, False, True, giver, taker)

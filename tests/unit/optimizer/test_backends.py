@@ -8,12 +8,27 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from benchmarks.clusters import cluster
+from benchmarks.planner import goals_text
+from goals.document import parse_goals
+from optimizer.options import Acceptance, PlanOptions
+from optimizer.planner import plan
 from tests.oracle.clusters import case_of
 from tests.oracle.runs import plan_text
 
 ROOT = Path(__file__).parents[3]
 SEEDS = range(500, 505)
+# Brokers, replicas, scenario, variant, acceptance: many brokers are looked at side by side; topics, racks, shared storage.
+SIZES: tuple[tuple[int, int, Any, str, Acceptance], ...] = (
+    (220, 16_000, "a", "even", "potential"),
+    (40, 4_000, "b", "even", "score"),
+    (30, 3_000, "b", "racks", "potential"),
+    (30, 3_000, "c5", "shared", "potential"),
+    (24, 1_200, "a", "topics", "score"),
+    (30, 3_000, "b", "draining", "potential"),
+)
 PROGRAM = """
 import json, sys
 from cluster_model.compiled import COMPILED, INTERPRETED
@@ -24,8 +39,13 @@ print(json.dumps(digests()))
 
 
 def digests() -> list[str]:
-    """Of the plan file of each random cluster."""
-    return [hashlib.sha256(plan_text(case_of(seed)).encode()).hexdigest() for seed in SEEDS]
+    """Of the plan file of each random cluster, and the id of each plan of a larger one."""
+    found = [hashlib.sha256(plan_text(case_of(seed)).encode()).hexdigest() for seed in SEEDS]
+    for brokers, replicas, scenario, variant, acceptance in SIZES:
+        goals = parse_goals(goals_text(variant, 0.1), "goals")
+        snapshot = cluster(brokers, replicas, scenario, 0, variant)
+        found.append(plan(snapshot, goals, PlanOptions(acceptance=acceptance)).plan_id)
+    return found
 
 
 def run(program: str, backend: str) -> subprocess.CompletedProcess[str]:

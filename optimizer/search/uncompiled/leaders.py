@@ -1,0 +1,107 @@
+"""Transfers of leadership without a compiler: `optimizer.search.leadership.find_leaders`, with what each promises found at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optimizer.problem import COLUMN, SPREAD, STATE, STRENGTH, Problem
+from optimizer.search.state import LED, State
+from optimizer.search.uncompiled.choices import cut_of
+from optimizer.search.uncompiled.lists import fetch
+from optimizer.search.uncompiled.sheets import cost_of, sheet_of
+from optimizer.search.uncompiled.sides import promises, transfer_gain
+
+if TYPE_CHECKING:
+    from optimizer.search.batch import Batch, Room
+    from optimizer.search.shelf import Shelf
+
+
+def find_leaders(
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, star: int, room: Room
+) -> None:  # fmt: skip
+    """`optimizer.search.leadership.find_leaders`."""
+    from optimizer.search.batch import LEADERSHIPS
+    from optimizer.search.candidates import LEAST_GAIN
+    from optimizer.search.leadership import LOOKED_AT, insert
+    from optimizer.search.partners import leans
+
+    v, costs, slopes, mine = int(batch.centre[star]), room.costs, room.slopes, room.factors
+    gains, entries = batch.gain[star], batch.leader[star]
+    costs[:, -1] = 0.0
+    appraise(problem, state, led, v, costs)
+    over, under = leans(problem, state, led, v)
+    fetch(problem, state, shelf, v)
+    promises(problem, state, shelf, led, v, over, under, slopes, mine, room.gains)
+    n = int(state.hosts[v])
+    bounds = room.gains[:n]
+    few = np.count_nonzero(bounds > LEAST_GAIN) <= LOOKED_AT
+    floor = LEAST_GAIN if few else cut_of(bounds, n, LEAST_GAIN, LOOKED_AT, room.spare)
+    found, ceiling, last = 0, np.inf, LEADERSHIPS - 1
+    while True:  # those that promise most, then others that may still be among the best
+        chosen = (bounds >= floor) & (bounds < ceiling)
+        if found == LEADERSHIPS:
+            chosen &= bounds >= gains[last]
+        for bound, most, p, o, giver, taker, entry in _pairs(
+            problem, state, shelf, led, v, np.flatnonzero(chosen), bounds, slopes, mine, LEAST_GAIN
+        ):
+            if found == LEADERSHIPS and (bound < gains[last] or most < gains[last]):
+                continue
+            if o < 0 and problem.broker[giver, STATE] == 3:
+                continue
+            appraise(problem, state, led, giver if o < 0 else taker, costs)
+            gain = transfer_gain(problem, state, led, p, giver, taker, costs)
+            if gain > LEAST_GAIN:
+                found = insert(gains, entries, found, gain, entry)
+        if floor <= LEAST_GAIN or (found == LEADERSHIPS and gains[last] > floor):
+            break
+        floor, ceiling = LEAST_GAIN, floor
+    batch.moves[star] = found
+
+
+def _pairs(
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, rows: np.ndarray, bounds: np.ndarray, slopes: np.ndarray,
+    mine: np.ndarray, least: float,
+) -> list[tuple[float, float, int, int, int, int, int]]:  # fmt: skip
+    """Transfers from or to broker `v`, of the replicas at `rows` of its list, that promise more than `least`, in the list's order: bound,
+    promise, partition, slot that is to lead (-1: that of `v`), giver, taker, entry that is to lead."""
+    slots = state.replicas.shape[1]
+    entry = state.hosted[v, rows].astype(np.int64)
+    p, s = entry // slots, entry % slots
+    lists, lead = state.replicas[p], state.lead[p]
+    leads = (state.mark[v, rows] & LED) != 0
+    others = np.where(leads[:, None], lists, -1)
+    others[np.arange(len(rows)), s] = -1
+    others[(others >= 0) & (problem.broker[others, STATE] != 0)] = -1
+    back = np.flatnonzero(~leads & (lead >= 0))
+    others[back, 0] = lists[back, lead[back]]  # the only one, whatever its slot
+    others[lead < 0] = -1
+    i, o = np.nonzero(others >= 0)
+    u, sign = others[i, o], np.where(leads[i], -1.0, 1.0)
+    most = mine[rows[i]].copy()
+    for g in led.tolist():
+        theirs = sign * slopes[u, g] * shelf.lead[v, shelf.seat[g], rows[i]]
+        most += theirs + 1e-6 * np.abs(theirs)
+    good = np.flatnonzero(~(most <= least))
+    i, o, u, most = i[good], o[good], u[good], most[good]
+    gives = leads[i]
+    return list(
+        zip(
+            bounds[rows[i]].tolist(), most.tolist(), p[i].tolist(), np.where(gives, o, -1).tolist(), np.where(gives, v, u).tolist(),
+            np.where(gives, u, v).tolist(), np.where(gives, p[i] * slots + o, entry[i]).tolist(), strict=True,
+        )
+    )  # fmt: skip
+
+
+def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.ndarray) -> None:
+    """`optimizer.search.leadership.appraise`."""
+    if costs[b, -1] != 0.0:
+        return
+    sheet, loads = sheet_of(problem), state.load[b].tolist()
+    table = sheet.table(int(b))
+    for g in led.tolist():
+        mean, _, _, _, high, low, scale = table[g]
+        force = sheet.force[g]
+        costs[b, g] = cost_of(loads[sheet.goal[g][COLUMN]], mean, high, low, scale, force[STRENGTH], force[SPREAD])
+    costs[b, -1] = 1.0

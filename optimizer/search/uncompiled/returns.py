@@ -1,0 +1,126 @@
+"""Lists put right without a compiler: replicas that go home, and slots that are those they were."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from goals.score import TOLERANCE
+from optimizer.problem import BOUND, CEILING, COLUMN, FOLLOWING, KIND, LEADING, LIMIT, MEAN, MIN_LOAD, Problem
+from optimizer.search.state import COST, State
+from optimizer.search.uncompiled.changes import commit
+from optimizer.search.uncompiled.partitions import may_host
+from optimizer.search.uncompiled.sheets import Sheet, sheet_of
+
+Edges = list[tuple[int, float, float, float, float]]
+PASSES = 3
+
+
+def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray) -> int:
+    """`optimizer.search.homeward.send_home`."""
+    sheet = sheet_of(problem)
+    known: dict[int, Edges] = {}  # of brokers that no commit has touched since
+    done = 0
+    for _ in range(PASSES):
+        away = order[(state.replicas[order] != home[order]).any(axis=1) | (state.lead[order] != home_lead[order])]
+        taken = 0
+        for p, was, lead, mine, want in zip(
+            away.tolist(), state.replicas[away].tolist(), state.lead[away].tolist(), home[away].tolist(), home_lead[away].tolist(),
+            strict=True,
+        ):  # fmt: skip
+            vectors: list[list[float]] = problem.vector[p].tolist()
+            for s, back in enumerate(mine):
+                if back < 0 or back == was[s] or sheet.state[back] != 0:
+                    continue
+                held = vectors[LEADING if lead == s else FOLLOWING]
+                if _leaves(sheet, state, known, was[s], None, held):
+                    continue
+                if _leaves(sheet, state, known, back, vectors[LEADING] if want == s else held, None):
+                    continue
+                if not may_host(problem, state, p, s, back):
+                    continue
+                row = was.copy()
+                row[s] = back
+                leader = s if want == s else lead
+                brokers = [was[s], back] if leader == lead else [was[s], back, was[lead]]
+                if _tried(problem, state, known, p, s, row, leader, brokers):
+                    was, lead = row, leader
+                    taken += 1
+            if want < 0 or want == lead or lead < 0 or mine[want] != was[want] or sheet.state[was[want]] != 0:
+                continue
+            if not _leaves(sheet, state, known, was[want], vectors[LEADING], vectors[FOLLOWING]):
+                taken += _tried(problem, state, known, p, len(was), was, want, [was[want], was[lead]])
+        done += taken
+        if taken == 0:
+            break
+    return done
+
+
+def _tried(
+    problem: Problem, state: State, known: dict[int, Edges], p: int, s: int, row: list[int], lead: int, brokers: list[int]
+) -> bool:  # fmt: skip
+    """Commit `p` at `row`, led by `lead`, unless `brokers` are worse for it."""
+    from optimizer.search.homeward import misplaces
+
+    to = np.array(row, np.int64)
+    if len(problem.topic_goal) and misplaces(problem, state, p, s, to, lead):
+        return False
+    was, led = state.replicas[p].copy(), int(state.lead[p])
+    before = state.score[brokers, :COST]
+    commit(problem, state, p, to, lead)
+    holds = not (state.score[brokers, :COST] < before - 1e-12).any()
+    if holds:
+        for b in brokers:
+            known.pop(b, None)
+    else:
+        commit(problem, state, p, was, led)
+    return holds
+
+
+def _leaves(
+    sheet: Sheet, state: State, known: dict[int, Edges], b: int, come: list[float] | None, gone: list[float] | None
+) -> bool:
+    """`optimizer.search.homeward.leaves_band`."""
+    edges = known.get(b)
+    if edges is None:
+        edges = known[b] = _edges(sheet, b, state.load[b].tolist(), state.score[b].tolist())
+    for c, load, mean, edge, least in edges:
+        if come is not None:
+            load += come[c]
+        if gone is not None:
+            load -= gone[c]
+        away = load - mean
+        if (away > edge or -away > edge) and load > least:
+            return True
+    return False
+
+
+def _edges(sheet: Sheet, b: int, loads: list[float], scores: list[float]) -> Edges:
+    """Column, load, and how far from where it may be, above which load, in each goal on loads in which broker `b` scores 1."""
+    edges: Edges = []
+    if sheet.state[b] != 0:
+        return edges
+    for goal, force, row, score in zip(sheet.goal, sheet.force, sheet.table(b), scores, strict=False):
+        c = goal[COLUMN]
+        if goal[KIND] > LIMIT or score < 1.0:
+            continue
+        if goal[KIND] == LIMIT:  # more than 0 away from 0, and above the ceiling
+            edges.append((c, loads[c], 0.0, 0.0, row[CEILING]))
+        elif row[MEAN] > 0.0:
+            edges.append((c, loads[c], row[MEAN], row[BOUND] * (1.0 + TOLERANCE), force[MIN_LOAD]))
+    return edges
+
+
+def align_slots(problem: Problem, state: State, home: np.ndarray, partitions: np.ndarray) -> None:
+    """`optimizer.search.align.align_slots`."""
+    partitions = partitions[(state.replicas[partitions] != home[partitions]).any(axis=1)]
+    for p, old, mine, lead in zip(
+        partitions.tolist(), state.replicas[partitions].tolist(), home[partitions].tolist(), state.lead[partitions].tolist(), strict=True
+    ):  # fmt: skip
+        others = [b for b in old if b >= 0 and b not in mine]
+        row = [b if b in old else -2 for b in mine]
+        for b in others:
+            row[row.index(-2)] = b
+        if row != old:
+            leader = old[lead] if lead >= 0 else -1
+            to = max((s for s, b in enumerate(row) if b == leader), default=-1) if leader >= 0 else -1
+            commit(problem, state, p, np.array(row, np.int64), to)
