@@ -250,10 +250,7 @@ def _rack_share(
     eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
     rack = problem.broker[row, RACK_OF]
     members = eligible & (problem.broker[:, RACK_OF] == rack)
-    held = totals.rack(int(rack), g)
-    if held is None:
-        return None
-    least, most = held
+    least, most = totals.rack(int(rack), g)
     lows = float((problem.table[members, g, MEAN] - problem.table[members, g, BOUND]).sum())
     highs = float((problem.table[members, g, MEAN] + problem.table[members, g, BOUND]).sum())
     name = snapshot.racks[row] or "its own"

@@ -55,9 +55,9 @@ class Totals:
         """What replicas that may move amount to in goal `g`, if each led, or followed where that costs more."""
         return float(self._once(("movable", g, -1), lambda: self._movable(g)))
 
-    def rack(self, rack: int, g: int) -> tuple[float, float] | None:
-        """The least and the most that a rack holds in goal `g` by the hard rule; None where it depends on who leads."""
-        held: tuple[float, float] | None = self._once(("rack", g, rack), lambda: self._rack(rack, g))
+    def rack(self, rack: int, g: int) -> tuple[float, float]:
+        """The least and the most that a rack can hold in goal `g` by the hard rule, whoever leads."""
+        held: tuple[float, float] = self._once(("rack", g, rack), lambda: self._rack(rack, g))
         return held
 
     def giants(self, g: int) -> tuple[np.ndarray, float]:
@@ -74,14 +74,17 @@ class Totals:
         free = self._problem.partition[:, MOVABLE] == 1
         return float(self._problem.vector[free, :, self._problem.goal[g, COLUMN]].max(axis=1).sum())
 
-    def _rack(self, rack: int, g: int) -> tuple[float, float] | None:
+    def _rack(self, rack: int, g: int) -> tuple[float, float]:
         column = self._problem.goal[g, COLUMN]
-        leading = self._problem.vector[:, LEADING, column]
-        if not np.array_equal(leading, self._problem.vector[:, FOLLOWING, column]):
-            return None
+        following = self._problem.vector[:, FOLLOWING, column]
+        more = self._problem.vector[:, LEADING, column] - following  # that a leader costs beyond a follower
         here, rf = self._rooms[:, rack], self._problem.partition[:, RF]
-        least = float((np.maximum(rf - (self._all_rooms - here), 0) * leading).sum())
-        return least, float((np.minimum(here, rf) * leading).sum())
+        least, most = np.maximum(rf - (self._all_rooms - here), 0), np.minimum(here, rf)
+        whole = (rf > 0) & (least >= rf)
+        # With all replicas of a partition in the rack one of them leads; otherwise the leader may be here or elsewhere.
+        led = np.where(whole, more, np.where(least > 0, np.minimum(more, 0.0), 0.0))
+        led_most = np.where(whole, more, np.where(most > 0, np.maximum(more, 0.0), 0.0))
+        return float((least * following + led).sum()), float((most * following + led_most).sum())
 
     def _giants(self, g: int) -> tuple[np.ndarray, float]:
         table = self._problem.table[self._eligible, g]

@@ -28,7 +28,8 @@ from optimizer.threads import Threads
 MOST_SWAPPED, FEW_LOW = 48, 32  # partners that a broker out of band tries to swap with, where there are no more such brokers
 PATIENCE = 4  # rounds without success after which a broker is given up
 LOOK_BACK = 16  # rounds, within which it has to get better ...
-LEAST_FALL = 0.01  # ... by so much, or somebody has to come into band
+LEAST_FALL, THRIFTY_FALL = 0.01, 0.05  # ... by so much (where it is `may_be_thrifty`: ...), or somebody has to come into band
+LATE = 12  # rounds, after which a broker that is out by far (a hot partition) would need hundreds of the thriftiest moves
 LITTLE = 0.1  # mean over brokers of how far they are out of band, in the units of the potential
 HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs many moves
 WORTH_SHARING, NEVER = 30_000, 1 << 62  # replicas, or pairs of brokers, to look at: some tenths of a millisecond
@@ -120,11 +121,13 @@ def look(
                 problem, state, crowd, watched, walk.left[i], whole(RANKED), noise_of(seed, walk), walk.ranked[i], room.worth
             )
         return
+    thrifty = walk.at[THRIFTY] == 1
+    coarse = thrifty and walk.at[TURN] >= LATE and len(problem.topic_goal) == 0  # topics leave little choice
     for i in range(first, batch.used[0], step):
         if task == FIND:
             find_leaders(problem, state, shelf, led, batch, i, room)
         else:
-            solve(problem, state, shelf, watched, walk.at[THRIFTY] == 1, batch, i, room, walk.stale)
+            solve(problem, state, shelf, watched, thrifty, coarse, batch, i, room, walk.stale)
 
 
 @inner
@@ -212,7 +215,8 @@ def begin_round(problem: Problem, state: State, roles: np.ndarray, walk: Walk) -
             if is_low(problem, state, b):
                 now_low += 1.0
                 now_badness += badness(problem, state, b)
-        if now_low >= walk.past[PAST_LOW] and now_badness >= (1.0 - LEAST_FALL) * walk.past[PAST_BADNESS]:
+        least = THRIFTY_FALL if at[THRIFTY] == 1 else LEAST_FALL
+        if now_low >= walk.past[PAST_LOW] and now_badness >= (1.0 - least) * walk.past[PAST_BADNESS]:
             return False
         walk.past[PAST_LOW], walk.past[PAST_BADNESS] = now_low, now_badness
     keys = np.zeros(brokers)

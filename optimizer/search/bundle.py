@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import part, whole
+from cluster_model.compiled import inner, part, whole
 from optimizer.problem import Problem
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
@@ -27,25 +27,8 @@ def bundle(
     """Make exchanges of changes that are acceptable only together; used ones become -1 in `left`. Returns how many actions."""
     slots = state.replicas.shape[1]
     brokers = len(problem.broker)
-    # CSR: for every broker, the waiting changes that touch it.
-    starts = np.zeros(brokers + 1, np.int64)
-    for i in range(count):
-        p = left[i]
-        for s in range(slots):
-            if state.replicas[p, s] >= 0 and differs(state, p, s, to, to_lead):
-                starts[state.replicas[p, s] + 1] += 1
-                starts[to[p, s] + 1] += 1
-    for b in range(brokers):
-        starts[b + 1] += starts[b]
-    fill = starts.copy()
-    touching = np.zeros(starts[brokers], np.int64)
-    for i in range(count):
-        p = left[i]
-        for s in range(slots):
-            if state.replicas[p, s] >= 0 and differs(state, p, s, to, to_lead):
-                for b in (state.replicas[p, s], to[p, s]):
-                    touching[fill[b]] = i
-                    fill[b] += 1
+    leaving, left_from = by_broker(state, left, count, to, to_lead, brokers, True)
+    coming, come_to = by_broker(state, left, count, to, to_lead, brokers, False)
     done = 0
     zero, one = whole(0), whole(1)
     members = np.zeros(MAX_CHANGES, np.int64)
@@ -68,11 +51,13 @@ def bundle(
                 for s in range(slots):
                     if state.replicas[p, s] < 0 or not differs(state, p, s, to, to_lead):
                         continue
-                    for b in (state.replicas[p, s], to[p, s]):
+                    for way in range(4):  # first what makes up for it: comes where it leaves, leaves where it comes to
+                        b = state.replicas[p, s] if way == 0 or way == 2 else to[p, s]
+                        theirs, starts = (coming, come_to) if way == 0 or way == 3 else (leaving, left_from)
                         for j in range(starts[b], starts[b + 1]):
                             if looks >= BUNDLE_LOOKS:
                                 break
-                            other = touching[j]
+                            other = theirs[j]
                             if left[other] < 0 or (other <= first and size == 1):
                                 continue
                             known = False
@@ -113,3 +98,32 @@ def bundle(
         done += 1
         vain = 0
     return done
+
+
+@inner
+def by_broker(
+    state: State, left: np.ndarray, count: int, to: np.ndarray, to_lead: np.ndarray, brokers: int, leaving: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The waiting changes that take a replica or the leadership from a broker, or else give it one: those of broker b stand in the first
+    array (int64) from the b-th entry of the second (int64 [B + 1]) on."""
+    starts = np.zeros(brokers + 1, np.int64)
+    for turn in range(2):
+        fill = starts.copy()
+        changes = np.zeros(starts[brokers], np.int64)
+        for i in range(count):
+            p = left[i]
+            for s in range(to.shape[1]):
+                old, new = state.replicas[p, s], to[p, s]
+                if old < 0 or not differs(state, p, s, to, to_lead):
+                    continue
+                if old == new and (state.lead[p] == s) != leaving:
+                    continue
+                b = old if leaving else new
+                if turn == 0:
+                    starts[b + 1] += 1
+                else:
+                    changes[fill[b]] = i
+                    fill[b] += 1
+        for b in range(brokers if turn == 0 else 0):
+            starts[b + 1] += starts[b]
+    return changes, starts

@@ -45,7 +45,14 @@ from optimizer.search.regroup import regroup
 from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
 from optimizer.search.sequence import sequence
-from optimizer.search.standing import Standing, is_clear_progress, is_progress, same_rack_only, standing_of
+from optimizer.search.standing import (
+    Standing,
+    brings_nobody,
+    is_clear_progress,
+    is_progress,
+    same_rack_only,
+    standing_of,
+)
 from optimizer.search.state import COST, Rows, State
 from optimizer.search.substitute import substitute
 from optimizer.search.topics import spread_topics
@@ -197,9 +204,11 @@ def _chain(
     rounds: list[Round] = []
     end = bench.at(compiled.problem, replicas, lead)
     # Topics fill brokers in bands in many ways, so the next target brings most of those into band that one leaves out; where
-    # replicas are many, a round in which brokers are packed takes too long for the few that it brings.
+    # replicas are many, a round in which brokers are packed takes too long for the few that it brings, and one after the first has to
+    # bring some.
     topics = len(compiled.problem.topic_goal) > 0
-    least, most = BALANCE if topics else PACKING, BALANCE if topics and replicas.size > SEARCHES[-1][0] else TRADES
+    many = replicas.size > SEARCHES[-1][0]
+    least, most = BALANCE if topics else PACKING, BALANCE if topics and many else TRADES
     first, effort, traded = (replicas, lead, budget), least, False
     problem, reached = _start(compiled, bench, False)
     began = reached
@@ -217,7 +226,9 @@ def _chain(
         if log.used[1] > MANY_CHANGES:  # the record will be large
             del tried
             bench.drop(1)
-        if log.used[0] == 0 or not (is_clear_progress if effort == TRADES else is_progress)(reached, after):
+        worthy = is_clear_progress if effort == TRADES else is_progress
+        in_vain = bool(rounds) and many and brings_nobody(reached, after)
+        if log.used[0] == 0 or in_vain or not worthy(reached, after):
             if effort == most or not reached.low or options.budgeted:
                 break
             effort += 1

@@ -96,6 +96,11 @@ def is_progress(before: Standing, after: Standing) -> bool:
     return bool(old - new > LEAST_PROGRESS * old or (soft - soft_after > LEAST_PROGRESS * soft and new <= old))
 
 
+def brings_nobody(before: Standing, after: Standing) -> bool:
+    """Whether a round leaves as many repairs and as many brokers out of band as there were."""
+    return after.undone >= before.undone and after.low >= before.low > 0
+
+
 def is_clear_progress(before: Standing, after: Standing) -> bool:
     """Whether trades for the last brokers are worth their moves: most of what is out of band stays so, often, whatever is traded.
 

@@ -26,6 +26,7 @@ from optimizer.search import uncompiled
 from optimizer.search.batch import Batch, Room
 from optimizer.search.broker_scores import assess, is_out, linear_cost
 from optimizer.search.candidates import (
+    ANYWAY,
     KEPT,
     LEAST_GAIN,
     best_key,
@@ -43,6 +44,7 @@ from optimizer.search.shelf import Shelf
 from optimizer.search.state import COST, State
 
 NEAR = 32  # candidates that are weighed again after every move, as long as the best of all is among them
+COARSE = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
 
 
 @inner
@@ -58,11 +60,13 @@ def is_low(problem: Problem, state: State, b: int) -> bool:
 
 @inner
 def solve(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, batch: Batch, i: int, room: Room, stale: np.ndarray
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, coarse: bool, batch: Batch, i: int, room: Room,
+    stale: np.ndarray,
 ) -> None:  # fmt: skip
     """Moves between the centre of star `i` and its partners, best partner first, until the centre is in band.
 
-    In a batch of one nothing has to wait: moves are settled at once, so that what came may go back.
+    In a batch of one nothing has to wait: moves are settled at once, so that what came may go back. `thrifty` and `coarse` say how
+    much bytes count (`pour`).
     """
     v, done = batch.centre[i], 0
     single = len(batch.centre) == 1
@@ -72,13 +76,13 @@ def solve(
         over, under = leans(problem, state, watched, v)
         over2, under2 = leans(problem, state, watched, u)
         if over or under2:
-            pour(problem, state, shelf, watched, v, u, thrifty, batch, i, room)
+            pour(problem, state, shelf, watched, v, u, thrifty, coarse, batch, i, room)
             if single:
                 withdraw(problem, state, batch, i)
                 done += settle(problem, state, watched, batch, i, room.row, stale)
                 batch.moves[i] = 0
         if under or over2:
-            pour(problem, state, shelf, watched, u, v, thrifty, batch, i, room)
+            pour(problem, state, shelf, watched, u, v, thrifty, coarse, batch, i, room)
             if single:
                 withdraw(problem, state, batch, i)
                 done += settle(problem, state, watched, batch, i, room.row, stale)
@@ -103,16 +107,20 @@ def withdraw(problem: Problem, state: State, batch: Batch, i: int) -> None:
 
 @inner_as(uncompiled.pour)
 def pour(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, thrifty: bool, batch: Batch, star: int,
-    room: Room,
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, thrifty: bool, coarse: bool, batch: Batch,
+    star: int, room: Room,
 ) -> None:  # fmt: skip
-    """Propose moves from `source` to `target`, best gain for its bytes first."""
+    """Propose moves from `source` to `target`, best gain for its bytes first. Where `coarse`, replicas of less than a typical size count
+    as if they had that, so that fewer and larger ones go."""
     slots = state.replicas.shape[1]
     topics = len(room.burdens) > 0
     small, kept, entries, burdens, keys = room.small, room.kept, room.entries, room.burdens, room.gains
     factor = small.shape[0] - 1
     block = shelf.vector[source]
     n = gather(problem, state, shelf, source, thrifty, room.factors)
+    for i in range(n if coarse else 0):
+        if room.factors[i] < ANYWAY:
+            room.factors[i] /= 1.0 + COARSE * room.factors[i]
     scan(problem, state, watched, source, target, n, block, keys)
     for i in range(n):
         keys[i] = keys[i] * room.factors[i] if keys[i] > LEAST_GAIN else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optimizer.search.standing import Standing, is_clear_progress, is_progress
+from optimizer.search.standing import Standing, brings_nobody, is_clear_progress, is_progress
 
 
 def standing(low: int, *potential: float, undone: int = 0, violations: int | None = None) -> Standing:
@@ -44,3 +44,11 @@ def test_rounds_of_both_kinds_cannot_take_turns_for_ever() -> None:
     worst = standing(1, 0.0, 2.0 * 1.05)
     assert is_progress(standing(2, 1.0, 1.0), worst)
     assert not is_clear_progress(worst, standing(2, 1.0, 0.9))
+
+
+def test_a_second_pass_over_a_million_replicas_has_to_bring_somebody_into_band() -> None:
+    before = standing(3, 5.0, 5.0, undone=1)
+    assert brings_nobody(before, standing(3, 1.0, 1.0, undone=1))  # however much nearer they are
+    assert not brings_nobody(before, standing(2, 5.0, 5.0, undone=1))
+    assert not brings_nobody(before, standing(4, 5.0, 5.0, undone=0))  # a repair is always worth it
+    assert not brings_nobody(standing(0, 5.0), standing(0, 4.0))  # nobody is out: what is left are other goals

@@ -33,7 +33,7 @@ def missed(
     """By how much, as a share of it, the best replica left at any move is better than the one proposed; -1 for no moves."""
     shelf, slots, zero = new_shelf(problem, state, roles), state.replicas.shape[1], whole(0)
     batch.centre[0], batch.most[0], batch.moves[0] = source, MOST, 0
-    pour(problem, state, shelf, watched, source, target, False, batch, zero, room)
+    pour(problem, state, shelf, watched, source, target, False, False, batch, zero, room)
     withdraw(problem, state, batch, zero)
     worst = -1.0
     for m in range(batch.moves[0]):

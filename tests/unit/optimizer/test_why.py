@@ -52,6 +52,14 @@ def replicas(*lists: list[int], topic: str = "t", **load: Any) -> list[Document]
         (Trial([broker(1, "a"), broker(2, "a"), broker(3, "a"), broker(4, "b"), broker(5, "b")],
                [partition([1 + n % 3, 4 + n % 2], disk=10.0) for n in range(6)] + [partition([4], disk=1.0)], RACK, usage("disk")),
          1, "the rack rule lets at most 61 B into rack a"),
+        # Whoever leads: each partition has a replica in rack a, which costs 10 at the least.
+        (Trial([broker(1, "a"), broker(2, "b"), broker(3, "b"), broker(4, "b")],
+               [partition([1, 2 + n % 3], cpu=20.0, follower={"cpu": 10.0}) for n in range(4)], RACK, usage("cpu")),
+         1, "the rack rule forces 40 cores into rack a"),
+        (Trial([broker(1, "a"), broker(2, "a"), broker(3, "a"), broker(4, "b")],
+               [partition([1 + n % 3, 4], cpu=20.0, follower={"cpu": 10.0}) for n in range(5)] + [partition([4], cpu=60.0)],
+               RACK, usage("cpu")),
+         1, "no acceptable action was found"),  # with all leaders in rack a it would have enough
         (Trial([1, 2], [partition([1, 2], disk=10.0, follower={"disk": 5.0})] * 5, usage("disk")), 1, "replication factor equals"),
         (Trial([1, 2, 3], loads((1, 100.0), (2, 10.0), (3, 10.0)), usage()), 2, "partitions larger than a band (t-0) leave 10 B/s"),
         (Trial([1, 2, 3, 4], loads((1, 100.0), (2, 100.0), (3, 10.0), (4, 10.0)), usage()), 3, "(t-0 and others) leave 10 B/s"),
