@@ -19,15 +19,18 @@ if TYPE_CHECKING:
 
 
 def pour(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, thrifty: bool, batch: Batch, star: int,
-    room: Room,
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, thrifty: bool, coarse: bool, batch: Batch,
+    star: int, room: Room,
 ) -> None:  # fmt: skip
     """`optimizer.search.stars.pour`: what has gone, or may not go, stays among the candidates with a factor of 0."""
-    from optimizer.search.candidates import KEPT, LEAST_GAIN, topic_burden
-    from optimizer.search.stars import weigh
+    from optimizer.search.candidates import ANYWAY, KEPT, LEAST_GAIN, topic_burden
+    from optimizer.search.stars import COARSE, weigh
 
     slots, topics = state.replicas.shape[1], len(room.burdens) > 0
     n = gather(problem, state, shelf, source, thrifty, room.factors)
+    if coarse:
+        factors = room.factors[:n]
+        np.divide(factors, 1.0 + COARSE * factors, out=factors, where=factors < ANYWAY)
     scales = Scales(problem, watched, source, target)
     block = shelf.vector[source, :, :n].astype(np.float64)[scales.columns]
     keys = scales.falls(state, block)
