@@ -57,20 +57,13 @@ def lower_bounds(problem: Problem, state: State) -> LowerBounds:
     count, goals = len(problem.broker), len(problem.goal)
     states = problem.broker[:, STATE]
     out_moves, out_bytes = _must_go(problem, state)
-    in_moves, in_bytes = np.zeros(count), np.zeros(count)
     low, high = np.full((goals, count), -np.inf), np.full((goals, count), np.inf)
     for g in range(goals):
         if problem.goal[g, KIND] <= LIMIT:
             low[g], high[g] = _band(problem, g)
     lack = np.zeros((goals, count))
     leaving(problem, state, low, high, out_moves, out_bytes, lack)
-    size, most = problem.haul[:, SIZE].copy(), np.maximum(problem.vector[:, LEADING], problem.vector[:, FOLLOWING])
-    for g in range(goals):
-        under = np.flatnonzero((states == BrokerState.ACTIVE) & (lack[g] > 1e-9 * np.maximum(low[g], 1e-300)))
-        if len(under):
-            moves, data = _fillings(most[:, problem.goal[g, COLUMN]], size, lack[g, under])
-            in_moves[under] = np.maximum(in_moves[under], moves)
-            in_bytes[under] = np.maximum(in_bytes[under], data)
+    in_moves, in_bytes = _must_come(problem, lack, (states == BrokerState.ACTIVE) & (lack > 1e-9 * np.maximum(low, 1e-300)))
     topics = forced_by_topics(problem, state)
     out_moves, in_moves = np.maximum(out_moves, topics.out_moves), np.maximum(in_moves, topics.in_moves)
     out_bytes, in_bytes = np.maximum(out_bytes, topics.out_bytes), np.maximum(in_bytes, topics.in_bytes)
@@ -92,6 +85,20 @@ def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:
         counts = usable[state.replicas[partitions]].any(axis=1) & (problem.partition[partitions, MOVABLE] == 1)
         moves[b] = counts.sum()
         data[b] = np.cumsum(np.append(0.0, problem.haul[partitions[counts], SIZE]))[-1]
+    return moves, data
+
+
+def _must_come(problem: Problem, lack: Array, under: Array) -> tuple[Array, Array]:
+    """float64 [B] replicas, and bytes, that have to come to each broker: for the most of what it lacks in goals `under` (bool [G, B])."""
+    moves, data = np.zeros(len(problem.broker)), np.zeros(len(problem.broker))
+    goals = np.flatnonzero(under.any(axis=1))
+    if not len(goals):
+        return moves, data
+    size, most = problem.haul[:, SIZE].copy(), np.maximum(problem.vector[:, LEADING], problem.vector[:, FOLLOWING])
+    for g in goals.tolist():
+        brokers = np.flatnonzero(under[g])
+        least = _fillings(most[:, problem.goal[g, COLUMN]], size, lack[g, brokers])
+        moves[brokers], data[brokers] = np.maximum(moves[brokers], least[0]), np.maximum(data[brokers], least[1])
     return moves, data
 
 

@@ -54,11 +54,12 @@ def reachable(problem: Problem, state: State) -> Problem:
     mean, bound = problem.table[:, goals, MEAN], problem.table[:, goals, BOUND]
     most = mean + bound
     top = most[eligible].max(axis=0)
-    if not _any_stuck(problem, columns, top):
-        return problem
     suspect = eligible[:, None] & (state.load[:, columns] > most)
+    brokers = np.flatnonzero(suspect.any(axis=1))
+    if state.hosts[brokers].sum() > len(problem.partition) and not _any_stuck(problem, columns, top):
+        return problem
     held, giants, seats = np.zeros((3, len(problem.broker), len(goals)))
-    for b in np.flatnonzero(suspect.any(axis=1)).tolist():
+    for b in brokers.tolist():
         held[b], giants[b], seats[b] = _stuck(problem, state, b, columns, top)
     forced = (held > most) & suspect
     if not forced.any():
