@@ -21,9 +21,10 @@ from optimizer.search.bench import differing
 from optimizer.search.commit import build_state
 from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.ledger import Budget, budget_for, empty_log
+from optimizer.search.published import published_changes
 from optimizer.search.racks import mend_racks
 from optimizer.search.record import record
-from optimizer.search.rounds import Found, Round, published_changes, search
+from optimizer.search.rounds import Found, Round, search
 from optimizer.search.sequence import sequence
 from optimizer.search.state import Rows
 from optimizer.threads import Threads

@@ -38,9 +38,10 @@ from optimizer.search.homeward import send_home
 from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
 from optimizer.search.merge import merge
 from optimizer.search.polish import polish
+from optimizer.search.published import Lists, published_changes
 from optimizer.search.racks import mend_racks
 from optimizer.search.reach import beyond_limits, keeps_a_limit_broken, reachable
-from optimizer.search.record import Record, record, write_lists
+from optimizer.search.record import Record, record
 from optimizer.search.regroup import regroup
 from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
@@ -78,16 +79,6 @@ MANY_CHANGES = 50_000
 HEAD_START = 20  # rounds of balance, in which brokers that cannot come under a limit shed what they can
 BALANCE, PACKING, TRADES = 0, 1, 2  # what a round does for the last brokers, each once the one before it brings nothing
 CALM = 1000.0  # times what is out of band weighs more against the middle of a band, once that keeps brokers out of it
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Replica lists (int64 [n, R], broker rows) and leader positions of changes, before and after, in published order."""
-
-    before: Rows
-    lead_before: Rows
-    after: Rows
-    lead_after: Rows
 
 
 @dataclass(frozen=True)
@@ -273,24 +264,6 @@ def _start(compiled: Compiled, bench: Bench, calm: bool) -> tuple[Problem, Stand
     setting = problem.setting.copy()
     setting[SAME_RACK] = same_rack_only(problem, bench.begin)
     return problem._replace(setting=setting), standing_of(problem, bench.begin)
-
-
-def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) -> Lists:
-    """Lists of every change of a log in the order they are published, from the lists `replicas` and `lead` of its start.
-
-    Brokers keep their places, a new one takes the place of the one it replaces, and the leader goes to the front, so that
-    preferred leader election leaves it in place. A partition that comes back to the brokers and the leader it had when the plan
-    began gets the list it had then.
-    """
-    count = int(log.used[1])
-    rows = log.partition[:count]
-    before, lead_before = replicas[rows], lead[rows]
-    after, lead_after = before.copy(), lead_before.copy()
-    write_lists(
-        compiled.problem, log, replicas, compiled.replicas, compiled.lead, np.zeros(len(lead), np.int64), before, lead_before, after,
-        lead_after,
-    )  # fmt: skip
-    return Lists(before, lead_before, after, lead_after)
 
 
 def _round(
