@@ -59,6 +59,8 @@ log = logging.getLogger(__name__)
 STOP_SECONDS = 8.0  # for all threads together
 BROKERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 300.0  # without a sign of life while kernels are compiled
+COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
+CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compiler serves them all, one after the other
 TEXT_WIDTH = 120
 MOST_DECISIONS = 1000
 MOST_PLANNED_AT_ONCE = 50_000  # replicas that are planned for while somebody waits
@@ -225,7 +227,7 @@ class Balancer:
 
     def stop(self, seconds: float = STOP_SECONDS) -> bool:
         """End within about so long: an execution is cancelled (what is in progress is taken back), history is written, positions
-        are kept. Whether all threads ended. Calling it again does nothing."""
+        are kept. Whether all threads ended that do not wait for the compiler. Calling it again does nothing."""
         deadline = self._clock.monotonic() + seconds
         server, self._server = self._server, None
         if server is not None:
@@ -233,15 +235,18 @@ class Balancer:
                 server.stop()
         for worker in self._workers.values():
             worker.ask_to_stop()
-        computing = () if self._compiled else ("planner", "look")  # a compiler hears no signal, and leaves nothing half done
-        late = [
+        # Who waits for the compiler hears no signal, and leaves nothing half done: is given a moment to end all the same.
+        waiting = () if self._compiled else CALL_KERNELS
+        patience = min(deadline, self._clock.monotonic() + COMPILER_SECONDS)
+        alive = [
             w.name
             for w in self._workers.values()
-            if not w.join(0.0 if w.name in computing else deadline - self._clock.monotonic()) and w.name not in computing
+            if not w.join((patience if w.name in waiting else deadline) - self._clock.monotonic())
         ]
+        late = [name for name in alive if name not in waiting]
         if late:
             log.warning("stopped without waiting for %s any longer", ", ".join(late))
-        if self._samples is not None and "samples" not in late and "history" not in late:
+        if self._samples is not None and "samples" not in alive and "history" not in alive:
             self._samples.close()
         self._decisions.close()
         with suppress(Exception):

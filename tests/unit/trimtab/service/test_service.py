@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from cluster_model.metadata.follower import Update
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.options import PlanOptions, Watch
 from optimizer.plan import Plan
 from optimizer.planner import plan
-from tests.unit.trimtab.service.beside import LEVEL, NODE, OTHER, Service, World, simulated_executor
+from tests.unit.trimtab.service.beside import (
+    LEVEL,
+    NODE,
+    OTHER,
+    Service,
+    SimulatedFollower,
+    World,
+    simulated_executor,
+)
 from trimtab.http.glance import glance
 from trimtab.service.views import Refused, StateView
 from trimtab.simulator.spec import TopicPartition
@@ -261,6 +271,30 @@ def test_a_stop_takes_back_what_is_in_progress(world: World) -> None:
     assert service.rows("SELECT kind, detail FROM outcome ORDER BY id DESC LIMIT 1") == [
         ("cancelled", "the service was stopped; what was in progress was taken back")
     ]
+
+
+def test_a_stop_does_not_wait_for_the_compiler(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One compiler serves all threads: while it works for the planner, whoever reads metadata waits for it, too."""
+    asked, done = threading.Semaphore(0), threading.Event()
+
+    def wait_for_the_compiler() -> None:
+        asked.release()
+        assert done.wait(60)
+
+    def poll(self: SimulatedFollower, now_ms: int) -> Update:
+        wait_for_the_compiler()
+        return Update((), held="stopped")
+
+    monkeypatch.setattr("trimtab.warmup.warm_up", wait_for_the_compiler)
+    monkeypatch.setattr(SimulatedFollower, "poll", poll)
+    balancer = Service(world).balancer.start()
+    try:
+        assert all(asked.acquire(timeout=30) for _ in range(2))
+        assert balancer.stop()
+        assert {name for name in ("planner", "metadata") if not balancer.workers[name].join(0)} == {"planner", "metadata"}
+    finally:
+        done.set()
+    assert all(worker.join(30) for worker in balancer.workers.values())
 
 
 def test_a_person_can_stop_a_plan_that_runs(world: World) -> None:
