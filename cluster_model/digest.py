@@ -17,8 +17,8 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
 
-BLOCK = 256  # partitions
-TOGETHER = 128  # blocks: their columns stay in the cache
+BLOCK = 64  # partitions: where some hundreds are changed, hardly more than those are hashed again
+TOGETHER = 256  # blocks: their columns stay in the cache
 Bytes = npt.NDArray[np.uint8]
 
 

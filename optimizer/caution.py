@@ -47,14 +47,14 @@ class Caution:
     unmeasured: BoolArray
 
 
-def caution_of(snapshot: Snapshot, goals: Iterable[Goal], movable: BoolArray) -> Caution | None:
-    """The doubts that matter to `goals`; None where there are none. `movable` bool [P]: partitions that may change at all."""
+def caution_of(snapshot: Snapshot, goals: Iterable[Goal], movable: np.ndarray) -> Caution | None:
+    """The doubts that matter to `goals`; None where there are none. `movable` int64 [P]: 1 for partitions that may change at all."""
     if not isinstance(snapshot, LiveSnapshot):
         return None
     used = [getattr(goal, "resource", None) for goal in goals]
     sources = [DERIVED_FROM.get(r, r) for r in used if r is not None]
     resources = tuple(r for r in dict.fromkeys(sources) if r in MEASURED and r in snapshot.trust.leader)
-    partitions = snapshot.untrusted(resources) & movable
+    partitions = snapshot.untrusted(resources) & (movable == 1)
     active = snapshot.broker_states == BrokerState.ACTIVE
     brokers, unmeasured = np.zeros_like(active), np.zeros_like(active)
     for resource in filter(snapshot.is_doubtful, resources):

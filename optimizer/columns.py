@@ -17,6 +17,7 @@ from optimizer.grid import Laid, grid_steps, lay_out
 from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RF, SIZE, THRIFT, TOPIC_OF
 
 LINE = 64  # bytes of a cache line
+FIRST_LOOK = 4_096  # partitions
 NEAR = 1e-6  # of a bound on sums: how well it is known where it is kept up to date by differences
 
 
@@ -51,10 +52,11 @@ class Columns:
     replicas: np.ndarray  # int64 [P, R]
     lead: np.ndarray  # int64 [P], slot of the leader, -1 none
     led: BoolArray  # [P]
+    topic_first: np.ndarray  # int64 [T + 1], first partition of each topic
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.partition, self.haul, self.vector, self.compact, self.replicas, self.lead, self.led)
+        arrays = (self.partition, self.haul, self.vector, self.compact, self.replicas, self.lead, self.led, self.topic_first)
         return sum(array.nbytes for array in arrays)
 
     def replace(self, snapshot: Snapshot, rows: np.ndarray) -> None:
@@ -114,8 +116,16 @@ def make_columns(snapshot: Snapshot, resources: tuple[str, ...], rules: Rules) -
     compact[:, :, part.vector.shape[2]] = np.where(part.partition[:, MOVABLE] == 1, haul[:, THRIFT], 0.0)[:, None]
     replicas = np.array(snapshot.replicas, dtype=np.int64, order="C")
     return Columns(
-        resources, rules, part.laid, part.partition, haul, part.vector, compact, replicas, leader_slots(snapshot), part.led
+        resources, rules, part.laid, part.partition, haul, part.vector, compact, replicas, leader_slots(snapshot), part.led,
+        topic_starts(snapshot),
     )
+
+
+def topic_starts(snapshot: Snapshot) -> np.ndarray:
+    """int64 [T + 1]: first partition of each topic."""
+    # Keys of the array's own type: with any other, searchsorted copies the whole array first.
+    topics = np.arange(len(snapshot.topics) + 1, dtype=snapshot.partition_topic.dtype)
+    return np.searchsorted(snapshot.partition_topic, topics).astype(np.int64)
 
 
 def part_of(
@@ -208,3 +218,9 @@ def led_partitions(snapshot: Snapshot) -> BoolArray:
     usable = np.append(np.isin(snapshot.broker_states, (BrokerState.ACTIVE, BrokerState.DRAINING)), False)
     led[rows] = usable[snapshot.replicas[rows]].any(axis=1)
     return led
+
+
+def any_differs(column: np.ndarray, other: np.ndarray | int) -> bool:
+    """Whether a column differs from another one, or from a number, anywhere; where it does, it mostly does at once."""
+    other = np.broadcast_to(other, column.shape)
+    return bool((column[:FIRST_LOOK] != other[:FIRST_LOOK]).any() or (column[FIRST_LOOK:] != other[FIRST_LOOK:]).any())

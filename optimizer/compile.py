@@ -10,7 +10,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 from goals.model import Capacity, CountLimit, Goal, GoalSet, RackAware, TopicDistribution, UsageDistribution
 from optimizer.caution import caution_of
-from optimizer.columns import Columns, Rules, make_columns
+from optimizer.columns import Columns, Rules, any_differs, make_columns
 from optimizer.linear_tables import linear_tables
 from optimizer.options import PlanOptions
 from optimizer.plan import Skipped
@@ -55,9 +55,6 @@ def compile_problem(
     weight = np.array([0.0 if g.hard else g.weight for g in counted])
     topic_bound = np.array([g.bound if isinstance(g, TopicDistribution) else 0.0 for g in counted])
     topic_gap = np.array([g.min_gap if isinstance(g, TopicDistribution) else 0.0 for g in counted], np.float64)
-    # Keys of the arrays' own type: with any other, searchsorted copies the whole array first.
-    topics = np.arange(len(snapshot.topics) + 1, dtype=snapshot.partition_topic.dtype)
-    topic_first = np.searchsorted(snapshot.partition_topic, topics).astype(np.int64)
     problem = Problem(
         broker=np.stack([snapshot.broker_states, rack], axis=1).astype(np.int64),
         partition=columns.partition,
@@ -83,8 +80,8 @@ def compile_problem(
         ),
         table=linear.table,
         **by_topic,
-        topic_first=topic_first,
-        topic_counted=counted_topics(topic_first, snapshot.broker_count * len(by_topic["topic_goal"])),
+        topic_first=columns.topic_first,
+        topic_counted=counted_topics(columns.topic_first, snapshot.broker_count * len(by_topic["topic_goal"])),
         setting=np.array(
             [int(groups.max()) + 1 if len(groups) else 1, _rack_goal(counted), 0], dtype=np.int64
         ),
@@ -104,7 +101,7 @@ def compile_problem(
         lead=columns.lead,
         leading=columns.laid.leading,
         roles=columns.laid.roles,
-        caution=caution_of(snapshot, counted, columns.partition[:, MOVABLE] == 1),
+        caution=caution_of(snapshot, counted, columns.partition[:, MOVABLE]),
     )
 
 
@@ -183,12 +180,12 @@ def _totals(
     racks_eligible = np.unique(rack[eligible])
     forced = (
         hard_rack and snapshot.partition_count and None not in snapshot.racks
-        and bool((columns.partition[:, RF] == len(racks_eligible)).all())
+        and not any_differs(columns.partition[:, RF], len(racks_eligible))
     )  # fmt: skip
     if forced:
         for c in range(len(columns.resources)):
             leading, following = columns.vector[:, LEADING, c], columns.vector[:, FOLLOWING, c]
-            if np.array_equal(leading, following):
+            if not any_differs(leading, following):
                 shares = np.full(int(rack.max()) + 1, leading.sum())
                 for r in range(len(shares)):
                     shares[r] -= held[excluded & (rack == r), c].sum()

@@ -10,7 +10,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from optimizer.columns import offline_partitions
 from optimizer.plan import Skipped
-from optimizer.problem import STATE, Compiled
+from optimizer.problem import MOVABLE, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why import counted
 
@@ -29,13 +29,13 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
         Skipped(f"partition {snapshot.partition_name(int(p))}", f"{cause}; it would stay there")
         for p in np.flatnonzero(offline)[:MOST_NAMED]
     ]
-    if offline.sum() > MOST_NAMED:
-        result.append(Skipped(counted(int(offline.sum()), "partition"), cause))
-    fixed = compiled.problem.partition[:, 0] == 0
+    number = int(np.count_nonzero(offline))
+    if number > MOST_NAMED:
+        result.append(Skipped(counted(number, "partition"), cause))
     for kind, word in ((BrokerState.DEAD, "dead"), (BrokerState.DRAINING, "draining")):
         held = [end.hosted[b, : end.hosts[b]] // end.replicas.shape[1] for b in np.flatnonzero(states == kind)]
         stuck = np.unique(np.concatenate(held)) if held else np.zeros(0, np.int64)
-        stuck = stuck[fixed[stuck] & ~offline[stuck]]
+        stuck = stuck[(compiled.problem.partition[stuck, MOVABLE] == 0) & ~offline[stuck]]
         if len(stuck):
             topics = sorted({snapshot.topics[t] for t in snapshot.partition_topic[stuck]})
             result.append(
@@ -44,8 +44,8 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
                     f"excluded topics never change ({', '.join(topics[:5])}{' …' if len(topics) > 5 else ''}); include them to move them",
                 )
             )
-    leaderless = (end.lead < 0) & ~offline
-    for p in np.flatnonzero(leaderless)[:MOST_NAMED]:
+    leaderless = np.flatnonzero(end.lead < 0)
+    for p in leaderless[~offline[leaderless]][:MOST_NAMED]:
         result.append(
             Skipped(
                 f"partition {snapshot.partition_name(int(p))}",

@@ -116,7 +116,7 @@ def _renewed(
     """`kept` brought to a snapshot that differs from its own by `change`."""
     columns, bench, was = kept.columns, kept.bench, kept.compiled.problem
     few = len(change.loaded) * MOST_LOADED <= snapshot.partition_count
-    on = _on(columns.replicas, kept.snapshot.broker_states != snapshot.broker_states)
+    on = bench.hosted_by(kept.snapshot.broker_states != snapshot.broker_states, columns.replicas)
     ruled = _either(change.placed, on)  # may move or not, and count a leader or not, otherwise than before
     rows = _either(change.rows, on) if few else ruled
     columns.replace(snapshot, change.placed)
@@ -139,14 +139,6 @@ def _renewed(
 
 def _either(one: Rows, other: Rows) -> Rows:
     return np.union1d(one, other) if len(other) else one
-
-
-def _on(replicas: Rows, brokers: BoolArray) -> Rows:
-    """int64 partitions with a replica on one of `brokers` (bool [B])."""
-    if not brokers.any():
-        return np.zeros(0, np.int64)
-    at = np.append(brokers, False)
-    return np.flatnonzero(np.logical_or.reduce([at[replicas[:, s]] for s in range(replicas.shape[1])]))
 
 
 def leaves_partitions_alone(given: Snapshot, snapshot: Snapshot) -> bool:

@@ -60,8 +60,9 @@ def with_topics(strength: FloatArray, tables: dict[str, np.ndarray], eligible: n
 
 def counted_topics(first: np.ndarray, rows: int) -> np.ndarray:
     """int64 [T]: columns of the topics that are counted in a table of `rows` rows, -1 for the others."""
-    size = np.diff(first)
-    most = MOST_COUNTED // max(rows, 1) if rows else 0
+    if not rows:
+        return np.full(len(first) - 1, -1, np.int64)
+    size, most = np.diff(first), MOST_COUNTED // rows
     largest = np.argsort(-size, kind="stable")[:most]
     chosen = np.sort(largest[(size[largest] > MOST_SCANNED) & (size[largest] <= COUNTABLE)])
     columns = np.full(len(size), -1, np.int64)

@@ -53,6 +53,14 @@ class Bench:
         states = (self._begin, *self._spare.values())
         return sum(column.nbytes for state in states for name, column in state._asdict().items() if name != "home")
 
+    def hosted_by(self, brokers: np.ndarray, replicas: Rows) -> Rows:
+        """int64 partitions, ascending, among which are all with a replica on one of `brokers` (bool [B]) in `replicas` int64 [P, R],
+        where the last `start` put them."""
+        begin, away = self._begin, _joined(self._away)
+        at = np.append(brokers, False)
+        held = [begin.hosted[b, : begin.hosts[b]].astype(np.int64) // replicas.shape[1] for b in np.flatnonzero(brokers)]
+        return _joined([*held, away[at[replicas[away]].any(axis=1)]])
+
     def start(self, problem: Problem, replicas: Rows, lead: Rows, moved: Rows) -> State:
         """As `at`, where `moved` are partitions that are not where the last `start` was."""
         begin = self.at(problem, replicas, lead, _joined([*self._away, moved]))

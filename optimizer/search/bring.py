@@ -88,11 +88,17 @@ def resemble(state: State, like: State, rows: np.ndarray, touched: np.ndarray) -
             state.replicas[p, s] = like.replicas[p, s]
     for b in range(len(touched)):
         if touched[b]:
-            for i in range(like.hosts[b]):
-                entry = like.hosted[b, i]
-                if i >= state.hosts[b] or state.hosted[b, i] != entry:
+            shared = min(like.hosts[b], state.hosts[b])
+            for i in range(shared):
+                if state.hosted[b, i] != like.hosted[b, i]:
+                    entry = like.hosted[b, i]
                     state.hosted[b, i] = entry
                     state.place[entry // slots, entry % slots] = i
+            for i in range(shared, like.hosts[b]):
+                entry = like.hosted[b, i]
+                state.hosted[b, i] = entry
+                state.place[entry // slots, entry % slots] = i
+            for i in range(like.hosts[b]):
                 state.mark[b, i] = like.mark[b, i]
             state.hosts[b] = like.hosts[b]
             state.dirty[b] = 0

@@ -43,11 +43,11 @@ MANY = 5_000  # replicas
 @inner_as(uncompiled.short_list)
 def short_list(
     problem: Problem, state: State, p: int, s: int, felt: np.ndarray, slope: np.ndarray, targets: np.ndarray, tries: int,
-    chosen: np.ndarray, keys: np.ndarray,
+    chosen: np.ndarray, keys: np.ndarray, amount: np.ndarray,
 ) -> int:  # fmt: skip
     """Of the first `tries` of `targets`, those that look best for slot `s` of partition `p`, into `chosen`, best first; returns how many.
 
-    Only what a list and racks forbid is left out. `keys` float64 is room to work in.
+    Only what a list and racks forbid is left out. `keys` float64 and `amount` float64 [n] are room to work in.
     """
     slots = state.replicas.shape[1]
     role = LEADING if state.lead[p] == s else FOLLOWING
@@ -58,9 +58,16 @@ def short_list(
         if state.replicas[p, o] >= 0 and problem.broker[state.replicas[p, o], RACK_OF] == old:
             left += 1
     free = problem.setting[RACK_GOAL] != HARD_RACK or left > limit
+    for k in range(len(felt)):
+        amount[k] = problem.vector[p, role, problem.goal[felt[k], COLUMN]]
     found = whole(0)
     for i in range(tries):
         target = targets[i]
+        key = 0.0
+        for k in range(len(felt)):
+            key += slope[target, k] * amount[k]
+        if found == len(chosen) and key >= keys[found - 1]:  # most end here
+            continue
         rack = problem.broker[target, RACK_OF]
         came = 1
         for o in range(slots):
@@ -70,11 +77,6 @@ def short_list(
             elif other >= 0 and problem.broker[other, RACK_OF] == rack:
                 came += 1
         if came > slots + 1 or not (free or rack == old or came <= limit):
-            continue
-        key = 0.0
-        for k in range(len(felt)):
-            key += slope[target, k] * problem.vector[p, role, problem.goal[felt[k], COLUMN]]
-        if found == len(chosen) and key >= keys[found - 1]:
             continue
         at = found if found < len(chosen) else found - 1
         while at > 0 and keys[at - 1] > key:
@@ -138,6 +140,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
     for i in range(count if len(entries) > 0 else 0):
         note_costs(problem, state, felt, typical, eligible[i], known, slope)
     targets, chosen, keys = np.zeros(max(count, most), np.int64), np.zeros(SHORT, np.int64), np.zeros(SHORT)
+    amount = np.zeros(len(felt))
     for entry in entries:
         p, s = entry // slots, entry % slots
         if problem.partition[p, MOVABLE] == 0:
@@ -158,7 +161,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
             look = targets
             if attempt == 0 and tries > 2 * SHORT and len(problem.topic_goal) == 0:
                 sampled = True
-                tries = short_list(problem, state, p, s, felt, slope, targets, tries, chosen, keys)
+                tries = short_list(problem, state, p, s, felt, slope, targets, tries, chosen, keys, amount)
                 look = chosen
             for i in range(tries):
                 target = look[i]

@@ -64,6 +64,8 @@ def written(log: Log) -> Log:
 
 def is_spent(problem: Problem, budget: Budget) -> bool:
     """Whether one replica more, or one more changed partition, is beyond the budget: a replica of typical size, the smallest at first."""
+    if (budget.limits < 0).all():
+        return False
     sizes = problem.haul[:, SIZE]
     size = 0.0 if not len(sizes) else sizes.mean() if budget.spent[1] > 0 else sizes.min()
     after = budget.spent + np.array([1.0, size, 1.0])
@@ -77,6 +79,8 @@ def has_partitions(budget: Budget) -> bool:
 
 def plenty(problem: Problem, budget: Budget) -> int:
     """Moves among which there are enough for what is left of the budget; of bytes, where partitions are small (a quarter is smaller)."""
+    if (budget.limits < 0).all():
+        return ENDLESS
     left, sizes = budget.limits - budget.spent, problem.haul[:, SIZE]
     size = max(float(np.partition(sizes, len(sizes) // 4)[len(sizes) // 4]), 1.0) if len(sizes) else 1.0
     most = [CHOICE * x for x, limit in zip(left / [1.0, size, 1.0], budget.limits, strict=True) if limit >= 0]

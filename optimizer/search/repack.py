@@ -49,7 +49,7 @@ from optimizer.search.pool import (
     toll_of,
     undo_counts,
 )
-from optimizer.search.standing import standing_of
+from optimizer.search.standing import count_low
 from optimizer.search.state import COST, LED, Rows, State
 
 LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be
@@ -72,7 +72,7 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     At most `VAIN` + n times `STEPS` steps of O(G), fewer where replicas are few, for n brokers out of band, and as many again to send home.
     """
     eligible = problem.broker[:, STATE] == 0
-    low = standing_of(problem, state).low
+    low = count_low(problem, state)
     if BACKEND == "numpy" or eligible.sum() < 2 or not low or low > LAST * eligible.sum():
         return 0
     goals = decisive_goals(problem, state)

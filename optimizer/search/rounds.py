@@ -49,6 +49,7 @@ from optimizer.search.sequence import sequence
 from optimizer.search.standing import (
     Standing,
     brings_nobody,
+    count_low,
     is_clear_progress,
     is_progress,
     same_rack_only,
@@ -316,7 +317,7 @@ def _round(
             regroup(problem, target, replicas, moved)
             merge(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
             regroup(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-        elif not standing_of(problem, target).low:  # while anybody is, the room left in bands may still be needed
+        elif not count_low(problem, target):  # while anybody is, the room left in bands may still be needed
             _substitute(problem, target, replicas, lead, order)
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
@@ -326,7 +327,7 @@ def _round(
         if len(pending):
             sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
         follow(problem, target, standing, pending)
-        left, low = low, standing_of(problem, standing).low
+        left, low = low, count_low(problem, standing)
         lookout.tell(low)
         if lookout.stopped:
             return written(log), standing, problem

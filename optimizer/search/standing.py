@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState
+from optimizer.columns import any_differs
 from optimizer.problem import (
     COLUMN,
     HARD,
@@ -32,7 +33,6 @@ from optimizer.search.state import COST, LED, RACKS, State
 LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
 CLEAR_PROGRESS = 0.2  # of the potential of all brokers
 WORSE = 1.05  # times the potential of all brokers, at most, for some that come into band
-FIRST_LOOK = 4_096  # partitions
 
 
 class Standing(NamedTuple):
@@ -54,29 +54,38 @@ def standing_of(problem: Problem, state: State) -> Standing:
     states = problem.broker[:, STATE]
     active = states == BrokerState.ACTIVE
     leaving = (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
-    undone = int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int((state.lead < 0).sum())
+    undone = int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int(np.count_nonzero(state.lead < 0))
     for b in np.flatnonzero(leaving).tolist():
-        undone += int((state.mark[b, : state.hosts[b]] & LED).sum())
-    low = state.score[active, :COST] < 1.0
-    out = low.copy()
+        undone += int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED))
     linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
     load = state.load[np.ix_(active, problem.goal[linear, COLUMN])]
     table = problem.table[active][:, linear]
     scale, off = table[:, :, SCALE], load - table[:, :, MEAN]
     outside = np.maximum(np.maximum(load - table[:, :, HIGH], table[:, :, LOW] - load), 0.0)
-    out[:, linear] &= outside > 0.0
     beyond = outside * scale
     hinge = problem.force[linear, STRENGTH] * beyond**2 * (1.0 + STEEP * beyond**2)
     centering = (problem.force[linear, SPREAD] * (off * scale) ** 2).sum(axis=1)
     hard = np.where(problem.goal[linear, HARD] == 1, hinge, 0.0).sum(axis=1)
     potential = np.maximum(state.score[active, COST] - centering, 0.0)
-    return Standing(undone, int(out.any(axis=1).sum()), int(low.sum()), potential, hard)
+    violations = int(np.count_nonzero(state.score[active, :COST] < 1.0))
+    return Standing(undone, count_low(problem, state), violations, potential, hard)
+
+
+def count_low(problem: Problem, state: State) -> int:
+    """Eligible brokers out of some goal, as in `standing_of`, without the rest of that."""
+    low = state.score[:, :COST] < 1.0
+    rows = np.flatnonzero(low.any(axis=1) & (problem.broker[:, STATE] == BrokerState.ACTIVE))
+    linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
+    out = low[rows]
+    load, table = state.load[np.ix_(rows, problem.goal[linear, COLUMN])], problem.table[rows][:, linear]
+    out[:, linear] &= (load > table[:, :, HIGH]) | (load < table[:, :, LOW])
+    return int(np.count_nonzero(out.any(axis=1)))
 
 
 def same_rack_only(problem: Problem, state: State) -> int:
     """1 where every rack holds exactly its share of every partition, so that a replica can never leave its rack."""
     racks = len(np.unique(problem.broker[problem.broker[:, STATE] == BrokerState.ACTIVE, RACK_OF]))
-    if problem.setting[RACK_GOAL] != HARD_RACK or not racks or _any_differs(problem.partition[:, RF], racks):
+    if problem.setting[RACK_GOAL] != HARD_RACK or not racks or any_differs(problem.partition[:, RF], racks):
         return 0
     return int(not state.units[RACKS].any())
 
@@ -109,9 +118,3 @@ def is_clear_progress(before: Standing, after: Standing) -> bool:
     old, new = before.potential.sum(), after.potential.sum()
     fewer = after.undone < before.undone or after.low < before.low
     return bool(new < (1.0 - CLEAR_PROGRESS) * old or (fewer and new <= WORSE * old))
-
-
-def _any_differs(column: np.ndarray, other: np.ndarray | int) -> bool:
-    """Whether a column differs from another one, or from a number, anywhere; where it does, it mostly does at once."""
-    other = np.broadcast_to(other, column.shape)
-    return bool((column[:FIRST_LOOK] != other[:FIRST_LOOK]).any() or (column[FIRST_LOOK:] != other[FIRST_LOOK:]).any())

@@ -74,7 +74,7 @@ def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
 
 def short_list(
     problem: Problem, state: State, p: int, s: int, felt: np.ndarray, slope: np.ndarray, targets: np.ndarray, tries: int,
-    chosen: np.ndarray, keys: np.ndarray,
+    chosen: np.ndarray, keys: np.ndarray, amount: np.ndarray,
 ) -> int:  # fmt: skip
     """`optimizer.search.drain.short_list`."""
     targets, lists = targets[:tries], state.replicas[p]
@@ -89,10 +89,10 @@ def short_list(
         if (taken == old).sum() <= limit:
             legal &= (racks == old) | (1 + (taken == racks[:, None]).sum(axis=1) <= limit)
     targets = targets[legal]
-    amount = problem.vector[p, LEADING if state.lead[p] == s else FOLLOWING]
+    load = problem.vector[p, LEADING if state.lead[p] == s else FOLLOWING]
     key = np.zeros(len(targets))
     for k, g in enumerate(felt.tolist()):
-        key += slope[targets, k] * amount[problem.goal[g, COLUMN]]
+        key += slope[targets, k] * load[problem.goal[g, COLUMN]]
     best = targets[np.argsort(key, kind="stable")[: len(chosen)]]
     chosen[: len(best)] = best
     return len(best)

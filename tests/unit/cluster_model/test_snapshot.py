@@ -230,7 +230,7 @@ def with_disk(snapshot: Snapshot, rows: list[int], value: float) -> Snapshot:
     return replace(snapshot, leader_load={**snapshot.leader_load, "disk": disk})
 
 
-@pytest.mark.parametrize("rows", [[], [0], [999], [255, 256], [400], list(range(0, 1_000, 7))])
+@pytest.mark.parametrize("rows", [[], [0], [999], [63, 64], [255, 256], [400], list(range(0, 1_000, 7))])
 @pytest.mark.parametrize("value", [3.0, np.nan])
 def test_a_digest_renewed_where_a_snapshot_differs_is_that_of_the_whole(rows: list[int], value: float) -> None:
     before = long()
