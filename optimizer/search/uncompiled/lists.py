@@ -132,7 +132,7 @@ def list_present(
 def closest(
     amount: np.ndarray, free: np.ndarray, held: int, source: np.ndarray, target: np.ndarray, both: bool
 ) -> tuple[int, float]:
-    """`optimizer.search.regroup.closest`."""
+    """`optimizer.search.group.closest`."""
     far = np.zeros(held)
     for k in range(len(source)):
         _add_distance(far, source[k, 0] - amount[k, :held], source[k])

@@ -1,0 +1,173 @@
+"""Room for a replica that fits nowhere: what else came to a broker goes on to another, which is no move more.
+
+Called by `regroup`, where a move costs the same whatever it carries.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cluster_model.compiled import inner, whole
+from optimizer.problem import CEILING, COLUMN, FOLLOWING, KIND, LEADING, LIMIT, MEAN, MOVABLE, STATE, Problem
+from optimizer.search.broker_scores import linear_cost
+from optimizer.search.costs import NOTHING
+from optimizer.search.group import BROKERS, Group, meet
+from optimizer.search.homeward import leaves_band, scores_hold
+from optimizer.search.hosting import may_host
+from optimizer.search.state import State
+from optimizer.search.strays import MANY, extent, put, role_of
+from optimizer.search.swaps import may_swap
+from optimizer.search.windows import band_of
+
+CANDIDATES = 6  # brokers for a replica: those that it would take least far out of band
+ONWARD = 12  # replicas that go on from one of them
+
+
+@inner
+def roomiest(problem: Problem, state: State, linear: np.ndarray, p: int, s: int) -> int:
+    """The broker that stays in band with slot `s` of `p` and likes it best, by the potential, then by what it has most of; -1 if none."""
+    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+    best, least, lowest = whole(-1), np.inf, np.inf
+    for u in range(len(problem.broker)):
+        if not may_host(problem, state, p, s, u) or leaves_band(problem, state, u, p, whole(NOTHING), role):
+            continue
+        rise, level = 0.0, 0.0
+        for g in linear:
+            load, x = state.load[u, problem.goal[g, COLUMN]], problem.vector[p, role, problem.goal[g, COLUMN]]
+            rise += linear_cost(problem, u, g, load + x) - linear_cost(problem, u, g, load)
+            top = problem.table[u, g, CEILING] if problem.goal[g, KIND] == LIMIT else problem.table[u, g, MEAN]
+            if top > 0.0:
+                level = max(level, (load + x) / top)
+        if rise < least or (rise == least and level < lowest):
+            best, least, lowest = whole(u), rise, level
+    return best
+
+
+@inner
+def pass_on(problem: Problem, state: State, home: np.ndarray, group: Group, v: int, row: np.ndarray) -> int:
+    """Let what came to broker `v`, which gives replicas itself, go on to others, where nobody is worse for it; returns how many did."""
+    slots = state.replicas.shape[1]
+    came, count = np.zeros(MANY, np.int64), 0
+    for i in range(state.hosts[v]):
+        entry = whole(state.hosted[v, i])
+        was = home[entry // slots, entry % slots]
+        if was >= 0 and was != v and problem.partition[entry // slots, MOVABLE] == 1:
+            if count == MANY:
+                return 0
+            came[count] = entry
+            count += 1
+    gone = 0
+    for i in range(count):
+        p, s = came[i] // slots, came[i] % slots
+        if leaves_band(problem, state, v, p, role_of(state, came[i]), whole(NOTHING)):
+            continue
+        target = roomiest(problem, state, group.linear, p, s)
+        if target < 0:
+            continue
+        met = meet(problem, state, group, meet(problem, state, group, whole(0), v), target)
+        put(problem, state, came[i], target, row)
+        if scores_hold(state, group.broker, met, group.before):
+            gone += 1
+        else:
+            put(problem, state, came[i], v, row)
+    return gone
+
+
+@inner
+def make_room(
+    problem: Problem, state: State, home: np.ndarray, group: Group, met: int, steps: int, p: int, s: int, row: np.ndarray
+) -> tuple[int, int, int]:
+    """A broker for slot `s` of `p`, once some of what came to it went on, which is done; -1, and nothing is changed, if there is none.
+
+    Beside it how many brokers the group has then, and how many steps there are to be taken back.
+    """
+    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+    broker, far, count = np.zeros(CANDIDATES, np.int64), np.zeros(CANDIDATES), 0
+    for u in range(len(problem.broker)):
+        if problem.broker[u, STATE] != 0 or not may_swap(problem, state, p, s, u):
+            continue
+        beyond = excess(problem, state, group.linear, u, p, role, whole(-1))
+        if count == CANDIDATES and beyond >= far[count - 1]:
+            continue
+        i = count if count < CANDIDATES else count - 1
+        while i > 0 and far[i - 1] > beyond:
+            broker[i], far[i] = broker[i - 1], far[i - 1]
+            i -= 1
+        broker[i], far[i] = u, beyond
+        count = min(count + 1, CANDIDATES)
+    extra = group.extra[0]
+    for i in range(count):
+        known, begun = met, steps
+        if known < BROKERS:
+            known = meet(problem, state, group, known, broker[i])
+        known, steps, fits = send_on(problem, state, home, group, known, steps, broker[i], p, s, row)
+        if fits:
+            return whole(broker[i]), known, steps
+        group.extra[0] = extra
+        while steps > begun:
+            steps -= 1
+            put(problem, state, group.step[steps], group.source[steps], row)
+    return whole(-1), met, steps
+
+
+@inner
+def send_on(
+    problem: Problem, state: State, home: np.ndarray, group: Group, met: int, steps: int, u: int, p: int, s: int, row: np.ndarray
+) -> tuple[int, int, bool]:
+    """Let what came to broker `u` go on, one after the other, until it has room for slot `s` of `p`; as `make_room`, and whether it has."""
+    slots = state.replicas.shape[1]
+    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+    stays = np.zeros(ONWARD, np.int64)
+    for turn in range(ONWARD):
+        beyond = excess(problem, state, group.linear, u, p, role, whole(-1))
+        if beyond <= 0.0 and may_host(problem, state, p, s, u):
+            return met, steps, True
+        if met >= BROKERS - 1 or steps >= BROKERS - 1:
+            break
+        best, least, smallest = whole(-1), beyond, np.inf
+        for own in (False, True):  # what is at home on it costs a move
+            if best >= 0 or (own and group.extra[0] == 0):
+                break
+            for i in range(state.hosts[u]):
+                entry = whole(state.hosted[u, i])
+                q = entry // slots
+                was = home[q, entry % slots]
+                if was < 0 or (was == u) != own or problem.partition[q, MOVABLE] != 1:
+                    continue
+                rest = excess(problem, state, group.linear, u, p, role, entry)
+                if rest > least or rest >= beyond:
+                    continue
+                known = False
+                for j in range(turn):
+                    known = known or stays[j] == entry
+                size = extent(problem, state, group.linear, u, entry)
+                if not known and (rest < least or (size, entry) < (smallest, best)):
+                    best, least, smallest = entry, rest, size
+        if best < 0:
+            break
+        stays[turn] = best
+        target = roomiest(problem, state, group.linear, best // slots, best % slots)
+        if target >= 0:
+            met = meet(problem, state, group, met, target)
+            group.step[steps], group.source[steps] = best, u
+            if home[best // slots, best % slots] == u:
+                group.extra[0] -= 1
+            put(problem, state, best, target, row)
+            steps += 1
+    return met, steps, False
+
+
+@inner
+def excess(problem: Problem, state: State, linear: np.ndarray, u: int, p: int, role: int, without: int) -> float:
+    """How far out of its bands broker `u` is with `p` in `role` and without the entry `without` (-1: none), as parts of means, summed."""
+    far = 0.0
+    for g in linear:
+        c = problem.goal[g, COLUMN]
+        low, high = band_of(problem, state, u, g)
+        level = problem.table[u, g, CEILING] if problem.goal[g, KIND] == LIMIT else problem.table[u, g, MEAN]
+        load = state.load[u, c] + problem.vector[p, role, c]
+        if without >= 0:
+            load -= problem.vector[without // state.replicas.shape[1], role_of(state, without), c]
+        if 0.0 < level < np.inf:
+            far += max(load - high, low - load, 0.0) / level
+    return far
