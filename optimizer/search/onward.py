@@ -117,44 +117,54 @@ def send_on(
     """Let what came to broker `u` go on, one after the other, until it has room for slot `s` of `p`; as `make_room`, and whether it has."""
     slots = state.replicas.shape[1]
     role = whole(LEADING if state.lead[p] == s else FOLLOWING)
-    stays = np.zeros(ONWARD, np.int64)
+    tried = np.zeros(ONWARD, np.int64)
     for turn in range(ONWARD):
-        beyond = excess(problem, state, group.linear, u, p, role, whole(-1))
-        if beyond <= 0.0 and may_host(problem, state, p, s, u):
+        if excess(problem, state, group.linear, u, p, role, whole(-1)) <= 0.0 and may_host(problem, state, p, s, u):
             return met, steps, True
         if met >= BROKERS - 1 or steps >= BROKERS - 1:
             break
-        best, least, smallest = whole(-1), beyond, np.inf
-        for own in (False, True):  # what is at home on it costs a move
-            if best >= 0 or (own and group.extra[0] == 0):
-                break
-            for i in range(state.hosts[u]):
-                entry = whole(state.hosted[u, i])
-                q = entry // slots
-                was = home[q, entry % slots]
-                if was < 0 or (was == u) != own or problem.partition[q, MOVABLE] != 1:
-                    continue
-                rest = excess(problem, state, group.linear, u, p, role, entry)
-                if rest > least or rest >= beyond:
-                    continue
-                known = False
-                for j in range(turn):
-                    known = known or stays[j] == entry
-                size = extent(problem, state, group.linear, u, entry)
-                if not known and (rest < least or (size, entry) < (smallest, best)):
-                    best, least, smallest = entry, rest, size
-        if best < 0:
+        entry = who_goes(problem, state, home, group, u, p, role, tried[:turn], False)
+        if entry < 0 and group.extra[0] > 0:
+            entry = who_goes(problem, state, home, group, u, p, role, tried[:turn], True)
+        if entry < 0:
             break
-        stays[turn] = best
-        target = roomiest(problem, state, group.linear, best // slots, best % slots)
+        tried[turn] = entry
+        target = roomiest(problem, state, group.linear, entry // slots, entry % slots)
         if target >= 0:
             met = meet(problem, state, group, met, target)
-            group.step[steps], group.source[steps] = best, u
-            if home[best // slots, best % slots] == u:
+            group.step[steps], group.source[steps] = entry, u
+            if home[entry // slots, entry % slots] == u:
                 group.extra[0] -= 1
-            put(problem, state, best, target, row)
+            put(problem, state, entry, target, row)
             steps += 1
     return met, steps, False
+
+
+@inner
+def who_goes(
+    problem: Problem, state: State, home: np.ndarray, group: Group, u: int, p: int, role: int, tried: np.ndarray, own: bool
+) -> int:
+    """Which entry of broker `u`, of what came to it or is its `own`, leaves it nearest to its bands with `p` in `role`, the smallest of
+    such; -1 if none that was not `tried` brings it nearer."""
+    slots = state.replicas.shape[1]
+    beyond = excess(problem, state, group.linear, u, p, role, whole(-1))
+    best, least, smallest = whole(-1), beyond, np.inf
+    for i in range(state.hosts[u]):
+        entry = whole(state.hosted[u, i])
+        q = entry // slots
+        was = home[q, entry % slots]
+        if was < 0 or (was == u) != own or problem.partition[q, MOVABLE] != 1:
+            continue
+        rest = excess(problem, state, group.linear, u, p, role, entry)
+        if rest > least or rest >= beyond:
+            continue
+        known = False
+        for other in tried:
+            known = known or other == entry
+        size = extent(problem, state, group.linear, u, entry)
+        if not known and (rest < least or (size, entry) < (smallest, best)):
+            best, least, smallest = entry, rest, size
+    return best
 
 
 @inner

@@ -1,4 +1,4 @@
-"""Fewer moves for the same balance: what left a broker goes home, and one replica fewer leaves it.
+"""Fewer moves for the same balance: what left a broker goes home, and fewer replicas leave it.
 
 Called by `rounds` on a target where a move costs the same whatever it carries, as with shared storage. No broker scores lower in any
 goal for it.
@@ -20,7 +20,7 @@ from optimizer.search.strays import extent, list_by_home, list_present, put
 from optimizer.search.swaps import may_swap
 from optimizer.search.windows import linear_goals
 
-VAIN = 300  # replicas sent home and back again since one fewer was found, after which there is little to be found
+VAIN = 300  # replicas sent home and back again since fewer were found to do, after which there is little to be found
 SOME = 12  # replicas that go home together where all are too many: the smallest
 EXTRA = 2  # replicas at home elsewhere that leave for the sake of those chosen
 ATTEMPTS = 8  # at other replicas, where some find no broker to go to
@@ -28,7 +28,7 @@ ATTEMPTS = 8  # at other replicas, where some find no broker to go to
 
 @kernel
 def regroup(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -> int:
-    """Let one replica fewer leave a broker as often as that can be found; returns how often.
+    """Let fewer replicas leave a broker as often as that can be found; returns how often.
 
     `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere.
 
