@@ -66,7 +66,9 @@ FEW_MOVES = 0.05  # of all replicas: one round finds more
 MOST_TARGETS = 8  # in one round
 ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
 LITTLE = 0.005  # of the partitions that a target moves
-FIRMNESS = 20.0  # of topic goals while a target is looked for
+# How much more topic goals weigh while a target is looked for; searches take turns. Mostly bands of topics come before the middle of
+# bands of loads, and what full topics leave is enough to fill a broker; where bands are narrow, some brokers need a way that breaks some.
+FIRMNESS = (1000.0, 20.0)
 MOST_ROUNDS = 200
 # Up to so many replicas: so many seeds while somebody is out of band, how many in a row may bring nobody into it, and whether to go on
 # from the first that finds anything instead of the best.
@@ -150,6 +152,8 @@ def search(
     replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
     size, first_seed = compiled.replicas.size, options.seed if -SEEDS <= options.seed < SEEDS else options.seed % SEEDS
     tries, vain, at_once = (1, 1, False) if options.budgeted else next((rest for most, *rest in SEARCHES if size <= most), (1, 1, False))
+    ways = FIRMNESS if tries > 1 and len(problem.topic_goal) else FIRMNESS[:1]
+    tries, vain = tries * len(ways), vain * len(ways)
     rounds: list[Round] = []
     end: State | None = bench.begin
     lookout = Lookout(watch)
@@ -158,11 +162,11 @@ def search(
         best: Chain | None = None
         since = 0  # attempts since one brought somebody into band
         for attempt in range(tries):
-            seed = first_seed + attempt * SEED_STEP
+            seed, firmness = first_seed + attempt // len(ways) * SEED_STEP, ways[attempt % len(ways)]
             if exhausted is not None and attempt == exhausted[0]:
                 chain = exhausted[1]
             else:
-                chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout, threads)
+                chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout, threads, firmness)
             since = 0 if best is None or chain.worth[:2] < best.worth[:2] else since + 1
             if best is None or chain.worth < best.worth or (at_once and chain.rounds):
                 best, found = chain, attempt
@@ -185,7 +189,7 @@ def search(
 
 def _chain(
     compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
-    threads: Threads,
+    threads: Threads, firmness: float,
 ) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists, with more effort for the last brokers once a round brings nothing, and with less
     again once that brought something. Trades that are not worth their moves all in all are taken back with what led to them.
@@ -200,8 +204,8 @@ def _chain(
     # bring some.
     topics = len(compiled.problem.topic_goal) > 0
     many = replicas.size > SEARCHES[-1][0]
-    least, most = BALANCE if topics else PACKING, BALANCE if topics and many else TRADES
-    first, effort, traded = (replicas, lead, budget), least, False
+    efforts = ((BALANCE, TRADES) if many else (BALANCE, PACKING, TRADES)) if topics else (PACKING, TRADES)
+    first, effort, traded = (replicas, lead, budget), efforts[0], False
     problem, reached = _start(compiled, bench, False)
     began = reached
     lookout.tell(reached.low)
@@ -211,7 +215,8 @@ def _chain(
             log, tried = _trades(problem, bench, replicas, options, spent)
             seen = problem
         else:
-            log, tried, seen = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads, effort == PACKING)
+            packing = effort == PACKING
+            log, tried, seen = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads, firmness, packing)
             if seen is not problem:
                 appraise(problem, tried)
         after = standing_of(problem, tried)
@@ -221,9 +226,9 @@ def _chain(
         worthy = is_clear_progress if effort == TRADES else is_progress
         in_vain = bool(rounds) and many and brings_nobody(reached, after)
         if log.used[0] == 0 or in_vain or not worthy(reached, after):
-            if effort == most or not reached.low or options.budgeted:
+            if effort == efforts[-1] or not reached.low or options.budgeted:
                 break
-            effort += 1
+            effort = efforts[efforts.index(effort) + 1]
             problem, reached = _start(compiled, bench, effort == TRADES)
             continue
         end = bench.spare(0)
@@ -234,7 +239,7 @@ def _chain(
             appraise(problem, end)
         changes = published_changes(compiled, replicas, lead, log)
         rounds.append(Round(replicas, lead, log, scores, changes))
-        reached, budget, traded, effort = after, spent, traded or effort == TRADES, least
+        reached, budget, traded, effort = after, spent, traded or effort == TRADES, efforts[0]
         if is_spent(problem, budget):
             break
         if reached.undone or reached.low:
@@ -269,7 +274,7 @@ def _start(compiled: Compiled, bench: Bench, calm: bool) -> tuple[Problem, Stand
 
 def _round(
     compiled: Compiled, problem: Problem, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
-    lookout: Lookout, threads: Threads, packing: bool,
+    lookout: Lookout, threads: Threads, firmness: float, packing: bool,
 ) -> tuple[Log, State, Problem]:  # fmt: skip
     """One search from the given lists, at which `bench` stands; its log, the state it leads to, and the problem by which it was judged.
     With `packing`, the last brokers out of band are packed anew, as long as that brings some into it.
@@ -290,7 +295,7 @@ def _round(
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential, threads)
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
-    firm, enough = with_firm_topics(problem), plenty(problem, budget)
+    firm, enough = with_firm_topics(problem, firmness), plenty(problem, budget)
     begun, cut = int(log.used[0]), False
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
@@ -303,7 +308,7 @@ def _round(
             problem = beyond_limits(problem, target)
             appraise(problem, target)
             appraise(problem, standing)
-            firm = with_firm_topics(problem)
+            firm = with_firm_topics(problem, firmness)
         balance(firm, target, seed, turns, roles, True, threads)
         threads.begin()  # from here on little is shared
         if len(problem.topic_goal):
@@ -351,11 +356,11 @@ def _round(
 
 
 def _trades(problem: Problem, bench: Bench, replicas: Rows, options: PlanOptions, budget: Budget) -> tuple[Log, State]:
-    """Swaps for the brokers that rounds leave out of band, from where `bench` stands; as `_round` gives them."""
+    """Swaps for the brokers that rounds leave out of band, and steps for their topics, from where `bench` stands; as `_round` does."""
     by_potential = options.acceptance == "potential"
     log, standing = bench.log(replicas.size + POLISH_ROOM), bench.spare(1)
     eligible = np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
-    if barter(problem, standing, budget, log, eligible, options.seed, by_potential):
+    if barter(problem, standing, budget, log, eligible, options.seed, by_potential) or len(problem.topic_goal):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return written(log), standing
 
@@ -368,12 +373,12 @@ def _substitute(problem: Problem, target: State, replicas: Rows, lead: Rows, ord
         send_home(problem, target, replicas, lead, order[at_changed.any(axis=1)])
 
 
-def with_firm_topics(problem: Problem) -> Problem:
+def with_firm_topics(problem: Problem, firmness: float) -> Problem:
     """The problem with topics weighing more: a topic has few ways to be spread, loads have many others to be balanced."""
     if not len(problem.topic_goal):
         return problem
     force = problem.force.copy()
-    force[problem.topic_goal[:, TOPIC_ROW], STRENGTH] *= FIRMNESS
+    force[problem.topic_goal[:, TOPIC_ROW], STRENGTH] *= firmness
     return problem._replace(force=force)
 
 
