@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
@@ -17,6 +18,7 @@ import numpy as np
 from cluster_model.errors import ConfigurationError, Problem
 
 F = TypeVar("F", bound=Callable[..., object])
+T = TypeVar("T", bound=type[tuple[object, ...]])
 
 BACKEND_VARIABLE = "TRIMTAB_BACKEND"  # compiled or numpy; left out: compiled where numba is installed
 
@@ -97,12 +99,37 @@ def _lean(compiled: object, called: bool) -> None:
         return
 
 
+def by_reference(kind: T) -> T:
+    """Have kernels pass on named tuples of this class by their address, as long as all fields are arrays (`cluster_model.by_reference`).
+    Kernels neither make nor return one."""
+    if making():
+        making()[0].pass_by_reference(kind)
+    return kind
+
+
+@cache
+def making() -> list[Any]:
+    """Modules that have a part in how kernels are compiled, beside this one; none with a numba that is made otherwise."""
+    try:
+        return [import_module(f"cluster_model.{name}") for name in ("by_reference", "prefetch")] if COMPILED else []
+    except (ImportError, AttributeError):
+        return []
+
+
 def part(function: F) -> F:
     """As `inner`, for a function with one caller: it becomes part of the caller, which spares compiling it twice."""
     if not COMPILED:
         return function
     compiled: F = numba.njit(inline="always", fastmath=False, error_model="numpy")(function)
     return compiled
+
+
+def _at_hand(array: np.ndarray, row: int) -> None:
+    """Nothing has to be asked for."""
+
+
+# What a kernel says of what it reads soon: the first bytes of ``array[row]`` (`cluster_model.prefetch`). Nothing but time depends on it.
+ahead: Callable[[np.ndarray, int], None] = making()[-1].ahead if making() else part(_at_hand)
 
 
 def kernel_as(uncompiled: F) -> Callable[[F], F]:

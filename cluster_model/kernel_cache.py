@@ -64,7 +64,7 @@ def key_of(function: Callable[..., object]) -> str:
     if name not in _keys:
         seen = function.__globals__
         digest = hashlib.sha256(_versions().encode() if compiled.COMPILED else b"")
-        for part in (vars(compiled), seen):
+        for part in (vars(compiled), *map(vars, compiled.making()), seen):
             digest.update(_source(part))
         for line in _ingredients(name, seen):
             digest.update(line.encode())

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel_as, whole
+from cluster_model.compiled import ahead, inner, inner_as, kernel_as, whole
 from cluster_model.snapshot import BrokerState
 from optimizer.plan import LowerBounds
 from optimizer.problem import (
@@ -38,7 +38,7 @@ from optimizer.problem import (
 from optimizer.rack_bounds import with_racks
 from optimizer.search import uncompiled
 from optimizer.search.order import ascending
-from optimizer.search.state import RACKS, State
+from optimizer.search.state import RACKS, SOON, State
 from optimizer.topic_bounds import forced_by_topics
 
 Array = np.ndarray
@@ -124,6 +124,11 @@ def leaving(
             continue
         n = state.hosts[b]
         for i in range(n):
+            if i + SOON < n:
+                q = state.hosted[b, i + SOON] // slots
+                ahead(problem.haul, q)
+                ahead(problem.vector[q], LEADING)
+                ahead(problem.vector[q], FOLLOWING)
             p = state.hosted[b, i] // slots
             size[i] = problem.haul[p, SIZE]
             for c in range(columns):

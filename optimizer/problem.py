@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cluster_model.compiled import by_reference
 from cluster_model.snapshot import FloatArray
 from goals.model import Goal
 from optimizer.caution import Caution
@@ -38,6 +39,7 @@ TOPIC_ROW, COUNTS_LEADERS = 0, 1  # topic_goal
 GROUPS, RACK_GOAL, SAME_RACK = 0, 1, 2  # setting
 
 
+@by_reference
 class Problem(NamedTuple):
     """B brokers, P partitions, R replicas at most, C columns of load, G goals, K topic goals, T topics.
 

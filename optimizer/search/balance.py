@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import both, inner, kernel, whole
+from cluster_model.compiled import both, by_reference, inner, kernel, whole
 from optimizer.problem import COLUMN, HIGH, KIND, LIMIT, LOW, SCALE, STATE, STRENGTH, Problem
 from optimizer.search.batch import MOST_MOVED, RANKED, WIDEST, Batch, Room, new_batch, new_room
 from optimizer.search.broker_scores import assess, is_out
@@ -42,6 +42,7 @@ STAGE, TURN, COUNT, LEFT, NEXT, ACCEPTED, WATCHED, LED_GOALS, SWAPPING, THRIFTY,
 PAST_LOW, PAST_BADNESS = 0, 1  # entries of `Walk.past`
 
 
+@by_reference
 class Walk(NamedTuple):
     """Where a search stands. B brokers, G goals."""
 

@@ -76,7 +76,7 @@ def barter(problem: Problem, state: State, budget: Budget, log: Log, eligible: n
                     scores,
                 ):  # fmt: skip
                     break
-                publish(problem, state, budget, log, whole(2), partitions, replicas, leads)
+                publish(problem, state, budget, log, whole(2), partitions, replicas, leads, whole(0))
                 swaps += 1
     return swaps
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cluster_model.compiled import by_reference
 from optimizer.problem import Problem
 from optimizer.search.candidates import KEPT
 from optimizer.search.state import State
@@ -24,6 +25,7 @@ MOST_MOVED = 64  # replicas from one broker to another in a star
 LEADERSHIPS = 16  # transfers a broker makes in a round
 
 
+@by_reference
 class Batch(NamedTuple):
     """S stars."""
 
@@ -40,6 +42,7 @@ class Batch(NamedTuple):
     leader: np.ndarray  # int64 [S, n], slot that is to lead (partition * R + slot)
 
 
+@by_reference
 class Room(NamedTuple):
     """Room to work on one star. B brokers, G goals, C columns, n places of a replica list."""
 

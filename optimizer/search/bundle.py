@@ -92,7 +92,7 @@ def bundle(
             continue
         for m in range(size):
             note_change(problem, state, left[members[m]], to, to_lead, seen, log.used[0] + 1)
-        publish(problem, state, budget, log, size, partitions, replicas, leads)
+        publish(problem, state, budget, log, size, partitions, replicas, leads, whole(0))
         for m in range(size):
             left[members[m]] = -1
         done += 1

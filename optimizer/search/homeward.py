@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel_as, whole
+from cluster_model.compiled import ahead, inner, inner_as, kernel_as, whole
 from optimizer.problem import (
     BOUND,
     CEILING,
@@ -27,8 +27,10 @@ from optimizer.search import uncompiled
 from optimizer.search.commit import commit
 from optimizer.search.costs import NOTHING
 from optimizer.search.hosting import may_host
-from optimizer.search.state import State
+from optimizer.search.state import SOON, State
 from optimizer.search.topic_counts import topic_rise
+
+GIVES, TAKES = 0, 1  # rows of `shut`
 
 
 @inner
@@ -86,6 +88,40 @@ def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role:
     return False
 
 
+@inner
+def extremes(problem: Problem, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """float64 [C]: the least and the most that a replica of the partitions `order` costs, in either role."""
+    columns = problem.vector.shape[2]
+    least, most = np.full(columns, np.inf), np.zeros(columns)
+    for p in order:
+        for role in range(2):
+            for c in range(columns):
+                least[c], most[c] = min(least[c], problem.vector[p, role, c]), max(most[c], problem.vector[p, role, c])
+    return least, most
+
+
+@inner
+def note_shut(problem: Problem, state: State, b: int, least: np.ndarray, most: np.ndarray, shut: np.ndarray) -> None:
+    """Whether broker `b` would leave a band with any replica less, or any more, into `shut` uint8 [2, B]: by `leaves_band`, for
+    replicas between `least` and `most` float64 [C]."""
+    shut[GIVES, b], shut[TAKES, b] = 0, 0
+    for g in range(len(problem.goal) if problem.broker[b, STATE] == 0 else 0):
+        if problem.goal[g, KIND] > LIMIT or state.score[b, g] < 1.0:
+            continue
+        c = problem.goal[g, COLUMN]
+        load, mean = state.load[b, c], problem.table[b, g, MEAN]
+        more, less = load + least[c], load - least[c]
+        if problem.goal[g, KIND] == LIMIT:
+            if more > problem.table[b, g, CEILING]:
+                shut[TAKES, b] = 1
+        elif mean > 0.0:
+            away = problem.table[b, g, BOUND] * (1.0 + 1e-9)
+            if more - mean > away and more > problem.force[g, MIN_LOAD]:
+                shut[TAKES, b] = 1
+            if mean - less > away and load - most[c] > problem.force[g, MIN_LOAD]:
+                shut[GIVES, b] = 1
+
+
 @kernel_as(uncompiled.send_home)
 def send_home(
     problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray
@@ -96,10 +132,21 @@ def send_home(
     row, was = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     brokers = np.zeros(2 * slots, np.int64)
     before = np.zeros((2 * slots, goals))
+    least, most = extremes(problem, order)
+    shut = np.zeros((2, len(problem.broker)), np.uint8)
+    for b in range(len(problem.broker)):
+        note_shut(problem, state, b, least, most, shut)
     done = 0
     for _ in range(3):
         taken = 0
-        for p in order:
+        for i in range(len(order)):
+            if i + SOON < len(order):
+                q = order[i + SOON]
+                ahead(state.replicas, q)
+                ahead(home, q)
+                ahead(state.lead, q)
+                ahead(home_lead, q)
+            p = order[i]
             for s in range(slots + 1):
                 lead = state.lead[p]
                 for o in range(slots):
@@ -108,7 +155,9 @@ def send_home(
                 n = 0
                 if s < slots:
                     back = home[p, s]
-                    if back < 0 or back == was[s] or not may_host(problem, state, p, s, back):
+                    if back < 0 or back == was[s] or shut[GIVES, was[s]] == 1 or shut[TAKES, back] == 1:
+                        continue
+                    if not may_host(problem, state, p, s, back):
                         continue
                     held = whole(LEADING if lead == s else FOLLOWING)
                     if leaves_band(problem, state, was[s], p, held, whole(NOTHING)):
@@ -138,13 +187,15 @@ def send_home(
                     n = 2
                 if len(problem.topic_goal) > 0 and misplaces(problem, state, p, s, row, lead):
                     continue
-                for i in range(n):
+                for j in range(n):
                     for g in range(goals):
-                        before[i, g] = state.score[brokers[i], g]
+                        before[j, g] = state.score[brokers[j], g]
                 old_lead = state.lead[p]
                 commit(problem, state, p, row, lead)
                 if scores_hold(state, brokers, n, before):
                     taken += 1
+                    for j in range(n):
+                        note_shut(problem, state, brokers[j], least, most, shut)
                 else:
                     commit(problem, state, p, was, old_lead)
         done += taken

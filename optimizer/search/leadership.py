@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, whole
+from cluster_model.compiled import ahead, inner, inner_as, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -63,6 +63,11 @@ def find_leaders(
     for i in range(n):
         promising += 1 if bounds[i] > LEAST_GAIN else 0
     floor = LEAST_GAIN if promising <= LOOKED_AT else cut_of(bounds, n, LEAST_GAIN, whole(LOOKED_AT), room.spare)
+    for i in range(n):
+        if bounds[i] >= floor:
+            q = state.hosted[v, i] // slots
+            ahead(state.lead, q)
+            ahead(state.replicas, q)
     found, ceiling = whole(0), np.inf
     while True:  # those that promise most, then others that may still be among the best
         for i in range(n):

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, whole
+from cluster_model.compiled import by_reference, inner, whole
 from optimizer.options import PlanOptions
 from optimizer.problem import SIZE, Compiled, Problem
 from optimizer.search.commit import commit
+from optimizer.search.evaluate import adopt
 from optimizer.search.state import State
 
 LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
@@ -20,6 +21,7 @@ ENDLESS = 2**62  # moves, where no budget limits them
 CHOICE = 2.0  # moves to choose from, for each that the budget is enough for
 
 
+@by_reference
 class Log(NamedTuple):
     """Actions as they were committed; `used` holds [actions, changes]. `first` int64 [A + 1] indexes the changes."""
 
@@ -30,6 +32,7 @@ class Log(NamedTuple):
     lead: np.ndarray  # int64 [changes]
 
 
+@by_reference
 class Budget(NamedTuple):
     """What may still be spent; negative entries of `limits` have no limit. Order: moves, bytes, partitions."""
 
@@ -159,9 +162,10 @@ def asks(
 @inner
 def publish(
     problem: Problem, state: State, budget: Budget, log: Log,
-    n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
+    n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, touched: int,
 ) -> None:  # fmt: skip
-    """Commit an action and write it down."""
+    """Commit an action and write it down. Where it is what was judged last, so many brokers are `touched`, and their scores known;
+    otherwise 0."""
     before, after = np.zeros(3), np.zeros(3)
     at, limited = log.used[1], is_limited(budget)
     for i in range(n):
@@ -172,12 +176,15 @@ def publish(
             for d in range(3):
                 budget.spent[d] += after[d] - before[d]
             budget.touched[p] = 1
-        commit(problem, state, p, replicas[i], leads[i])
+        if touched == 0:
+            commit(problem, state, p, replicas[i], leads[i])
         log.partition[at] = p
         for s in range(replicas.shape[1]):
             log.replicas[at, s] = replicas[i, s]
         log.lead[at] = leads[i]
         at += 1
+    if touched > 0:
+        adopt(problem, state, n, partitions, replicas, leads, touched)
     log.used[0] += 1
     log.used[1] = at
     log.first[log.used[0]] = at

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, part
+from cluster_model.compiled import by_reference, inner, inner_as, part
 from optimizer.problem import (
     COLUMN,
     DISTRIBUTION,
@@ -32,6 +32,7 @@ from optimizer.search.chance import scramble
 from optimizer.search.state import State
 
 
+@by_reference
 class Crowd(NamedTuple):
     """What is asked of all brokers again and again, side by side: float64 [G, B], of goals on loads."""
 

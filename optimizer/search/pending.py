@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner
-from optimizer.problem import RACK_GOAL, SOFT_RACK, STATE, Problem
+from cluster_model.compiled import ahead, inner
+from optimizer.problem import FOLLOWING, LEADING, RACK_GOAL, SOFT_RACK, STATE, TOPIC_OF, Problem
 from optimizer.search.broker_scores import scores_low
 from optimizer.search.state import RACKS, State
 
@@ -46,6 +46,33 @@ def load_change(
     for s in range(to.shape[1]):
         replicas[at, s] = to[p, s]
     leads[at] = to_lead[p]
+
+
+@inner
+def ask_for(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> None:
+    """Have at hand what `evaluate` reads of the partition, some changes before its own."""
+    ahead(state.replicas, p)
+    ahead(state.lead, p)
+    ahead(to, p)
+    ahead(to_lead, p)
+    ahead(problem.partition, p)
+    ahead(problem.vector[p], LEADING)
+    ahead(problem.vector[p], FOLLOWING)
+    ahead(state.place, p)
+
+
+@inner
+def ask_for_counts(problem: Problem, state: State, p: int, to: np.ndarray, row: int) -> None:
+    """Have at hand, of what was asked for before, the counts of the topic on brokers that gain or lose a replica when `p` goes to row
+    `row` of `to`, and the places in lists."""
+    column = problem.topic_counted[problem.partition[p, TOPIC_OF]] if len(problem.topic_goal) > 0 else -1
+    for s in range(to.shape[1]):
+        old, new = state.replicas[p, s], to[row, s]
+        if old >= 0 and old != new:
+            ahead(state.hosted[old], state.place[p, s])
+            if column >= 0:
+                ahead(state.topic_count[column], old)
+                ahead(state.topic_count[column], new)
 
 
 @inner

@@ -126,7 +126,7 @@ def polish(
                     )
                 if not good or not has_room(state, n, partitions, replicas):
                     break
-                publish(problem, state, budget, log, n, partitions, replicas, leads)
+                publish(problem, state, budget, log, n, partitions, replicas, leads, whole(0))
                 done += 1
                 if not scores_low(problem, state, v):
                     break
@@ -167,7 +167,7 @@ def polish(
                     partitions, replicas, leads, scores,
                 )  # fmt: skip
                 if n > 0:
-                    publish(problem, state, budget, log, n, partitions, replicas, leads)
+                    publish(problem, state, budget, log, n, partitions, replicas, leads, whole(0))
                     done += 1
                     if not scores_low(problem, state, v):
                         break

@@ -15,7 +15,8 @@ from optimizer.problem import STATE, Problem
 from optimizer.search import uncompiled
 from optimizer.search.evaluate import acceptable, adopt, evaluate
 from optimizer.search.ledger import Log
-from optimizer.search.state import MAX_CHANGES, State
+from optimizer.search.pending import ask_for, ask_for_counts
+from optimizer.search.state import MAX_CHANGES, SOON, State
 
 
 class Record(NamedTuple):
@@ -107,6 +108,9 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
     last = np.full(len(state.hosts), -1, np.int64)  # rows where brokers were touched last
     at, others = 0, 0
     for a in range(log.used[0]):
+        soon, sooner = log.first[min(a + SOON, log.used[0] - 1)], log.first[min(a + SOON // 2, log.used[0] - 1)]
+        ask_for(problem, state, log.partition[soon], state.replicas, state.lead)
+        ask_for_counts(problem, state, log.partition[sooner], log.replicas, sooner)
         n = whole(0)
         for i in range(log.first[a], log.first[a + 1]):
             partitions[n] = log.partition[i]

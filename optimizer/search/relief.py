@@ -104,7 +104,7 @@ def relieve(
             for o in range(slots):
                 replicas[0, o] = row[o]
             leads[0] = best_lead
-            publish(problem, state, budget, log, one, partitions, replicas, leads)
+            publish(problem, state, budget, log, one, partitions, replicas, leads, whole(0))
             done += 1
     return done
 

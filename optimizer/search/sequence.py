@@ -17,8 +17,15 @@ from optimizer.search.bundle import bundle
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.ledger import LEAST_STEP, Budget, Log, asks, has_room, is_limited, publish
 from optimizer.search.order import ascending
-from optimizer.search.pending import last_change, load_change, moved_slots, note_change
-from optimizer.search.state import MAX_CHANGES, State
+from optimizer.search.pending import (
+    ask_for,
+    ask_for_counts,
+    last_change,
+    load_change,
+    moved_slots,
+    note_change,
+)
+from optimizer.search.state import MAX_CHANGES, SOON, State
 from optimizer.threads import Threads
 
 FEW = 0.05  # of the leaderships that are left: with fewer in a turn, where a budget allows nothing else, there is no other
@@ -88,6 +95,11 @@ def judge_each(
     scores = np.zeros(len(problem.goal))
     zero, one = whole(0), whole(1)
     for i in range(first, last):
+        if i + SOON < last:
+            ask_for(problem, state, pending[i + SOON], to, to_lead)
+        if i + SOON // 2 < last:
+            q = pending[i + SOON // 2]
+            ask_for_counts(problem, state, q, to, q)
         load_change(state, partitions, replicas, leads, zero, pending[i], to, to_lead)
         verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
         judged.gain[i], judged.repairs[i] = verdict.gain, verdict.repairs
@@ -128,22 +140,29 @@ def in_turn(
         done, asking = 0, 0
         waiting, numbers = left.copy(), item.copy()
         for i in range(count):
+            if i + SOON < count:
+                ask_for(problem, state, waiting[order[i + SOON]], to, to_lead)
+            if i + SOON // 2 < count:
+                q = waiting[order[i + SOON // 2]]
+                ask_for_counts(problem, state, q, to, q)
             p, n = waiting[order[i]], numbers[order[i]]
             load_change(state, partitions, replicas, leads, zero, p, to, to_lead)
             if limited:
                 asked = asks(problem, state, budget, one, partitions, replicas, leads)
                 if asked > 1:  # nothing that comes after it makes the budget larger
                     continue
+            touched = zero
             if last_change(state, p, to, to_lead, seen) > known[n]:
                 verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
                 gains[n], repairs[n], known[n] = verdict.gain, verdict.repairs, log.used[0]
                 good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
+                touched = whole(verdict.touched)
             late = False
             if asked > 0 and done > 0:  # what asks for nothing takes nothing from the others
                 late = key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
             if not late and good[n] == 1 and has_room(state, one, partitions, replicas):
                 note_change(problem, state, p, to, to_lead, seen, log.used[0] + 1)
-                publish(problem, state, budget, log, one, partitions, replicas, leads)
+                publish(problem, state, budget, log, one, partitions, replicas, leads, touched)
                 done += 1
             else:
                 left[kept], item[kept] = p, n

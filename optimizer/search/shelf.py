@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as
+from cluster_model.compiled import ahead, inner, inner_as
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, Problem
 from optimizer.search import uncompiled
-from optimizer.search.state import LED, State
+from optimizer.search.state import LED, SOON, State
 
 PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
 
@@ -54,6 +54,8 @@ def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
     slots, columns = state.replicas.shape[1], shelf.vector.shape[1]
     n, known = state.hosts[b], shelf.known[b]
     for i in range(n):
+        if i + SOON < n:
+            ahead(problem.compact, state.hosted[b, i + SOON] // slots)
         entry = state.hosted[b, i]
         role = LEADING if state.mark[b, i] & LED else FOLLOWING
         if i >= known or shelf.replica[b, i] != entry * 2 + role:

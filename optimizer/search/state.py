@@ -10,9 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cluster_model.compiled import by_reference
 from optimizer.problem import STATE, Problem
 
 
+@by_reference
 class State(NamedTuple):
     """B brokers, P partitions, R replica slots, C columns, G goals, K topic goals.
 
@@ -43,6 +45,7 @@ class State(NamedTuple):
 MAX_CHANGES = 8
 LIST_STEP = 512  # entries
 TRAIL = 16_384  # commits
+SOON = 8  # entries of a list before one is looked at, what it names is asked of memory
 LED, STRAY = 1, 2  # the replica leads its partition; it is not where it was when the state was built
 COST, RACKS, LEAD = -1, -1, -1  # last column of `score` and `fresh`, last row of `units`, last column of `old`
 

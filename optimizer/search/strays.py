@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, whole
+from cluster_model.compiled import ahead, inner, inner_as, whole
 from optimizer.problem import CEILING, COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, MEAN, MOVABLE, Problem
 from optimizer.search import uncompiled
 from optimizer.search.commit import commit
-from optimizer.search.state import State
+from optimizer.search.state import LED, SOON, State
 
 MANY = 40  # replicas that left a broker, or came to it: of more, one fewer is little for the time it takes
 
@@ -61,10 +61,15 @@ def list_present(
     slots = state.replicas.shape[1]
     n = whole(0)
     for i in range(state.hosts[v]):
+        if i + SOON < state.hosts[v]:
+            q = state.hosted[v, i + SOON] // slots
+            ahead(home, q)
+            ahead(problem.partition, q)
+            ahead(problem.vector[q], FOLLOWING)
         entry = whole(state.hosted[v, i])
         p, s = entry // slots, entry % slots
         if home[p, s] == v and problem.partition[p, MOVABLE] == 1:
-            role = LEADING if state.lead[p] == s else FOLLOWING
+            role = LEADING if state.mark[v, i] & LED else FOLLOWING
             for k in range(len(linear)):
                 amounts[k, n] = problem.vector[p, role, problem.goal[linear[k], COLUMN]]
             entries[n] = entry
