@@ -94,11 +94,13 @@ def _must_come(problem: Problem, lack: Array, under: Array) -> tuple[Array, Arra
     goals = np.flatnonzero(under.any(axis=1))
     if not len(goals):
         return moves, data
-    size, most = problem.haul[:, SIZE].copy(), np.maximum(problem.vector[:, LEADING], problem.vector[:, FOLLOWING])
+    size = problem.haul[:, SIZE] if problem.haul[:, SIZE].any() else None
     for g in goals.tolist():
-        brokers = np.flatnonzero(under[g])
-        least = _fillings(most[:, problem.goal[g, COLUMN]], size, lack[g, brokers])
-        moves[brokers], data[brokers] = np.maximum(moves[brokers], least[0]), np.maximum(data[brokers], least[1])
+        brokers, vector = np.flatnonzero(under[g]), problem.vector[:, :, problem.goal[g, COLUMN]]
+        amount = np.maximum(vector[:, LEADING], vector[:, FOLLOWING])
+        moves[brokers] = np.maximum(moves[brokers], _filling(amount, None, lack[g, brokers]))
+        if size is not None:
+            data[brokers] = np.maximum(data[brokers], _filling(amount, size, lack[g, brokers]))
     return moves, data
 
 
@@ -277,21 +279,26 @@ def _band(problem: Problem, g: int) -> tuple[Array, Array]:
     return np.where(quiet | (mean <= 0), -np.inf, low), np.where(mean <= 0, np.inf, high)
 
 
-def _fillings(amount: Array, size: Array, lack: Array) -> tuple[Array, Array]:
-    """Fewest replicas and bytes, out of all partitions, that supply each of `lack`; every broker may use the best ones."""
-    some = amount > 0
-    amount, size = amount[some], size[some]
-    by_amount = _first(-amount, amount, lack.max())
-    by_bytes = _first(size / amount, amount, lack.max())
-    moves = _fractions(amount[by_amount], np.ones(len(by_amount)), lack)
-    return moves, _fractions(amount[by_bytes], size[by_bytes], lack)
+def _filling(amount: Array, size: Array | None, lack: Array) -> Array:
+    """float64 [n]: the least `size` (None: the fewest) of all partitions that supply each of `lack`; every broker may use the best."""
+    rows: Array | slice = slice(None)
+    if not (amount > 0.0).all():
+        rows = np.flatnonzero(amount > 0.0)
+        amount = amount[rows]
+    if size is None:
+        best = _first(-amount, amount, lack.max())
+        return _fractions(amount[best], np.ones(len(best)), lack)
+    best = _first(size[rows] / amount, amount, lack.max())
+    return _fractions(amount[best], size[rows][best], lack)
 
 
 def _first(keys: Array, amount: Array, need: float) -> Array:
-    """Rows in ascending order of `keys`, as many as make up `need` (or all)."""
+    """Rows in ascending order of `keys`, equal ones as they come, as many as make up `need` (or all)."""
     most = FIRST
     while most < len(keys):
-        rows = np.argpartition(keys, most)[:most]
+        last = np.partition(keys, most - 1)[most - 1]
+        below = np.flatnonzero(keys < last)
+        rows = np.concatenate([below, np.flatnonzero(keys == last)[: most - len(below)]])
         if amount[rows].sum() > need:
             return np.asarray(rows[np.argsort(keys[rows], kind="stable")])
         most *= 8

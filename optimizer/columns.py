@@ -78,7 +78,7 @@ class Columns:
             most,
             was.totals - totals(vector, before[:, RF], self.led[rows]) + part.laid.totals,
             was.leading - vector[:, LEADING].sum(axis=0) + part.laid.leading,
-            was.roles - (vector[:, LEADING] != vector[:, FOLLOWING]).sum(axis=0) + part.laid.roles,
+            was.roles - ((vector[:, LEADING] != vector[:, FOLLOWING]) & (before[:, RF, None] > 1)).sum(axis=0) + part.laid.roles,
         )
         self.partition[rows], self.vector[rows], self.led[rows] = part.partition, part.vector, part.led
         width = len(self.resources)

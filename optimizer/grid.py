@@ -25,7 +25,7 @@ class Laid(NamedTuple):
     most: FloatArray  # [C], no sum of any roles exceeds it
     totals: FloatArray  # [C], of all replicas; exact
     leading: FloatArray  # [C], of all leaders; exact
-    roles: np.ndarray  # int64 [C], partitions whose leader costs another amount than a follower
+    roles: np.ndarray  # int64 [C], partitions of several replicas whose leader costs another amount than a follower
 
 
 def lay_out(
@@ -94,7 +94,7 @@ def _lay(
     leads = led[start:stop]
     sums[LEADS, c] += one.sum()
     sums[ALL, c] += one[leads].sum() + ((rf - leads) * other).sum()
-    sums[ROLES, c] += (one != other).sum()
+    sums[ROLES, c] += ((one != other) & (rf > 1)).sum()
 
 
 @kernel_as(_lay)
@@ -117,7 +117,7 @@ def lay(
             sum_of_all += one + (factor[p] - 1) * other
         else:
             sum_of_all += factor[p] * other
-        if one != other:
+        if one != other and factor[p] > 1:
             roles += 1.0
     sums[LEADS, c] += lead_sum
     sums[ALL, c] += sum_of_all

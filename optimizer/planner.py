@@ -14,9 +14,9 @@ from optimizer.bounds import lower_bounds
 from optimizer.careful import careful_search
 from optimizer.options import PlanOptions, Watch
 from optimizer.outcome import picture
-from optimizer.plan import Plan
-from optimizer.search.rounds import search
-from optimizer.search_state import SearchState, leaves_partitions_alone, work_on
+from optimizer.plan import LowerBounds, Plan
+from optimizer.search.rounds import Found, search
+from optimizer.search_state import SearchState, Work, leaves_partitions_alone, work_on
 from optimizer.threads import Threads
 from optimizer.whatif import apply_whatifs
 
@@ -49,17 +49,21 @@ def plan(
     if state is not None and not leaves_partitions_alone(snapshot, imagined):
         state = None
     work = work_on(snapshot, imagined, goals, options, state.take() if state is not None else None)
-    compiled, bench = work.compiled, work.bench
-    caution = compiled.caution
-    start = picture(compiled, bench.begin)
+    compiled, start = work.compiled, picture(work.compiled, work.begin)
     with Threads(options.threads if COMPILED and compiled.replicas.size >= WORTH_THREADS else 1) as threads:
-        bounds = threads.beside(lambda: lower_bounds(compiled.problem, bench.begin))
-        found = (
-            search(compiled, options, watch, bench, threads)
-            if caution is None
-            else careful_search(compiled, caution, options, watch, threads)
-        )
-        made = assemble(snapshot, imagined, goals, options, compiled, start, bounds(), found)
-    if state is not None:
-        state.keep(work)
+        found, bounds = _searched(work, options, watch, threads)
+        kept = work if state is not None else None
+        del work  # where nobody keeps it, the memory of its states is free for the columns of the plan
+        made = assemble(snapshot, imagined, goals, options, compiled, start, bounds, found)
+    if state is not None and kept is not None:
+        state.keep(kept)
     return made
+
+
+def _searched(work: Work, options: PlanOptions, watch: Watch | None, threads: Threads) -> tuple[Found, LowerBounds]:
+    """What a search finds, and the lower bounds, which are made beside it."""
+    compiled, bench = work.compiled, work.bench
+    bounds = threads.beside(lambda: lower_bounds(compiled.problem, bench.begin))
+    if compiled.caution is None:
+        return search(compiled, options, watch, bench, threads), bounds()
+    return careful_search(compiled, compiled.caution, options, watch, threads), bounds()

@@ -75,5 +75,5 @@ class Compiled:
     replicas: np.ndarray  # int64 [P, R], start
     lead: np.ndarray  # int64 [P], slot of the leader, -1 none
     leading: FloatArray  # [C], what a leader of every partition would cost
-    roles: np.ndarray  # int64 [C], partitions whose leader costs another amount than a follower
+    roles: np.ndarray  # int64 [C], partitions of several replicas whose leader costs another amount than a follower
     caution: Caution | None = None  # what is left alone because its numbers cannot be trusted

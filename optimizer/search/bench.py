@@ -11,10 +11,10 @@ import numpy as np
 
 from optimizer.problem import Problem
 from optimizer.search.appraise import appraise, count_all_topics, reweigh, weigh
-from optimizer.search.bring import bring, resemble
+from optimizer.search.bring import become, bring, copy_state, resemble
 from optimizer.search.commit import build_state, fill
 from optimizer.search.ledger import Log, empty_log
-from optimizer.search.state import State, copy_state, list_room
+from optimizer.search.state import State, list_room
 
 Rows = np.ndarray
 FEW = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made anew
@@ -116,9 +116,7 @@ class Bench:
             for name in ("load", "units", "topic_count", "score"):
                 np.copyto(getattr(state, name), getattr(like, name))
         else:
-            for name, column in state._asdict().items():
-                if name != "home":
-                    np.copyto(column, getattr(like, name))
+            become(state, like)
         self._spare[which] = state = state._replace(home=like.home)
         self._behind[which] = _Behind(len(touched))
         return state

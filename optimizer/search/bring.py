@@ -10,8 +10,36 @@ import numpy as np
 from cluster_model.compiled import inner, kernel
 from optimizer.problem import Problem
 from optimizer.search.broker_scores import assess
-from optimizer.search.commit import shift
+from optimizer.search.commit import empty_lists, shift
 from optimizer.search.state import COST, LED, State
+
+LISTS = ("hosted", "mark")
+
+
+def copy_state(state: State) -> State:
+    """The same state to go on from elsewhere; cheaper than building it."""
+    rows = {name: column.copy() for name, column in state._asdict().items() if name not in ("home", *LISTS)}
+    hosted, mark = empty_lists(*state.hosted.shape)
+    copy = State(**rows, home=state.home, hosted=hosted, mark=mark)
+    copy_lists(copy, state)
+    return copy
+
+
+def become(state: State, like: State) -> None:
+    """Make all of `state` but its home that of `like`, which has room for as long lists."""
+    for name, column in state._asdict().items():
+        if name != "home" and name not in LISTS:
+            np.copyto(column, getattr(like, name))
+    copy_lists(state, like)
+
+
+@kernel
+def copy_lists(state: State, like: State) -> None:
+    """Replica lists of `like`, as far as they go: room behind them, which may be most of it, takes no memory until it is used."""
+    for b in range(len(like.hosts)):
+        n = like.hosts[b]
+        state.hosted[b, :n] = like.hosted[b, :n]
+        state.mark[b, :n] = like.mark[b, :n]
 
 
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel_as
+from cluster_model.compiled import inner, inner_as, kernel, kernel_as
 from optimizer.problem import FOLLOWING, LEADING, NO_RACK_GOAL, RACK_GOAL, Problem
 from optimizer.search import uncompiled
 from optimizer.search.broker_scores import assess, assess_racks, rack_units
@@ -30,13 +30,14 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
     goals, topic_goals = len(problem.goal), len(problem.topic_goal)
     scratch = 2 * slots * MAX_CHANGES + 2
     topics = int(problem.topic_counted.max(initial=-1)) + 1 if topic_goals else 0
+    hosted, mark = empty_lists(brokers, max(room, 1))
     state = State(
         replicas=np.array(replicas, dtype=np.int64, order="C"),
         lead=np.array(lead, dtype=np.int64),
         home=np.ascontiguousarray(replicas, dtype=np.int64),
         place=np.zeros((partitions, slots), np.int32),
-        hosted=np.zeros((brokers, max(room, 1)), np.int32),
-        mark=np.zeros((brokers, max(room, 1)), np.uint8),
+        hosted=hosted,
+        mark=mark,
         hosts=np.zeros(brokers, np.int64),
         load=np.zeros((brokers, problem.vector.shape[2])),
         units=np.zeros((topic_goals + 1, brokers)),
@@ -52,6 +53,13 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
     )
     fill(problem, state)
     return state
+
+
+@kernel
+def empty_lists(brokers: int, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Entries and marks of replica lists. Made by a kernel, they take memory as far as they are used; numpy asks for large pages, which
+    any entry fills."""
+    return np.empty((brokers, room), np.int32), np.empty((brokers, room), np.uint8)
 
 
 @kernel_as(uncompiled.fill)

@@ -40,7 +40,7 @@ class Budget(NamedTuple):
     spent: np.ndarray  # float64 [3]
     home: np.ndarray  # int64 [P, R], start of the plan
     home_lead: np.ndarray  # int64 [P]
-    touched: np.ndarray  # int64 [P], 1 where an action changed the partition
+    touched: np.ndarray  # int64 [P], 1 where an action changed the partition; empty where nothing is limited
 
 
 def empty_log(slots: int, room: int) -> Log:
@@ -222,5 +222,5 @@ def budget_for(compiled: Compiled, options: PlanOptions) -> Budget:
         spent=np.zeros(3),
         home=compiled.replicas,
         home_lead=compiled.lead,
-        touched=np.zeros(len(compiled.lead), np.int64),
+        touched=np.zeros(len(compiled.lead) if options.budgeted else 0, np.int64),
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, whole
+from cluster_model.compiled import inner, inner_as, kernel, kernel_as, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, STATE, Problem
 from optimizer.search import uncompiled
 from optimizer.search.homeward import scores_hold
@@ -35,8 +35,8 @@ class Table(NamedTuple):
 
     linear: np.ndarray  # int64 [W], rows of the goals
     home: np.ndarray  # int64 [P, R], where replicas were
-    most: np.ndarray  # float64 [B, W], the largest loads of what has its home there
-    entry: np.ndarray  # int64 [n], what may leave a broker
+    most: np.ndarray  # float64 [B, C], the largest loads of what has its home there
+    entry: np.ndarray  # int64 [n], what may leave a broker, and stand in for some pair
     amount: np.ndarray  # float64 [W, n], its loads
     size: np.ndarray  # float64 [n], and extents
     stray: np.ndarray  # int64 [m], what left the broker, or came to it, the smallest first
@@ -52,10 +52,13 @@ class Table(NamedTuple):
 
 
 @kernel
-def merge(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -> tuple[int, int]:
+def merge(
+    problem: Problem, state: State, home: np.ndarray, moved: np.ndarray, most_held: np.ndarray, asked: np.ndarray
+) -> tuple[int, int]:
     """Put one move in the place of two as often as that can be found; returns how often, and how many replicas were looked at for it.
 
-    `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere.
+    `home` int64 [P, R] is where replicas were, and `most_held` what `largest` says of it; `moved` int64 are the partitions among which
+    are all that stand elsewhere. `asked` uint8 [B] marks the brokers of which two moves may become one.
 
     Notes
     -----
@@ -67,7 +70,7 @@ def merge(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -
     left = list_by_home(state, home, moved, starts)
     room, count = state.hosted.shape[1] + 2, len(linear)
     table = Table(
-        linear, home, largest(problem, linear, home), np.zeros(room, np.int64), np.zeros((count, room)), np.zeros(room),
+        linear, home, most_held, np.zeros(room, np.int64), np.zeros((count, room)), np.zeros(room),
         np.zeros(MANY, np.int64), np.zeros(MANY, np.int64), np.zeros((MANY + 1, count)), np.zeros(MANY, np.uint8),
         np.zeros((PAIRS, 3), np.int64), np.zeros((PAIRS + 1, count)), np.zeros((PAIRS + 1, count)),
         np.zeros(4, np.int64), np.zeros((4, goals)), np.zeros(slots, np.int64),
@@ -78,7 +81,7 @@ def merge(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -
         held += state.hosts[b]
     merged, looks, last, most = 0, whole(0), whole(0), VAIN * held
     for v in range(brokers):
-        if problem.broker[v, STATE] != 0:
+        if problem.broker[v, STATE] != 0 or asked[v] == 0:
             continue
         mine = left[starts[v] : starts[v + 1]]
         for off in (True, False):
@@ -110,18 +113,18 @@ def enlist(state: State, home: np.ndarray, left: np.ndarray, starts: np.ndarray,
             break
 
 
-@inner_as(uncompiled.largest)
-def largest(problem: Problem, linear: np.ndarray, home: np.ndarray) -> np.ndarray:
-    """The largest load, by broker and goal (float64 [B, W]), of what may move and has its home there, in either role."""
-    most = np.zeros((len(problem.broker), len(linear)))
+@kernel_as(uncompiled.largest)
+def largest(problem: Problem, home: np.ndarray) -> np.ndarray:
+    """The largest loads, float64 [B, C], of what may move and has its home on a broker, in either role."""
+    columns = problem.vector.shape[2]
+    most = np.zeros((len(problem.broker), columns))
     for p in range(len(home)):
         if problem.partition[p, MOVABLE] == 1:
             for s in range(home.shape[1]):
                 if home[p, s] >= 0:
-                    for k in range(len(linear)):
-                        c = problem.goal[linear[k], COLUMN]
+                    for c in range(columns):
                         x = max(problem.vector[p, LEADING, c], problem.vector[p, FOLLOWING, c])
-                        most[home[p, s], k] = max(most[home[p, s], k], x)
+                        most[home[p, s], c] = max(most[home[p, s], c], x)
     return most
 
 
@@ -195,7 +198,7 @@ def pair_up(problem: Problem, state: State, table: Table, v: int, off: bool, n: 
             open_window(low, high)
             if needs == NOBODY or not narrow(problem, state, table.linear, v, table.load[MANY], off, low, high):
                 continue
-            if off and not large_enough(table, v, low):
+            if off and not large_enough(problem, table, v, low):
                 continue
             table.pair[count, 0], table.pair[count, 1], table.pair[count, 2] = i, j, needs
             count += 1
@@ -213,21 +216,22 @@ def one_for_two(
         source = v if off else u
         for c in range(pairs):
             i, j, needs = table.pair[c, 0], table.pair[c, 1], table.pair[c, 2]
-            if (needs != ANY and needs != u) or not large_enough(table, source, table.low[c]):
+            if (needs != ANY and needs != u) or not large_enough(problem, table, source, table.low[c]):
                 continue
             for k in range(len(back)):
                 low[k], high[k], back[k] = table.low[c, k], table.high[c, k], 0.0
                 for which in (i, j):
                     if table.other[which] == u:
                         back[k] += table.load[which, k]
-            if not narrow(problem, state, table.linear, u, back, not off, low, high) or not large_enough(table, source, low):
+            if not narrow(problem, state, table.linear, u, back, not off, low, high) or not large_enough(problem, table, source, low):
                 continue
             if listed != source:
                 held = list_present(problem, state, table.linear, table.home, source, table.amount, table.entry)
+                looked += held
+                held = keep_fitting(table.low[:pairs], table.high[:pairs], table.amount, table.entry, held)
                 for h in range(held):
                     table.size[h] = extent(problem, state, table.linear, v, table.entry[h])
                 listed = source
-                looked += held
             n = held
             for which in (i, j):  # one of the two may go elsewhere itself
                 if off:
@@ -261,12 +265,32 @@ def who_needs(problem: Problem, state: State, table: Table, off: bool, i: int, j
 
 
 @inner
-def large_enough(table: Table, source: int, low: np.ndarray) -> bool:
+def large_enough(problem: Problem, table: Table, source: int, low: np.ndarray) -> bool:
     """Whether broker `source` may have a replica of which no load is below `low`."""
     for k in range(len(low)):
-        if low[k] > table.most[source, k]:
+        if low[k] > table.most[source, problem.goal[table.linear[k], COLUMN]]:
             return False
     return True
+
+
+@inner_as(uncompiled.keep_fitting)
+def keep_fitting(low: np.ndarray, high: np.ndarray, amounts: np.ndarray, entries: np.ndarray, n: int) -> int:
+    """Keep only those of `n` replicas whose loads lie in one of the windows float64 [m, W] at least, in their order; returns how many."""
+    kept = whole(0)
+    for i in range(n):
+        for c in range(len(low)):
+            good = True
+            for k in range(low.shape[1]):
+                if amounts[k, i] < low[c, k] or amounts[k, i] > high[c, k]:
+                    good = False
+                    break
+            if good:
+                entries[kept] = entries[i]
+                for k in range(low.shape[1]):
+                    amounts[k, kept] = amounts[k, i]
+                kept += 1
+                break
+    return kept
 
 
 @inner

@@ -33,16 +33,16 @@ from optimizer.search.balance import balance
 from optimizer.search.barter import barter
 from optimizer.search.bench import Bench, differing
 from optimizer.search.drain import drain, lead_leaderless, to_drain
+from optimizer.search.fewer_moves import save_moves
 from optimizer.search.handover import hand_over
 from optimizer.search.homeward import send_home
 from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
-from optimizer.search.merge import merge
+from optimizer.search.merge import largest
 from optimizer.search.polish import polish
 from optimizer.search.published import Lists, published_changes
 from optimizer.search.racks import mend_racks
 from optimizer.search.reach import beyond_limits, keeps_a_limit_broken, reachable
 from optimizer.search.record import Record, record
-from optimizer.search.regroup import regroup
 from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
 from optimizer.search.sequence import sequence
@@ -283,20 +283,21 @@ def _round(
     next target, as long as brokers come into band by it; the rest is polished.
     """
     by_potential = options.acceptance == "potential"
-    target, standing = bench.spare(0), bench.spare(1)
+    target, standing = bench.spare(0), bench.begin  # which stays as it is until something is put in order
     log = bench.log(replicas.size + POLISH_ROOM)
     lead_leaderless(problem, target)
     drain(problem, target, to_drain(problem, standing, compiled.leading), options.seed)
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
         mend_racks(problem, target, options.seed)
     if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
+        standing = bench.spare(1)
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         pending = differing(target.replicas, target.lead, replicas, lead, target)
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential, threads)
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
     firm, enough = with_firm_topics(problem, firmness), plenty(problem, budget)
-    begun, cut = int(log.used[0]), False
+    begun, cut, most_held = int(log.used[0]), False, None
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
         if len(problem.topic_goal):
@@ -305,7 +306,7 @@ def _round(
         if turn == 0 and keeps_a_limit_broken(problem, target):
             # Who can shed no more, and is still beyond a limit, is the best partner of nobody from then on.
             balance(firm, target, seed, min(turns, HEAD_START), roles, True, threads)
-            problem = beyond_limits(problem, target)
+            problem, standing = beyond_limits(problem, target), bench.spare(1)
             appraise(problem, target)
             appraise(problem, standing)
             firm = with_firm_topics(problem, firmness)
@@ -319,9 +320,8 @@ def _round(
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
         send_home(problem, target, replicas, lead, order)
         if not problem.haul[:, SIZE].any():  # storage is shared: a move costs what any other does
-            regroup(problem, target, replicas, moved)
-            merge(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-            regroup(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
+            most_held = largest(problem, replicas) if most_held is None else most_held
+            save_moves(problem, target, standing, replicas, lead, moved, most_held)
         elif not count_low(problem, target):  # while anybody is, the room left in bands may still be needed
             _substitute(problem, target, replicas, lead, order)
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
@@ -329,6 +329,8 @@ def _round(
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         cut = 2 * len(pending) >= enough
+        if standing is bench.begin:
+            standing = bench.spare(1)
         if len(pending):
             sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
         follow(problem, target, standing, pending)

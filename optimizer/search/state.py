@@ -60,9 +60,4 @@ def list_room(problem: Problem, hosts: np.ndarray, partitions: int, slots: int) 
     return room + slots  # while slots trade places, a list holds a partition more than once
 
 
-def copy_state(state: State) -> State:
-    """The same state to go on from elsewhere; cheaper than building it."""
-    return State(*[column if name == "home" else column.copy() for name, column in state._asdict().items()])
-
-
 Rows = npt.NDArray[np.int64]

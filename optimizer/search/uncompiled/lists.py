@@ -167,10 +167,20 @@ def smallest(
     return int(rows[np.argmin(size[rows])]) if len(rows) else -1
 
 
-def largest(problem: Problem, linear: np.ndarray, home: np.ndarray) -> np.ndarray:
+def keep_fitting(low: np.ndarray, high: np.ndarray, amounts: np.ndarray, entries: np.ndarray, n: int) -> int:
+    """`optimizer.search.merge.keep_fitting`."""
+    fits = np.zeros(n, np.bool_)
+    for bottom, top in zip(low, high, strict=True):
+        fits |= ((amounts[:, :n] >= bottom[:, None]) & (amounts[:, :n] <= top[:, None])).all(axis=0)
+    kept = int(fits.sum())
+    amounts[:, :kept], entries[:kept] = amounts[:, :n][:, fits], entries[:n][fits]
+    return kept
+
+
+def largest(problem: Problem, home: np.ndarray) -> np.ndarray:
     """`optimizer.search.merge.largest`."""
-    most = np.zeros((len(problem.broker), len(linear)))
-    loads = problem.vector[:, :, problem.goal[linear, COLUMN]].max(axis=1)
+    most = np.zeros((len(problem.broker), problem.vector.shape[2]))
+    loads = problem.vector.max(axis=1)
     rows, slots = np.nonzero((home >= 0) & (problem.partition[:, MOVABLE] == 1)[:, None])
     np.maximum.at(most, home[rows, slots], loads[rows])
     return most

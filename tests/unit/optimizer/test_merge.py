@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from optimizer.search.commit import build_state
-from optimizer.search.merge import merge
+from optimizer.search.merge import largest, merge
+from optimizer.search.state import Rows, State
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
 
@@ -16,15 +17,23 @@ def trial(bound: float) -> Trial:
     return Trial([1, 2, 3], rows, usage(bound=bound))
 
 
-def placed(made: Trial, *moves: tuple[int, int]) -> tuple[int, list[int]]:
+def merged(made: Trial, state: State, home: Rows, moved: Rows, *asked: int) -> tuple[int, int]:
+    """What `merge` says when brokers at the rows `asked` are asked, all where there are none."""
+    problem = made.compiled.problem
+    marks = np.isin(np.arange(len(problem.broker)), asked or range(len(problem.broker))).astype(np.uint8)
+    found, looks = merge(problem, state, home, moved, largest(problem, home), marks)
+    return int(found), int(looks)
+
+
+def placed(made: Trial, *moves: tuple[int, int], asked: tuple[int, ...] = ()) -> tuple[int, list[int]]:
     """How often `merge` found one move for two after these (partition, broker row), and where partitions are then."""
     home = made.state.replicas.copy()
     replicas = home.copy()
     for p, b in moves:
         replicas[p, 0] = b
     state = build_state(made.compiled.problem, replicas, made.state.lead)
-    found, _ = merge(made.compiled.problem, state, home, np.array([p for p, _ in moves], np.int64))
-    return int(found), state.replicas[:, 0].tolist()
+    found, _ = merged(made, state, home, np.array([p for p, _ in moves], np.int64), *asked)
+    return found, state.replicas[:, 0].tolist()
 
 
 def test_one_replica_goes_instead_of_two_where_it_is_enough() -> None:
@@ -63,4 +72,23 @@ def test_what_cannot_free_a_move_is_not_looked_at() -> None:
     replicas = home.copy()
     replicas[0, 0], replicas[1, 0] = 1, 2
     state = build_state(made.compiled.problem, replicas, made.state.lead)
-    assert merge(made.compiled.problem, state, home, np.array([0, 1], np.int64)) == (0, 0)
+    assert merged(made, state, home, np.array([0, 1], np.int64)) == (0, 0)
+
+
+def test_only_those_are_asked_of_whom_it_may_be_new() -> None:
+    """Merges that could not be put in order were found again, and refused again, turn after turn."""
+    assert placed(trial(0.2), (2, 1), (3, 2), asked=(1, 2))[0] == 0
+    assert placed(trial(0.2), (2, 1), (3, 2), asked=(0,))[0] == 1
+
+
+def test_what_fits_no_pair_is_looked_at_once() -> None:
+    """Broker 1 has to lose 20, in two of 10 or one of 20, and holds hundreds of 1: they were looked at for every partner."""
+    rows = [partition([1], network_in=x) for x in (10.0, 10.0, 20.0)] + [partition([1], network_in=1.0) for _ in range(400)]
+    rows += [partition([b], network_in=395.0) for b in range(2, 22)]
+    made = Trial(list(range(1, 22)), rows, usage(bound=0.062))
+    home = made.state.replicas.copy()
+    replicas = home.copy()
+    replicas[0, 0], replicas[1, 0] = 1, 2
+    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    _, looks = merged(made, state, home, np.array([0, 1], np.int64), 0)
+    assert looks < 2 * len(rows)
