@@ -32,6 +32,7 @@ SCENARIOS: tuple[Scenario, ...] = ("a", "b", "c", "c5", "d")
 SIZES: dict[str, tuple[int, int]] = {
     "10x1k": (10, 1_000),
     "20x400": (20, 400),
+    "60x6k": (60, 6_000),
     "100x50k": (100, 50_000),
     "300x150k": (300, 150_000),
     "1000x500k": (1_000, 500_000),
@@ -41,6 +42,7 @@ SIZES: dict[str, tuple[int, int]] = {
 
 RACKS = 5
 UNEQUAL = (0.10, 0.15, 0.20, 0.25, 0.30)  # of the brokers in each rack; none above 1/3, so that RF 3 forces nothing
+SMALL = (2 / 15, 13 / 30, 13 / 30)  # one far below 1/3: with RF 3 it has to hold a third of everything, 2.5 times the mean a broker
 CAPACITIES = (1.0, 2.0, 1.0, 4.0)  # in turn over the brokers of a rack
 DRAINING = 0.05  # of the brokers
 FIXED_TOPICS = 0.20
@@ -57,7 +59,8 @@ class Variant:
 
     text: str
     factors: FactorShares = ((3, 1.0),)
-    unequal_racks: bool = False
+    racks: tuple[float, ...] = ()  # share of the brokers in each; left out: `RACKS` of equal size
+    crowded: bool = False  # placed before anybody thought of racks
     unequal_capacities: bool = False
     excluded: bool = False
     draining: bool = False
@@ -72,7 +75,10 @@ MIXED: FactorShares = ((1, 0.2), (2, 0.3), (3, 0.5))
 VARIANTS: dict[str, Variant] = {
     "even": Variant("equal brokers and racks, RF 3"),
     "capacities": Variant("brokers of 1, 2 and 4 times the capacity, counts included", unequal_capacities=True),
-    "racks": Variant("racks of 10 to 30 % of the brokers", unequal_racks=True),
+    "racks": Variant("racks of 10 to 30 % of the brokers", racks=UNEQUAL),
+    "racks-small": Variant(
+        "three racks, one of them with 13 % of the brokers, whose disks cannot hold what the rack goal asks", racks=SMALL, crowded=True
+    ),
     "rf1": Variant("RF 1", factors=((1, 1.0),)),
     "rf2": Variant("RF 2", factors=((2, 1.0),)),
     "rf-mixed": Variant("topics of RF 1, 2 and 3", factors=MIXED),
@@ -87,7 +93,7 @@ VARIANTS: dict[str, Variant] = {
     "heavy": Variant("leaders of up to 1.3 times the mean load of a broker, RF 3", largest=1.3, tail=1.2),
     "everything": Variant(
         "capacities, racks, rf-mixed, excluded and draining at once",
-        MIXED, unequal_racks=True, unequal_capacities=True, excluded=True, draining=True,
+        MIXED, racks=UNEQUAL, unequal_capacities=True, excluded=True, draining=True,
     ),
 }  # fmt: skip
 
@@ -114,10 +120,11 @@ def cluster(brokers: int, replicas: int, scenario: Scenario, seed: int = 0, vari
     if chosen.draining:
         old = np.flatnonzero(open_to_all)
         states[uneven.choice(old, max(1, round(DRAINING * brokers)), replace=False)] = BrokerState.DRAINING
+    apart = np.arange(brokers, dtype=np.int32) if chosen.crowded else rack
     if scenario == "b":
-        placed = skewed(r, loads.factor, rack, weight)
+        placed = skewed(r, loads.factor, apart, weight)
     else:
-        placed = balanced(loads, rack, weight, open_to_all, int(r.integers(1, 2**31)), chosen.spread_topics)
+        placed = balanced(loads, apart, weight, open_to_all, int(r.integers(1, 2**31)), chosen.spread_topics)
     if scenario == "d":
         loads = heated(r, loads, brokers)
     name = "-".join(str(x) for x in (scenario, variant, brokers, replicas, seed) if x != "even")
@@ -125,11 +132,11 @@ def cluster(brokers: int, replicas: int, scenario: Scenario, seed: int = 0, vari
 
 
 def racks_of(r: np.random.Generator, brokers: int, variant: Variant) -> IntArray:
-    """int32 [B]: of equal size where their number divides the brokers, or unequal ones over all brokers at random."""
-    if not variant.unequal_racks:
+    """int32 [B]: of equal size where their number divides the brokers, or those of the variant over all brokers at random."""
+    if not variant.racks:
         return np.arange(brokers, dtype=np.int32) % RACKS
     place = (np.arange(brokers) + 0.5) / brokers
-    in_blocks = np.searchsorted(np.cumsum(UNEQUAL)[:-1], place).astype(np.int32)
+    in_blocks = np.searchsorted(np.cumsum(variant.racks)[:-1], place).astype(np.int32)
     return r.permutation(in_blocks)
 
 
