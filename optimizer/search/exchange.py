@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import inner, part, whole
+from cluster_model.compiled import inner, inner_as, part, whole
 from optimizer.problem import MOVABLE, SIZE, STATE, UNIT_WEIGHT, Problem
+from optimizer.search import uncompiled
 from optimizer.search.broker_scores import assess
 from optimizer.search.chance import scramble
 from optimizer.search.commit import shift
@@ -21,6 +22,7 @@ from optimizer.search.steps import helps
 from optimizer.search.swaps import may_swap
 
 LEAST_SHARE = 0.01  # of the potential of a broker, what a step for it has to bring
+KEPT = 6  # placements
 BYTES_PRICE = 2e-6  # of the potential, for one more replica of typical size in an exchange
 
 
@@ -32,23 +34,54 @@ def exchange(
 ) -> int:  # fmt: skip
     """Look for several changes among brokers `around` (first is `v`) that are acceptable together.
 
-    Anneals on the potential with at most eight partitions away from where they stand, then judges the best found. Leaves them
-    in the change arrays and returns how many, 0 if none. The state is as before.
+    Judges the best that were found by `wander`. Leaves them in the change arrays and returns how many, 0 if none. The state is as
+    before.
+    """
+    slots = state.replicas.shape[1]
+    found_n = np.zeros(KEPT, np.int64)
+    found_p = np.zeros((KEPT, MAX_CHANGES), np.int64)
+    found_r = np.zeros((KEPT, MAX_CHANGES, slots), np.int64)
+    found_l = np.zeros((KEPT, MAX_CHANGES), np.int64)
+    least = max(LEAST_STEP, LEAST_SHARE * state.score[v, COST])
+    stored = wander(
+        problem, state, around, members, steps, random, typical, warmth, least, found_n, found_p, found_r, found_l
+    )
+    for back in range(min(stored, KEPT)):
+        slot = (stored - 1 - back) % KEPT
+        n = found_n[slot]
+        for i in range(n):
+            partitions[i] = found_p[slot, i]
+            leads[i] = realign(state, found_p[slot, i], found_r[slot, i], found_l[slot, i], replicas[i])
+        verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
+        if not helps(state, v, scores) or not acceptable(verdict, by_potential, least):
+            continue
+        n = drop_idle(problem, state, n, verdict.gain, by_potential, partitions, replicas, leads, scores)
+        if has_room(state, n, partitions, replicas) and within_budget(
+            problem, state, budget, n, partitions, replicas, leads
+        ):
+            return n
+    return 0
+
+
+@inner_as(uncompiled.wander)
+def wander(
+    problem: Problem, state: State, around: np.ndarray, members: int, steps: int, random: np.ndarray, typical: float, warmth: float,
+    least: float, found_n: np.ndarray, found_p: np.ndarray, found_r: np.ndarray, found_l: np.ndarray,
+) -> int:  # fmt: skip
+    """Anneal among brokers `around` on the potential, with at most `MAX_CHANGES` partitions away from where they stand.
+
+    Each placement that is better than all before it, by more than `least`, is written over the oldest of `KEPT`: how many changes
+    (`found_n` int64 [n]), their partitions (`found_p` int64 [n, m]), lists (`found_r` int64 [n, m, R]) and leaders (`found_l` int64
+    [n, m]). Returns how many there were. The state is as before.
     """
     slots = state.replicas.shape[1]
     base = np.zeros((MAX_CHANGES, slots), np.int64)
     base_lead = np.zeros(MAX_CHANGES, np.int64)
     moved = np.zeros(MAX_CHANGES, np.int64)
     size = 0
-    keep = 6
-    found_n = np.zeros(keep, np.int64)
-    found_p = np.zeros((keep, MAX_CHANGES), np.int64)
-    found_r = np.zeros((keep, MAX_CHANGES, slots), np.int64)
-    found_l = np.zeros((keep, MAX_CHANGES), np.int64)
     stored = 0
     row, was = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     affected = np.zeros(2 * slots + 2, np.int64)
-    least = max(LEAST_STEP, LEAST_SHARE * state.score[v, COST])
     total, best = 0.0, -least
     start = 0.0
     for i in range(members):
@@ -149,7 +182,7 @@ def exchange(
                 base[at, o] = base[size, o]
         if total < best and size > 0:
             best = total
-            slot = stored % keep
+            slot = stored % KEPT
             stored += 1
             found_n[slot] = size
             for i in range(size):
@@ -161,21 +194,7 @@ def exchange(
         shift(problem, state, moved[i], base[i], base_lead[i])
     for b in range(len(problem.broker)):
         state.score[b, COST] = assess(problem, state, b, state.score[b])
-    for back in range(min(stored, keep)):
-        slot = (stored - 1 - back) % keep
-        n = found_n[slot]
-        for i in range(n):
-            partitions[i] = found_p[slot, i]
-            leads[i] = realign(state, found_p[slot, i], found_r[slot, i], found_l[slot, i], replicas[i])
-        verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
-        if not helps(state, v, scores) or not acceptable(verdict, by_potential, least):
-            continue
-        n = drop_idle(problem, state, n, verdict.gain, by_potential, partitions, replicas, leads, scores)
-        if has_room(state, n, partitions, replicas) and within_budget(
-            problem, state, budget, n, partitions, replicas, leads
-        ):
-            return n
-    return 0
+    return stored
 
 
 @inner

@@ -203,7 +203,7 @@ def bring_forward(found: int, room: Room) -> tuple[int, float]:
     return (front, cut) if front > 0 else (found, 0.0)
 
 
-@inner
+@inner_as(uncompiled.weigh)
 def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: int) -> None:
     """Sums as if slot `s` of `p` went from `source` to `target`. Back and forth is exact, because loads lie on a grid."""
     leads = state.lead[p] == s

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from cluster_model.compiled import inner, inner_as, kernel, whole
 from optimizer.problem import COLUMN, SIZE, STATE, Problem
+from optimizer.search import uncompiled
 from optimizer.search.homeward import scores_hold
 from optimizer.search.state import State
 from optimizer.search.strays import list_present, put, role_of
@@ -48,8 +49,7 @@ def substitute(problem: Problem, state: State, home: np.ndarray, order: np.ndarr
         if starts[v] == starts[v + 1]:
             continue
         n = list_present(problem, state, linear, home, v, amounts, entries)
-        for i in range(n):
-            sizes[i] = problem.haul[entries[i] // slots, SIZE]
+        list_sizes(problem, entries, n, slots, sizes)
         for k in range(starts[v], starts[v + 1]):
             p, s = strays[k] // slots, strays[k] % slots
             u = state.replicas[p, s]
@@ -83,6 +83,13 @@ def substitute(problem: Problem, state: State, home: np.ndarray, order: np.ndarr
                 put(problem, state, entries[at], v, row)
                 put(problem, state, strays[k], u, row)
     return done
+
+
+@inner_as(uncompiled.list_sizes)
+def list_sizes(problem: Problem, entries: np.ndarray, n: int, slots: int, sizes: np.ndarray) -> None:
+    """How large the first `n` of `entries` are, into `sizes` float64."""
+    for i in range(n):
+        sizes[i] = problem.haul[entries[i] // slots, SIZE]
 
 
 @inner

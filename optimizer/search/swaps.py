@@ -43,16 +43,42 @@ def swap_with(
 ) -> int:  # fmt: skip
     """The best swap between `v` and `u` among their most promising replicas; returns 1 if one was made."""
     slots = state.replicas.shape[1]
-    factor = small.shape[0] - 1
     found = shortlist(problem, state, shelf, watched, v, u, factors, gains, kept, spare, small, mine)
     found2 = shortlist(problem, state, shelf, watched, u, v, factors, gains, kept, spare, small2, theirs)
-    best_i, best_j, best_key = -1, -1, 0.0
     for i in range(found if len(given) > 0 else 0):
         p = mine[i] // slots
         given[i] = topic_burden(problem, state, p, True, state.lead[p] == mine[i] % slots, v, u)
     for j in range(found2 if len(got) > 0 else 0):
         q = theirs[j] // slots
         got[j] = topic_burden(problem, state, q, True, state.lead[q] == theirs[j] % slots, u, v)
+    best_i, best_j = best_swap(problem, state, watched, v, u, found, small, mine, given, found2, small2, theirs, got, gains)
+    if best_i < 0:
+        return 0
+    p, s = mine[best_i] // slots, mine[best_i] % slots
+    for o in range(slots):
+        row[o] = state.replicas[p, o]
+    row[s] = u
+    commit(problem, state, p, row, state.lead[p])
+    q, t = theirs[best_j] // slots, theirs[best_j] % slots
+    for o in range(slots):
+        row[o] = state.replicas[q, o]
+    row[t] = v
+    commit(problem, state, q, row, state.lead[q])
+    return 1
+
+
+@inner_as(uncompiled.best_swap)
+def best_swap(
+    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, found: int, small: np.ndarray, mine: np.ndarray,
+    given: np.ndarray, found2: int, small2: np.ndarray, theirs: np.ndarray, got: np.ndarray, gains: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    """Which of the first `found` replicas of `v` and of the first `found2` of `u` best trade places; -1 where none do.
+
+    `mine` and `theirs` are their entries, `small` and `small2` their vectors; `given` and `got` float64 are what topic goals lose by
+    each, or nothing where there are none.
+    """
+    slots, factor = state.replicas.shape[1], small.shape[0] - 1
+    best_i, best_j, best_key = whole(-1), whole(-1), 0.0
     for i in range(found):
         p, s = mine[i] // slots, mine[i] % slots
         if not may_swap(problem, state, p, s, u):
@@ -71,20 +97,8 @@ def swap_with(
             if key <= best_key or q == p or not keeps_limits(problem, state, v, u, small, i, small2, j):
                 continue
             if may_swap(problem, state, q, theirs[j] % slots, v):
-                best_i, best_j, best_key = i, j, key
-    if best_i < 0:
-        return 0
-    p, s = mine[best_i] // slots, mine[best_i] % slots
-    for o in range(slots):
-        row[o] = state.replicas[p, o]
-    row[s] = u
-    commit(problem, state, p, row, state.lead[p])
-    q, t = theirs[best_j] // slots, theirs[best_j] % slots
-    for o in range(slots):
-        row[o] = state.replicas[q, o]
-    row[t] = v
-    commit(problem, state, q, row, state.lead[q])
-    return 1
+                best_i, best_j, best_key = whole(i), whole(j), key
+    return best_i, best_j
 
 
 @inner

@@ -36,17 +36,20 @@ from optimizer.search.uncompiled.lists import (
     keep_fitting,
     largest,
     list_present,
+    list_sizes,
     scan,
     smallest,
     swap_gains,
 )
 from optimizer.search.uncompiled.orders import in_order
 from optimizer.search.uncompiled.partitions import fits_rack, may_host, rack_mates, rack_units, short_list
-from optimizer.search.uncompiled.pours import pour
+from optimizer.search.uncompiled.pours import pour, weigh
 from optimizer.search.uncompiled.replays import replay
 from optimizer.search.uncompiled.returns import align_slots, send_home
 from optimizer.search.uncompiled.sides import observe, promises, rank_crowd, rank_partners, transfer_gain
+from optimizer.search.uncompiled.trades import best_swap
 from optimizer.search.uncompiled.verdicts import evaluate
+from optimizer.search.uncompiled.wander import wander
 
 __all__ = [
     "align_slots",
@@ -55,6 +58,7 @@ __all__ = [
     "ascending",
     "assess",
     "best_key",
+    "best_swap",
     "carry",
     "closest",
     "combine",
@@ -77,6 +81,7 @@ __all__ = [
     "leaving",
     "linear_cost",
     "list_present",
+    "list_sizes",
     "load_cost_of_taking",
     "may_host",
     "observe",
@@ -96,4 +101,6 @@ __all__ = [
     "swap_gains",
     "take",
     "transfer_gain",
+    "wander",
+    "weigh",
 ]

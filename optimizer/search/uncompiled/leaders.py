@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optimizer.problem import COLUMN, SPREAD, STATE, STRENGTH, Problem
+from optimizer.problem import COLUMN, FOLLOWING, LEADING, SPREAD, STATE, STRENGTH, Problem
 from optimizer.search.state import LED, State
 from optimizer.search.uncompiled.choices import cut_of
 from optimizer.search.uncompiled.lists import fetch
+from optimizer.search.uncompiled.panels import costs_of
 from optimizer.search.uncompiled.sheets import cost_of, sheet_of
-from optimizer.search.uncompiled.sides import promises, transfer_gain
+from optimizer.search.uncompiled.sides import promises
 
 if TYPE_CHECKING:
     from optimizer.search.batch import Batch, Room
@@ -23,14 +24,12 @@ def find_leaders(
 ) -> None:  # fmt: skip
     """`optimizer.search.leadership.find_leaders`."""
     from optimizer.search.batch import LEADERSHIPS
-    from optimizer.search.candidates import LEAST_GAIN
+    from optimizer.search.candidates import LEAST_GAIN, topic_burden
     from optimizer.search.leadership import LOOKED_AT, insert
     from optimizer.search.partners import leans
 
-    v, costs, slopes, mine = int(batch.centre[star]), room.costs, room.slopes, room.factors
+    v, slopes, mine, topics = int(batch.centre[star]), room.slopes, room.factors, len(problem.topic_goal) > 0
     gains, entries = batch.gain[star], batch.leader[star]
-    costs[:, -1] = 0.0
-    appraise(problem, state, led, v, costs)
     over, under = leans(problem, state, led, v)
     fetch(problem, state, shelf, v)
     promises(problem, state, shelf, led, v, over, under, slopes, mine, room.gains)
@@ -43,15 +42,13 @@ def find_leaders(
         chosen = (bounds >= floor) & (bounds < ceiling)
         if found == LEADERSHIPS:
             chosen &= bounds >= gains[last]
-        for bound, most, p, o, giver, taker, entry in _pairs(
+        for bound, most, gain, p, giver, taker, entry in _pairs(
             problem, state, shelf, led, v, np.flatnonzero(chosen), bounds, slopes, mine, LEAST_GAIN
         ):
             if found == LEADERSHIPS and (bound < gains[last] or most < gains[last]):
                 continue
-            if o < 0 and problem.broker[giver, STATE] == 3:
-                continue
-            appraise(problem, state, led, giver if o < 0 else taker, costs)
-            gain = transfer_gain(problem, state, led, p, giver, taker, costs)
+            if topics:
+                gain -= topic_burden(problem, state, p, False, True, giver, taker)
             if gain > LEAST_GAIN:
                 found = insert(gains, entries, found, gain, entry)
         if floor <= LEAST_GAIN or (found == LEADERSHIPS and gains[last] > floor):
@@ -63,9 +60,9 @@ def find_leaders(
 def _pairs(
     problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, rows: np.ndarray, bounds: np.ndarray, slopes: np.ndarray,
     mine: np.ndarray, least: float,
-) -> list[tuple[float, float, int, int, int, int, int]]:  # fmt: skip
-    """Transfers from or to broker `v`, of the replicas at `rows` of its list, that promise more than `least`, in the list's order: bound,
-    promise, partition, slot that is to lead (-1: that of `v`), giver, taker, entry that is to lead."""
+) -> list[tuple[float, float, float, int, int, int, int]]:  # fmt: skip
+    """Transfers from or to broker `v`, of the replicas at `rows` of its list, that promise and gain more than `least`, in the list's
+    order: bound, promise, gain (without topics), partition, giver, taker, entry that is to lead."""
     slots = state.replicas.shape[1]
     entry = state.hosted[v, rows].astype(np.int64)
     p, s = entry // slots, entry % slots
@@ -75,7 +72,8 @@ def _pairs(
     others[np.arange(len(rows)), s] = -1
     others[(others >= 0) & (problem.broker[others, STATE] != 0)] = -1
     back = np.flatnonzero(~leads & (lead >= 0))
-    others[back, 0] = lists[back, lead[back]]  # the only one, whatever its slot
+    leaders = lists[back, lead[back]]
+    others[back, 0] = np.where(problem.broker[leaders, STATE] == 3, -1, leaders)  # the only one, whatever its slot
     others[lead < 0] = -1
     i, o = np.nonzero(others >= 0)
     u, sign = others[i, o], np.where(leads[i], -1.0, 1.0)
@@ -86,12 +84,33 @@ def _pairs(
     good = np.flatnonzero(~(most <= least))
     i, o, u, most = i[good], o[good], u[good], most[good]
     gives = leads[i]
-    return list(
-        zip(
-            bounds[rows[i]].tolist(), most.tolist(), p[i].tolist(), np.where(gives, o, -1).tolist(), np.where(gives, v, u).tolist(),
-            np.where(gives, u, v).tolist(), np.where(gives, p[i] * slots + o, entry[i]).tolist(), strict=True,
+    giver, taker = np.where(gives, v, u), np.where(gives, u, v)
+    gain = transfer_gains(problem, state, led, p[i], giver, taker)
+    return [
+        row
+        for row in zip(
+            bounds[rows[i]].tolist(), most.tolist(), gain.tolist(), p[i].tolist(), giver.tolist(), taker.tolist(),
+            np.where(gives, p[i] * slots + o, entry[i]).tolist(), strict=True,
         )
-    )  # fmt: skip
+        if row[2] > least
+    ]  # fmt: skip
+
+
+def transfer_gains(
+    problem: Problem, state: State, led: np.ndarray, p: np.ndarray, giver: np.ndarray, taker: np.ndarray
+) -> np.ndarray:
+    """`optimizer.search.leadership.transfer_gain` of many, float64 [n], without topics."""
+    gain, both = np.zeros(len(p)), problem.compact[p]
+    for g in led.tolist():
+        c, force = int(problem.goal[g, COLUMN]), problem.force[g].tolist()
+        x = both[:, LEADING, c].astype(np.float64) - both[:, FOLLOWING, c]
+        loads, table = state.load[:, c], problem.table[:, g]
+        now = costs_of(loads, table, force)
+        term = now[giver] + now[taker]
+        term -= costs_of(loads[giver] - x, table[giver], force)
+        term -= costs_of(loads[taker] + x, table[taker], force)
+        gain += np.where(x != 0.0, term, 0.0)
+    return gain
 
 
 def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.ndarray) -> None:

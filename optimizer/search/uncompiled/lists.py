@@ -15,6 +15,7 @@ from optimizer.problem import (
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
+    SIZE,
     Problem,
 )
 from optimizer.search.state import LED, RACKS, STRAY, State
@@ -127,6 +128,11 @@ def list_present(
     amounts[:, :n] = problem.vector[p, role].T[problem.goal[linear, COLUMN]]
     entries[:n] = here
     return n
+
+
+def list_sizes(problem: Problem, entries: np.ndarray, n: int, slots: int, sizes: np.ndarray) -> None:
+    """`optimizer.search.substitute.list_sizes`."""
+    sizes[:n] = problem.haul[entries[:n] // slots, SIZE]
 
 
 def closest(

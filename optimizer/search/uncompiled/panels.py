@@ -5,17 +5,23 @@ Called where nothing depends on what came just before (`lists.fill`, `trains`). 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from goals.score import TOLERANCE, distribution_score
+from goals.score import TOLERANCE
 from optimizer.problem import (
     ABSOLUTE,
     COLUMN,
     DISTRIBUTION,
+    HIGH,
     KIND,
     LIMIT,
+    LOW,
+    MEAN,
     MIN_LOAD,
     RACK,
+    SCALE,
     SPREAD,
     STATE,
     STEEP,
@@ -36,13 +42,10 @@ def judged(problem: Problem, state: State, brokers: np.ndarray, loads: np.ndarra
         if kind == RACK:
             out[:, g] = 1.0 / (1.0 + state.units[RACKS, brokers])
             continue
-        mean, bound, var, ceiling, high, low, scale = problem.table[:, g][brokers].T
+        table = problem.table[:, g][brokers]
+        mean, bound, var, ceiling = table[:, :4].T
         force = problem.force[g].tolist()
-        over, under = load - high, low - load
-        beyond = np.where(over > 0.0, over, np.where(under > 0.0, under, 0.0)) * scale
-        beyond *= beyond
-        off = (load - mean) * scale
-        cost = force[STRENGTH] * beyond * (1.0 + STEEP * beyond) + force[SPREAD] * off * off
+        cost = costs_of(load, table, force)
         if kind == LIMIT:
             out[:, g] = _limit_scores(load, ceiling)
         elif kind == DISTRIBUTION:
@@ -50,6 +53,16 @@ def judged(problem: Problem, state: State, brokers: np.ndarray, loads: np.ndarra
             cost[~eligible] = 0.0
         out[:, COST] += cost
     return out
+
+
+def costs_of(load: np.ndarray, table: np.ndarray, force: list[float]) -> np.ndarray:
+    """`optimizer.search.broker_scores.linear_cost`, float64 [n], of `load` float64 [n] on brokers whose rows of a goal are `table`."""
+    mean, high, low, scale = (table[:, which] for which in (MEAN, HIGH, LOW, SCALE))
+    over, under = load - high, low - load
+    beyond = np.where(over > 0.0, over, np.where(under > 0.0, under, 0.0)) * scale
+    beyond *= beyond
+    off = (load - mean) * scale
+    return np.asarray(force[STRENGTH] * beyond * (1.0 + STEEP * beyond) + force[SPREAD] * off * off)
 
 
 def _limit_scores(load: np.ndarray, ceiling: np.ndarray) -> np.ndarray:
@@ -64,13 +77,24 @@ def _limit_scores(load: np.ndarray, ceiling: np.ndarray) -> np.ndarray:
 def _scores(
     load: np.ndarray, mean: np.ndarray, bound: np.ndarray, var: np.ndarray, absolute: bool, min_load: float
 ) -> np.ndarray:
-    """`goals.score.distribution_score`; one by one where it asks for logarithms, which arrays round otherwise."""
+    """`goals.score.distribution_score`."""
     scores = np.ones(len(load))
     deviation = np.abs(mean - load)
     out = (deviation > bound * (1.0 + TOLERANCE)) & (mean > 0.0) & ~((load < min_load) & (mean < min_load))
     near = out & (deviation <= var)
     scores[near] = 1.0 - 0.9 * (deviation - bound)[near] / (var - bound)[near]
     far = np.flatnonzero(out & ~near)
-    columns = (load[far].tolist(), mean[far].tolist(), bound[far].tolist(), var[far].tolist())
-    scores[far] = [distribution_score(*row, absolute, min_load) for row in zip(*columns, strict=True)]
+    deviation, bound, var = deviation[far], bound[far], var[far]
+    literal = absolute & (var > 1.0)
+    unit = np.where(literal, 1.0, bound)
+    some = unit > 0.0  # a mean so small that its share is 0 scores what the others tend to
+    unit = unit[some]
+    tail = np.full(len(far), 0.1)
+    tail[some] = 0.1 * logarithms(var[some] / unit) / logarithms(deviation[some] / unit)
+    scores[far] = tail
     return scores
+
+
+def logarithms(x: np.ndarray) -> np.ndarray:
+    """As `math.log` has them, float64 [n]; numpy's are rounded otherwise."""
+    return np.fromiter(map(math.log, x.tolist()), np.float64, len(x))

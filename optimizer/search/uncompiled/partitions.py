@@ -30,10 +30,11 @@ def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
 
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """`optimizer.search.hosting.fits_rack`."""
-    return _fits(problem, sheet_of(problem), p, state.replicas[p].tolist(), s, target)
+    return fits(problem, sheet_of(problem), p, state.replicas[p].tolist(), s, target)
 
 
-def _fits(problem: Problem, sheet: Sheet, p: int, brokers: list[int], s: int, target: int) -> bool:
+def fits(problem: Problem, sheet: Sheet, p: int, brokers: list[int], s: int, target: int) -> bool:
+    """As `fits_rack`, of a partition on `brokers`."""
     if problem.setting[RACK_GOAL] != HARD_RACK:
         return True
     new, old = sheet.rack[target], sheet.rack[brokers[s]]
@@ -55,7 +56,7 @@ def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> boo
     if sheet.state[target] != 0 or state.hosts[target] >= state.hosted.shape[1]:
         return False
     brokers = state.replicas[p].tolist()
-    if target in brokers or not _fits(problem, sheet, p, brokers, s, target):
+    if target in brokers or not fits(problem, sheet, p, brokers, s, target):
         return False
     if sheet.hard_limits:
         amounts = problem.vector[p, LEADING if state.lead[p] == s else FOLLOWING].tolist()

@@ -75,7 +75,9 @@ class Scales:
         beside *= self._spread
         np.subtract(np.array(now)[:, None], cost, out=cost)
         cost -= beside
-        return np.asarray(np.add.accumulate(cost, axis=0)[-1])
+        if cost.shape[1] == 1:  # a single column would be added up in another order
+            return np.asarray(np.add.accumulate(cost, axis=0)[-1])
+        return np.asarray(np.add.reduce(cost, axis=0))
 
     def _rooms(self, n: int) -> np.ndarray:
         """float64 [3, 2, G, n] to work in."""

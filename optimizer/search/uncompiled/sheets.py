@@ -122,6 +122,27 @@ class Sheet:
             scores[g] = units_score(units[k])
         return cost, scores
 
+    def cost(self, b: int, loads: list[float], units: list[float]) -> float:
+        """The part of the potential of `judge`."""
+        cost = 0.0
+        for kind, _, c, edge, mean, high, low, scale, strength, spread in self._rules.get(b) or self.rules(b):
+            if kind == DISTRIBUTION:
+                load = loads[c]
+                away = (load - mean) * scale
+                over = load - high if load > high else low - load if load < low else 0.0
+                if over > 0.0:
+                    over *= scale
+                    over *= over
+                    cost += strength * over * (1.0 + STEEP * over) + spread * away * away
+                else:
+                    cost += spread * away * away
+            elif kind == LIMIT:
+                if loads[c] > edge:
+                    cost += cost_of(loads[c], mean, high, low, scale, strength, spread)
+            else:
+                cost += strength * units[c]
+        return cost
+
 
 def cost_of(load: float, mean: float, high: float, low: float, scale: float, strength: float, spread: float) -> float:
     """`optimizer.search.broker_scores.linear_cost` of one broker's row of a goal."""
@@ -134,14 +155,16 @@ def cost_of(load: float, mean: float, high: float, low: float, scale: float, str
 
 
 def sheet_of(problem: Problem) -> Sheet:
-    """The sheet of a problem, made once for its arrays."""
-    key = (id(problem.goal), id(problem.force), id(problem.table), id(problem.broker))
-    sheet = _SHEETS.get(key)
-    if sheet is None:
-        sheet = _SHEETS[key] = Sheet(problem)
-        for array in (problem.goal, problem.force, problem.table, problem.broker):
-            weakref.finalize(array, _SHEETS.pop, key, None)
+    """The sheet of a problem, whose arrays nobody may change; the last few are kept as long as these very arrays are alive."""
+    global _recent
+    for goal, force, table, broker, sheet in _recent:
+        if table() is problem.table and force() is problem.force and goal() is problem.goal and broker() is problem.broker:
+            return sheet
+    sheet, at = Sheet(problem), weakref.ref
+    made = at(problem.goal), at(problem.force), at(problem.table), at(problem.broker), sheet
+    _recent = (made, *(one for one in _recent[: MOST_KEPT - 1] if one[2]() is not None))
     return sheet
 
 
-_SHEETS: dict[Any, Sheet] = {}  # a cache: an entry goes with the first of its arrays
+MOST_KEPT = 4  # a search goes back and forth between a few problems
+_recent: tuple[tuple[Any, Any, Any, Any, Sheet], ...] = ()  # weak references to arrays, and what was made of them

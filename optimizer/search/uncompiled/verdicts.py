@@ -18,9 +18,10 @@ from optimizer.problem import (
     UNIT_WEIGHT,
     Problem,
 )
-from optimizer.search.state import COST, LEAD, RACKS, State
+from optimizer.search.state import COST, RACKS, State
 from optimizer.search.uncompiled.brokers import combined
 from optimizer.search.uncompiled.changes import crowd_of, loads_after
+from optimizer.search.uncompiled.scenes import Scene
 from optimizer.search.uncompiled.sheets import Sheet, sheet_of
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def evaluate(
         fresh, rack_gain = _of_one(problem, state, sheet, rows[0], lists[0], chosen[0], touched, replicas[0])
         worse = rack_gain < 0
     else:
-        fresh, rack_gain, worse = _of_many(problem, state, sheet, n, partitions, replicas, leads, touched)
+        fresh, rack_gain, worse = _of_many(problem, state, sheet, list(zip(rows, lists, chosen, strict=True)), touched)
     before = state.score[touched].tolist()
     gain = 0.0
     for row, (cost, after) in zip(before, fresh, strict=True):
@@ -122,28 +123,29 @@ def _of_one(
 
 
 def _of_many(
-    problem: Problem, state: State, sheet: Sheet, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
-    touched: list[int],
-) -> tuple[Fresh, int, bool]:  # fmt: skip
-    """As `_of_one`, and whether some rack is fuller by one of the changes; the state is shifted and shifted back."""
-    from optimizer.search.commit import shift
-
-    slots = state.replicas.shape[1]
+    problem: Problem, state: State, sheet: Sheet, changes: list[tuple[int, list[int], int]], touched: list[int]
+) -> tuple[Fresh, int, bool]:
+    """As `_of_one`, one after the other, and whether some rack is fuller by one of the changes."""
+    scene, weighs_racks = Scene(problem, state), problem.setting[RACK_GOAL] != NO_RACK_GOAL
+    racks = dict(zip(touched, state.units[RACKS, touched].tolist(), strict=True))
     rack_gain, worse = 0, False
-    for i in range(n):
-        state.old[i, :slots] = state.replicas[partitions[i]]
-        state.old[i, LEAD] = state.lead[partitions[i]]
-    for i in range(n):
-        rise = shift(problem, state, partitions[i], replicas[i], leads[i])
-        rack_gain -= rise
-        worse = worse or rise > 0
-    units = state.units[:RACKS, touched].T.tolist()
-    fresh = [
-        sheet.judge(b, state.load[b].tolist(), float(state.units[RACKS, b]), mine)
-        for b, mine in zip(touched, units, strict=True)
-    ]
-    for i in range(n - 1, -1, -1):
-        shift(problem, state, partitions[i], state.old[i], state.old[i, LEAD])
+    for p, new, lead in changes:
+        old = scene.stand(p)[0]
+        scene.touched(p, new, lead)
+        scene.carry(p, new, lead)
+        if weighs_racks and old != new:
+            excess, crowded = crowd_of(sheet, problem, p, old)
+            excess2, crowded2 = crowd_of(sheet, problem, p, new)
+            rack_gain += excess - excess2
+            worse = worse or excess2 > excess
+            for b in crowded:
+                racks[b] = racks.get(b, 0.0) - 1.0
+            for b in crowded2:
+                racks[b] = racks.get(b, 0.0) + 1.0
+    fresh = []
+    for b in touched:
+        loads, units = scene.standing(b)
+        fresh.append(sheet.judge(b, loads, racks[b], units))
     return fresh, rack_gain, worse
 
 
