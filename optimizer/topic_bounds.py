@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import kernel
-from optimizer.problem import COUNTS_LEADERS, MOVABLE, SIZE, STATE, TOPIC_OF, Problem
+from cluster_model.compiled import inner, kernel
+from optimizer.problem import COUNTS_LEADERS, MOVABLE, SIZE, STATE, Problem
+from optimizer.search.order import ascending
 from optimizer.search.state import State
 from optimizer.search.topic_counts import largest_share, topic_band, wanted_by_all
 
@@ -32,26 +33,25 @@ class Forced(NamedTuple):
 def forced_by_topics(problem: Problem, state: State) -> Forced:
     """What goals on the replicas of topics force from the placement of `state`; of several, the largest on each broker.
 
-    O(P R + P log P) for each goal that somebody does not meet.
+    O(P R) for each goal that somebody does not meet; topics that force anything are sorted.
     """
     brokers = len(problem.broker)
     best = Forced(np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(2))
     for k in np.flatnonzero(problem.topic_goal[:, COUNTS_LEADERS] == 0).tolist():
         if not state.units[k].any():
             continue
-        by_size = np.lexsort((problem.haul[:, SIZE], problem.partition[:, TOPIC_OF]))
         found = Forced(np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(2))
-        add_topics(problem, state, k, by_size, found)
+        add_topics(problem, state, k, found)
         best = Forced(*[np.maximum(a, b) for a, b in zip(best, found, strict=True)])
     return best
 
 
 @kernel
-def add_topics(problem: Problem, state: State, k: int, by_size: Array, found: Forced) -> None:
-    """Add to `found` what every topic forces under goal `k`; `by_size` int64 [P] are partitions by topic, then size."""
+def add_topics(problem: Problem, state: State, k: int, found: Forced) -> None:
+    """Add to `found` what every topic forces under goal `k`."""
     brokers, slots = len(problem.broker), state.replicas.shape[1]
     count, movable, give = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
-    most = largest_share(problem, k)
+    most, by_size = largest_share(problem, k), np.zeros(0, np.int64)
     for t in range(len(problem.topic_first) - 1):
         first, last = problem.topic_first[t], problem.topic_first[t + 1]
         free = 0
@@ -63,6 +63,8 @@ def add_topics(problem: Problem, state: State, k: int, by_size: Array, found: Fo
                     count[b] += 1
                     movable[b] += problem.partition[p, MOVABLE]
         needs = wanted_by_all(problem, k, t, most)
+        if needs:
+            by_size = smallest_first(problem, first, last)
         out, come, out_size, come_size, largest = 0, 0, 0.0, 0.0, 0
         for b in range(brokers if needs else 0):
             if problem.broker[b, STATE] == 0:
@@ -70,11 +72,12 @@ def add_topics(problem: Problem, state: State, k: int, by_size: Array, found: Fo
                 if lack > 0:
                     come += lack
                     size, taken = 0.0, 0
-                    for i in range(first, last):
+                    for i in range(last - first):
                         if taken == lack:
                             break
-                        if problem.partition[by_size[i], MOVABLE] == 1:
-                            size += problem.haul[by_size[i], SIZE]
+                        p = first + by_size[i]
+                        if problem.partition[p, MOVABLE] == 1:
+                            size += problem.haul[p, SIZE]
                             taken += 1
                     found.in_moves[b] += lack
                     found.in_bytes[b] += size
@@ -88,8 +91,10 @@ def add_topics(problem: Problem, state: State, k: int, by_size: Array, found: Fo
                         give[b] = min(over, movable[b])
                         out += give[b]
                         largest = 1
-        for i in range(first, last if largest > 0 else first):
-            p = by_size[i]
+        if largest > 0 and not needs:
+            by_size = smallest_first(problem, first, last)
+        for i in range(last - first if largest > 0 else 0):
+            p = first + by_size[i]
             for s in range(slots):
                 b = state.replicas[p, s]
                 if b >= 0 and give[b] > 0 and problem.partition[p, MOVABLE] == 1:
@@ -105,3 +110,12 @@ def add_topics(problem: Problem, state: State, k: int, by_size: Array, found: Fo
                     count[state.replicas[p, s]] = 0
                     movable[state.replicas[p, s]] = 0
                     give[state.replicas[p, s]] = 0
+
+
+@inner
+def smallest_first(problem: Problem, first: int, last: int) -> Array:
+    """int64 [n]: the partitions from `first` up to `last`, counted from `first`, by size."""
+    sizes = np.zeros(last - first)
+    for p in range(first, last):
+        sizes[p - first] = problem.haul[p, SIZE]
+    return ascending(sizes)

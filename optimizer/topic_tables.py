@@ -74,11 +74,13 @@ def _topic_counts(snapshot: Snapshot, resource: str) -> FloatArray:
     """float64 [T]: replicas or leaders of each topic that eligible brokers share (excluded brokers' are not)."""
     excluded = snapshot.broker_states == BrokerState.EXCLUDED
     topics = len(snapshot.topics)
-    hosts = snapshot.replicas
-    frozen = (hosts >= 0) & excluded[np.maximum(hosts, 0)]
+    hosts, some = snapshot.replicas, excluded.any()
     if resource == "replicas":
-        each = snapshot.replication_factor - frozen.sum(axis=1)
+        each = snapshot.replication_factor
+        if some:
+            each = each - ((hosts >= 0) & excluded[np.maximum(hosts, 0)]).sum(axis=1)
     else:
-        led_by_excluded = (snapshot.leader >= 0) & excluded[np.maximum(snapshot.leader, 0)]
-        each = led_partitions(snapshot).astype(np.int64) - led_by_excluded
+        each = led_partitions(snapshot).astype(np.int64)
+        if some:
+            each -= (snapshot.leader >= 0) & excluded[np.maximum(snapshot.leader, 0)]
     return np.asarray(np.bincount(snapshot.partition_topic, weights=each, minlength=topics), np.float64)

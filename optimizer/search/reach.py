@@ -36,6 +36,7 @@ Floats = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
 AMPLE = 0.9  # of the band: where what is left for a typical broker is above its lower end by the rest, all can get into it
 ROUNDING = 1e-9  # of a load
+MANY = 8  # where suspects hold one of so many replicas, all partitions are looked at first
 
 
 def reachable(problem: Problem, state: State) -> Problem:
@@ -43,7 +44,7 @@ def reachable(problem: Problem, state: State) -> Problem:
 
     Notes
     -----
-    O(replicas on brokers above every band).
+    O(replicas on brokers above every band, or partitions).
     """
     problem = beyond_limits(problem, state)
     goals = np.flatnonzero(problem.goal[:, KIND] == DISTRIBUTION)
@@ -56,8 +57,8 @@ def reachable(problem: Problem, state: State) -> Problem:
     top = most[eligible].max(axis=0)
     suspect = eligible[:, None] & (state.load[:, columns] > most)
     brokers = np.flatnonzero(suspect.any(axis=1))
-    if state.hosts[brokers].sum() > len(problem.partition) and not _any_stuck(problem, columns, top):
-        return problem
+    if MANY * state.hosts[brokers].sum() > len(problem.partition):
+        brokers = np.intersect1d(brokers, _hosts_of_stuck(problem, state, columns, top))
     held, giants, seats = np.zeros((3, len(problem.broker), len(goals)))
     for b in brokers.tolist():
         held[b], giants[b], seats[b] = _stuck(problem, state, b, columns, top)
@@ -126,12 +127,15 @@ def _over_for_good(problem: Problem, state: State) -> tuple[list[tuple[int, Mark
     return found, limits
 
 
-def _any_stuck(problem: Problem, columns: npt.NDArray[np.int64], top: Floats) -> bool:
-    """Whether anything may not move, or is too large for every broker's band."""
-    if (problem.partition[:, MOVABLE] == 0).any():
-        return True
-    largest = problem.vector.reshape(-1, problem.vector.shape[2]).max(axis=0, initial=0.0)
-    return bool((largest[columns] > top).any())
+def _hosts_of_stuck(problem: Problem, state: State, columns: npt.NDArray[np.int64], top: Floats) -> npt.NDArray[np.int64]:
+    """Brokers with anything that may not move, or that is too large for every broker's band."""
+    stuck = problem.partition[:, MOVABLE] == 0
+    most = np.full(problem.vector.shape[2], np.inf)
+    np.minimum.at(most, columns, top)
+    giant = problem.vector.reshape(len(stuck), -1) > np.tile(most, 2)
+    if giant.any():
+        stuck |= giant.any(axis=1)
+    return np.unique(state.replicas[np.flatnonzero(stuck)])
 
 
 def _stuck(

@@ -68,7 +68,7 @@ def test_a_level_cluster_costs_no_look_at_all_partitions() -> None:
     lower_bounds(trial.compiled.problem, trial.state)
     sys.setprofile(None)
     assert {"reachable", "_must_come"} <= called
-    assert not called & {"_any_stuck", "_stuck", "_fillings"}
+    assert not called & {"_hosts_of_stuck", "_stuck", "_fillings"}
 
 
 def full_of_excluded(*others: float) -> Trial:
