@@ -39,6 +39,7 @@ from optimizer.rack_bounds import with_racks
 from optimizer.search import uncompiled
 from optimizer.search.order import ascending
 from optimizer.search.state import RACKS, SOON, State
+from optimizer.search.topic_marks import all_marked
 from optimizer.topic_bounds import forced_by_topics
 
 Array = np.ndarray
@@ -49,8 +50,10 @@ CLOSE = 0.01  # a choice for a sum reaches every goal this nearly: hardly any we
 FIRST = 4096  # partitions that are sorted first to fill a broker
 
 
-def lower_bounds(problem: Problem, state: State) -> LowerBounds:
+def lower_bounds(problem: Problem, state: State, topics_out: Array | None = None) -> LowerBounds:
     """Bounds for bringing every broker into band (and dead and draining ones empty) from the placement of `state`.
+
+    `topics_out` uint8 [K, T] is 0 where nobody is outside the band of a topic, as far as that is known.
 
     O(G P R log P). A broker that cannot reach its band counts as far as it can be known to need.
     """
@@ -64,7 +67,7 @@ def lower_bounds(problem: Problem, state: State) -> LowerBounds:
     lack = np.zeros((goals, count))
     leaving(problem, state, low, high, out_moves, out_bytes, lack)
     in_moves, in_bytes = _must_come(problem, lack, (states == BrokerState.ACTIVE) & (lack > 1e-9 * np.maximum(low, 1e-300)))
-    topics = forced_by_topics(problem, state)
+    topics = forced_by_topics(problem, state, all_marked(problem) if topics_out is None else topics_out)
     out_moves, in_moves = np.maximum(out_moves, topics.out_moves), np.maximum(in_moves, topics.in_moves)
     out_bytes, in_bytes = np.maximum(out_bytes, topics.out_bytes), np.maximum(in_bytes, topics.in_bytes)
     out_moves = np.ceil(out_moves - 1e-9)

@@ -63,7 +63,8 @@ def plan(
 def _searched(work: Work, options: PlanOptions, watch: Watch | None, threads: Threads) -> tuple[Found, LowerBounds]:
     """What a search finds, and the lower bounds, which are made beside it."""
     compiled, bench = work.compiled, work.bench
-    bounds = threads.beside(lambda: lower_bounds(compiled.problem, bench.begin))
+    topics_out = bench.topics_out(compiled.problem)
+    bounds = threads.beside(lambda: lower_bounds(compiled.problem, bench.begin, topics_out))
     if compiled.caution is None:
         return search(compiled, options, watch, bench, threads), bounds()
     return careful_search(compiled, compiled.caution, options, watch, threads), bounds()

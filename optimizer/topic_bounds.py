@@ -30,10 +30,11 @@ class Forced(NamedTuple):
     total: Array  # float64 [2]: moves, bytes
 
 
-def forced_by_topics(problem: Problem, state: State) -> Forced:
+def forced_by_topics(problem: Problem, state: State, marks: Array) -> Forced:
     """What goals on the replicas of topics force from the placement of `state`; of several, the largest on each broker.
 
-    O(P R) for each goal that somebody does not meet; topics that force anything are sorted.
+    `marks` uint8 [K, T] are 0 where nobody is outside the band of a topic, which forces nothing. O(P R) for each goal that somebody does
+    not meet; topics that force anything are sorted.
     """
     brokers = len(problem.broker)
     best = Forced(np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(2))
@@ -41,18 +42,20 @@ def forced_by_topics(problem: Problem, state: State) -> Forced:
         if not state.units[k].any():
             continue
         found = Forced(np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(2))
-        add_topics(problem, state, k, found)
+        add_topics(problem, state, k, marks[k], found)
         best = Forced(*[np.maximum(a, b) for a, b in zip(best, found, strict=True)])
     return best
 
 
 @kernel
-def add_topics(problem: Problem, state: State, k: int, found: Forced) -> None:
-    """Add to `found` what every topic forces under goal `k`."""
+def add_topics(problem: Problem, state: State, k: int, marks: Array, found: Forced) -> None:
+    """Add to `found` what every topic that has one of `marks` uint8 [T] forces under goal `k`."""
     brokers, slots = len(problem.broker), state.replicas.shape[1]
     count, movable, give = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
     most, by_size = largest_share(problem, k), np.zeros(0, np.int64)
     for t in range(len(problem.topic_first) - 1):
+        if marks[t] == 0:
+            continue
         first, last = problem.topic_first[t], problem.topic_first[t + 1]
         free = 0
         for p in range(first, last):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.problem import Problem
+from optimizer.problem import TOPIC_OF, Problem
 from optimizer.search.appraise import appraise, count_all_topics, reweigh, weigh
 from optimizer.search.bring import become, bring, copy_state, resemble
 from optimizer.search.commit import build_state, fill
 from optimizer.search.ledger import Log, empty_log
 from optimizer.search.state import State, list_room
+from optimizer.search.topic_marks import all_marked, mark_topics
 
 Rows = np.ndarray
 FEW = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made anew
@@ -35,6 +36,8 @@ class Bench:
         self._behind = [_Behind(len(problem.broker)) for _ in range(2)]
         self._replicas, self._lead = replicas, lead
         self._log = empty_log(replicas.shape[1] if replicas.ndim == 2 else 1, 0)
+        self._marks: np.ndarray | None = None  # of topics, where partitions `_unmarked` were elsewhere
+        self._unmarked: list[Rows] = []
         self._away: list[Rows] = []  # partitions among which are all that are not where `start` put them
 
     @property
@@ -79,6 +82,7 @@ class Bench:
             moved = np.zeros(0, np.int64) if same else differing(replicas, lead, self._replicas, self._lead)
         self._replicas, self._lead = replicas, lead
         self._away.append(moved)
+        self._unmarked.append(moved)
         state = self._begin
         was, now = state.replicas[moved], replicas[moved]
         touched = np.zeros(len(problem.broker), np.bool_)
@@ -121,6 +125,19 @@ class Bench:
         self._behind[which] = _Behind(len(touched))
         return state
 
+    def topics_out(self, problem: Problem) -> np.ndarray:
+        """uint8 [K, T]: 1 where somebody is outside the band of a topic in `begin`; for reading, until the next `at` or `start`."""
+        moved, self._unmarked = self._unmarked, []
+        if not len(problem.topic_goal):
+            return all_marked(problem)
+        if self._marks is None:
+            self._marks = all_marked(problem)
+            topics = np.arange(self._marks.shape[1])
+        else:
+            topics = np.unique(problem.partition[_joined(moved), TOPIC_OF])
+        mark_topics(problem, self._begin, topics, self._marks)
+        return self._marks
+
     def log(self, room: int) -> Log:
         """An empty log with room for so many changes; the same every time, so what is to stay has to be copied."""
         if len(self._log.partition) <= room:
@@ -146,6 +163,7 @@ class Bench:
     def recount(self, problem: Problem) -> None:
         """Count misplaced replicas by topic anew, under a `problem` that judges otherwise of topics. `appraise` has to follow."""
         count_all_topics(problem, self._begin)
+        self._marks = None
 
     def appraise(self, problem: Problem) -> None:
         """Make scores and potentials those of another `problem` with the same loads."""

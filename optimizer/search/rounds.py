@@ -297,11 +297,11 @@ def _round(
         follow(problem, target, standing, pending)
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
     firm, enough = with_firm_topics(problem, firmness), plenty(problem, budget)
-    begun, cut, most_held = int(log.used[0]), False, None
+    begun, cut, marks, most_held = int(log.used[0]), False, bench.topics_out(problem), None
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
         if len(problem.topic_goal):
-            spread_topics(firm, target, seed, False)
+            spread_topics(firm, target, seed, False, marks)
         turns = 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE
         if turn == 0 and keeps_a_limit_broken(problem, target):
             # Who can shed no more, and is still beyond a limit, is the best partner of nobody from then on.
@@ -313,7 +313,7 @@ def _round(
         balance(firm, target, seed, turns, roles, True, threads)
         threads.begin()  # from here on little is shared
         if len(problem.topic_goal):
-            spread_topics(firm, target, seed, True)
+            spread_topics(firm, target, seed, True, marks)
         packing = packing and repack(problem, target, seed) > 0
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)

@@ -41,8 +41,11 @@ LEAST_GAIN = 1e-9
 
 
 @kernel
-def spread_topics(problem: Problem, state: State, seed: int, strict: bool) -> int:
+def spread_topics(problem: Problem, state: State, seed: int, strict: bool, marks: np.ndarray) -> int:
     """Bring topics into their bands as far as the potential falls; returns how many replicas moved and leaders changed.
+
+    `marks` uint8 [K, T] are 0 where nobody was outside the band of a topic when the state was built or brought elsewhere: of those, the
+    ones with a commit since are looked at.
 
     `strict`: no broker may leave the band of a goal on loads, and where samples find nothing, every broker is looked at.
     O(P R), and some hundred brokers looked at for each replica out of place.
@@ -50,6 +53,7 @@ def spread_topics(problem: Problem, state: State, seed: int, strict: bool) -> in
     desk = new_desk(problem, state)
     if len(desk.eligible) < 2:
         return 0
+    touched, seen, known = np.zeros(len(problem.topic_first), np.uint8), whole(0), True
     done = 0
     for turn in range(2):  # replicas first: leaders can only be where replicas are
         for k in range(len(problem.topic_goal)):
@@ -62,7 +66,11 @@ def spread_topics(problem: Problem, state: State, seed: int, strict: bool) -> in
                 continue
             most = largest_share(problem, k)
             for t in range(len(problem.topic_first) - 1):
-                if problem.topic_first[t + 1] > problem.topic_first[t]:
+                known = state.trail[0] < len(state.trail)
+                while known and seen < state.trail[0]:
+                    seen += 1
+                    touched[problem.partition[state.trail[seen], TOPIC_OF]] = 1
+                if problem.topic_first[t + 1] > problem.topic_first[t] and not (known and touched[t] == 0 and marks[k, t] == 0):
                     done += spread_one(problem, state, desk, k, t, wanted_by_all(problem, k, t, most), seed, strict)
     return done
 

@@ -10,12 +10,16 @@ from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import HIGH, KIND, LIMIT, LOW, STATE, Compiled
+from optimizer.search.align import follow
 from optimizer.search.bench import Bench
+from optimizer.search.commit import build_state
 from optimizer.search.standing import count_low
+from optimizer.search.topic_marks import all_marked, mark_topics
+from optimizer.search.topics import spread_topics
 
 
-def skewed() -> Compiled:
-    return compile_problem(cluster(10, 1_000, "b", 0), parse_goals(goals_text("even", 0.10), "test"), PlanOptions())
+def skewed(variant: str = "even") -> Compiled:
+    return compile_problem(cluster(10, 1_000, "b", 0, variant), parse_goals(goals_text(variant, 0.10), "test"), PlanOptions())
 
 
 def test_partitions_of_a_broker_are_found_wherever_a_search_left_them() -> None:
@@ -40,3 +44,35 @@ def test_brokers_out_of_some_goal_are_counted_by_score_and_band() -> None:
     reached = problem.table.copy()
     reached[:, linear, HIGH], reached[:, linear, LOW] = np.inf, -np.inf  # hinges that nobody is beyond
     assert count_low(problem._replace(table=reached), state) == 0
+
+
+def test_topics_out_of_band_are_known_wherever_a_bench_stands() -> None:
+    """A topic that is forgotten is left as it is, with its replicas on one broker."""
+    compiled = skewed("topics")
+    problem = compiled.problem
+    bench = Bench(problem, compiled.replicas, compiled.lead)
+    before = bench.topics_out(problem).copy()
+    assert before.sum() > 0
+    target = build_state(problem, compiled.replicas, compiled.lead)
+    spread_topics(problem, target, 0, False, before)
+    bench.at(problem, target.replicas.copy(), target.lead.copy())
+    expected = all_marked(problem)
+    mark_topics(problem, bench.begin, np.arange(expected.shape[1]), expected)
+    assert (bench.topics_out(problem) == expected).all()
+    assert expected.sum() < before.sum()
+
+
+def test_topics_without_a_mark_are_looked_at_once_they_changed() -> None:
+    compiled = skewed("topics")
+    problem = compiled.problem
+    marks = Bench(problem, compiled.replicas, compiled.lead).topics_out(problem)
+    found, other = (build_state(problem, compiled.replicas, compiled.lead) for _ in range(2))
+    changes = spread_topics(problem, found, 0, True, marks)
+    assert changes == spread_topics(problem, other, 0, True, all_marked(problem)) > 0
+    assert (found.replicas == other.replicas).all()
+    assert (found.lead == other.lead).all()
+    level, none = build_state(problem, found.replicas, found.lead), np.zeros_like(marks)
+    assert spread_topics(problem, level, 0, True, none) == 0
+    moved = np.flatnonzero((found.replicas != compiled.replicas).any(axis=1))
+    follow(problem, level, build_state(problem, compiled.replicas, compiled.lead), moved)
+    assert spread_topics(problem, level, 0, True, none) > 0

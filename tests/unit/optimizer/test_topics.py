@@ -25,6 +25,7 @@ from optimizer.planner import plan
 from optimizer.search.commit import build_state
 from optimizer.search.ledger import Budget, empty_log
 from optimizer.search.polish import polish
+from optimizer.search.topic_marks import all_marked
 from optimizer.search.topics import spread_topics
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
@@ -77,7 +78,7 @@ def test_more_topics_than_are_counted_in_a_table_give_the_same_scores() -> None:
     uncounted = build_state(bare, trial.compiled.replicas, trial.compiled.lead)
     assert np.array_equal(uncounted.units, trial.state.units)
     for state, rules in ((trial.state, problem), (uncounted, bare)):
-        spread_topics(rules, state, 0, False)
+        spread_topics(rules, state, 0, False, all_marked(rules))
     assert np.array_equal(uncounted.replicas, trial.state.replicas)
 
 
@@ -102,7 +103,7 @@ def test_where_every_move_would_break_a_load_topics_are_swapped() -> None:
     goals = parse_goals(case.goals, "goals.yaml")
     compiled = compile_problem(case.snapshot, goals, PlanOptions())
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    assert spread_topics(compiled.problem, state, 0, True) > 0
+    assert spread_topics(compiled.problem, state, 0, True, all_marked(compiled.problem)) > 0
     assert not state.units[0].any()
     assert (state.score == 1.0)[:, :-1].all()
 
