@@ -25,7 +25,7 @@ from optimizer.problem import (
     STATE,
     Compiled,
 )
-from optimizer.search.hosting import hosts_legally
+from optimizer.search.legal import legal_moves
 from optimizer.search.state import State
 
 MOST_REPLICAS, MOST_BROKERS = 40, 40  # looked at, those that would help most
@@ -56,34 +56,45 @@ def obstacles(snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: i
     others = np.flatnonzero(eligible & (np.arange(len(eligible)) != row))
     order = np.argsort(end.load[others, column] * (1.0 if over else -1.0), kind="stable")
     others = others[order][:MOST_BROKERS]
-    linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
-    found = Obstacles(0, 0, Counter(), Counter(), None)
-    moves = illegal = 0
-    best = (len(linear) + 1, 0.0)
-    nearest: str | None = None
     givers = [row] if over else others.tolist()
     each = max(1, MOST_REPLICAS // len(givers)) if givers else 0
-    for giver in givers:
-        for p, slot, role in _largest(compiled, end, giver, column, each):
-            amount = float(problem.vector[p, role, column])
-            for taker in others.tolist() if over else [row]:
-                moves += 1
-                if not hosts_legally(problem, end, p, slot, taker):
-                    illegal += 1
-                    continue
-                other = taker if over else giver
-                theirs = _broken(compiled, end, linear, other, problem.vector[p, role], 1.0 if over else -1.0)
-                own = _broken(compiled, end, linear, row, problem.vector[p, role], -1.0 if over else 1.0)
-                found.other.update(theirs)
-                found.own.update(own)
-                if theirs or own:
-                    worth = (len(theirs) + len(own), -amount)
-                    if worth < best:
-                        best = worth
-                        place = f"{'to' if over else 'from'} broker {snapshot.broker_ids[other]}"
-                        stops = [f"{name} there" for name in theirs] + [f"{name} here" for name in own]
-                        nearest = f"{snapshot.partition_name(p)} {place}, against {' and '.join(stops[:2])}"
-    return None if not moves else Obstacles(moves, illegal, found.other, found.own, nearest)
+    takers = others.tolist() if over else [row]
+    moves = np.array(
+        [
+            (p, slot, role, taker if over else giver, taker)
+            for giver in givers
+            for p, slot, role in _largest(compiled, end, giver, column, each)
+            for taker in takers
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 5)
+    if not len(moves):
+        return None
+    may = np.zeros(len(moves), np.bool_)
+    legal_moves(problem, end, moves[:, 0].copy(), moves[:, 1].copy(), moves[:, 4].copy(), may)
+    legal = moves[may]
+    p, _, role, other, _ = legal.T
+    linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
+    sign = 1.0 if over else -1.0
+    theirs = _broken(compiled, end, linear, other, sign * problem.vector[p, role])
+    own = _broken(compiled, end, linear, np.full(len(legal), row), -sign * problem.vector[p, role])
+    broken = theirs.sum(axis=1) + own.sum(axis=1)
+    nearest: str | None = None
+    if broken.any():
+        rows = np.flatnonzero(broken)
+        best = rows[np.lexsort((-problem.vector[p[rows], role[rows], column], broken[rows]))[0]]
+        place = f"{'to' if over else 'from'} broker {snapshot.broker_ids[other[best]]}"
+        stops = [f"{compiled.goals[g].name} there" for g in linear[theirs[best]].tolist()]
+        stops += [f"{compiled.goals[g].name} here" for g in linear[own[best]].tolist()]
+        nearest = f"{snapshot.partition_name(int(p[best]))} {place}, against {' and '.join(stops[:2])}"
+    return Obstacles(len(moves), len(moves) - len(legal), _counted(compiled, linear, theirs), _counted(compiled, linear, own), nearest)
+
+
+def _counted(compiled: Compiled, linear: np.ndarray, broken: np.ndarray) -> Counter[str]:
+    """How many moves (bool [n, W]) break each goal; goals in the order in which moves do."""
+    first = np.where(broken.any(axis=0), broken.argmax(axis=0), len(broken)) if len(broken) else np.zeros(len(linear))
+    counts = broken.sum(axis=0)
+    return Counter({compiled.goals[linear[k]].name: int(counts[k]) for k in np.argsort(first, kind="stable") if counts[k]})
 
 
 def _is_over(compiled: Compiled, end: State, row: int, g: int) -> bool:
@@ -104,14 +115,12 @@ def _largest(compiled: Compiled, end: State, b: int, column: int, most: int) -> 
     return [(int(entries[i]) // slots, int(entries[i]) % slots, int(role[i])) for i in order]
 
 
-def _broken(
-    compiled: Compiled, end: State, linear: np.ndarray, b: int, vector: np.ndarray, sign: float
-) -> list[str]:
-    """Goals on loads of which broker `b` would leave the band, or the limit, with the vector more (or less)."""
+def _broken(compiled: Compiled, end: State, linear: np.ndarray, brokers: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """bool [n, W]: the goals on loads of which each of n brokers would leave the band, or the limit, with `more` float64 [n, C]."""
     problem = compiled.problem
     columns = problem.goal[linear, COLUMN]
-    load = end.load[b, columns] + sign * vector[columns]
-    table = problem.table[b, linear]
-    band = np.abs(load - table[:, MEAN]) > table[:, BOUND] * (1.0 + 1e-9)
-    out = np.where(problem.goal[linear, KIND] == DISTRIBUTION, band & (table[:, MEAN] > 0.0), load > table[:, CEILING])
-    return [compiled.goals[g].name for g in linear[out & (end.score[b, linear] >= 1.0)].tolist()]
+    load = end.load[np.ix_(brokers, columns)] + more[:, columns]
+    table = problem.table[np.ix_(brokers, linear)]
+    band = np.abs(load - table[:, :, MEAN]) > table[:, :, BOUND] * (1.0 + 1e-9)
+    out = np.where(problem.goal[linear, KIND] == DISTRIBUTION, band & (table[:, :, MEAN] > 0.0), load > table[:, :, CEILING])
+    return np.asarray(out & (end.score[np.ix_(brokers, linear)] >= 1.0))

@@ -73,6 +73,7 @@ MOST_ROUNDS = 200
 # Up to so many replicas: so many seeds while somebody is out of band, how many in a row may bring nobody into it, and whether to go on
 # from the first that finds anything instead of the best.
 SEARCHES = ((100, 6, 6, False), (20_000, 3, 1, False), (200_000, 4, 4, True))
+FEWER = 0.01  # of the repairs left that another seed has to do
 SEED_STEP = 1_000_003
 SEEDS = 2**62  # what is added to a seed on the way must fit into int64
 POLISH_ROOM = 20_000  # changes
@@ -160,14 +161,14 @@ def search(
     exhausted: tuple[int, Chain] | None = None  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None
-        since = 0  # attempts since one brought somebody into band
+        since = 0  # attempts since one brought somebody into band, or was clearly better otherwise
         for attempt in range(tries):
             seed, firmness = first_seed + attempt // len(ways) * SEED_STEP, ways[attempt % len(ways)]
             if exhausted is not None and attempt == exhausted[0]:
                 chain = exhausted[1]
             else:
                 chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout, threads, firmness)
-            since = 0 if best is None or chain.worth[:2] < best.worth[:2] else since + 1
+            since = 0 if best is None or _is_clearly_better(chain, best) else since + 1
             if best is None or chain.worth < best.worth or (at_once and chain.rounds):
                 best, found = chain, attempt
             if chain.undone == chain.low == 0 or lookout.stopped or since >= vain or (at_once and chain.rounds):
@@ -185,6 +186,12 @@ def search(
         threads.settle()
         end = bench.at(problem, replicas, lead)
     return Found(rounds, end, lookout.stopped)
+
+
+def _is_clearly_better(one: Chain, other: Chain) -> bool:
+    """Whether a chain leaves clearly fewer repairs undone than another; or no more, and fewer brokers out of band."""
+    fewer = other.undone - one.undone
+    return fewer > FEWER * other.undone or (fewer >= 0 and one.low < other.low)
 
 
 def _chain(
