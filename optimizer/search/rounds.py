@@ -32,6 +32,7 @@ from optimizer.search.appraise import appraise
 from optimizer.search.balance import balance
 from optimizer.search.barter import barter
 from optimizer.search.bench import Bench, differing
+from optimizer.search.chains import shorten_chains
 from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.fewer_moves import save_moves
 from optimizer.search.handover import hand_over
@@ -313,7 +314,8 @@ def _round(
         if turn == 0 and keeps_a_limit_broken(problem, target):
             # Who can shed no more, and is still beyond a limit, is the best partner of nobody from then on.
             balance(firm, target, seed, min(turns, HEAD_START), roles, True, threads)
-            problem, standing = beyond_limits(problem, target), bench.spare(1)
+            problem = beyond_limits(problem, target)
+            standing = bench.spare(1) if standing is bench.begin else standing
             appraise(problem, target)
             appraise(problem, standing)
             firm = with_firm_topics(problem, firmness)
@@ -331,6 +333,8 @@ def _round(
             save_moves(problem, target, standing, replicas, lead, moved, most_held)
         elif not count_low(problem, target):  # while anybody is, the room left in bands may still be needed
             _substitute(problem, target, replicas, lead, order)
+        while shorten_chains(problem, target, replicas, order):
+            send_home(problem, target, replicas, lead, order)
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
