@@ -17,6 +17,7 @@ from optimizer.search.windows import linear_goals, narrow, open_window, smallest
 
 MOST = 64  # replicas that came to a broker: of more, few are there for a chain
 TRIES = 16  # of what came in the place of one that left
+VAIN = 2_000  # trades that goals on topics refused since one was good, after which there is little to be found
 
 
 @kernel
@@ -34,7 +35,7 @@ def shorten_chains(problem: Problem, state: State, home: np.ndarray, order: np.n
     low, high, load = np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(len(linear))
     two, row = np.zeros(2, np.int64), np.zeros(slots, np.int64)
     before, units = np.zeros((2, len(problem.goal))), np.zeros((2, topics))
-    done = 0
+    done, vain = 0, 0
     for v in range(brokers):
         if starts[v] == starts[v + 1] or problem.broker[v, STATE] != 0:
             continue
@@ -42,7 +43,7 @@ def shorten_chains(problem: Problem, state: State, home: np.ndarray, order: np.n
         for entry in left[starts[v] : starts[v + 1]]:
             p, s = entry // slots, entry % slots
             u = state.replicas[p, s]
-            if n == 0 or u == v or not may_swap(problem, state, p, s, v):
+            if n == 0 or u == v or (topics > 0 and vain > VAIN) or not may_swap(problem, state, p, s, v):
                 continue
             role = role_of(state, entry)
             for k in range(len(linear)):
@@ -69,13 +70,14 @@ def shorten_chains(problem: Problem, state: State, home: np.ndarray, order: np.n
                 put(problem, state, entry, v, row)
                 put(problem, state, came[at], u, row)
                 if scores_hold(state, two, whole(2), before) and counts_hold(state, two, units):
-                    done, n = done + 1, n - 1
+                    done, n, vain = done + 1, n - 1, 0
                     came[at] = came[n]
                     for k in range(len(linear)):
                         amount[k, at] = amount[k, n]
                     break
                 put(problem, state, came[at], v, row)
                 put(problem, state, entry, u, row)
+                vain += 1
     return done
 
 

@@ -66,7 +66,7 @@ ROUNDS_OF_BALANCE = 400
 FEW_MOVES = 0.05  # of all replicas: one round finds more
 MOST_TARGETS = 8  # in one round
 ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
-LITTLE = 0.005  # of the partitions that a target moves
+LITTLE = 0.005  # of the partitions that a target moves, or that there are
 # How much more topic goals weigh while a target is looked for; searches take turns. Mostly bands of topics come before the middle of
 # bands of loads, and what full topics leave is enough to fill a broker; where bands are narrow, some brokers need a way that breaks some.
 FIRMNESS = (1000.0, 20.0)
@@ -328,12 +328,13 @@ def _round(
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
         send_home(problem, target, replicas, lead, order)
+        level = not count_low(problem, target)  # while anybody is out, the room left in bands may still be needed
         if not problem.haul[:, SIZE].any():  # storage is shared: a move costs what any other does
             most_held = largest(problem, replicas) if most_held is None else most_held
             save_moves(problem, target, standing, replicas, lead, moved, most_held)
-        elif not count_low(problem, target):  # while anybody is, the room left in bands may still be needed
+        elif level:
             _substitute(problem, target, replicas, lead, order)
-        while shorten_chains(problem, target, replicas, order):
+        while level and len(order) > LITTLE * len(replicas) and shorten_chains(problem, target, replicas, order):
             send_home(problem, target, replicas, lead, order)
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
