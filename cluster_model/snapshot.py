@@ -162,7 +162,8 @@ class Snapshot:
         """
         count = self.partition_count
         if resource == "replicas":
-            return np.ones(count), np.ones(count)
+            ones = np.ones(count)
+            return ones, ones
         if resource == "leaders":
             return np.ones(count), np.zeros(count)
         if resource in DERIVED_FROM:

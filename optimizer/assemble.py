@@ -22,7 +22,7 @@ from optimizer.offline import offline_notes
 from optimizer.options import PlanOptions
 from optimizer.outcome import Picture, bands_of, goal_outcomes
 from optimizer.plan import LowerBounds, Plan, Summary
-from optimizer.problem import SIZE, Compiled
+from optimizer.problem import Compiled
 from optimizer.search.record import joined_before
 from optimizer.search.rounds import Found, Round
 from optimizer.whatif import idle_patterns
@@ -128,7 +128,7 @@ def _actions(snapshot: Snapshot, compiled: Compiled, rounds: list[Round]) -> Act
         broker.append(snapshot.broker_ids[part.record.broker])
         score_after.append(part.record.after)
         new = ((lists[:, :, None] != lists_before[:, None, :]).all(axis=2) & (lists >= 0)).sum(axis=1)
-        moved = np.concatenate([[0.0], np.cumsum(new * compiled.problem.haul[rows, SIZE])])
+        moved = np.concatenate([[0.0], np.cumsum(new * compiled.problem.size[rows])])
         data.append(moved[part.log.first[1 : actions + 1]] - moved[part.log.first[:actions]])
 
     def joined(parts: list[np.ndarray], shape: tuple[int, ...], kind: type) -> np.ndarray:
@@ -171,7 +171,7 @@ def _net_changes(snapshot: Snapshot, compiled: Compiled, changes: ChangeTable) -
 def _summary(compiled: Compiled, proposals: ChangeTable, actions: int) -> Summary:
     new = (proposals.after[:, :, None] != proposals.before[:, None, :]).all(axis=2) & (proposals.after >= 0)
     moves = new.sum(axis=1)
-    data = float((moves * compiled.problem.haul[proposals.partition, SIZE]).sum())
+    data = float((moves * compiled.problem.size[proposals.partition]).sum())
     return Summary(
         actions=actions,
         replica_moves=int(moves.sum()),

@@ -31,7 +31,6 @@ from optimizer.problem import (
     MIN_LOAD,
     MOVABLE,
     RACK_GOAL,
-    SIZE,
     STATE,
     Problem,
 )
@@ -87,7 +86,7 @@ def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:
         partitions = state.hosted[b, : state.hosts[b]] // state.replicas.shape[1]
         counts = usable[state.replicas[partitions]].any(axis=1) & (problem.partition[partitions, MOVABLE] == 1)
         moves[b] = counts.sum()
-        data[b] = np.cumsum(np.append(0.0, problem.haul[partitions[counts], SIZE]))[-1]
+        data[b] = np.cumsum(np.append(0.0, problem.size[partitions[counts]]))[-1]
     return moves, data
 
 
@@ -97,7 +96,7 @@ def _must_come(problem: Problem, lack: Array, under: Array) -> tuple[Array, Arra
     goals = np.flatnonzero(under.any(axis=1))
     if not len(goals):
         return moves, data
-    size = problem.haul[:, SIZE] if problem.haul[:, SIZE].any() else None
+    size = problem.size if problem.size.any() else None
     for g in goals.tolist():
         brokers, vector = np.flatnonzero(under[g]), problem.vector[:, :, problem.goal[g, COLUMN]]
         amount = np.maximum(vector[:, LEADING], vector[:, FOLLOWING])
@@ -131,11 +130,11 @@ def leaving(
         for i in range(n):
             if i + SOON < n:
                 q = state.hosted[b, i + SOON] // slots
-                ahead(problem.haul, q)
+                ahead(problem.size, q)
                 ahead(problem.vector[q], LEADING)
                 ahead(problem.vector[q], FOLLOWING)
             p = state.hosted[b, i] // slots
-            size[i] = problem.haul[p, SIZE]
+            size[i] = problem.size[p]
             for c in range(columns):
                 leads, follows = problem.vector[p, LEADING, c], problem.vector[p, FOLLOWING, c]
                 least[c, i] = min(leads, follows)

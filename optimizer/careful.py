@@ -13,9 +13,8 @@ import numpy as np
 
 from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.caution import Caution
-from optimizer.columns import compact_vectors
 from optimizer.options import PlanOptions, Watch
-from optimizer.problem import MOVABLE, NO_RACK_GOAL, RACK_GOAL, STATE, THRIFT, Compiled, Problem
+from optimizer.problem import MOVABLE, NO_RACK_GOAL, RACK_GOAL, STATE, Compiled, Problem
 from optimizer.search.align import align_slots
 from optimizer.search.bench import differing
 from optimizer.search.commit import build_state
@@ -62,9 +61,7 @@ def _without(problem: Problem, partitions: BoolArray, brokers: BoolArray) -> Pro
     partition, broker = problem.partition.copy(), problem.broker.copy()
     partition[partitions, MOVABLE] = 0
     broker[brokers, STATE] = BrokerState.EXCLUDED
-    thrift = np.where(partition[:, MOVABLE] == 1, problem.haul[:, THRIFT], 0.0)
-    compact = compact_vectors(problem.vector, thrift)
-    return problem._replace(partition=partition, broker=broker, compact=compact)
+    return problem._replace(partition=partition, broker=broker)
 
 
 @dataclass

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
-from optimizer.grid import Laid, grid_steps, lay_out
-from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RF, SIZE, THRIFT, TOPIC_OF
+from optimizer.grid import Laid, grid_steps, lay_out, pinned
+from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RF, TOPIC_OF
 
 LINE = 64  # bytes of a cache line
 FIRST_LOOK = 4_096  # partitions
@@ -31,8 +31,7 @@ class Rules(NamedTuple):
 class Part(NamedTuple):
     """Columns of some partitions (n), and what they add up to (C)."""
 
-    partition: np.ndarray  # int64 [n, 4]
-    size: FloatArray  # [n]
+    partition: np.ndarray  # int32 [n, 4]
     vector: FloatArray  # [n, 2, C]
     led: BoolArray  # [n], counts a leader vector
     laid: Laid
@@ -45,10 +44,9 @@ class Columns:
     resources: tuple[str, ...]
     rules: Rules
     laid: Laid  # of all partitions, also of those on excluded brokers
-    partition: np.ndarray  # int64 [P, 4]
-    haul: FloatArray  # [P, 2]
+    partition: np.ndarray  # int32 [P, 4]
+    size: FloatArray  # [P], read-only; the snapshot's own where it can be
     vector: FloatArray  # [P, 2, C]
-    compact: np.ndarray  # float32 [P, 2, C + 1 and padding]
     replicas: np.ndarray  # int64 [P, R]
     lead: np.ndarray  # int64 [P], slot of the leader, -1 none
     led: BoolArray  # [P]
@@ -56,7 +54,7 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.partition, self.haul, self.vector, self.compact, self.replicas, self.lead, self.led, self.topic_first)
+        arrays = (self.partition, self.vector, self.replicas, self.lead, self.led, self.topic_first)
         return sum(array.nbytes for array in arrays)
 
     def replace(self, snapshot: Snapshot, rows: np.ndarray) -> None:
@@ -81,42 +79,23 @@ class Columns:
             was.roles - ((vector[:, LEADING] != vector[:, FOLLOWING]) & (before[:, RF, None] > 1)).sum(axis=0) + part.laid.roles,
         )
         self.partition[rows], self.vector[rows], self.led[rows] = part.partition, part.vector, part.led
-        width = len(self.resources)
-        self.compact[rows, :, :width] = part.vector[:, :, :width]
-        resized = not np.array_equal(self.haul[rows, SIZE], part.size)
-        self.haul[rows, SIZE] = part.size
-        self._weigh_moves(rows, resized)
+        self.size = sizes(snapshot)
         return True
 
     def reload(self, snapshot: Snapshot, rows: np.ndarray) -> None:
         """Make all but the placement of all partitions that of `snapshot`; in others than `rows` (int64) only loads differ."""
         self.partition[rows] = rules_of_partitions(snapshot.rows(rows), self.rules)
         self.led = led_partitions(snapshot)
-        self.laid = lay_out(snapshot, self.resources, self.led, None, self.vector, self.compact)
-        size = sizes(snapshot)
-        resized = not np.array_equal(size, self.haul[:, SIZE])
-        if resized:
-            self.haul[:, SIZE] = size
-        self._weigh_moves(rows, resized)
-
-    def _weigh_moves(self, rows: np.ndarray, resized: bool) -> None:
-        """Factors on the gain of moves: of all partitions where sizes changed, else of `rows`, which may move otherwise now."""
-        chosen = slice(None) if resized else rows
-        if resized:
-            self.haul[:, THRIFT] = thrift(np.ascontiguousarray(self.haul[:, SIZE]))
-        factor = np.where(self.partition[chosen, MOVABLE] == 1, self.haul[chosen, THRIFT], 0.0)
-        self.compact[chosen, :, self.vector.shape[2]] = factor[:, None]
+        self.laid = lay_out(snapshot, self.resources, self.led, None, self.vector)
+        self.size = sizes(snapshot)
 
 
 def make_columns(snapshot: Snapshot, resources: tuple[str, ...], rules: Rules) -> Columns:
     """Columns of all partitions. O(P (R + C))."""
-    compact = compact_room(snapshot.partition_count, max(len(resources), 1))
-    part = part_of(snapshot, resources, rules, None, compact)
-    haul = np.stack([part.size, thrift(part.size)], axis=1)
-    compact[:, :, part.vector.shape[2]] = np.where(part.partition[:, MOVABLE] == 1, haul[:, THRIFT], 0.0)[:, None]
+    part = part_of(snapshot, resources, rules, None)
     replicas = np.array(snapshot.replicas, dtype=np.int64, order="C")
     return Columns(
-        resources, rules, part.laid, part.partition, haul, part.vector, compact, replicas, leader_slots(snapshot), part.led,
+        resources, rules, part.laid, part.partition, sizes(snapshot), part.vector, replicas, leader_slots(snapshot), part.led,
         topic_starts(snapshot),
     )
 
@@ -128,20 +107,18 @@ def topic_starts(snapshot: Snapshot) -> np.ndarray:
     return np.searchsorted(snapshot.partition_topic, topics).astype(np.int64)
 
 
-def part_of(
-    snapshot: Snapshot, resources: tuple[str, ...], rules: Rules, steps: FloatArray | None, compact: np.ndarray | None = None
-) -> Part:
-    """Columns of the partitions of a snapshot; on the grid of `steps`, or on their own. Loads go into `compact`, too."""
+def part_of(snapshot: Snapshot, resources: tuple[str, ...], rules: Rules, steps: FloatArray | None) -> Part:
+    """Columns of the partitions of a snapshot; on the grid of `steps`, or on their own."""
     led, partition = led_partitions(snapshot), rules_of_partitions(snapshot, rules)
-    vector = np.zeros((snapshot.partition_count, 2, max(len(resources), 1)))
-    laid = lay_out(snapshot, resources, led, steps, vector, compact)
-    return Part(partition, sizes(snapshot), vector, led, laid)
+    vector = vector_room(snapshot.partition_count, max(len(resources), 1))
+    laid = lay_out(snapshot, resources, led, steps, vector)
+    return Part(partition, vector, led, laid)
 
 
 def rules_of_partitions(snapshot: Snapshot, rules: Rules) -> np.ndarray:
-    """int64 [P, 4]: whether each partition may change, its replication factor, replicas allowed in one rack, topic."""
+    """int32 [P, 4]: whether each partition may change, its replication factor, replicas allowed in one rack, topic."""
     rf = snapshot.replication_factor
-    partition = np.empty((snapshot.partition_count, 4), np.int64)
+    partition = np.empty((snapshot.partition_count, 4), np.int32)
     partition[:, MOVABLE] = rules.movable[snapshot.partition_topic] & ~offline_partitions(snapshot)
     partition[:, RF] = rf
     partition[:, RACK_LIMIT] = -(-rf // max(rules.racks, 1))
@@ -150,8 +127,14 @@ def rules_of_partitions(snapshot: Snapshot, rules: Rules) -> np.ndarray:
 
 
 def sizes(snapshot: Snapshot) -> FloatArray:
-    """float64 [P]: bytes that a new replica copies. They follow `leader_load.disk` as given; the grid only carries broker sums."""
-    return snapshot.vectors("disk")[0] if snapshot.storage == "local" else np.zeros(snapshot.partition_count)
+    """float64 [P], read-only: bytes that a new replica copies. They follow `leader_load.disk` as given; the grid only carries
+    broker sums."""
+    return pinned(snapshot.vectors("disk")[0] if snapshot.storage == "local" else np.zeros(snapshot.partition_count))
+
+
+def typical_size(size: FloatArray) -> float:
+    """Mean of `size`; 1 where nothing is copied."""
+    return float(size.mean()) if len(size) and size.sum() > 0 else 1.0
 
 
 def totals(vector: FloatArray, rf: np.ndarray, led: BoolArray) -> FloatArray:
@@ -165,27 +148,11 @@ def bound_on_sums(vector: FloatArray, rf: np.ndarray) -> FloatArray:
     return np.asarray((vector.max(axis=1) * rf[:, None]).sum(axis=0) * 1.001)
 
 
-def thrift(size: FloatArray) -> FloatArray:
-    """float64 [P]: factor on the gain of a move, less for partitions of many bytes."""
-    typical = size.mean() if len(size) and size.sum() > 0 else 1.0
-    return np.asarray(1.0 / np.sqrt(0.1 + 0.9 * size / typical))
-
-
-def compact_vectors(vector: FloatArray, thrift: FloatArray) -> np.ndarray:
-    """float32 [P, 2, W]: vectors and thrift of a partition in as few cache lines as they fit, on their boundary."""
-    count, _, columns = vector.shape
-    compact = compact_room(count, columns)
-    compact[:, :, :columns] = vector
-    compact[:, :, columns] = thrift[:, None]
-    return compact
-
-
-def compact_room(count: int, columns: int) -> np.ndarray:
-    """float32 [P, 2, W] for `columns` loads and thrift, zeros."""
-    width = -(-(columns + 1) // 8) * 8
-    room = np.zeros(count * 2 * width + LINE // 4, np.float32)
-    start = -(room.ctypes.data % LINE) % LINE // 4
-    return room[start : start + count * 2 * width].reshape(count, 2, width)
+def vector_room(count: int, columns: int) -> FloatArray:
+    """float64 [P, 2, C], zeros, on a boundary of cache lines, so that both vectors of a partition lie on as few as they can."""
+    room = np.zeros(count * 2 * columns + LINE // 8)
+    start = -(room.ctypes.data % LINE) % LINE // 8
+    return room[start : start + count * 2 * columns].reshape(count, 2, columns)
 
 
 def leader_slots(snapshot: Snapshot) -> np.ndarray:

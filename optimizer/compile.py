@@ -10,7 +10,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 from goals.model import Capacity, CountLimit, Goal, GoalSet, RackAware, TopicDistribution, UsageDistribution
 from optimizer.caution import caution_of
-from optimizer.columns import Columns, Rules, any_differs, make_columns
+from optimizer.columns import Columns, Rules, any_differs, make_columns, typical_size
 from optimizer.linear_tables import linear_tables
 from optimizer.options import PlanOptions
 from optimizer.plan import Skipped
@@ -58,9 +58,9 @@ def compile_problem(
     problem = Problem(
         broker=np.stack([snapshot.broker_states, rack], axis=1).astype(np.int64),
         partition=columns.partition,
-        haul=columns.haul,
+        size=columns.size,
+        typical=np.array([typical_size(columns.size)]),
         vector=columns.vector,
-        compact=columns.compact,
         goal=np.stack(
             [
                 np.array([_kind(g) for g in counted], dtype=np.int64),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from optimizer.plan import Step
-from optimizer.problem import HARD, SIZE, STATE, WEIGHT, Compiled
+from optimizer.problem import HARD, STATE, WEIGHT, Compiled
 
 if TYPE_CHECKING:
     from optimizer.actions import ActionTable
@@ -28,7 +28,7 @@ class Frontier(Sequence[Step]):
     def __init__(self, table: ActionTable, compiled: Compiled, start: Picture) -> None:
         problem = compiled.problem
         self._table = table
-        self._sizes = problem.haul[table.changes.partition, SIZE]
+        self._sizes = problem.size[table.changes.partition]
         self._soft = np.flatnonzero(problem.goal[:, HARD] == 0)
         self._weight = problem.force[self._soft, WEIGHT]
         self._active = problem.broker[:, STATE] == 0

@@ -29,24 +29,22 @@ class Laid(NamedTuple):
 
 
 def lay_out(
-    snapshot: Snapshot, resources: tuple[str, ...], led: BoolArray, steps: FloatArray | None, vector: FloatArray,
-    compact: np.ndarray | None,
-) -> Laid:  # fmt: skip
-    """Write the loads of all partitions into `vector` float64 [P, 2, C] and, where it is given, `compact` float32 [P, 2, W].
+    snapshot: Snapshot, resources: tuple[str, ...], led: BoolArray, steps: FloatArray | None, vector: FloatArray
+) -> Laid:
+    """Write the loads of all partitions into `vector` float64 [P, 2, C].
 
     On the grid of `steps`, or on their own. `led` bool [P] marks those that count a leader. Columns beyond `resources` are left alone.
     """
     width = vector.shape[2]
     sums, most, factor = np.zeros((3, width)), np.zeros(width), snapshot.replication_factor
-    loads = [tuple(map(_pinned, snapshot.vectors(resource))) for resource in resources]
+    loads = [tuple(map(pinned, snapshot.vectors(resource))) for resource in resources]
     for c, (leading, following) in enumerate(loads):
         most[c] = largest_sum(leading, following, factor) * 1.001
     steps = grid_steps(most) if steps is None else steps
-    other = compact if compact is not None else np.zeros((0, 2, 1), np.float32)
     for start in range(0, len(factor), ROWS):
         stop = min(start + ROWS, len(factor))
         for c, (leading, following) in enumerate(loads):
-            lay(start, stop, c, leading, following, factor, led, float(steps[c]), vector, other, sums)
+            lay(start, stop, c, leading, following, factor, led, float(steps[c]), vector, sums)
     return Laid(steps, most, sums[ALL], sums[LEADS], sums[ROLES].astype(np.int64))
 
 
@@ -59,7 +57,7 @@ def grid_steps(most: FloatArray) -> FloatArray:
     return np.array([grid_step(float(m)) for m in most])
 
 
-def _pinned(column: FloatArray) -> FloatArray:
+def pinned(column: FloatArray) -> FloatArray:
     """The same as arrays of one type, for which kernels are compiled once: read-only, as those of a snapshot are."""
     pinned = np.ascontiguousarray(column, np.float64).view()
     pinned.flags.writeable = False
@@ -82,15 +80,13 @@ def largest_sum(leading: np.ndarray, following: np.ndarray, factor: np.ndarray) 
 
 def _lay(
     start: int, stop: int, c: int, leading: FloatArray, following: FloatArray, factor: np.ndarray, led: BoolArray,
-    step: float, vector: FloatArray, compact: np.ndarray, sums: FloatArray,
+    step: float, vector: FloatArray, sums: FloatArray,
 ) -> None:  # fmt: skip
     """`lay` without a compiler."""
     rf, one, other = factor[start:stop], leading[start:stop], following[start:stop]
     if step > 0.0:
         one, other = np.rint(one / step) * step, np.rint(other / step) * step
     vector[start:stop, 0, c], vector[start:stop, 1, c] = one, other
-    if len(compact):
-        compact[start:stop, 0, c], compact[start:stop, 1, c] = one, other
     leads = led[start:stop]
     sums[LEADS, c] += one.sum()
     sums[ALL, c] += one[leads].sum() + ((rf - leads) * other).sum()
@@ -100,7 +96,7 @@ def _lay(
 @kernel_as(_lay)
 def lay(
     start: int, stop: int, c: int, leading: np.ndarray, following: np.ndarray, factor: np.ndarray, led: np.ndarray,
-    step: float, vector: np.ndarray, compact: np.ndarray, sums: np.ndarray,
+    step: float, vector: np.ndarray, sums: np.ndarray,
 ) -> None:  # fmt: skip
     """Column `c` of the partitions from `start` to `stop`, rounded to multiples of `step` (0: as they are), and added to `sums` [3, C]."""
     one, other = 0.0, 0.0
@@ -110,8 +106,6 @@ def lay(
         if step > 0.0:
             one, other = np.rint(one / step) * step, np.rint(other / step) * step
         vector[p, 0, c], vector[p, 1, c] = one, other
-        if len(compact) > 0:
-            compact[p, 0, c], compact[p, 1, c] = one, other
         lead_sum += one
         if led[p]:
             sum_of_all += one + (factor[p] - 1) * other

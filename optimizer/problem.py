@@ -29,7 +29,6 @@ MISPLACED = 2.0  # potential of a broker whose every replica is misplaced by top
 
 # Columns of the tables of a `Problem`. Few wide tables keep calls between kernels, and compiling them, cheap.
 MOVABLE, RF, RACK_LIMIT, TOPIC_OF = 0, 1, 2, 3  # partition
-SIZE, THRIFT = 0, 1  # haul
 LEADING, FOLLOWING = 0, 1  # vector
 STATE, RACK_OF = 0, 1  # broker
 KIND, COLUMN, HARD, GROUP, ABSOLUTE = 0, 1, 2, 3, 4  # goal
@@ -43,14 +42,14 @@ GROUPS, RACK_GOAL, SAME_RACK = 0, 1, 2  # setting
 class Problem(NamedTuple):
     """B brokers, P partitions, R replicas at most, C columns of load, G goals, K topic goals, T topics.
 
-    All arrays C-contiguous int64 or float64. Loads in the resource's unit, on the exact grid.
+    All arrays C-contiguous int64, float64 or, where said so, int32. Loads in the resource's unit, on the exact grid.
     """
 
     broker: np.ndarray  # int64 [B, 2]: state, dense rack (a broker without a rack has its own)
-    partition: np.ndarray  # int64 [P, 4]: movable, replication factor, replicas allowed in one rack, topic
-    haul: np.ndarray  # float64 [P, 2]: bytes a new replica copies, factor on the gain of a move (less for large partitions)
+    partition: np.ndarray  # int32 [P, 4]: movable, replication factor, replicas allowed in one rack, topic
+    size: np.ndarray  # float64 [P], read-only: bytes a new replica copies
+    typical: np.ndarray  # float64 [1], their mean; 1 where nothing is copied
     vector: np.ndarray  # float64 [P, 2, C]: what a leader and a follower cost
-    compact: np.ndarray  # float32 [P, 2, C + 1 and padding]: the same in one cache line; C: thrift, 0 if it may not move
     goal: np.ndarray  # int64 [G, 5]: kind, column (row in topic tables for a topic goal), hard, group, absolute tail
     force: np.ndarray  # float64 [G, 6]: weight (0 if hard), min load, strength and spread in the potential, topic bound and gap
     table: np.ndarray  # float64 [B, G, 7]: mean, bound, var, ceiling (inf: none); potential's high, low, scale (0: none)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.snapshot import BrokerState
-from optimizer.problem import MOVABLE, RACK_LIMIT, RACK_OF, SIZE, STATE, Problem
+from optimizer.problem import MOVABLE, RACK_LIMIT, RACK_OF, STATE, Problem
 from optimizer.search.state import State
 
 Array = np.ndarray
@@ -25,7 +25,7 @@ def with_racks(problem: Problem, state: State, moves: Array, data: Array) -> tup
     O(P R) and a sort of the crowded partitions.
     """
     groups = crowded(problem, state)
-    size = problem.haul[groups[:, 0], SIZE] if len(groups) else np.zeros(0)
+    size = problem.size[groups[:, 0]] if len(groups) else np.zeros(0)
     return _most(groups, np.ones(len(groups)), moves), _most(groups, size, data)
 
 

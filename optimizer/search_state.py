@@ -52,7 +52,7 @@ class SearchState:
 
     Notes
     -----
-    Memory does not grow with the number of plans: about 170 bytes a replica with six goals on loads (`nbytes`), and the snapshot of
+    Memory does not grow with the number of plans: about 140 bytes a replica with six goals on loads (`nbytes`), and the snapshot of
     the last plan.
     """
 

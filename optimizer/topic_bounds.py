@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cluster_model.compiled import inner, kernel
-from optimizer.problem import COUNTS_LEADERS, MOVABLE, SIZE, STATE, Problem
+from optimizer.problem import COUNTS_LEADERS, MOVABLE, STATE, Problem
 from optimizer.search.order import ascending
 from optimizer.search.state import State
 from optimizer.search.topic_counts import largest_share, topic_band, wanted_by_all
@@ -80,7 +80,7 @@ def add_topics(problem: Problem, state: State, k: int, marks: Array, found: Forc
                             break
                         p = first + by_size[i]
                         if problem.partition[p, MOVABLE] == 1:
-                            size += problem.haul[p, SIZE]
+                            size += problem.size[p]
                             taken += 1
                     found.in_moves[b] += lack
                     found.in_bytes[b] += size
@@ -103,8 +103,8 @@ def add_topics(problem: Problem, state: State, k: int, marks: Array, found: Forc
                 if b >= 0 and give[b] > 0 and problem.partition[p, MOVABLE] == 1:
                     give[b] -= 1
                     found.out_moves[b] += 1.0
-                    found.out_bytes[b] += problem.haul[p, SIZE]
-                    out_size += problem.haul[p, SIZE]
+                    found.out_bytes[b] += problem.size[p]
+                    out_size += problem.size[p]
         found.total[0] += max(out, come)
         found.total[1] += max(out_size, come_size)
         for p in range(first, last):
@@ -120,5 +120,5 @@ def smallest_first(problem: Problem, first: int, last: int) -> Array:
     """int64 [n]: the partitions from `first` up to `last`, counted from `first`, by size."""
     sizes = np.zeros(last - first)
     for p in range(first, last):
-        sizes[p - first] = problem.haul[p, SIZE]
+        sizes[p - first] = problem.size[p]
     return ascending(sizes)

@@ -60,7 +60,7 @@ def topic_cost(problem: Problem, state: State, k: int, b: int, p: int, held: int
         by = (1 if role != NOTHING else 0) - (1 if held != NOTHING else 0)
     if by == 0:
         return 0.0
-    rise = topic_rise(problem, state, k, problem.partition[p, TOPIC_OF], b, whole(by))
+    rise = topic_rise(problem, state, k, whole(problem.partition[p, TOPIC_OF]), b, whole(by))
     return float(problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise)
 
 

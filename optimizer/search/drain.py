@@ -52,7 +52,7 @@ def short_list(
     slots = state.replicas.shape[1]
     role = LEADING if state.lead[p] == s else FOLLOWING
     old = problem.broker[state.replicas[p, s], RACK_OF]
-    limit = problem.partition[p, RACK_LIMIT]
+    limit = whole(problem.partition[p, RACK_LIMIT])
     left = 0
     for o in range(slots):
         if state.replicas[p, o] >= 0 and problem.broker[state.replicas[p, o], RACK_OF] == old:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from cluster_model.compiled import inner, inner_as, part, whole
-from optimizer.problem import MOVABLE, SIZE, STATE, UNIT_WEIGHT, Problem
+from optimizer.problem import MOVABLE, STATE, UNIT_WEIGHT, Problem
 from optimizer.search import uncompiled
 from optimizer.search.broker_scores import assess
 from optimizer.search.chance import scramble
@@ -154,9 +154,9 @@ def wander(
         for o in range(slots):
             home = base[at, o] if at >= 0 else was[o]
             if row[o] != home:
-                delta += BYTES_PRICE * (problem.haul[p, SIZE] / typical + 0.2)
+                delta += BYTES_PRICE * (problem.size[p] / typical + 0.2)
             if was[o] != home:
-                delta -= BYTES_PRICE * (problem.haul[p, SIZE] / typical + 0.2)
+                delta -= BYTES_PRICE * (problem.size[p] / typical + 0.2)
         if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
             shift(problem, state, p, was, old_lead)
             for i in range(n):

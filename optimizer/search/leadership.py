@@ -227,7 +227,7 @@ def transfer_gain(
     gain = 0.0
     for g in watched:
         c = problem.goal[g, COLUMN]
-        x = float(problem.compact[p, LEADING, c]) - float(problem.compact[p, FOLLOWING, c])
+        x = float(np.float32(problem.vector[p, LEADING, c])) - float(np.float32(problem.vector[p, FOLLOWING, c]))
         if x != 0.0:
             a, b = state.load[giver, c], state.load[taker, c]
             gain += (

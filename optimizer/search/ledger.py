@@ -11,7 +11,7 @@ import numpy as np
 
 from cluster_model.compiled import by_reference, inner, whole
 from optimizer.options import PlanOptions
-from optimizer.problem import SIZE, Compiled, Problem
+from optimizer.problem import Compiled, Problem
 from optimizer.search.commit import commit
 from optimizer.search.evaluate import adopt
 from optimizer.search.state import State
@@ -69,7 +69,7 @@ def is_spent(problem: Problem, budget: Budget) -> bool:
     """Whether one replica more, or one more changed partition, is beyond the budget: a replica of typical size, the smallest at first."""
     if (budget.limits < 0).all():
         return False
-    sizes = problem.haul[:, SIZE]
+    sizes = problem.size
     size = 0.0 if not len(sizes) else sizes.mean() if budget.spent[1] > 0 else sizes.min()
     after = budget.spent + np.array([1.0, size, 1.0])
     return bool(((budget.limits >= 0) & (after > budget.limits)).any())
@@ -84,7 +84,7 @@ def plenty(problem: Problem, budget: Budget) -> int:
     """Moves among which there are enough for what is left of the budget; of bytes, where partitions are small (a quarter is smaller)."""
     if (budget.limits < 0).all():
         return ENDLESS
-    left, sizes = budget.limits - budget.spent, problem.haul[:, SIZE]
+    left, sizes = budget.limits - budget.spent, problem.size
     size = max(float(np.partition(sizes, len(sizes) // 4)[len(sizes) // 4]), 1.0) if len(sizes) else 1.0
     most = [CHOICE * x for x, limit in zip(left / [1.0, size, 1.0], budget.limits, strict=True) if limit >= 0]
     return max(int(min(most, default=ENDLESS)), 1)
@@ -111,7 +111,7 @@ def price(
         if not there:
             moves += 1
     out[0] = moves
-    out[1] = moves * problem.haul[p, SIZE]
+    out[1] = moves * problem.size[p]
     home_lead = budget.home_lead[p]
     same_leader = (home_lead < 0 and lead < 0) or (
         home_lead >= 0 and lead >= 0 and budget.home[p, home_lead] == replicas[lead]

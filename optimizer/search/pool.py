@@ -21,7 +21,6 @@ from optimizer.problem import (
     MEAN,
     MOVABLE,
     SCALE,
-    SIZE,
     SPREAD,
     STATE,
     STEEP,
@@ -88,7 +87,7 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
             for g in range(len(goals)):
                 vector[at, g] = problem.vector[p, role, problem.goal[goals[g], COLUMN]]
             if kinds:
-                t = problem.partition[p, TOPIC_OF]
+                t = whole(problem.partition[p, TOPIC_OF])
                 if known[t] < 0:
                     known[t], names[topics] = topics, t
                     topics += 1
@@ -148,7 +147,7 @@ def fare_of(problem: Problem, state: State, p: int, b: int, typical: float) -> f
     for o in range(state.home.shape[1]):
         if state.home[p, o] == b:
             return 0.0
-    return float(problem.haul[p, SIZE] / typical + 0.2)
+    return float(problem.size[p] / typical + 0.2)
 
 
 @inner

@@ -84,7 +84,7 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
             continue
         lacking = False  # somebody may be better for a replica of the topic more
         for k in range(len(shares)):
-            if wanted_by_all(problem, k, problem.partition[p, TOPIC_OF], shares[k]):
+            if wanted_by_all(problem, k, whole(problem.partition[p, TOPIC_OF]), shares[k]):
                 lacking = True
         while True:
             best_slot, best, best_cost = -1, -1, np.inf

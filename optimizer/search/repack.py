@@ -27,7 +27,6 @@ from optimizer.problem import (
     RACK_OF,
     SAME_RACK,
     SCALE,
-    SIZE,
     STATE,
     STRENGTH,
     Problem,
@@ -80,7 +79,7 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     weight = float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0
     widths = (problem.table[:, bands, BOUND] * problem.table[:, bands, SCALE])[eligible]
     fare = FARE * weight * float((widths**2).mean()) if len(bands) else FARE
-    typical = float(problem.haul[:, SIZE].mean())
+    typical = float(problem.size.mean())
     return pack_all(problem, state, np.flatnonzero(eligible), goals, seed, weight, fare, low, typical if typical > 0.0 else 1.0)
 
 

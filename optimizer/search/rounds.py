@@ -20,7 +20,6 @@ from optimizer.problem import (
     NO_RACK_GOAL,
     RACK_GOAL,
     SAME_RACK,
-    SIZE,
     STATE,
     STRENGTH,
     TOPIC_ROW,
@@ -326,10 +325,10 @@ def _round(
         packing = packing and repack(problem, target, seed) > 0
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
-        order = moved[np.argsort(-problem.haul[moved, SIZE], kind="stable")]
+        order = moved[np.argsort(-problem.size[moved], kind="stable")]
         send_home(problem, target, replicas, lead, order)
         level = not count_low(problem, target)  # while anybody is out, the room left in bands may still be needed
-        if not problem.haul[:, SIZE].any():  # storage is shared: a move costs what any other does
+        if not problem.size.any():  # storage is shared: a move costs what any other does
             most_held = largest(problem, replicas) if most_held is None else most_held
             save_moves(problem, target, standing, replicas, lead, moved, most_held)
         elif level:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cluster_model.compiled import BACKEND, inner, kernel, whole
-from optimizer.problem import THRIFT, Problem
+from optimizer.problem import Problem
 from optimizer.search import uncompiled
 from optimizer.search.bundle import bundle
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
@@ -26,6 +26,7 @@ from optimizer.search.pending import (
     note_change,
 )
 from optimizer.search.state import MAX_CHANGES, SOON, State
+from optimizer.search.thrift import thrift_of
 from optimizer.threads import Threads
 
 FEW = 0.05  # of the leaderships that are left: with fewer in a turn, where a budget allows nothing else, there is no other
@@ -35,8 +36,8 @@ LEAST_PART = 2000  # changes that are judged at a time: some milliseconds
 @inner
 def key_of(problem: Problem, gain: float, repairs: int, moved: int, p: int) -> float:
     """Order of actions: dead brokers first, then other repairs, then gain in potential for the bytes."""
-    thrift = problem.haul[p, THRIFT] * problem.haul[p, THRIFT]
-    worth = gain * thrift / moved if moved > 0 else gain * 10.0
+    thrift = thrift_of(problem, p)
+    worth = gain * (thrift * thrift) / moved if moved > 0 else gain * 10.0
     if repairs != 0:
         urgent = 1e12 if (repairs >> REPAIRS_DEAD) & 1 else 1e9
         return urgent + max(worth, 0.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import inner, part, whole
-from optimizer.problem import MOVABLE, STATE, THRIFT, Problem
+from optimizer.problem import MOVABLE, STATE, Problem
 from optimizer.search.candidates import gather, keep_best, scan
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.hosting import may_host
@@ -16,6 +16,7 @@ from optimizer.search.leadership import fits_as_leader
 from optimizer.search.ledger import Budget, within_budget
 from optimizer.search.shelf import Shelf
 from optimizer.search.state import State
+from optimizer.search.thrift import thrift_of
 
 LOOKS = 24  # candidates of one partner that are evaluated in full
 
@@ -68,7 +69,7 @@ def best_single(
                     continue
                 set_move(state, partitions, replicas, leads, p, s, target, state.lead[p])
                 verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
-                key = verdict.gain * problem.haul[p, THRIFT] + (1.0 if verdict.repairs != 0 else 0.0)
+                key = verdict.gain * thrift_of(problem, p) + (1.0 if verdict.repairs != 0 else 0.0)
                 if key > best_key and helps(state, v, scores) and acceptable(verdict, by_potential, least):
                     if within_budget(problem, state, budget, one, partitions, replicas, leads):
                         best_p, best_s, best_target, best_lead, best_key = p, s, target, state.lead[p], key

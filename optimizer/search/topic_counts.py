@@ -150,7 +150,7 @@ def count_one(
     problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool
 ) -> None:
     """One replica (or leader) of the partition's topic more or less on broker `b`; see `recount`."""
-    t = problem.partition[p, TOPIC_OF]
+    t = whole(problem.partition[p, TOPIC_OF])
     state.units[k, b] += topic_rise(problem, state, k, t, b, by)
     column = problem.topic_counted[t]
     if counts and column >= 0:

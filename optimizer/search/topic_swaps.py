@@ -45,7 +45,7 @@ def topic_swap(
         for i in range(state.hosts[v]):
             entry = whole(state.hosted[v, i])
             p, s = entry // slots, entry % slots
-            t = problem.partition[p, TOPIC_OF]
+            t = whole(problem.partition[p, TOPIC_OF])
             if looked >= SWAPPED or problem.partition[p, MOVABLE] == 0 or (leaders and state.lead[p] != s):
                 continue
             if topic_holds(problem, state, k, t, v) <= most_of(problem, k, t, v):

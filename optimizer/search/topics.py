@@ -203,7 +203,7 @@ def best_target(
 def other_burden(problem: Problem, state: State, k: int, p: int, leads: bool, source: int, target: int) -> float:
     """By how much topic goals other than `k` raise the potential when a replica of `p` goes from `source` to `target`."""
     burden = 0.0
-    t = problem.partition[p, TOPIC_OF]
+    t = whole(problem.partition[p, TOPIC_OF])
     for o in range(len(problem.topic_goal)):
         if o != k and (leads or problem.topic_goal[o, COUNTS_LEADERS] == 0):
             rise = topic_rise(problem, state, o, t, source, whole(-1)) + topic_rise(problem, state, o, t, target, whole(1))

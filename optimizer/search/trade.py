@@ -77,7 +77,7 @@ def best_return(
     slots = state.replicas.shape[1]
     source = state.replicas[p, s]
     role = whole(LEADING if state.lead[p] == s else FOLLOWING)
-    t = problem.partition[p, TOPIC_OF]
+    t = whole(problem.partition[p, TOPIC_OF])
     n = state.hosts[target]
     best, best_gain = whole(-1), floor
     for i in range(min(n, RETURNS)):

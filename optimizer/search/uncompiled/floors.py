@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.problem import COLUMN, KIND, LIMIT, SIZE, STATE, Problem
+from optimizer.problem import COLUMN, KIND, LIMIT, STATE, Problem
 from optimizer.search.state import State
 
 
@@ -22,7 +22,7 @@ def leaving(
     level = ~((loads > high[rows]) | (loads < low[rows])).any(axis=0)
     for b in np.flatnonzero((problem.broker[:, STATE] == 0) & ~level).tolist():
         partitions = state.hosted[b, : state.hosts[b]] // slots
-        size, both = problem.haul[partitions, SIZE], problem.vector[partitions]
+        size, both = problem.size[partitions], problem.vector[partitions]
         least, most = both.min(axis=1), both.max(axis=1)
         beyond, amounts = [], []
         for g, c in goals:

@@ -100,7 +100,7 @@ def transfer_gains(
     problem: Problem, state: State, led: np.ndarray, p: np.ndarray, giver: np.ndarray, taker: np.ndarray
 ) -> np.ndarray:
     """`optimizer.search.leadership.transfer_gain` of many, float64 [n], without topics."""
-    gain, both = np.zeros(len(p)), problem.compact[p]
+    gain, both = np.zeros(len(p)), problem.vector[p].astype(np.float32)
     for g in led.tolist():
         c, force = int(problem.goal[g, COLUMN]), problem.force[g].tolist()
         x = both[:, LEADING, c].astype(np.float64) - both[:, FOLLOWING, c]

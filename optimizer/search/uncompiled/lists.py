@@ -15,10 +15,10 @@ from optimizer.problem import (
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
-    SIZE,
     Problem,
 )
 from optimizer.search.state import LED, RACKS, STRAY, State
+from optimizer.search.thrift import thrift_of
 from optimizer.search.uncompiled.brokers import assess
 from optimizer.search.uncompiled.scales import Scales
 
@@ -107,9 +107,11 @@ def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
     stale[known:] = True
     at = np.flatnonzero(stale)
     if len(at):
-        both = problem.compact[state.hosted[b, at] // state.replicas.shape[1]]
+        rows = state.hosted[b, at] // state.replicas.shape[1]
+        both = problem.vector[rows].astype(np.float32)
         shelf.replica[b, at] = key[at]
-        shelf.vector[b][:, at] = both[np.arange(len(at)), role[at], : shelf.vector.shape[1]].T
+        shelf.vector[b][:-1, at] = both[np.arange(len(at)), role[at]].T
+        shelf.vector[b][-1, at] = np.where(problem.partition[rows, MOVABLE] == 1, thrift_of(problem, rows), 0.0)
         for j, g in enumerate(shelf.goal.tolist()):
             c = problem.goal[g, COLUMN]
             shelf.lead[b, j, at] = both[:, LEADING, c] - both[:, FOLLOWING, c]
@@ -132,7 +134,7 @@ def list_present(
 
 def list_sizes(problem: Problem, entries: np.ndarray, n: int, slots: int, sizes: np.ndarray) -> None:
     """`optimizer.search.substitute.list_sizes`."""
-    sizes[:n] = problem.haul[entries[:n] // slots, SIZE]
+    sizes[:n] = problem.size[entries[:n] // slots]
 
 
 def closest(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optimizer.problem import THRIFT, Problem
+from optimizer.problem import Problem
 from optimizer.search.state import State
+from optimizer.search.thrift import thrift_of
 from optimizer.search.uncompiled.replays import carry_out
 from optimizer.search.uncompiled.trains import Train, Verdicts, is_simple
 
@@ -72,7 +73,7 @@ def _keys(problem: Problem, train: Train, verdicts: Verdicts) -> np.ndarray:
     from optimizer.search.evaluate import REPAIRS_DEAD
 
     moved = (train.old != train.new).sum(axis=1)
-    thrift = problem.haul[train.partition, THRIFT]
+    thrift = thrift_of(problem, train.partition)
     worth = np.where(moved > 0, verdicts.gain * (thrift * thrift) / np.maximum(moved, 1), verdicts.gain * 10.0)
     urgent = np.where((verdicts.repairs >> REPAIRS_DEAD) & 1, 1e12, 1e9)
     return np.asarray(np.where(verdicts.repairs != 0, urgent + np.maximum(worth, 0.0), worth))

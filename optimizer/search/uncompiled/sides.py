@@ -16,6 +16,7 @@ from optimizer.problem import (
     LEADING,
     LOW,
     MEAN,
+    MOVABLE,
     RACK_OF,
     SAME_RACK,
     SCALE,
@@ -97,8 +98,8 @@ def promises(
     n = int(state.hosts[v])
     leads = (state.mark[v, :n] & LED) != 0
     rows = state.hosted[v, :n] // state.replicas.shape[1]
-    both = problem.compact[rows]
-    chosen = (both[:, LEADING, state.load.shape[1]] != 0.0) & np.where(leads, over, under)
+    both = problem.vector[rows].astype(np.float32)
+    chosen = (problem.partition[rows, MOVABLE] == 1) & np.where(leads, over, under)
     topics = (
         problem.topic_goal[problem.topic_goal[:, COUNTS_LEADERS] == 1, TOPIC_ROW]
         if len(problem.topic_goal)
@@ -145,7 +146,7 @@ def transfer_gain(
     from optimizer.search.candidates import topic_burden
 
     gain, sheet = 0.0, sheet_of(problem)
-    lead, follow = problem.compact[p, :2].tolist()
+    lead, follow = problem.vector[p].astype(np.float32).tolist()
     loads, others = state.load[giver].tolist(), state.load[taker].tolist()
     mine, theirs = costs[giver].tolist(), costs[taker].tolist()
     table, table2 = sheet.table(int(giver)), sheet.table(int(taker))

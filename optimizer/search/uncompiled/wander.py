@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from optimizer.problem import MOVABLE, SIZE, UNIT_WEIGHT, Problem
+from optimizer.problem import MOVABLE, UNIT_WEIGHT, Problem
 from optimizer.search.state import COST, MAX_CHANGES, State
 from optimizer.search.uncompiled.scenes import Dice, Scene
 
@@ -48,7 +48,7 @@ def wander(
         for b in touched:
             delta += scene.assess(b)
         if row is not was or p in base:
-            fare = price * (float(problem.haul[p, SIZE]) / typical + 0.2)
+            fare = price * (float(problem.size[p]) / typical + 0.2)
             for now, old, home in zip(row, was, base.get(p, stood)[0], strict=True):
                 if now != home:
                     delta += fare

@@ -16,7 +16,7 @@ from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
-from optimizer.problem import Compiled
+from optimizer.problem import MOVABLE, Compiled
 from optimizer.search.balance import balance
 from optimizer.search.barter import barter
 from optimizer.search.commit import build_state
@@ -92,8 +92,8 @@ def test_every_action_is_a_swap_that_brings_what_is_out_of_band_down() -> None:
 
 def test_what_may_not_move_does_not() -> None:
     compiled, state, log, budget = left_by_balance()
-    fixed = compiled.problem._replace(compact=compiled.problem.compact.copy())
-    fixed.compact[:, :, fixed.vector.shape[2]] = 0.0  # the thrift of a replica
+    fixed = compiled.problem._replace(partition=compiled.problem.partition.copy())
+    fixed.partition[:, MOVABLE] = 0
     assert barter(fixed, state, budget, log, EVERYONE, 0, True) == 0
     assert (state.replicas == compiled.replicas).all()
 
