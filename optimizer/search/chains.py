@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from cluster_model.compiled import inner, inner_as, kernel, whole
 from optimizer.problem import COLUMN, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, STATE, Problem
+from optimizer.search import uncompiled
 from optimizer.search.homeward import scores_hold
 from optimizer.search.state import State
 from optimizer.search.strays import list_by_home, put, role_of
@@ -81,17 +82,20 @@ def shorten_chains(problem: Problem, state: State, home: np.ndarray, order: np.n
     return done
 
 
-@inner
+@inner_as(uncompiled.list_arrivals)
 def list_arrivals(
     problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, came: np.ndarray, amount: np.ndarray
 ) -> int:
-    """What came to broker `v` and may go on: entries, and loads by goal of `linear` (float64 [W, n]); returns how many, at most `MOST`."""
+    """What came to broker `v` and may go on, as far as there is room: entries, and loads by goal of `linear` (float64 [W, n]); returns how
+    many."""
     slots = state.replicas.shape[1]
     n = whole(0)
     for i in range(state.hosts[v]):
+        if n == len(came):
+            break
         entry = whole(state.hosted[v, i])
         p, s = entry // slots, entry % slots
-        if home[p, s] >= 0 and home[p, s] != v and problem.partition[p, MOVABLE] == 1 and n < MOST:
+        if home[p, s] >= 0 and home[p, s] != v and problem.partition[p, MOVABLE] == 1:
             role = role_of(state, entry)
             for k in range(len(linear)):
                 amount[k, n] = problem.vector[p, role, problem.goal[linear[k], COLUMN]]

@@ -132,6 +132,22 @@ def list_present(
     return n
 
 
+def list_arrivals(
+    problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, came: np.ndarray, amount: np.ndarray
+) -> int:
+    """`optimizer.search.chains.list_arrivals`."""
+    slots = state.replicas.shape[1]
+    here = state.hosted[v, : state.hosts[v]].astype(np.int64)
+    was = home.reshape(-1)[here]
+    here = here[(was >= 0) & (was != v)]
+    here = here[problem.partition[here // slots, MOVABLE] == 1][: len(came)]
+    p, n = here // slots, len(here)
+    role = np.where(state.lead[p] == here % slots, LEADING, FOLLOWING)
+    amount[:, :n] = problem.vector[p, role].T[problem.goal[linear, COLUMN]]
+    came[:n] = here
+    return n
+
+
 def list_sizes(problem: Problem, entries: np.ndarray, n: int, slots: int, sizes: np.ndarray) -> None:
     """`optimizer.search.substitute.list_sizes`."""
     sizes[:n] = problem.size[entries[:n] // slots]
