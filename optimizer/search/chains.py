@@ -1,6 +1,6 @@
 """Fewer moves for the same balance: where a broker gave a replica and took another, what it gave comes home, and what it took goes on.
 
-Called by `rounds` on a target, once what needs nothing in its place has been sent home. No broker scores lower in any goal for it.
+Called by `fewer_moves` on a target, once what needs nothing in its place has been sent home. No broker scores lower in any goal for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fewer moves for the same balance, where a move costs the same whatever it carries, as with shared storage.
+"""Fewer moves and bytes for the same balance: what a target is worth trying, once what it moved without need is home.
 
 Called by `rounds` once a target, before its changes are put in order.
 """
@@ -9,16 +9,22 @@ import numpy as np
 
 from optimizer.problem import Problem
 from optimizer.search.bench import differing
+from optimizer.search.chains import shorten_chains
+from optimizer.search.homeward import send_home
+from optimizer.search.lump import lump_together
 from optimizer.search.merge import merge
 from optimizer.search.regroup import regroup
 from optimizer.search.state import Rows, State
+from optimizer.search.substitute import substitute
 
 ALL_ASKED = 20_000  # replicas; of up to so many all brokers are asked every time, which takes milliseconds
+LITTLE, MUCH = 0.005, 0.01  # of the partitions that a target moves, or that there are
+
 
 def save_moves(
     problem: Problem, target: State, standing: State, home: Rows, home_lead: Rows, moved: Rows, most_held: np.ndarray
 ) -> None:  # fmt: skip
-    """Let one replica go instead of two, or one fewer of several, where that is enough.
+    """Let one replica go instead of two, or one fewer of several, where a move costs the same whatever it carries, as with shared storage.
 
     Where replicas are many, only for brokers between which partitions `moved` (int64) differ in `target` and `standing`: the others were
     asked before, and what the order of actions refused then, it would refuse again. `most_held` is what `merge.largest` says of `home`.
@@ -34,3 +40,22 @@ def save_moves(
     else:
         merged = differing(target.replicas, target.lead, home, home_lead)
     regroup(problem, target, home, merged)
+
+
+def save_bytes(problem: Problem, target: State, home: Rows, home_lead: Rows, order: Rows) -> None:
+    """Put smaller replicas in the place of large ones; where that is of weight, send home what brokers have room for then."""
+    changed = np.zeros(len(problem.broker) + 1, np.uint8)
+    if substitute(problem, target, home, order, changed) > LITTLE * len(order):
+        at_changed = changed[target.replicas[order]] | changed[home[order]]
+        send_home(problem, target, home, home_lead, order[at_changed.any(axis=1)])
+
+
+def shorten(problem: Problem, target: State, home: Rows, home_lead: Rows, order: Rows, away: int) -> None:
+    """Where much moves, let what brokers gave come home where what they took can go on, and one replica go in the place of two.
+
+    `order` are partitions that this target moved, `away` is how many it and those before it did.
+    """
+    while len(order) > LITTLE * len(home) and shorten_chains(problem, target, home, order):
+        send_home(problem, target, home, home_lead, order)
+    if away > MUCH * len(home) and problem.size.any():
+        lump_together(problem, target, home, order)

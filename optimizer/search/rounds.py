@@ -31,9 +31,8 @@ from optimizer.search.appraise import appraise
 from optimizer.search.balance import balance
 from optimizer.search.barter import barter
 from optimizer.search.bench import Bench, differing
-from optimizer.search.chains import shorten_chains
 from optimizer.search.drain import drain, lead_leaderless, to_drain
-from optimizer.search.fewer_moves import save_moves
+from optimizer.search.fewer_moves import save_bytes, save_moves, shorten
 from optimizer.search.handover import hand_over
 from optimizer.search.homeward import send_home
 from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
@@ -56,7 +55,6 @@ from optimizer.search.standing import (
     standing_of,
 )
 from optimizer.search.state import COST, Rows, State
-from optimizer.search.substitute import substitute
 from optimizer.search.topics import spread_topics
 from optimizer.search.trivial import leaves_trivial, without_trivial
 from optimizer.threads import Threads
@@ -65,7 +63,6 @@ ROUNDS_OF_BALANCE = 400
 FEW_MOVES = 0.05  # of all replicas: one round finds more
 MOST_TARGETS = 8  # in one round
 ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
-LITTLE = 0.005  # of the partitions that a target moves, or that there are
 # How much more topic goals weigh while a target is looked for; searches take turns. Mostly bands of topics come before the middle of
 # bands of loads, and what full topics leave is enough to fill a broker; where bands are narrow, some brokers need a way that breaks some.
 FIRMNESS = (1000.0, 20.0)
@@ -323,7 +320,8 @@ def _round(
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True, marks)
         packing = packing and repack(problem, target, seed) > 0
-        align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
+        away = differing(target.replicas, target.lead, replicas, lead, target)
+        align_slots(problem, target, replicas, away)
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = moved[np.argsort(-problem.size[moved], kind="stable")]
         send_home(problem, target, replicas, lead, order)
@@ -332,9 +330,9 @@ def _round(
             most_held = largest(problem, replicas) if most_held is None else most_held
             save_moves(problem, target, standing, replicas, lead, moved, most_held)
         elif level:
-            _substitute(problem, target, replicas, lead, order)
-        while level and len(order) > LITTLE * len(replicas) and shorten_chains(problem, target, replicas, order):
-            send_home(problem, target, replicas, lead, order)
+            save_bytes(problem, target, replicas, lead, order)
+        if level:
+            shorten(problem, target, replicas, lead, order, len(away))
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
         to, to_lead = without_trivial(compiled, problem, replicas, lead, target)
@@ -376,14 +374,6 @@ def _trades(problem: Problem, bench: Bench, replicas: Rows, options: PlanOptions
     if barter(problem, standing, budget, log, eligible, options.seed, by_potential) or len(problem.topic_goal):
         polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
     return written(log), standing
-
-
-def _substitute(problem: Problem, target: State, replicas: Rows, lead: Rows, order: Rows) -> None:
-    """Put smaller replicas in the place of large ones; where that is of weight, send home what brokers have room for then."""
-    changed = np.zeros(len(problem.broker) + 1, np.uint8)
-    if substitute(problem, target, replicas, order, changed) > LITTLE * len(order):
-        at_changed = changed[target.replicas[order]] | changed[replicas[order]]
-        send_home(problem, target, replicas, lead, order[at_changed.any(axis=1)])
 
 
 def with_firm_topics(problem: Problem, firmness: float) -> Problem:

@@ -1,6 +1,6 @@
 """Fewer bytes for the same balance: a smaller replica goes to where a large one was sent, which stays at home.
 
-Called by `rounds` on a target in which nobody is out of band: as long as somebody is, the room that brokers have left in their bands
+Called by `fewer_moves` on a target in which nobody is out of band: as long as somebody is, the room that brokers have left in their bands
 may still be needed. No broker scores lower in any goal for it.
 """
 
