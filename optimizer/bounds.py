@@ -118,13 +118,14 @@ def leaving(
     room = 1
     for b in range(len(problem.broker)):
         room = max(room, state.hosts[b])
-    columns = problem.vector.shape[2]
-    least, most = np.zeros((columns, room)), np.zeros((columns, room))
+    least, most = np.zeros((len(problem.goal), room)), np.zeros((len(problem.goal), room))
     size, keys, rows = np.zeros(room), np.zeros(room), np.zeros(room, np.int64)
     few = len(state.lead) * slots <= FEW * len(problem.broker)
-    beyond, amounts = np.zeros(len(problem.goal)), np.zeros((len(problem.goal), room if few else 0))
+    out, beyond = np.zeros(len(problem.goal), np.int64), np.zeros(len(problem.goal))
+    amounts = np.zeros((len(problem.goal), room if few else 0))
     for b in range(len(problem.broker)):
-        if problem.broker[b, STATE] != 0 or is_level(problem, state, b, low, high):
+        outs = outside(problem, state, b, low, high, out) if problem.broker[b, STATE] == 0 else whole(0)
+        if outs == 0:
             continue
         n = state.hosts[b]
         for i in range(n):
@@ -135,31 +136,29 @@ def leaving(
                 ahead(problem.vector[q], FOLLOWING)
             p = state.hosted[b, i] // slots
             size[i] = problem.size[p]
-            for c in range(columns):
+            for k in range(outs):
+                c = problem.goal[out[k], COLUMN]
                 leads, follows = problem.vector[p, LEADING, c], problem.vector[p, FOLLOWING, c]
-                least[c, i] = min(leads, follows)
-                most[c, i] = max(leads, follows)
+                least[k, i] = min(leads, follows)
+                most[k, i] = max(leads, follows)
         over = whole(0)
-        for g in range(len(problem.goal)):
-            if problem.goal[g, KIND] > LIMIT:
-                continue
-            c = problem.goal[g, COLUMN]
-            floor, roof = 0.0, 0.0
+        for k in range(outs):
+            g, floor, roof = out[k], 0.0, 0.0
             for i in range(n):
-                floor += least[c, i]
-                roof += most[c, i]
+                floor += least[k, i]
+                roof += most[k, i]
             lack[g, b] = max(low[g, b] - roof, 0.0)
             excess = floor - high[g, b]
             if excess > 1e-9 * max(high[g, b], 1e-300):
                 for i in range(n):
-                    keys[i] = -most[c, i]
-                out_moves[b] = max(out_moves[b], fraction(keys[:n], most[c], size, False, excess, rows))
+                    keys[i] = -most[k, i]
+                out_moves[b] = max(out_moves[b], fraction(keys[:n], most[k], size, False, excess, rows))
                 for i in range(n):
-                    keys[i] = size[i] / most[c, i] if most[c, i] > 0.0 else np.inf
-                out_bytes[b] = max(out_bytes[b], fraction(keys[:n], most[c], size, True, excess, rows))
+                    keys[i] = size[i] / most[k, i] if most[k, i] > 0.0 else np.inf
+                out_bytes[b] = max(out_bytes[b], fraction(keys[:n], most[k], size, True, excess, rows))
                 beyond[over] = excess
                 for i in range(n if few else 0):
-                    amounts[over, i] = most[c, i]
+                    amounts[over, i] = most[k, i]
                 over += 1
         if over > 1 and few:
             out_moves[b] = max(out_moves[b], fewest(amounts[:over, :n], beyond[:over]))
@@ -211,14 +210,16 @@ def fewest(amounts: Array, excess: Array) -> float:
 
 
 @inner
-def is_level(problem: Problem, state: State, b: int, low: Array, high: Array) -> bool:
-    """Whether broker `b` stands within all its bands, so that nothing must leave or come."""
+def outside(problem: Problem, state: State, b: int, low: Array, high: Array, out: Array) -> int:
+    """Goals of which broker `b` is outside its band, into `out` int64 [G]; returns how many. For others nothing must leave or come."""
+    count = whole(0)
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] <= LIMIT:
             load = state.load[b, problem.goal[g, COLUMN]]
             if load > high[g, b] or load < low[g, b]:
-                return False
-    return True
+                out[count] = g
+                count += 1
+    return count
 
 
 @inner

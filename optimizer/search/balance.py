@@ -16,7 +16,7 @@ from optimizer.problem import COLUMN, HIGH, KIND, LIMIT, LOW, SCALE, STATE, STRE
 from optimizer.search.batch import MOST_MOVED, RANKED, WIDEST, Batch, Room, new_batch, new_room
 from optimizer.search.broker_scores import assess, is_out
 from optimizer.search.candidates import watched_goals
-from optimizer.search.leadership import find_leaders, transfer_leaders
+from optimizer.search.leadership import find_leaders, survey, transfer_leaders
 from optimizer.search.order import ascending
 from optimizer.search.partners import Crowd, crowd_of, observe, rank_crowd, rank_partners
 from optimizer.search.shelf import Shelf, new_shelf
@@ -124,6 +124,8 @@ def look(
         return
     thrifty = walk.at[THRIFTY] == 1
     coarse = thrifty and walk.at[TURN] >= LATE and len(problem.topic_goal) == 0  # topics leave little choice
+    if task == FIND:
+        survey(problem, state, led, room.slopes, room.steep)
     for i in range(first, batch.used[0], step):
         if task == FIND:
             find_leaders(problem, state, shelf, led, batch, i, room)

@@ -55,7 +55,8 @@ class Room(NamedTuple):
     burdens: np.ndarray  # float64 [KEPT], or nothing where there are no topic goals
     worth: np.ndarray  # float64 [B]
     costs: np.ndarray  # float64 [B, G + 1]
-    slopes: np.ndarray  # float64 [B, G]
+    slopes: np.ndarray  # float64 [B, G], by how much the potential rises with the load
+    steep: np.ndarray  # float64 [G, 6], where it does so least and most: how much, at which broker, and next to that
     row: np.ndarray  # int64 [R]
     small2: np.ndarray  # as `small`, for swaps as are the rest
     burdens2: np.ndarray
@@ -87,6 +88,6 @@ def new_room(problem: Problem, state: State) -> Room:
     return Room(
         np.zeros(places), np.zeros(places), np.zeros(places), np.zeros((columns + 1, KEPT)),
         np.zeros(KEPT, np.int64), np.zeros(KEPT, np.int64), np.zeros(burdens), np.zeros(brokers), np.zeros((brokers, goals + 1)),
-        np.zeros((brokers, goals)), np.zeros(state.replicas.shape[1], np.int64), np.zeros((columns + 1, KEPT)), np.zeros(burdens),
-        np.zeros(SWAP_KEPT, np.int64), np.zeros(SWAP_KEPT, np.int64),
+        np.zeros((brokers, goals)), np.zeros((goals, 6)), np.zeros(state.replicas.shape[1], np.int64), np.zeros((columns + 1, KEPT)),
+        np.zeros(burdens), np.zeros(SWAP_KEPT, np.int64), np.zeros(SWAP_KEPT, np.int64),
     )  # fmt: skip

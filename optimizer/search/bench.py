@@ -11,7 +11,7 @@ import numpy as np
 
 from optimizer.problem import TOPIC_OF, Problem
 from optimizer.search.appraise import appraise, count_all_topics, reweigh, weigh
-from optimizer.search.bring import become, bring, copy_state, resemble
+from optimizer.search.bring import become, bring, copy_state, resemble, unlike
 from optimizer.search.commit import build_state, fill
 from optimizer.search.ledger import Log, empty_log
 from optimizer.search.state import State, list_room
@@ -186,8 +186,8 @@ def differing(one: Rows, one_lead: Rows, other: Rows, other_lead: Rows, *states:
     Where `states` are given, all differences come from commits to them since they were built or brought elsewhere.
     """
     if states and all(state.trail[0] < len(state.trail) for state in states):
-        rows = _joined([state.trail[1 : 1 + state.trail[0]] for state in states])
-        return np.asarray(rows[(one[rows] != other[rows]).any(axis=1) | (one_lead[rows] != other_lead[rows])])
+        rows = np.sort(np.concatenate([state.trail[1 : 1 + state.trail[0]] for state in states]))
+        return unlike(rows, one, one_lead, other, other_lead)
     differs = one_lead != other_lead
     for s in range(one.shape[1]):
         differs |= one[:, s] != other[:, s]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel
+from cluster_model.compiled import ahead, inner, kernel, kernel_as
 from optimizer.problem import Problem
+from optimizer.search import uncompiled
 from optimizer.search.broker_scores import assess
 from optimizer.search.commit import empty_lists, shift
-from optimizer.search.state import COST, LED, State
+from optimizer.search.state import COST, LED, SOON, State
 
 LISTS = ("hosted", "mark")
 
@@ -40,6 +41,29 @@ def copy_lists(state: State, like: State) -> None:
         n = like.hosts[b]
         state.hosted[b, :n] = like.hosted[b, :n]
         state.mark[b, :n] = like.mark[b, :n]
+
+
+@kernel_as(uncompiled.unlike)
+def unlike(rows: np.ndarray, one: np.ndarray, one_lead: np.ndarray, other: np.ndarray, other_lead: np.ndarray) -> np.ndarray:
+    """Of partitions `rows` (int64, ascending, some more than once) those whose lists or leaders differ, each once."""
+    found = np.empty(len(rows), np.int64)
+    count = 0
+    for i in range(len(rows)):
+        if i + SOON < len(rows):
+            ahead(one, rows[i + SOON])
+            ahead(other, rows[i + SOON])
+            ahead(one_lead, rows[i + SOON])
+            ahead(other_lead, rows[i + SOON])
+        p = rows[i]
+        if i > 0 and p == rows[i - 1]:
+            continue
+        differs = one_lead[p] != other_lead[p]
+        for s in range(one.shape[1]):
+            differs = differs or one[p, s] != other[p, s]
+        if differs:
+            found[count] = p
+            count += 1
+    return found[:count].copy()
 
 
 @kernel

@@ -47,7 +47,7 @@ def find_leaders(
 ) -> None:  # fmt: skip
     """The transfers of leadership from or to the centre of `star` that lower the potential most, up to `LEADERSHIPS`, best first.
 
-    `led` are the goals that tell a leader from a follower.
+    `led` are the goals that tell a leader from a follower, of which `room` knows what `survey` says.
     """
     v, costs, slopes, bounds, mine = batch.centre[star], room.costs, room.slopes, room.gains, room.factors
     best_gain, best_entry = batch.gain[star], batch.leader[star]
@@ -57,7 +57,7 @@ def find_leaders(
     slots = state.replicas.shape[1]
     over, under = leans(problem, state, led, v)
     fetch(problem, state, shelf, v)
-    promises(problem, state, shelf, led, v, over, under, slopes, mine, bounds)
+    promises(problem, state, shelf, led, v, over, under, room.steep, mine, bounds)
     n = state.hosts[v]
     promising = 0
     for i in range(n):
@@ -138,14 +138,13 @@ def transfer_leaders(
 
 @inner_as(uncompiled.promises)
 def promises(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, slopes: np.ndarray,
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, steep: np.ndarray,
     mine: np.ndarray, bounds: np.ndarray,
 ) -> None:  # fmt: skip
     """What no transfer of leadership of a replica on broker `v` can gain more than, into `bounds` float64 [n]; `-inf` where it may not
     be transferred, or does not help a broker that is `over` or `under`. What `v` itself gains goes into `mine` float64 [n].
 
-    Nobody else can gain more for each unit than the broker for which the potential is steepest, because it is convex. By how much it
-    rises with the load goes into `slopes` float64 [B, G].
+    Nobody else can gain more for each unit than the broker for which the potential is steepest, because it is convex: `steep` (`survey`).
     """
     n, mark, thrift = state.hosts[v], state.mark[v], shelf.vector[v, -1]
     bonus = 0.0
@@ -160,7 +159,8 @@ def promises(
         high, low, mean, scale = (
             problem.table[v, g, HIGH], problem.table[v, g, LOW], problem.table[v, g, MEAN], problem.table[v, g, SCALE]
         )  # fmt: skip
-        rising, falling = steepest(problem, state, g, v, slopes)
+        rising = -(steep[g, 2] if steep[g, 1] == v else steep[g, 0])
+        falling = steep[g, 5] if steep[g, 4] == v else steep[g, 3]
         now = linear_cost(problem, v, g, load)
         lead = shelf.lead[v, shelf.seat[g]]
         for i in range(n):
@@ -192,22 +192,31 @@ def promise(
     return most
 
 
-@inner
-def steepest(problem: Problem, state: State, g: int, v: int, slopes: np.ndarray) -> tuple[float, float]:
-    """The most by which the potential of a broker other than `v` in goal `g` falls for a unit of load more, and for one less."""
-    rising, falling = -np.inf, -np.inf
-    c, w, e = problem.goal[g, COLUMN], problem.force[g, STRENGTH], problem.force[g, SPREAD]
-    for u in range(len(problem.broker)):
-        load, scale = state.load[u, c], problem.table[u, g, SCALE]
-        out, lack = load - problem.table[u, g, HIGH], problem.table[u, g, LOW] - load
-        beyond = (out if out > 0.0 else (-lack if lack > 0.0 else 0.0)) * scale
-        slope = 2.0 * scale * (
-            w * beyond * (1.0 + 2.0 * STEEP * beyond * beyond) + e * (load - problem.table[u, g, MEAN]) * scale
-        )
-        slopes[u, g] = slope
-        if u != v:
-            rising, falling = max(rising, -slope), max(falling, slope)
-    return rising, falling
+@inner_as(uncompiled.survey)
+def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, steep: np.ndarray) -> None:
+    """By how much the potential of each broker rises with its load, into `slopes` float64 [B, G]; and into `steep` float64 [G, 6] where
+    that is least and most: how much, at which broker, and at the next."""
+    for g in led:
+        c, w, e = problem.goal[g, COLUMN], problem.force[g, STRENGTH], problem.force[g, SPREAD]
+        least, at_least, next_least, most, at_most, next_most = np.inf, -1.0, np.inf, -np.inf, -1.0, -np.inf
+        for u in range(len(problem.broker)):
+            load, scale = state.load[u, c], problem.table[u, g, SCALE]
+            out, lack = load - problem.table[u, g, HIGH], problem.table[u, g, LOW] - load
+            beyond = (out if out > 0.0 else (-lack if lack > 0.0 else 0.0)) * scale
+            slope = 2.0 * scale * (
+                w * beyond * (1.0 + 2.0 * STEEP * beyond * beyond) + e * (load - problem.table[u, g, MEAN]) * scale
+            )
+            slopes[u, g] = slope
+            if slope < next_least:
+                next_least = slope
+                if slope < least:
+                    least, at_least, next_least = slope, float(u), least
+            if slope > next_most:
+                next_most = slope
+                if slope > most:
+                    most, at_most, next_most = slope, float(u), most
+        steep[g, 0], steep[g, 1], steep[g, 2] = least, at_least, next_least
+        steep[g, 3], steep[g, 4], steep[g, 5] = most, at_most, next_most
 
 
 @inner_as(uncompiled.appraise)

@@ -43,6 +43,7 @@ from optimizer.search.partners import leans
 from optimizer.search.shelf import Shelf
 from optimizer.search.state import COST, State
 
+FIRST = 4  # moves that are tried before fewer candidates are kept, where one is asked for
 NEAR = 32  # candidates that are weighed again after every move, as long as the best of all is among them
 COARSE = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
 
@@ -127,6 +128,8 @@ def pour(
     for m in range(batch.moves[star] if source == batch.centre[star] else 0):
         if batch.target[star, m] != source:  # it is on its way
             keys[batch.place[star, m]] = 0.0
+    if batch.most[star] == 1 and not topics and send_best(problem, state, source, target, n, batch, star, keys):
+        return
     found = keep_best(keys, n, 0.0, whole(KEPT), kept, room.spare)
     if found == 0:
         return
@@ -169,6 +172,35 @@ def pour(
             scan(problem, state, watched, source, target, near, small, keys)
             for i in range(near if topics else 0):
                 keys[i] -= burdens[i]
+
+
+@inner
+def send_best(
+    problem: Problem, state: State, source: int, target: int, n: int, batch: Batch, star: int, keys: np.ndarray
+) -> bool:
+    """Propose the move with the largest of the first `n` keys, lower entry first; False, and nothing, where `FIRST` better ones may not be,
+    or there is none."""
+    slots, top, before = state.replicas.shape[1], np.inf, whole(-1)
+    for _ in range(FIRST):
+        best, most = whole(-1), 0.0
+        for i in range(n):
+            if keys[i] >= most and keys[i] > 0.0 and keys[i] <= top:
+                entry = state.hosted[source, i]
+                if keys[i] == top and entry <= before:
+                    continue
+                if keys[i] > most or entry < state.hosted[source, best]:
+                    best, most = whole(i), keys[i]
+        if best < 0:
+            return False
+        top, before = most, whole(state.hosted[source, best])
+        p, s = before // slots, before % slots
+        if may_host(problem, state, p, s, target):
+            weigh(problem, state, p, s, source, target)
+            at = batch.moves[star]
+            batch.entry[star, at], batch.place[star, at], batch.target[star, at] = before, best, target
+            batch.moves[star] = at + 1
+            return True
+    return False
 
 
 @inner

@@ -41,13 +41,21 @@ from optimizer.search.uncompiled.lists import (
     scan,
     smallest,
     swap_gains,
+    unlike,
 )
 from optimizer.search.uncompiled.orders import in_order
 from optimizer.search.uncompiled.partitions import fits_rack, may_host, rack_mates, rack_units, short_list
 from optimizer.search.uncompiled.pours import pour, weigh
 from optimizer.search.uncompiled.replays import replay
 from optimizer.search.uncompiled.returns import align_slots, send_home
-from optimizer.search.uncompiled.sides import observe, promises, rank_crowd, rank_partners, transfer_gain
+from optimizer.search.uncompiled.sides import (
+    observe,
+    promises,
+    rank_crowd,
+    rank_partners,
+    survey,
+    transfer_gain,
+)
 from optimizer.search.uncompiled.trades import best_swap
 from optimizer.search.uncompiled.verdicts import evaluate
 from optimizer.search.uncompiled.wander import wander
@@ -100,9 +108,11 @@ __all__ = [
     "send_home",
     "short_list",
     "smallest",
+    "survey",
     "swap_gains",
     "take",
     "transfer_gain",
+    "unlike",
     "wander",
     "weigh",
 ]

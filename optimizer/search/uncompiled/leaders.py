@@ -32,7 +32,7 @@ def find_leaders(
     gains, entries = batch.gain[star], batch.leader[star]
     over, under = leans(problem, state, led, v)
     fetch(problem, state, shelf, v)
-    promises(problem, state, shelf, led, v, over, under, slopes, mine, room.gains)
+    promises(problem, state, shelf, led, v, over, under, room.steep, mine, room.gains)
     n = int(state.hosts[v])
     bounds = room.gains[:n]
     few = np.count_nonzero(bounds > LEAST_GAIN) <= LOOKED_AT

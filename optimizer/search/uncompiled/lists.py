@@ -118,6 +118,12 @@ def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
     shelf.known[b] = max(known, n)
 
 
+def unlike(rows: np.ndarray, one: np.ndarray, one_lead: np.ndarray, other: np.ndarray, other_lead: np.ndarray) -> np.ndarray:
+    """`optimizer.search.bring.unlike`."""
+    rows = np.unique(rows)
+    return np.asarray(rows[(one[rows] != other[rows]).any(axis=1) | (one_lead[rows] != other_lead[rows])])
+
+
 def list_present(
     problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, amounts: np.ndarray, entries: np.ndarray
 ) -> int:

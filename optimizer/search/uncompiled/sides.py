@@ -90,8 +90,32 @@ def rank_crowd(
     return rank_partners(problem, state, watched, v, most, noise, partners, worth)
 
 
+def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, steep: np.ndarray) -> None:
+    """`optimizer.search.leadership.survey`."""
+    for g in led.tolist():
+        loads, table = state.load[:, problem.goal[g, COLUMN]], problem.table[:, g]
+        w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
+        beyond = np.maximum(loads - table[:, HIGH], 0.0) - np.maximum(table[:, LOW] - loads, 0.0)
+        beyond *= table[:, SCALE]
+        slope = (
+            2.0
+            * table[:, SCALE]
+            * (
+                w * beyond * (1.0 + 2.0 * STEEP * beyond * beyond)
+                + e * (loads - table[:, MEAN]) * table[:, SCALE]
+            )
+        )
+        slopes[:, g] = slope
+        least, most = int(slope.argmin()), int(slope.argmax())
+        rest = np.ones(len(slope), np.bool_)
+        rest[least] = False
+        steep[g, :3] = slope[least], least, slope[rest].min(initial=np.inf)
+        rest[least], rest[most] = True, False
+        steep[g, 3:] = slope[most], most, slope[rest].max(initial=-np.inf)
+
+
 def promises(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, slopes: np.ndarray,
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, steep: np.ndarray,
     mine: np.ndarray, bounds: np.ndarray,
 ) -> None:  # fmt: skip
     """`optimizer.search.leadership.promises`."""
@@ -107,25 +131,13 @@ def promises(
     )
     total = np.where(chosen, 0.0, -np.inf)
     mine[:n] = 2.0 * problem.force[topics, STRENGTH].sum() if len(topics) else 0.0
-    others = np.arange(len(problem.broker)) != v
     for g in led.tolist():
         c = int(problem.goal[g, COLUMN])
         w, e = problem.force[g, [STRENGTH, SPREAD]].tolist()
-        loads, table = state.load[:, c], problem.table[:, g]
-        beyond = np.maximum(loads - table[:, HIGH], 0.0) - np.maximum(table[:, LOW] - loads, 0.0)
-        beyond *= table[:, SCALE]
-        slope = (
-            2.0
-            * table[:, SCALE]
-            * (
-                w * beyond * (1.0 + 2.0 * STEEP * beyond * beyond)
-                + e * (loads - table[:, MEAN]) * table[:, SCALE]
-            )
-        )
-        slopes[:, g] = slope
-        rising, falling = -slope[others].min(), slope[others].max()
-        mean, _, _, _, high, low, scale = table[v].tolist()
-        load = float(loads[v])
+        least, at_least, next_least, greatest, at_greatest, next_greatest = steep[g].tolist()
+        rising, falling = -(next_least if at_least == v else least), next_greatest if at_greatest == v else greatest
+        mean, _, _, _, high, low, scale = problem.table[v, g].tolist()
+        load = float(state.load[v, c])
         x = both[:, LEADING, c].astype(np.float64) - both[:, FOLLOWING, c]
         shelf.lead[v, shelf.seat[g], :n] = x
         x = np.where(leads, x, -x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.search.bring import become, copy_state
+from optimizer.search.bring import become, copy_state, unlike
 from optimizer.search.commit import build_state
 from tests.unit.optimizer.actions import Trial, partition, usage
 
@@ -37,3 +37,14 @@ def test_a_state_becomes_another() -> None:
         assert np.array_equal(getattr(other, name), getattr(made.state, name)), name
     for b, n in enumerate(made.state.hosts):
         assert np.array_equal(other.hosted[b, :n], made.state.hosted[b, :n])
+
+
+def test_partitions_that_differ_are_found_once_each_among_those_named() -> None:
+    r = np.random.default_rng(0)
+    one, lead = r.integers(-1, 4, (50, 3)), r.integers(-1, 3, 50)
+    other, other_lead = one.copy(), lead.copy()
+    other[[3, 7, 20], [0, 2, 1]] += 1
+    other_lead[[7, 9]] += 1
+    named = np.array([0, 3, 3, 7, 8, 9, 9, 49])
+    assert unlike(named, one, lead, other, other_lead).tolist() == [3, 7, 9]
+    assert unlike(named[:0], one, lead, other, other_lead).tolist() == []

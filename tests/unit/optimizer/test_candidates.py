@@ -14,7 +14,7 @@ from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, KIND, LIMIT, Problem
 from optimizer.search.candidates import keep_best
 from optimizer.search.commit import build_state
-from optimizer.search.leadership import appraise, promise, promises, transfer_gain
+from optimizer.search.leadership import appraise, promise, promises, survey, transfer_gain
 from optimizer.search.shelf import fetch, new_shelf
 from optimizer.search.state import LED, State
 
@@ -48,7 +48,9 @@ def exceeded(problem: Problem, state: State, roles: np.ndarray, led: np.ndarray,
     mine, bounds = np.zeros(n), np.zeros(n)
     costs, slopes = np.zeros((len(state.hosts), len(roles) + 1)), np.zeros((len(state.hosts), len(roles)))
     fetch(problem, state, shelf, v)
-    promises(problem, state, shelf, led, v, True, True, slopes, mine, bounds)
+    steep = np.zeros((len(roles), 6))
+    survey(problem, state, led, slopes, steep)
+    promises(problem, state, shelf, led, v, True, True, steep, mine, bounds)
     worst = -np.inf
     appraise(problem, state, led, v, costs)
     for i in range(n):

@@ -14,13 +14,13 @@ from cluster_model.compiled import COMPILED, kernel, whole
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
-from optimizer.problem import KIND, LIMIT, Problem
+from optimizer.problem import KIND, LIMIT, RACK_OF, Problem
 from optimizer.search.batch import Batch, Room, new_batch, new_room
 from optimizer.search.candidates import KEPT, LEAST_GAIN, gather, scan
 from optimizer.search.commit import build_state
 from optimizer.search.hosting import may_host
 from optimizer.search.shelf import new_shelf
-from optimizer.search.stars import NEAR, bring_forward, pour, weigh, withdraw
+from optimizer.search.stars import FIRST, NEAR, bring_forward, pour, send_best, weigh, withdraw
 from optimizer.search.state import State
 
 MOST = 60
@@ -28,11 +28,12 @@ MOST = 60
 
 @kernel
 def missed(
-    problem: Problem, state: State, roles: np.ndarray, watched: np.ndarray, source: int, target: int, batch: Batch, room: Room
+    problem: Problem, state: State, roles: np.ndarray, watched: np.ndarray, source: int, target: int, batch: Batch, room: Room,
+    most: int,
 ) -> float:  # fmt: skip
     """By how much, as a share of it, the best replica left at any move is better than the one proposed; -1 for no moves."""
     shelf, slots, zero = new_shelf(problem, state, roles), state.replicas.shape[1], whole(0)
-    batch.centre[0], batch.most[0], batch.moves[0] = source, MOST, 0
+    batch.centre[0], batch.most[0], batch.moves[0] = source, most, 0
     pour(problem, state, shelf, watched, source, target, False, False, batch, zero, room)
     withdraw(problem, state, batch, zero)
     worst = -1.0
@@ -55,8 +56,9 @@ def missed(
     return worst
 
 
+@pytest.mark.parametrize("most", [1, MOST])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_every_replica_that_is_given_is_the_best_of_those_left(seed: int) -> None:
+def test_every_replica_that_is_given_is_the_best_of_those_left(seed: int, most: int) -> None:
     snapshot = cluster(20, 2000, "b", seed, "even")
     compiled = compile_problem(snapshot, parse_goals(goals_text("even", 0.1), "test"), PlanOptions())
     problem = compiled.problem
@@ -67,8 +69,8 @@ def test_every_replica_that_is_given_is_the_best_of_those_left(seed: int) -> Non
     batch, room = new_batch(20, 100.0, False), new_room(problem, state)
     for source, target in zip(order[:-6:-1], order[:5], strict=True):
         loads = state.load.copy()
-        off = missed(problem, state, np.ones(len(problem.goal), np.int64), watched, source, target, batch, room)
-        assert batch.moves[0] > 10
+        off = missed(problem, state, np.ones(len(problem.goal), np.int64), watched, source, target, batch, room, most)
+        assert batch.moves[0] == 1 if most == 1 else batch.moves[0] > 10
         assert -1.0 < off <= 1e-9
         state.load[:] = loads
 
@@ -100,3 +102,30 @@ def test_those_that_promise_most_come_first_with_all_that_belongs_to_them(some: 
         assert near == (some if some <= NEAR else NEAR - 1)
         assert keys[entries[:near]].min() > beyond
         assert max(keys[entries[near:]].max(), 0.0) == beyond
+
+
+@kernel
+def sent(problem: Problem, state: State, source: int, target: int, n: int, batch: Batch, keys: np.ndarray) -> bool:
+    return send_best(problem, state, source, target, n, batch, whole(0), keys)
+
+
+@pytest.mark.parametrize("refused", [0, 1, FIRST - 1, FIRST])
+def test_one_move_is_the_best_that_may_be_and_of_equal_ones_the_first_partition(refused: int) -> None:
+    compiled = compile_problem(cluster(10, 1000, "c", 0, "even"), parse_goals(goals_text("even", 0.1), "test"), PlanOptions())
+    problem = compiled.problem
+    state = build_state(problem, compiled.replicas, compiled.lead)
+    source, target, slots = 1, 2, state.replicas.shape[1]
+    held = state.hosted[source, : state.hosts[source]] // slots
+    shared = (state.replicas[held] == target).any(axis=1)
+    racks = problem.broker[:, RACK_OF][state.replicas[held]]
+    free = ~shared & ~((racks == problem.broker[target, RACK_OF]) & (state.replicas[held] != source)).any(axis=1)
+    keys = np.zeros(len(held))
+    keys[np.flatnonzero(shared)[:refused]] = 9.0
+    keys[np.flatnonzero(free)[-3:]] = 5.0
+    batch = new_batch(10, 100.0, False)
+    done = sent(problem, state, source, target, len(held), batch, keys)
+    assert done == (refused < FIRST)
+    if done:
+        first = min(np.flatnonzero(free)[-3:], key=lambda i: state.hosted[source, i])
+        assert batch.moves[0] == 1
+        assert (batch.place[0, 0], batch.entry[0, 0], batch.target[0, 0]) == (first, state.hosted[source, first], target)
