@@ -41,15 +41,20 @@ class Totals:
         return bool((self._problem.partition[:, RF] >= self._eligible.sum()).all())
 
     @cached_property
-    def _rooms(self) -> np.ndarray:
-        """int64 [P, racks]: replicas of a partition that a rack may hold."""
-        racks = self._problem.broker[:, RACK_OF]
-        sizes = np.bincount(racks[self._eligible], minlength=int(racks.max()) + 1)
-        return np.asarray(np.minimum(self._problem.partition[:, RACK_LIMIT, None], sizes[None, :]))
+    def _kinds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """int64: which kind of partition each is, and of each kind the replicas that a rack may hold and the replication factor."""
+        limit, rf = self._problem.partition[:, RACK_LIMIT], self._problem.partition[:, RF]
+        width = int(rf.max(initial=0)) + 1
+        key = limit * width + rf
+        kinds = np.flatnonzero(np.bincount(key))
+        return np.searchsorted(kinds, key), kinds // width, kinds % width
 
     @cached_property
-    def _all_rooms(self) -> np.ndarray:
-        return np.asarray(self._rooms.sum(axis=1))
+    def _rooms(self) -> np.ndarray:
+        """int64 [kinds, racks]: replicas of a partition of each kind that a rack may hold."""
+        racks = self._problem.broker[:, RACK_OF]
+        sizes = np.bincount(racks[self._eligible], minlength=int(racks.max()) + 1)
+        return np.asarray(np.minimum(self._kinds[1][:, None], sizes[None, :]))
 
     def movable(self, g: int) -> float:
         """What replicas that may move amount to in goal `g`, if each led, or followed where that costs more."""
@@ -71,19 +76,27 @@ class Totals:
         return self._known[what]
 
     def _movable(self, g: int) -> float:
-        free = self._problem.partition[:, MOVABLE] == 1
-        return float(self._problem.vector[free, :, self._problem.goal[g, COLUMN]].max(axis=1).sum())
+        vector, column = self._problem.vector, self._problem.goal[g, COLUMN]
+        most = np.maximum(vector[:, LEADING, column], vector[:, FOLLOWING, column])
+        return float(most[self._problem.partition[:, MOVABLE] == 1].sum())
+
+    def _by_kind(self, g: int) -> np.ndarray:
+        """float64 [4, kinds]: what partitions amount to in goal `g` as followers; what leaders cost beyond that, where it is less than
+        nothing, and where it is more."""
+        kind, count, column = self._kinds[0], len(self._kinds[1]), self._problem.goal[g, COLUMN]
+        following = self._problem.vector[:, FOLLOWING, column]
+        more = self._problem.vector[:, LEADING, column] - following
+        parts = (following, more, np.minimum(more, 0.0), np.maximum(more, 0.0))
+        return np.stack([np.bincount(kind, weights=part, minlength=count) for part in parts])
 
     def _rack(self, rack: int, g: int) -> tuple[float, float]:
-        column = self._problem.goal[g, COLUMN]
-        following = self._problem.vector[:, FOLLOWING, column]
-        more = self._problem.vector[:, LEADING, column] - following  # that a leader costs beyond a follower
-        here, rf = self._rooms[:, rack], self._problem.partition[:, RF]
-        least, most = np.maximum(rf - (self._all_rooms - here), 0), np.minimum(here, rf)
+        following, more, less, extra = self._once(("kinds", g, -1), lambda: self._by_kind(g))
+        here, rf = self._rooms[:, rack], self._kinds[2]
+        least, most = np.maximum(rf - (self._rooms.sum(axis=1) - here), 0), np.minimum(here, rf)
         whole = (rf > 0) & (least >= rf)
         # With all replicas of a partition in the rack one of them leads; otherwise the leader may be here or elsewhere.
-        led = np.where(whole, more, np.where(least > 0, np.minimum(more, 0.0), 0.0))
-        led_most = np.where(whole, more, np.where(most > 0, np.maximum(more, 0.0), 0.0))
+        led = np.where(whole, more, np.where(least > 0, less, 0.0))
+        led_most = np.where(whole, more, np.where(most > 0, extra, 0.0))
         return float((least * following + led).sum()), float((most * following + led_most).sum())
 
     def _giants(self, g: int) -> tuple[np.ndarray, float]:
