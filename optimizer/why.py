@@ -40,6 +40,7 @@ from optimizer.search.hosting import hosts_legally
 from optimizer.search.state import State
 from optimizer.search.trivial import leaves_trivial
 from optimizer.why_blocked import obstacles
+from optimizer.why_conflicts import conflict_text
 from optimizer.why_topics import topic_proof
 from optimizer.why_totals import Totals
 
@@ -237,6 +238,10 @@ def _band_proof(
         return (
             "the replication factor equals the number of brokers, so each holds every partition; add a broker"
         )
+    if compiled.caution is None:
+        text = conflict_text(problem, compiled.goals, totals.conflicts.get(row, ()), g, over, amount)
+        if text is not None:
+            return text
     return _overshadowed(snapshot, compiled, totals, end, row, g, goal, over)
 
 

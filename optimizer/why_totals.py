@@ -25,6 +25,7 @@ from optimizer.problem import (
     STATE,
     Compiled,
 )
+from optimizer.search.conflicts import Conflict, conflicts
 
 
 class Totals:
@@ -32,6 +33,7 @@ class Totals:
 
     def __init__(self, compiled: Compiled) -> None:
         self._problem = compiled.problem
+        self._replicas, self._lead = compiled.replicas, compiled.lead
         self._eligible = self._problem.broker[:, STATE] == BrokerState.ACTIVE
         self._known: dict[tuple[str, int, int], Any] = {}  # no caches of bound methods: their cycle would keep the problem in memory
 
@@ -39,6 +41,14 @@ class Totals:
     def everywhere(self) -> bool:
         """Whether every partition has a replica on every eligible broker."""
         return bool((self._problem.partition[:, RF] >= self._eligible.sum()).all())
+
+    @cached_property
+    def conflicts(self) -> dict[int, list[Conflict]]:
+        """Broker row -> bands that it cannot keep both, where there are any."""
+        found: dict[int, list[Conflict]] = {}
+        for one in conflicts(self._problem, self._replicas, self._lead):
+            found.setdefault(one.broker, []).append(one)
+        return found
 
     @cached_property
     def _kinds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -28,6 +28,7 @@ from optimizer.problem import (
     MEAN,
     MOVABLE,
     STATE,
+    STRENGTH,
     Problem,
 )
 from optimizer.search.state import LED, State
@@ -35,6 +36,8 @@ from optimizer.search.state import LED, State
 Floats = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
 AMPLE = 0.9  # of the band: where what is left for a typical broker is above its lower end by the rest, all can get into it
+SHORT = 0.25  # of the band: where it is below the middle by more, and all can still get into the band, the middle is nobody's aim
+CALM = 1000.0  # times what is out of band weighs more against the middle of a band, once that keeps brokers out of it
 ROUNDING = 1e-9  # of a load
 MANY = 8  # where suspects hold one of so many replicas, all partitions are looked at first
 
@@ -65,7 +68,7 @@ def reachable(problem: Problem, state: State) -> Problem:
     forced = (held > most) & suspect
     if not forced.any():
         return problem
-    table = problem.table.copy()
+    table, lacking = problem.table.copy(), np.zeros(len(goals))
     total = mean.sum(axis=0)
     for i, g in enumerate(goals.tolist()):
         at = forced[:, i]
@@ -77,10 +80,20 @@ def reachable(problem: Problem, state: State) -> Problem:
         whole = float(giants[at, i].sum())
         taken = max(int(seats[at, i].sum()), int(at.sum()))
         part = (total[i] - whole) / (eligible.sum() - taken) * eligible.sum() / total[i] if taken < eligible.sum() else 0.0
-        if part < 1.0 - AMPLE * bound[others, i].sum() / max(mean[others, i].sum(), 1e-300):
+        width = bound[others, i].sum() / max(mean[others, i].sum(), 1e-300)
+        lacking[i] = (1.0 - part) / width if width > 0.0 else 0.0
+        if part < 1.0 - AMPLE * width:
             low = max(part, 0.0) * mean[:, i] - margin
             table[others, g, LOW] = np.minimum(table[others, g, LOW], low[others])
-    return problem._replace(table=table)
+    problem = problem._replace(table=table)
+    return calmed(problem) if SHORT < lacking.max() <= AMPLE else problem
+
+
+def calmed(problem: Problem) -> Problem:
+    """The same, where the middle of a band weighs little against its ends."""
+    force = problem.force.copy()
+    force[:, STRENGTH] *= CALM
+    return problem._replace(force=force)
 
 
 def keeps_a_limit_broken(problem: Problem, state: State) -> bool:

@@ -29,8 +29,8 @@ from optimizer.problem import (
 from optimizer.search.align import align_slots, follow
 from optimizer.search.appraise import appraise
 from optimizer.search.balance import balance
-from optimizer.search.barter import barter
 from optimizer.search.bench import Bench, differing
+from optimizer.search.conflicts import Reach
 from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.fewer_moves import save_bytes, save_moves, shorten
 from optimizer.search.handover import hand_over
@@ -40,7 +40,7 @@ from optimizer.search.merge import largest
 from optimizer.search.polish import polish
 from optimizer.search.published import Lists, published_changes
 from optimizer.search.racks import mend_racks
-from optimizer.search.reach import beyond_limits, keeps_a_limit_broken, reachable
+from optimizer.search.reach import beyond_limits, calmed, keeps_a_limit_broken
 from optimizer.search.record import Record, record
 from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
@@ -56,6 +56,7 @@ from optimizer.search.standing import (
 )
 from optimizer.search.state import COST, Rows, State
 from optimizer.search.topics import spread_topics
+from optimizer.search.trades import MOST_EXCHANGED, POLISH_ROOM, POLISH_STEPS, trade, trade_freely
 from optimizer.search.trivial import leaves_trivial, without_trivial
 from optimizer.threads import Threads
 
@@ -73,13 +74,10 @@ SEARCHES = ((100, 6, 6, False), (20_000, 3, 1, False), (200_000, 4, 4, True))
 FEWER = 0.01  # of the repairs left that another seed has to do
 SEED_STEP = 1_000_003
 SEEDS = 2**62  # what is added to a seed on the way must fit into int64
-POLISH_ROOM = 20_000  # changes
-POLISH_STEPS = 1500  # of annealing, for one attempt
-MOST_EXCHANGED = 24  # brokers
 MANY_CHANGES = 50_000
+CALM_TURNS = 6  # rounds of balance where only swaps keep brokers at the ends of their bands; more are in vain and cost moves
 HEAD_START = 20  # rounds of balance, in which brokers that cannot come under a limit shed what they can
 BALANCE, PACKING, TRADES = 0, 1, 2  # what a round does for the last brokers, each once the one before it brings nothing
-CALM = 1000.0  # times what is out of band weighs more against the middle of a band, once that keeps brokers out of it
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,7 @@ def search(
     tries, vain = tries * len(ways), vain * len(ways)
     rounds: list[Round] = []
     end: State | None = bench.begin
-    lookout = Lookout(watch)
+    lookout, reach = Lookout(watch), Reach(problem, compiled.replicas, compiled.lead)
     exhausted: tuple[int, Chain] | None = None  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None
@@ -164,7 +162,7 @@ def search(
             if exhausted is not None and attempt == exhausted[0]:
                 chain = exhausted[1]
             else:
-                chain = _chain(compiled, bench, replicas, lead, replace(options, seed=seed), budget, lookout, threads, firmness)
+                chain = _chain(compiled, reach, bench, replicas, lead, replace(options, seed=seed), budget, lookout, threads, firmness)
             since = 0 if best is None or _is_clearly_better(chain, best) else since + 1
             if best is None or chain.worth < best.worth or (at_once and chain.rounds):
                 best, found = chain, attempt
@@ -192,7 +190,7 @@ def _is_clearly_better(one: Chain, other: Chain) -> bool:
 
 
 def _chain(
-    compiled: Compiled, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
+    compiled: Compiled, reach: Reach, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
     threads: Threads, firmness: float,
 ) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists, with more effort for the last brokers once a round brings nothing, and with less
@@ -210,13 +208,13 @@ def _chain(
     many = replicas.size > SEARCHES[-1][0]
     efforts = ((BALANCE, TRADES) if many else (BALANCE, PACKING, TRADES)) if topics else (PACKING, TRADES)
     first, effort, traded = (replicas, lead, budget), efforts[0], False
-    problem, reached = _start(compiled, bench, False)
+    problem, reached = _start(compiled, reach, bench, False)
     began = reached
     lookout.tell(reached.low)
     while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
         spent = copied(budget)
         if effort == TRADES:
-            log, tried = _trades(problem, bench, replicas, options, spent)
+            log, tried = trade(problem, bench, replicas, options, spent)
             seen = problem
         else:
             packing = effort == PACKING
@@ -233,7 +231,7 @@ def _chain(
             if effort == efforts[-1] or not reached.low or options.budgeted:
                 break
             effort = efforts[efforts.index(effort) + 1]
-            problem, reached = _start(compiled, bench, effort == TRADES)
+            problem, reached = _start(compiled, reach, bench, effort == TRADES)
             continue
         end = bench.spare(0)
         if seen is not problem:
@@ -252,8 +250,8 @@ def _chain(
             replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
             threads.settle()
             end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
-            problem, reached = _start(compiled, bench, False)
-    if traded and reached.low and not is_clear_progress(began, _start(compiled, bench, False)[1]):
+            problem, reached = _start(compiled, reach, bench, False)
+    if traded and reached.low and not is_clear_progress(began, _start(compiled, reach, bench, False)[1]):
         replicas, lead, budget = first
         rounds, reached, end = [], began, bench.at(compiled.problem, replicas, lead)
     elif problem.table is not compiled.problem.table or problem.force is not compiled.problem.force:
@@ -262,13 +260,11 @@ def _chain(
     return Chain(rounds, replicas, lead, end, budget, reached.undone, reached.low, reached.violations, potential)
 
 
-def _start(compiled: Compiled, bench: Bench, calm: bool) -> tuple[Problem, Standing]:
+def _start(compiled: Compiled, reach: Reach, bench: Bench, calm: bool) -> tuple[Problem, Standing]:
     """The problem as a round sees it from where `bench` stands, and how good that is; `calm`: the middle of a band weighs little."""
-    problem = reachable(compiled.problem, bench.begin)
-    if calm:
-        force = problem.force.copy()
-        force[:, STRENGTH] *= CALM
-        problem = problem._replace(force=force)
+    problem = reach.at(bench.begin)
+    if calm and not is_calm(compiled, problem):
+        problem = calmed(problem)
     if problem is not bench.judged_by:
         bench.appraise(problem)
     setting = problem.setting.copy()
@@ -281,7 +277,8 @@ def _round(
     lookout: Lookout, threads: Threads, firmness: float, packing: bool,
 ) -> tuple[Log, State, Problem]:  # fmt: skip
     """One search from the given lists, at which `bench` stands; its log, the state it leads to, and the problem by which it was judged.
-    With `packing`, the last brokers out of band are packed anew, as long as that brings some into it.
+    With `packing`, the last brokers out of band are packed anew, as long as that brings some into it. Where the middle of a band weighs
+    little, swaps take the place of most rounds of balance.
 
     A target by potential, sent home where possible, is put in acceptable order; what the order leaves undone is the start of the
     next target, as long as brokers come into band by it; the rest is polished.
@@ -299,6 +296,7 @@ def _round(
         pending = differing(target.replicas, target.lead, replicas, lead, target)
         sequence(problem, standing, budget, log, pending, target.replicas, target.lead, by_potential, threads)
         follow(problem, target, standing, pending)
+    calm = is_calm(compiled, problem) and not options.budgeted
     low, roles = len(problem.broker) + 1, _led_goals(problem, compiled.roles)
     firm, enough = with_firm_topics(problem, firmness), plenty(problem, budget)
     begun, cut, marks, most_held = int(log.used[0]), False, bench.topics_out(problem), None
@@ -309,14 +307,16 @@ def _round(
         turns = 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE
         if turn == 0 and keeps_a_limit_broken(problem, target):
             # Who can shed no more, and is still beyond a limit, is the best partner of nobody from then on.
-            balance(firm, target, seed, min(turns, HEAD_START), roles, True, threads)
+            balance(firm, target, seed, min(turns, CALM_TURNS if calm else HEAD_START), roles, True, threads)
             problem = beyond_limits(problem, target)
             standing = bench.spare(1) if standing is bench.begin else standing
             appraise(problem, target)
             appraise(problem, standing)
             firm = with_firm_topics(problem, firmness)
-        balance(firm, target, seed, turns, roles, True, threads)
+        balance(firm, target, seed, min(turns, CALM_TURNS) if calm else turns, roles, True, threads)
         threads.begin()  # from here on little is shared
+        if calm and count_low(problem, target):
+            trade_freely(problem, target, seed)
         if len(problem.topic_goal):
             spread_topics(firm, target, seed, True, marks)
         packing = packing and repack(problem, target, seed) > 0
@@ -366,14 +366,9 @@ def _round(
     return written(log), standing, problem
 
 
-def _trades(problem: Problem, bench: Bench, replicas: Rows, options: PlanOptions, budget: Budget) -> tuple[Log, State]:
-    """Swaps for the brokers that rounds leave out of band, and steps for their topics, from where `bench` stands; as `_round` does."""
-    by_potential = options.acceptance == "potential"
-    log, standing = bench.log(replicas.size + POLISH_ROOM), bench.spare(1)
-    eligible = np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
-    if barter(problem, standing, budget, log, eligible, options.seed, by_potential) or len(problem.topic_goal):
-        polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
-    return written(log), standing
+def is_calm(compiled: Compiled, problem: Problem) -> bool:
+    """Whether the middle of a band weighs little."""
+    return problem.force is not compiled.problem.force
 
 
 def with_firm_topics(problem: Problem, firmness: float) -> Problem:

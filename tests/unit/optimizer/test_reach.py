@@ -15,7 +15,7 @@ from goals.document import parse_goals
 from optimizer.bounds import lower_bounds
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
-from optimizer.problem import HIGH, LOW
+from optimizer.problem import HIGH, LOW, STRENGTH
 from optimizer.search.reach import beyond_limits, keeps_a_limit_broken, reachable
 from tests.unit.optimizer.actions import Trial, partition, usage
 from tests.unit.optimizer.test_scenarios import FULL, IN, cluster, planned, why
@@ -52,6 +52,23 @@ def test_excluded_topics_above_a_band_count_as_what_cannot_be_helped() -> None:
     table = reachable(problem, trial.state).table
     assert table[0, 0, HIGH] == np.inf  # what brings it into its other bands may add to this one
     assert table[1, 0, LOW] <= 20.0
+
+
+def short_by(held: float) -> Trial:
+    """Of 100 on ten brokers, broker 1 holds so much for good."""
+    others = [p for b in range(2, 11) for p in many(b, 4, (100.0 - held) / 36.0)]
+    return Trial(list(range(1, 11)), many(1, 1, held, "__x") + others, usage(), exclude_topics=["__*"])
+
+
+def test_where_others_can_only_be_below_the_middle_of_their_bands_the_middle_is_nobodys_aim() -> None:
+    """Hundreds of brokers were left a little below their bands, since others stood in the middle of theirs."""
+    within, below = short_by(16.0), short_by(30.0)
+    problem = within.compiled.problem
+    reached = reachable(problem, within.state)
+    assert (reached.force[:, STRENGTH] > problem.force[:, STRENGTH]).all()
+    assert reached.table[1, 0, LOW] == problem.table[1, 0, LOW]
+    assert reachable(below.compiled.problem, below.state).force is below.compiled.problem.force  # not all can come into band
+    assert reachable(short_by(11.5).compiled.problem, short_by(11.5).state).force[0, STRENGTH] == problem.force[0, STRENGTH]
 
 
 def test_where_no_partition_exceeds_a_band_there_is_nothing_to_reach_for() -> None:

@@ -1,0 +1,39 @@
+"""Why a broker would stay out of a band that what it holds for good leaves it no way into: said of one goal, for an operator.
+
+Called by `why`; the proof itself is `optimizer.search.conflicts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from goals.model import Goal
+from optimizer.problem import KIND, LIMIT, Problem
+from optimizer.search.conflicts import NOTHING, Conflict
+
+
+def conflict_text(
+    problem: Problem, goals: Sequence[Goal], found: Sequence[Conflict], g: int, over: bool, amount: Callable[[float, str], str]
+) -> str | None:
+    """Why a broker that has the conflicts `found` is out of goal `g`; None where none of them says so. `amount` is a load in words."""
+    for one in sorted(found, key=lambda each: (each.caps != NOTHING, not is_limit(problem, each.caps))):
+        caps_band = one.caps != NOTHING and not is_limit(problem, one.caps)
+        if not (one.needs == g and not over) and not (one.caps == g and over and caps_band):
+            continue
+        wanted = str(getattr(goals[one.needs], "resource", ""))
+        most, missing = amount(one.most, wanted), amount(one.missing, wanted)
+        if one.caps == NOTHING:
+            return (
+                f"excluded topics hold it beyond a hard limit, and all that could come without adding to that has {most}, "
+                f"of {missing} missing to its band; include some of those topics"
+            )
+        resource = str(getattr(goals[one.caps], "resource", ""))
+        return (
+            f"excluded topics leave it {amount(one.room, resource)} of {resource} up to the end of its {'band' if caps_band else 'limit'}, "
+            f"with which at most {most} of {wanted} can come, and {missing} is missing to its band; include some of them"
+        )
+    return None
+
+
+def is_limit(problem: Problem, g: int) -> bool:
+    return g != NOTHING and bool(problem.goal[g, KIND] == LIMIT)
