@@ -9,24 +9,30 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from optimizer.problem import MOVABLE, RACK_LIMIT, RACK_OF, STATE, Problem
+from optimizer.rack_givers import most_given
 from optimizer.search.state import State
 
 Array = np.ndarray
 
 
 def with_racks(problem: Problem, state: State, moves: Array, data: Array) -> tuple[float, float]:
-    """Least moves and bytes, given those that must leave each broker (float64 [B]), when every rack may also hold no more than its share.
+    """Least moves and bytes, given those that must leave each broker (float64 [B]; `moves` whole), when every rack may also hold no more
+    than its share.
 
-    Whatever set of brokers one takes: what leaves the others is at least their need, and off those of the set come the replicas of a
-    crowded rack of which all holders belong to it. The sets are the brokers of least need, of every size.
+    Of the replicas that have to leave crowded racks, as many as can be are among those that have to leave their brokers anyway; the
+    others come on top. For bytes, whatever set of brokers one takes: what leaves the others is at least their need, and off those of
+    the set come the replicas of a crowded rack of which all holders belong to it. The sets are the brokers of least need, of every size.
 
     Notes
     -----
-    O(P R) and a sort of the crowded partitions.
+    O(P R), a sort of the crowded partitions, and a largest flow in them (`most_given`).
     """
     groups = crowded(problem, state)
-    size = problem.size[groups[:, 0]] if len(groups) else np.zeros(0)
-    return _most(groups, np.ones(len(groups)), moves), _most(groups, size, data)
+    if not len(groups):
+        return float(moves.sum()), float(data.sum())
+    leave, holder = np.ascontiguousarray(groups[:, 1]), np.ascontiguousarray(groups[:, 2:])
+    beside = int(leave.sum()) - most_given(leave, holder, moves.astype(np.int64))
+    return float(moves.sum() + beside), _most(groups, problem.size[groups[:, 0]], data)
 
 
 def crowded(problem: Problem, state: State) -> Array:

@@ -51,7 +51,7 @@ def warm_up() -> None:
     from optimizer.report import to_json
     from optimizer.search_state import SearchState
 
-    snapshot = _tiny([[0, 1]] * 8, "local")
+    snapshot = _tiny([*[[0, 1]] * 7, [0, 2]], "local")  # the last crowds a rack
     goals = parse_goals("version: 1\npreset: default\n", "warm-up")
     state = SearchState()
     plan(snapshot, goals, state=state)

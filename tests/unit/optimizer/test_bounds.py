@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
 from optimizer.bounds import lower_bounds
+from optimizer.rack_givers import most_given
 from optimizer.search import uncompiled
 from optimizer.search.commit import build_state
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
@@ -58,6 +59,33 @@ def test_a_crowded_rack_of_level_brokers_forces_a_move_beside_those_of_others() 
 
 def test_a_move_that_mends_a_rack_and_a_broker_counts_once() -> None:
     assert bounds_of(racked([5, 6], [1, 3], [2, 4], [5, 3], [5, 4], [5, 1], [2])) == (1, 10)
+
+
+def test_who_has_to_give_cannot_give_for_a_rack_that_it_is_not_in() -> None:
+    # Off brokers 1 and 2, of which 1 must give three anyway, come five that share rack a; and one off broker 5, which none shares with.
+    assert bounds_of(racked(*[[1, 2]] * 5, *[[1]] * 4, *[[5]] * 7, [3], [4], [6]))[0] == 6
+
+
+def most_of_all(leave: np.ndarray, holder: np.ndarray, need: np.ndarray) -> int:
+    """As `most_given`, by trying every choice of givers."""
+    choices = [list(combinations([b for b in row if b >= 0], n)) for n, row in zip(leave.tolist(), holder.tolist(), strict=True)]
+    given = [np.bincount([b for givers in chosen for b in givers], minlength=len(need)) for chosen in product(*choices)]
+    return max(int(np.minimum(counts, need).sum()) for counts in given)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_as_many_give_for_crowded_racks_as_can(seed: int) -> None:
+    r = np.random.default_rng([seed, 6])
+    brokers, slots, count = int(r.integers(2, 6)), int(r.integers(2, 4)), int(r.integers(0, 7))
+    slots = min(brokers, slots)
+    holder = np.full((count, slots), -1, np.int64)
+    leave = np.zeros(count, np.int64)
+    for i in range(count):
+        held = int(r.integers(1, slots + 1))
+        holder[i, r.permutation(slots)[:held]] = r.permutation(brokers)[:held]
+        leave[i] = r.integers(1, held + 1)
+    need = r.integers(0, 4, brokers)
+    assert most_given(leave, holder, need) == most_of_all(leave, holder, need)
 
 
 def test_three_in_a_rack_force_two_moves() -> None:
