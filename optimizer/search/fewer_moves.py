@@ -13,6 +13,7 @@ from optimizer.search.chains import shorten_chains
 from optimizer.search.homeward import send_home
 from optimizer.search.lump import lump_together
 from optimizer.search.merge import merge
+from optimizer.search.partners import crowd_of
 from optimizer.search.regroup import regroup
 from optimizer.search.state import Rows, State
 from optimizer.search.substitute import substitute
@@ -32,14 +33,15 @@ def save_moves(
     few = home.size <= ALL_ASKED
     asked = np.full(len(problem.broker) + 1, few, np.uint8)  # the last one for places beyond a list
     asked[target.replicas[moved]] = asked[standing.replicas[moved]] = 1
-    regroup(problem, target, home, moved)
+    crowd = crowd_of(problem)
+    regroup(problem, target, crowd, home, moved)
     before = int(target.trail[0])
-    merge(problem, target, home, differing(target.replicas, target.lead, home, home_lead, target), most_held, asked[:-1])
+    merge(problem, target, crowd, home, differing(target.replicas, target.lead, home, home_lead, target), most_held, asked[:-1])
     if target.trail[0] < len(target.trail) and not few:
         merged = np.unique(target.trail[1 + before : 1 + target.trail[0]])
     else:
         merged = differing(target.replicas, target.lead, home, home_lead)
-    regroup(problem, target, home, merged)
+    regroup(problem, target, crowd, home, merged)
 
 
 def save_bytes(problem: Problem, target: State, home: Rows, home_lead: Rows, order: Rows) -> None:

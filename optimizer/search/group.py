@@ -43,6 +43,8 @@ class Group(NamedTuple):
     step: np.ndarray  # int64 [BROKERS], entries
     source: np.ndarray  # int64 [BROKERS], brokers
     extra: np.ndarray  # int64 [1], replicas of other brokers that may leave for the sake of those chosen
+    far: np.ndarray  # float64 [n], room: how far each of `entry` would leave brokers out of band
+    rise: np.ndarray  # float64 [B], room: of the potential of each broker
 
 
 @inner
@@ -53,7 +55,7 @@ def new_group(problem: Problem, linear: np.ndarray, room: int) -> Group:
         linear, np.zeros(GROUP, np.int64), np.zeros(GROUP, np.int64), np.zeros(BROKERS, np.int64), np.zeros((BROKERS, goals)),
         np.zeros((BROKERS, count, 4)), np.zeros(room, np.int64), np.zeros((count, room)), np.zeros(room, np.uint8),
         np.zeros(GROUP, np.int64), np.zeros(GROUP, np.int64), np.zeros(BROKERS, np.int64), np.zeros(BROKERS, np.int64),
-        np.zeros(1, np.int64),
+        np.zeros(1, np.int64), np.zeros(room), np.zeros(len(problem.broker)),
     )  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def choose(group: Group, held: int, most: int, met: int) -> int:
                 at, largest = whole(i), lack
         if total <= 0.0:
             break
-        best, _ = closest(group.amount, group.free, held, group.need[0], group.need[at], at > 0)
+        best, _ = closest(group.amount, group.free, held, group.need[0], group.need[at], at > 0, group.far)
         if best < 0:
             for i in range(m):
                 group.free[group.chosen[i]] = 1
@@ -110,7 +112,7 @@ def choose(group: Group, held: int, most: int, met: int) -> int:
             at = group.goes[j]
             rest = total - distance(group.need[0]) - (distance(group.need[at]) if at > 0 else 0.0)
             take_out(group, j, -1.0)
-            best, off = closest(group.amount, group.free, held, group.need[0], group.need[at], at > 0)
+            best, off = closest(group.amount, group.free, held, group.need[0], group.need[at], at > 0, group.far)
             take_out(group, j, 1.0)
             if best >= 0 and rest + off < least:
                 change, to, least = j, best, rest + off
@@ -153,26 +155,27 @@ def distance(need: np.ndarray) -> float:
 
 @inner_as(uncompiled.closest)
 def closest(
-    amount: np.ndarray, free: np.ndarray, held: int, source: np.ndarray, target: np.ndarray, both: bool
+    amount: np.ndarray, free: np.ndarray, held: int, source: np.ndarray, target: np.ndarray, both: bool, far: np.ndarray
 ) -> tuple[int, float]:
-    """Which of `held` replicas leaves the source, and where `both` the target, nearest to their bands, and how far; -1 if none is free."""
+    """Which of `held` replicas leaves the source, and where `both` the target, nearest to their bands, and how far; -1 if none is free.
+
+    `far` float64 [n] is room; a processor weighs many replicas at a time where each goal is weighed for all of them.
+    """
+    for i in range(held):
+        far[i] = 0.0
+    for k in range(len(source)):
+        load, low, high, scale = source[k, LOAD], source[k, LOW], source[k, HIGH], source[k, SCALE]
+        column = amount[k]
+        for i in range(held):
+            over, under = (load - column[i]) - high, low - (load - column[i])
+            far[i] += (over if over > 0.0 else (under if under > 0.0 else 0.0)) * scale
+        if both:
+            load, low, high, scale = target[k, LOAD], target[k, LOW], target[k, HIGH], target[k, SCALE]
+            for i in range(held):
+                over, under = (load + column[i]) - high, low - (load + column[i])
+                far[i] += (over if over > 0.0 else (under if under > 0.0 else 0.0)) * scale
     best, least = whole(-1), np.inf
     for i in range(held):
-        if free[i] != 1:
-            continue
-        far = 0.0
-        for k in range(len(source)):
-            load = source[k, LOAD] - amount[k, i]
-            if load > source[k, HIGH]:
-                far += (load - source[k, HIGH]) * source[k, SCALE]
-            elif load < source[k, LOW]:
-                far += (source[k, LOW] - load) * source[k, SCALE]
-            if both:
-                load = target[k, LOAD] + amount[k, i]
-                if load > target[k, HIGH]:
-                    far += (load - target[k, HIGH]) * target[k, SCALE]
-                elif load < target[k, LOW]:
-                    far += (target[k, LOW] - load) * target[k, SCALE]
-        if far < least:
-            best, least = whole(i), far
+        if far[i] < least and free[i] == 1:
+            best, least = whole(i), far[i]
     return best, least

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, kernel_as, whole
+from cluster_model.compiled import ahead, inner, inner_as, kernel, kernel_as, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, STATE, Problem
 from optimizer.search import uncompiled
 from optimizer.search.homeward import scores_hold
 from optimizer.search.hosting import may_host
 from optimizer.search.order import ascending
-from optimizer.search.partners import rank_partners
-from optimizer.search.state import State
+from optimizer.search.partners import Crowd, observe, rank_crowd
+from optimizer.search.state import SOON, State
 from optimizer.search.strays import MANY, extent, list_by_home, list_present, put, role_of
 from optimizer.search.swaps import may_swap
 from optimizer.search.windows import linear_goals, narrow, open_window, smallest, stands_open
@@ -53,7 +53,7 @@ class Table(NamedTuple):
 
 @kernel
 def merge(
-    problem: Problem, state: State, home: np.ndarray, moved: np.ndarray, most_held: np.ndarray, asked: np.ndarray
+    problem: Problem, state: State, crowd: Crowd, home: np.ndarray, moved: np.ndarray, most_held: np.ndarray, asked: np.ndarray
 ) -> tuple[int, int]:
     """Put one move in the place of two as often as that can be found; returns how often, and how many replicas were looked at for it.
 
@@ -80,10 +80,11 @@ def merge(
     for b in range(brokers):  # a sum by numpy would have a compiled kernel import linear algebra
         held += state.hosts[b]
     merged, looks, last, most = 0, whole(0), whole(0), VAIN * held
+    observe(problem, state, linear, crowd)
     for v in range(brokers):
         if problem.broker[v, STATE] != 0 or asked[v] == 0:
             continue
-        mine = left[starts[v] : starts[v + 1]]
+        mine, ranked = left[starts[v] : starts[v + 1]], whole(-1)
         for off in (True, False):
             for _ in range(TURNS):
                 if looks - last > most:
@@ -92,12 +93,15 @@ def merge(
                 pairs = pair_up(problem, state, table, v, off, n)
                 if pairs == 0:
                     break
-                found = others(problem, state, table, v, n, partners, worth)
+                if ranked < 0:
+                    ranked = rank_crowd(problem, state, crowd, linear, v, whole(PARTNERS), whole(0), partners, worth)
+                found = with_places(table, n, partners, ranked)
                 looked, entry = one_for_two(problem, state, table, v, off, pairs, partners[:found])
                 looks += looked
                 if entry < 0:
                     break
-                merged, last = merged + 1, looks
+                merged, last, ranked = merged + 1, looks, whole(-1)
+                observe(problem, state, linear, crowd)
                 enlist(state, home, left, starts, entry)
     return merged, looks
 
@@ -138,9 +142,11 @@ def lay_out(problem: Problem, state: State, table: Table, v: int, off: bool, min
     count = whole(0)
     found, sizes = np.zeros(MANY, np.int64), np.zeros(MANY)
     for i in range(len(mine) if off else state.hosts[v]):
+        if not off and i + SOON < state.hosts[v]:
+            ahead(table.home, state.hosted[v, i + SOON] // slots)
         entry = mine[i] if off else whole(state.hosted[v, i])
         p, s = entry // slots, entry % slots
-        was, now = table.home[p, s], state.replicas[p, s]
+        was, now = table.home[p, s], state.replicas[p, s] if off else v
         if was == now or was < 0 or (was if off else now) != v:
             continue
         if count == MANY:
@@ -168,11 +174,8 @@ def holds(problem: Problem, state: State, table: Table, b: int, i: int, gives: b
 
 
 @inner
-def others(
-    problem: Problem, state: State, table: Table, v: int, n: int, partners: np.ndarray, worth: np.ndarray
-) -> int:
-    """Brokers that may take part with `v`: where its strays are, then its best partners; returns how many."""
-    ranked = rank_partners(problem, state, table.linear, v, whole(PARTNERS), whole(0), partners, worth)
+def with_places(table: Table, n: int, partners: np.ndarray, ranked: int) -> int:
+    """Behind the first `ranked` of `partners`, the brokers where the `n` strays are that are not among them; returns how many there are."""
     last = ranked
     for i in range(n):
         known = False

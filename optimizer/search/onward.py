@@ -7,14 +7,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, whole
-from optimizer.problem import CEILING, COLUMN, FOLLOWING, KIND, LEADING, LIMIT, MEAN, MOVABLE, STATE, Problem
-from optimizer.search.broker_scores import linear_cost
+from cluster_model.compiled import ahead, inner, inner_as, whole
+from optimizer.problem import (
+    CEILING,
+    COLUMN,
+    FOLLOWING,
+    KIND,
+    LEADING,
+    LIMIT,
+    MEAN,
+    MOVABLE,
+    SPREAD,
+    STATE,
+    STEEP,
+    STRENGTH,
+    Problem,
+)
+from optimizer.search import uncompiled
 from optimizer.search.costs import NOTHING
 from optimizer.search.group import BROKERS, Group, meet
 from optimizer.search.homeward import leaves_band, scores_hold
 from optimizer.search.hosting import may_host
-from optimizer.search.state import State
+from optimizer.search.partners import Crowd, observe
+from optimizer.search.state import SOON, State
 from optimizer.search.strays import MANY, extent, put, role_of
 from optimizer.search.swaps import may_swap
 from optimizer.search.windows import band_of
@@ -23,32 +38,56 @@ CANDIDATES = 6  # brokers for a replica: those that it would take least far out 
 ONWARD = 12  # replicas that go on from one of them
 
 
+@inner_as(uncompiled.rises)
+def rises(problem: Problem, crowd: Crowd, linear: np.ndarray, p: int, role: int, rise: np.ndarray) -> None:
+    """By how much the potential of every broker rises with `p` in `role`, by goals `linear`, into `rise` float64 [B]."""
+    for u in range(len(rise)):
+        rise[u] = 0.0
+    for g in linear:
+        w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
+        load, mean, high, low, scale = crowd.load[g], crowd.mean[g], crowd.high[g], crowd.low[g], crowd.scale[g]
+        x = problem.vector[p, role, problem.goal[g, COLUMN]]
+        for u in range(len(rise)):
+            now, then, m, h, o, s = load[u], load[u] + x, mean[u], high[u], low[u], scale[u]
+            over, under, over2, under2 = now - h, o - now, then - h, o - then
+            beyond = (over if over > 0.0 else (under if under > 0.0 else 0.0)) * s
+            beyond2 = (over2 if over2 > 0.0 else (under2 if under2 > 0.0 else 0.0)) * s
+            off, off2 = (now - m) * s, (then - m) * s
+            square, square2 = beyond * beyond, beyond2 * beyond2
+            before = w * square * (1.0 + STEEP * square) + e * off * off
+            rise[u] += (w * square2 * (1.0 + STEEP * square2) + e * off2 * off2) - before
+
+
 @inner
-def roomiest(problem: Problem, state: State, linear: np.ndarray, p: int, s: int) -> int:
+def roomiest(problem: Problem, state: State, crowd: Crowd, group: Group, p: int, s: int) -> int:
     """The broker that stays in band with slot `s` of `p` and likes it best, by the potential, then by what it has most of; -1 if none."""
     role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+    observe(problem, state, group.linear, crowd)
+    rises(problem, crowd, group.linear, p, role, group.rise)
     best, least, lowest = whole(-1), np.inf, np.inf
     for u in range(len(problem.broker)):
-        if not may_host(problem, state, p, s, u) or leaves_band(problem, state, u, p, whole(NOTHING), role):
+        rise = group.rise[u]
+        if rise > least or not may_host(problem, state, p, s, u) or leaves_band(problem, state, u, p, whole(NOTHING), role):
             continue
-        rise, level = 0.0, 0.0
-        for g in linear:
-            load, x = state.load[u, problem.goal[g, COLUMN]], problem.vector[p, role, problem.goal[g, COLUMN]]
-            rise += linear_cost(problem, u, g, load + x) - linear_cost(problem, u, g, load)
+        level = 0.0
+        for g in group.linear:
             top = problem.table[u, g, CEILING] if problem.goal[g, KIND] == LIMIT else problem.table[u, g, MEAN]
             if top > 0.0:
-                level = max(level, (load + x) / top)
+                c = problem.goal[g, COLUMN]
+                level = max(level, (state.load[u, c] + problem.vector[p, role, c]) / top)
         if rise < least or (rise == least and level < lowest):
             best, least, lowest = whole(u), rise, level
     return best
 
 
 @inner
-def pass_on(problem: Problem, state: State, home: np.ndarray, group: Group, v: int, row: np.ndarray) -> int:
+def pass_on(problem: Problem, state: State, crowd: Crowd, home: np.ndarray, group: Group, v: int, row: np.ndarray) -> int:
     """Let what came to broker `v`, which gives replicas itself, go on to others, where nobody is worse for it; returns how many did."""
     slots = state.replicas.shape[1]
     came, count = np.zeros(MANY, np.int64), 0
     for i in range(state.hosts[v]):
+        if i + SOON < state.hosts[v]:
+            ahead(home, state.hosted[v, i + SOON] // slots)
         entry = whole(state.hosted[v, i])
         was = home[entry // slots, entry % slots]
         if was >= 0 and was != v and problem.partition[entry // slots, MOVABLE] == 1:
@@ -61,7 +100,7 @@ def pass_on(problem: Problem, state: State, home: np.ndarray, group: Group, v: i
         p, s = came[i] // slots, came[i] % slots
         if leaves_band(problem, state, v, p, role_of(state, came[i]), whole(NOTHING)):
             continue
-        target = roomiest(problem, state, group.linear, p, s)
+        target = roomiest(problem, state, crowd, group, p, s)
         if target < 0:
             continue
         met = meet(problem, state, group, meet(problem, state, group, whole(0), v), target)
@@ -75,7 +114,7 @@ def pass_on(problem: Problem, state: State, home: np.ndarray, group: Group, v: i
 
 @inner
 def make_room(
-    problem: Problem, state: State, home: np.ndarray, group: Group, met: int, steps: int, p: int, s: int, row: np.ndarray
+    problem: Problem, state: State, crowd: Crowd, home: np.ndarray, group: Group, met: int, steps: int, p: int, s: int, row: np.ndarray
 ) -> tuple[int, int, int]:
     """A broker for slot `s` of `p`, once some of what came to it went on, which is done; -1, and nothing is changed, if there is none.
 
@@ -100,7 +139,7 @@ def make_room(
         known, begun = met, steps
         if known < BROKERS:
             known = meet(problem, state, group, known, broker[i])
-        known, steps, fits = send_on(problem, state, home, group, known, steps, broker[i], p, s, row)
+        known, steps, fits = send_on(problem, state, crowd, home, group, known, steps, broker[i], p, s, row)
         if fits:
             return whole(broker[i]), known, steps
         group.extra[0] = extra
@@ -112,8 +151,9 @@ def make_room(
 
 @inner
 def send_on(
-    problem: Problem, state: State, home: np.ndarray, group: Group, met: int, steps: int, u: int, p: int, s: int, row: np.ndarray
-) -> tuple[int, int, bool]:
+    problem: Problem, state: State, crowd: Crowd, home: np.ndarray, group: Group, met: int, steps: int, u: int, p: int, s: int,
+    row: np.ndarray,
+) -> tuple[int, int, bool]:  # fmt: skip
     """Let what came to broker `u` go on, one after the other, until it has room for slot `s` of `p`; as `make_room`, and whether it has."""
     slots = state.replicas.shape[1]
     role = whole(LEADING if state.lead[p] == s else FOLLOWING)
@@ -129,7 +169,7 @@ def send_on(
         if entry < 0:
             break
         tried[turn] = entry
-        target = roomiest(problem, state, group.linear, entry // slots, entry % slots)
+        target = roomiest(problem, state, crowd, group, entry // slots, entry % slots)
         if target >= 0:
             met = meet(problem, state, group, met, target)
             group.step[steps], group.source[steps] = entry, u
@@ -150,6 +190,8 @@ def who_goes(
     beyond = excess(problem, state, group.linear, u, p, role, whole(-1))
     best, least, smallest = whole(-1), beyond, np.inf
     for i in range(state.hosts[u]):
+        if i + SOON < state.hosts[u]:
+            ahead(home, state.hosted[u, i + SOON] // slots)
         entry = whole(state.hosted[u, i])
         q = entry // slots
         was = home[q, entry % slots]

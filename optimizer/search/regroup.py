@@ -15,6 +15,7 @@ from optimizer.search.homeward import scores_hold
 from optimizer.search.hosting import may_host
 from optimizer.search.onward import make_room, pass_on, roomiest
 from optimizer.search.order import ascending
+from optimizer.search.partners import Crowd
 from optimizer.search.state import State
 from optimizer.search.strays import extent, list_by_home, list_present, put
 from optimizer.search.swaps import may_swap
@@ -27,10 +28,11 @@ ATTEMPTS = 8  # at other replicas, where some find no broker to go to
 
 
 @kernel
-def regroup(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray) -> int:
+def regroup(problem: Problem, state: State, crowd: Crowd, home: np.ndarray, moved: np.ndarray) -> int:
     """Let fewer replicas leave a broker as often as that can be found; returns how often.
 
-    `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere.
+    `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere. What `crowd`
+    observed is of no account.
 
     Notes
     -----
@@ -48,7 +50,7 @@ def regroup(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray)
         left = starts[v + 1] - starts[v]
         mine = strays[starts[v] : starts[v + 1]]
         if 1 < left <= GROUP:
-            pass_on(problem, state, home, group, v, row)
+            pass_on(problem, state, crowd, home, group, v, row)
         most = whole(GROUP)  # all of them, then some
         while 1 < left <= GROUP:
             sizes = np.zeros(left)
@@ -56,7 +58,7 @@ def regroup(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray)
                 sizes[i] = extent(problem, state, group.linear, v, mine[i])
             order = ascending(sizes)
             n, met = bring_home(problem, state, group, v, mine, order, most, row)
-            sent = send_fewer(problem, state, home, group, v, n, met, row) if n > 1 else whole(-1)
+            sent = send_fewer(problem, state, crowd, home, group, v, n, met, row) if n > 1 else whole(-1)
             if sent < 0:
                 for i in range(n - 1, -1, -1):
                     put(problem, state, group.member[i], group.there[i], row)
@@ -103,7 +105,7 @@ def bring_home(
 
 @inner
 def send_fewer(
-    problem: Problem, state: State, home: np.ndarray, group: Group, v: int, n: int, met: int, row: np.ndarray
+    problem: Problem, state: State, crowd: Crowd, home: np.ndarray, group: Group, v: int, n: int, met: int, row: np.ndarray
 ) -> int:
     """Let fewer replicas than the `n` that went home leave `v`: how many; -1, and nothing more changed, where that is not found."""
     held = list_present(problem, state, group.linear, home, v, group.amount, group.entry)
@@ -117,7 +119,7 @@ def send_fewer(
         if m < 0 or (m == 0 and not scores_hold(state, group.broker, met, group.before)):
             return whole(-1)
         group.extra[0] = min(n - 1 - m, EXTRA)
-        bad = send(problem, state, home, group, v, m, met, row)
+        bad = send(problem, state, crowd, home, group, v, m, met, row)
         if bad < 0:
             return m
         rule_out(group, held, bad)
@@ -137,7 +139,7 @@ def rule_out(group: Group, held: int, bad: int) -> None:
 
 @inner
 def send(
-    problem: Problem, state: State, home: np.ndarray, group: Group, v: int, m: int, met: int, row: np.ndarray
+    problem: Problem, state: State, crowd: Crowd, home: np.ndarray, group: Group, v: int, m: int, met: int, row: np.ndarray
 ) -> int:
     """Move what was chosen, the largest first. Returns -1; or a choice that has to be another, and nothing is changed."""
     slots = state.replicas.shape[1]
@@ -153,9 +155,9 @@ def send(
         j = order[i]
         entry = group.entry[group.chosen[j]]
         p, s = entry // slots, entry % slots
-        target = group.broker[group.goes[j]] if group.goes[j] > 0 else roomiest(problem, state, group.linear, p, s)
+        target = group.broker[group.goes[j]] if group.goes[j] > 0 else roomiest(problem, state, crowd, group, p, s)
         if target < 0:
-            target, met, steps = make_room(problem, state, home, group, met, steps, p, s, row)
+            target, met, steps = make_room(problem, state, crowd, home, group, met, steps, p, s, row)
         if target < 0 or met == BROKERS or steps == BROKERS or not may_host(problem, state, p, s, target):
             bad = group.chosen[j]
             break

@@ -65,6 +65,7 @@ def list_present(
             q = state.hosted[v, i + SOON] // slots
             ahead(home, q)
             ahead(problem.partition, q)
+            ahead(problem.vector[q], LEADING)
             ahead(problem.vector[q], FOLLOWING)
         entry = whole(state.hosted[v, i])
         p, s = entry // slots, entry % slots

@@ -53,6 +53,7 @@ from optimizer.search.uncompiled.sides import (
     promises,
     rank_crowd,
     rank_partners,
+    rises,
     survey,
     transfer_gain,
 )
@@ -103,6 +104,7 @@ __all__ = [
     "rank_crowd",
     "rank_partners",
     "replay",
+    "rises",
     "scan",
     "scramble",
     "send_home",

@@ -160,10 +160,11 @@ def list_sizes(problem: Problem, entries: np.ndarray, n: int, slots: int, sizes:
 
 
 def closest(
-    amount: np.ndarray, free: np.ndarray, held: int, source: np.ndarray, target: np.ndarray, both: bool
+    amount: np.ndarray, free: np.ndarray, held: int, source: np.ndarray, target: np.ndarray, both: bool, far: np.ndarray
 ) -> tuple[int, float]:
     """`optimizer.search.group.closest`."""
-    far = np.zeros(held)
+    far = far[:held]
+    far[:] = 0.0
     for k in range(len(source)):
         _add_distance(far, source[k, 0] - amount[k, :held], source[k])
         if both:

@@ -29,6 +29,7 @@ from optimizer.problem import (
 )
 from optimizer.search.state import LED, State
 from optimizer.search.uncompiled.choices import scrambled
+from optimizer.search.uncompiled.panels import costs_of
 from optimizer.search.uncompiled.sheets import cost_of, sheet_of
 
 if TYPE_CHECKING:
@@ -80,6 +81,14 @@ def rank_partners(
 def observe(problem: Problem, state: State, watched: np.ndarray, crowd: Any) -> None:
     """`optimizer.search.partners.observe`."""
     crowd.load[watched] = state.load[:, problem.goal[watched, COLUMN]].T
+
+
+def rises(problem: Problem, crowd: Any, linear: np.ndarray, p: int, role: int, rise: np.ndarray) -> None:
+    """`optimizer.search.onward.rises`."""
+    rise[:] = 0.0
+    for g in linear.tolist():
+        table, force, load = problem.table[:, g], problem.force[g].tolist(), crowd.load[g]
+        rise += costs_of(load + problem.vector[p, role, problem.goal[g, COLUMN]], table, force) - costs_of(load, table, force)
 
 
 def rank_crowd(

@@ -6,6 +6,7 @@ import numpy as np
 
 from optimizer.search.commit import build_state
 from optimizer.search.merge import largest, merge
+from optimizer.search.partners import crowd_of
 from optimizer.search.state import Rows, State
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
@@ -21,7 +22,7 @@ def merged(made: Trial, state: State, home: Rows, moved: Rows, *asked: int) -> t
     """What `merge` says when brokers at the rows `asked` are asked, all where there are none."""
     problem = made.compiled.problem
     marks = np.isin(np.arange(len(problem.broker)), asked or range(len(problem.broker))).astype(np.uint8)
-    found, looks = merge(problem, state, home, moved, largest(problem, home), marks)
+    found, looks = merge(problem, state, crowd_of(problem), home, moved, largest(problem, home), marks)
     return int(found), int(looks)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from optimizer.search.commit import build_state
+from optimizer.search.partners import crowd_of
 from optimizer.search.regroup import regroup
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
@@ -22,7 +23,7 @@ def placed(held: Sequence[float], *moves: tuple[int, int], brokers: Sequence[int
         replicas[p, 0] = b
     state = build_state(made.compiled.problem, replicas, made.state.lead)
     assert (state.score[:, :-1] == 1.0).all()
-    found = regroup(made.compiled.problem, state, home, np.array([p for p, _ in moves], np.int64))
+    found = regroup(made.compiled.problem, state, crowd_of(made.compiled.problem), home, np.array([p for p, _ in moves], np.int64))
     assert (state.score[:, :-1] == 1.0).all()
     return int(found), state.replicas[: len(held), 0].tolist()
 
@@ -65,7 +66,7 @@ def limited(held: Mapping[int, Sequence[float]], *moves: tuple[int, int, int]) -
         replicas[owners.index(source) + which, 0] = made.ids.index(target)
     state = build_state(made.compiled.problem, replicas, made.state.lead)
     assert (state.score[:, :-1] == 1.0).all()
-    regroup(made.compiled.problem, state, home, np.flatnonzero((replicas != home).any(axis=1)))
+    regroup(made.compiled.problem, state, crowd_of(made.compiled.problem), home, np.flatnonzero((replicas != home).any(axis=1)))
     assert (state.score[:, :-1] == 1.0).all()
     amounts = [x for own in held.values() for x in own]
     return {b: sorted(amounts[p] for p in np.flatnonzero(state.replicas[:, 0] == made.ids.index(b))) for b in held}
@@ -103,5 +104,5 @@ def test_where_topics_alone_want_replicas_to_leave_none_goes_home() -> None:
     replicas = home.copy()
     replicas[:4, 0] = 1
     state = build_state(made.compiled.problem, replicas, made.state.lead)
-    assert regroup(made.compiled.problem, state, home, np.arange(4)) == 0
+    assert regroup(made.compiled.problem, state, crowd_of(made.compiled.problem), home, np.arange(4)) == 0
     assert (state.replicas == replicas).all()
