@@ -47,6 +47,8 @@ FEW = 400  # replicas a broker, on average; where there are more, those that men
 WEIGHINGS, STRIDE = 16, 8.0  # of goals against one another; how far the first goes
 CLOSE = 0.01  # a choice for a sum reaches every goal this nearly: hardly any weights are better
 FIRST = 4096  # partitions that are sorted first to fill a broker
+SAMPLED = 16_384  # partitions that tell which of all are large
+ROWS = 8_192  # partitions that are looked at together
 
 
 def lower_bounds(problem: Problem, state: State, topics_out: Array | None = None) -> LowerBounds:
@@ -96,13 +98,15 @@ def _must_come(problem: Problem, lack: Array, under: Array) -> tuple[Array, Arra
     goals = np.flatnonzero(under.any(axis=1))
     if not len(goals):
         return moves, data
-    size = problem.size if problem.size.any() else None
-    for g in goals.tolist():
-        brokers, vector = np.flatnonzero(under[g]), problem.vector[:, :, problem.goal[g, COLUMN]]
-        amount = np.maximum(vector[:, LEADING], vector[:, FOLLOWING])
-        moves[brokers] = np.maximum(moves[brokers], _filling(amount, None, lack[g, brokers]))
-        if size is not None:
-            data[brokers] = np.maximum(data[brokers], _filling(amount, size, lack[g, brokers]))
+    columns = problem.goal[goals, COLUMN]
+    largest = _largest(problem.vector, columns, np.where(under[goals], lack[goals], 0.0).max(axis=1))
+    copied = problem.size.any()
+    for g, c, best in zip(goals.tolist(), columns.tolist(), largest, strict=True):
+        brokers = np.flatnonzero(under[g])
+        moves[brokers] = np.maximum(moves[brokers], _fractions(best, np.ones(len(best)), lack[g, brokers]))
+        if copied:
+            amount = np.maximum(problem.vector[:, LEADING, c], problem.vector[:, FOLLOWING, c])
+            data[brokers] = np.maximum(data[brokers], _filling(amount, problem.size, lack[g, brokers]))
     return moves, data
 
 
@@ -282,17 +286,44 @@ def _band(problem: Problem, g: int) -> tuple[Array, Array]:
     return np.where(quiet | (mean <= 0), -np.inf, low), np.where(mean <= 0, np.inf, high)
 
 
-def _filling(amount: Array, size: Array | None, lack: Array) -> Array:
-    """float64 [n]: the least `size` (None: the fewest) of all partitions that supply each of `lack`; every broker may use the best."""
+def _filling(amount: Array, size: Array, lack: Array) -> Array:
+    """float64 [n]: the least `size` of all partitions that supply each of `lack`; every broker may use the best."""
     rows: Array | slice = slice(None)
     if not (amount > 0.0).all():
         rows = np.flatnonzero(amount > 0.0)
         amount = amount[rows]
-    if size is None:
-        best = _first(-amount, amount, lack.max())
-        return _fractions(amount[best], np.ones(len(best)), lack)
     best = _first(size[rows] / amount, amount, lack.max())
     return _fractions(amount[best], size[rows][best], lack)
+
+
+def _largest(vector: Array, columns: Array, needs: Array) -> list[Array]:
+    """Of each of `columns` of `vector`, the largest amounts of all partitions, in either role and descending, that make up more than
+    each of `needs` (or all).
+
+    Some partitions tell which amounts are large. All are looked at a few thousand at a time, so that they are fetched once for all
+    columns.
+    """
+    stride = max(len(vector) // SAMPLED, 1)
+    some, result = np.sort(vector[::stride].max(axis=1)[:, columns], axis=0)[::-1], [np.zeros(0)] * len(columns)
+    left, most = list(range(len(columns))), FIRST
+    while left:
+        cuts = [float(some[most // stride, i]) if most < len(vector) - stride else 0.0 for i in left]
+        above: list[list[Array]] = [[] for _ in left]
+        level = [0] * len(left)  # partitions just at the cut
+        for start in range(0, len(vector), ROWS):
+            block = vector[start : start + ROWS]
+            for n, i in enumerate(left):
+                amount = np.maximum(block[:, LEADING, columns[i]], block[:, FOLLOWING, columns[i]])
+                above[n].append(amount[amount > cuts[n]])
+                level[n] += int((amount == cuts[n]).sum()) if cuts[n] > 0.0 else 0
+        short = []
+        for n, i in enumerate(left):
+            equal = min(level[n], int(needs[i] / cuts[n]) + 2) if cuts[n] > 0.0 else 0
+            result[i] = np.concatenate([np.sort(np.concatenate([np.zeros(0), *above[n]]))[::-1], np.full(equal, cuts[n])])
+            if cuts[n] > 0.0 and result[i].sum() <= needs[i]:
+                short.append(i)
+        left, most = short, most * 8
+    return result
 
 
 def _first(keys: Array, amount: Array, need: float) -> Array:

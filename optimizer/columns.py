@@ -14,7 +14,7 @@ import numpy as np
 
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
 from optimizer.grid import Laid, grid_steps, lay_out, pinned
-from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RF, TOPIC_OF
+from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RF
 
 LINE = 64  # bytes of a cache line
 FIRST_LOOK = 4_096  # partitions
@@ -31,7 +31,7 @@ class Rules(NamedTuple):
 class Part(NamedTuple):
     """Columns of some partitions (n), and what they add up to (C)."""
 
-    partition: np.ndarray  # int32 [n, 4]
+    partition: np.ndarray  # int16 [n, 3]
     vector: FloatArray  # [n, 2, C]
     led: BoolArray  # [n], counts a leader vector
     laid: Laid
@@ -44,7 +44,8 @@ class Columns:
     resources: tuple[str, ...]
     rules: Rules
     laid: Laid  # of all partitions, also of those on excluded brokers
-    partition: np.ndarray  # int32 [P, 4]
+    partition: np.ndarray  # int16 [P, 3]
+    topic: np.ndarray  # int32 [P], read-only; the snapshot's own
     size: FloatArray  # [P], read-only; the snapshot's own where it can be
     vector: FloatArray  # [P, 2, C]
     replicas: np.ndarray  # int64 [P, R]
@@ -95,8 +96,8 @@ def make_columns(snapshot: Snapshot, resources: tuple[str, ...], rules: Rules) -
     part = part_of(snapshot, resources, rules, None)
     replicas = np.array(snapshot.replicas, dtype=np.int64, order="C")
     return Columns(
-        resources, rules, part.laid, part.partition, sizes(snapshot), part.vector, replicas, leader_slots(snapshot), part.led,
-        topic_starts(snapshot),
+        resources, rules, part.laid, part.partition, topics_of(snapshot), sizes(snapshot), part.vector, replicas,
+        leader_slots(snapshot), part.led, topic_starts(snapshot),
     )
 
 
@@ -116,14 +117,20 @@ def part_of(snapshot: Snapshot, resources: tuple[str, ...], rules: Rules, steps:
 
 
 def rules_of_partitions(snapshot: Snapshot, rules: Rules) -> np.ndarray:
-    """int32 [P, 4]: whether each partition may change, its replication factor, replicas allowed in one rack, topic."""
+    """int16 [P, 3]: whether each partition may change, its replication factor, replicas allowed in one rack."""
     rf = snapshot.replication_factor
-    partition = np.empty((snapshot.partition_count, 4), np.int32)
+    partition = np.empty((snapshot.partition_count, 3), np.int16)
     partition[:, MOVABLE] = rules.movable[snapshot.partition_topic] & ~offline_partitions(snapshot)
     partition[:, RF] = rf
     partition[:, RACK_LIMIT] = -(-rf // max(rules.racks, 1))
-    partition[:, TOPIC_OF] = snapshot.partition_topic
     return partition
+
+
+def topics_of(snapshot: Snapshot) -> np.ndarray:
+    """int32 [P], read-only."""
+    topic = np.ascontiguousarray(snapshot.partition_topic, np.int32).view()
+    topic.flags.writeable = False
+    return topic
 
 
 def sizes(snapshot: Snapshot) -> FloatArray:

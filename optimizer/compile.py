@@ -58,6 +58,7 @@ def compile_problem(
     problem = Problem(
         broker=np.stack([snapshot.broker_states, rack], axis=1).astype(np.int64),
         partition=columns.partition,
+        topic=columns.topic,
         size=columns.size,
         typical=np.array([typical_size(columns.size)]),
         vector=columns.vector,

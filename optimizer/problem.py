@@ -28,7 +28,7 @@ UNIT_WEIGHT = 1e-3  # one replica too many in a rack, against a squared deviatio
 MISPLACED = 2.0  # potential of a broker whose every replica is misplaced by topic: worth going off the middle of a band, not beyond
 
 # Columns of the tables of a `Problem`. Few wide tables keep calls between kernels, and compiling them, cheap.
-MOVABLE, RF, RACK_LIMIT, TOPIC_OF = 0, 1, 2, 3  # partition
+MOVABLE, RF, RACK_LIMIT = 0, 1, 2  # partition
 LEADING, FOLLOWING = 0, 1  # vector
 STATE, RACK_OF = 0, 1  # broker
 KIND, COLUMN, HARD, GROUP, ABSOLUTE = 0, 1, 2, 3, 4  # goal
@@ -42,11 +42,12 @@ GROUPS, RACK_GOAL, SAME_RACK = 0, 1, 2  # setting
 class Problem(NamedTuple):
     """B brokers, P partitions, R replicas at most, C columns of load, G goals, K topic goals, T topics.
 
-    All arrays C-contiguous int64, float64 or, where said so, int32. Loads in the resource's unit, on the exact grid.
+    All arrays C-contiguous int64, float64 or what is said. Loads in the resource's unit, on the exact grid.
     """
 
     broker: np.ndarray  # int64 [B, 2]: state, dense rack (a broker without a rack has its own)
-    partition: np.ndarray  # int32 [P, 4]: movable, replication factor, replicas allowed in one rack, topic
+    partition: np.ndarray  # int16 [P, 3]: movable, replication factor, replicas allowed in one rack
+    topic: np.ndarray  # int32 [P], read-only
     size: np.ndarray  # float64 [P], read-only: bytes a new replica copies
     typical: np.ndarray  # float64 [1], their mean; 1 where nothing is copied
     vector: np.ndarray  # float64 [P, 2, C]: what a leader and a follower cost

@@ -19,7 +19,6 @@ from optimizer.problem import (
     STATE,
     TOPIC_BOUND,
     TOPIC_GAP,
-    TOPIC_OF,
     TOPIC_ROW,
     Compiled,
     Problem,
@@ -34,7 +33,7 @@ def topic_proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int, g:
     problem = compiled.problem
     k = int(np.flatnonzero(problem.topic_goal[:, TOPIC_ROW] == g)[0])
     mine = _held_by(problem, end, k, row)
-    held = np.bincount(problem.partition[mine, TOPIC_OF], minlength=len(snapshot.topics))
+    held = np.bincount(problem.topic[mine], minlength=len(snapshot.topics))
     low, high = _band(compiled, k, np.arange(len(held)), row)
     for t in np.flatnonzero((held > high) | (held < low))[:MOST_TOPICS].tolist():
         text = _proof(snapshot, compiled, end, row, k, t, bool(held[t] > high[t]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import inner, inner_as, kernel, part, whole
-from optimizer.problem import TOPIC_OF, Problem
+from optimizer.problem import Problem
 from optimizer.search import uncompiled
 from optimizer.search.balance import badness
 from optimizer.search.candidates import gather, topic_burden, watched_goals
@@ -126,7 +126,7 @@ def find_swap(
                     continue
                 q, t = whole(state.hosted[u, j] // slots), whole(state.hosted[u, j] % slots)
                 gain = gains[j]
-                if len(got) > 0 and problem.partition[p, TOPIC_OF] != problem.partition[q, TOPIC_OF]:
+                if len(got) > 0 and problem.topic[p] != problem.topic[q]:
                     gain -= given + got[j]
                 if gain > most and q != p and may_swap(problem, state, q, t, v) and keeps_limits(problem, state, v, u, x, i, y, j):
                     most, giving, getting = gain, whole(state.hosted[v, i]), whole(state.hosted[u, j])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.problem import TOPIC_OF, Problem
+from optimizer.problem import Problem
 from optimizer.search.appraise import appraise, count_all_topics, reweigh, weigh
 from optimizer.search.bring import become, bring, copy_state, resemble, unlike
 from optimizer.search.commit import build_state, fill
@@ -134,7 +134,7 @@ class Bench:
             self._marks = all_marked(problem)
             topics = np.arange(self._marks.shape[1])
         else:
-            topics = np.unique(problem.partition[_joined(moved), TOPIC_OF])
+            topics = np.unique(problem.topic[_joined(moved)])
         mark_topics(problem, self._begin, topics, self._marks)
         return self._marks
 

@@ -24,7 +24,6 @@ from optimizer.problem import (
     STATE,
     STEEP,
     STRENGTH,
-    TOPIC_OF,
     TOPIC_ROW,
     Problem,
 )
@@ -204,7 +203,7 @@ def take(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, s
 def topic_burden(problem: Problem, state: State, p: int, replica: bool, leads: bool, source: int, target: int) -> float:
     """By how much topic goals raise the potential when a replica and/or the leadership of `p` goes from `source` to `target`."""
     burden = 0.0
-    t = whole(problem.partition[p, TOPIC_OF])
+    t = whole(problem.topic[p])
     for k in range(len(problem.topic_goal)):
         if leads if problem.topic_goal[k, COUNTS_LEADERS] == 1 else replica:
             rise = topic_rise(problem, state, k, t, source, whole(-1)) + topic_rise(problem, state, k, t, target, whole(1))

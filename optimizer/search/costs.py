@@ -16,7 +16,6 @@ from optimizer.problem import (
     LIMIT,
     SCALE,
     STRENGTH,
-    TOPIC_OF,
     TOPIC_ROW,
     Problem,
 )
@@ -60,7 +59,7 @@ def topic_cost(problem: Problem, state: State, k: int, b: int, p: int, held: int
         by = (1 if role != NOTHING else 0) - (1 if held != NOTHING else 0)
     if by == 0:
         return 0.0
-    rise = topic_rise(problem, state, k, whole(problem.partition[p, TOPIC_OF]), b, whole(by))
+    rise = topic_rise(problem, state, k, whole(problem.topic[p]), b, whole(by))
     return float(problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise)
 
 

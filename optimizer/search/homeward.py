@@ -20,7 +20,6 @@ from optimizer.problem import (
     MEAN,
     MIN_LOAD,
     STATE,
-    TOPIC_OF,
     Problem,
 )
 from optimizer.search import uncompiled
@@ -36,7 +35,7 @@ GIVES, TAKES = 0, 1  # rows of `shut`
 @inner
 def misplaces(problem: Problem, state: State, p: int, s: int, row: np.ndarray, lead: int) -> bool:
     """Whether the topic goals of any broker suffer when `p` comes to `row`, led by `lead`: slot `s` moves, if there is such a slot."""
-    t = whole(problem.partition[p, TOPIC_OF])
+    t = whole(problem.topic[p])
     for k in range(len(problem.topic_goal)):
         if problem.topic_goal[k, COUNTS_LEADERS] == 1:
             source = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1

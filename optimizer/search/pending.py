@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import ahead, inner
-from optimizer.problem import FOLLOWING, LEADING, RACK_GOAL, SOFT_RACK, STATE, TOPIC_OF, Problem
+from optimizer.problem import FOLLOWING, LEADING, RACK_GOAL, SOFT_RACK, STATE, Problem
 from optimizer.search.broker_scores import scores_low
 from optimizer.search.state import RACKS, State
 
@@ -65,7 +65,7 @@ def ask_for(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.
 def ask_for_counts(problem: Problem, state: State, p: int, to: np.ndarray, row: int) -> None:
     """Have at hand, of what was asked for before, the counts of the topic on brokers that gain or lose a replica when `p` goes to row
     `row` of `to`, and the places in lists."""
-    column = problem.topic_counted[problem.partition[p, TOPIC_OF]] if len(problem.topic_goal) > 0 else -1
+    column = problem.topic_counted[problem.topic[p]] if len(problem.topic_goal) > 0 else -1
     for s in range(to.shape[1]):
         old, new = state.replicas[p, s], to[row, s]
         if old >= 0 and old != new:

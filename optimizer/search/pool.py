@@ -25,7 +25,6 @@ from optimizer.problem import (
     STATE,
     STEEP,
     STRENGTH,
-    TOPIC_OF,
     TOPIC_ROW,
     Problem,
 )
@@ -87,7 +86,7 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
             for g in range(len(goals)):
                 vector[at, g] = problem.vector[p, role, problem.goal[goals[g], COLUMN]]
             if kinds:
-                t = whole(problem.partition[p, TOPIC_OF])
+                t = whole(problem.topic[p])
                 if known[t] < 0:
                     known[t], names[topics] = topics, t
                     topics += 1

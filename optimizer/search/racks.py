@@ -17,7 +17,6 @@ from optimizer.problem import (
     RACK_LIMIT,
     RACK_OF,
     STATE,
-    TOPIC_OF,
     Problem,
 )
 from optimizer.search import uncompiled
@@ -84,7 +83,7 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
             continue
         lacking = False  # somebody may be better for a replica of the topic more
         for k in range(len(shares)):
-            if wanted_by_all(problem, k, whole(problem.partition[p, TOPIC_OF]), shares[k]):
+            if wanted_by_all(problem, k, whole(problem.topic[p]), shares[k]):
                 lacking = True
         while True:
             best_slot, best, best_cost = -1, -1, np.inf

@@ -163,7 +163,7 @@ def write_lists(
 ) -> None:  # fmt: skip
     """Lists of all changes of `log` in published order; `before` and `after` come in as the lists of its start.
 
-    `previous` int64 [P] is 0; `home`, `home_lead` are the lists at the start of the plan.
+    `previous` int32 [P] is 0; `home`, `home_lead` are the lists at the start of the plan.
     """
     slots = replicas.shape[1]
     row = np.zeros(slots, np.int64)

@@ -19,7 +19,6 @@ from optimizer.problem import (
     LEADING,
     LIMIT,
     STATE,
-    TOPIC_OF,
     Problem,
 )
 from optimizer.search import uncompiled
@@ -243,7 +242,7 @@ def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: i
     for c in range(state.load.shape[1]):
         state.load[source, c] -= problem.vector[p, role, c]
         state.load[target, c] += problem.vector[p, role, c]
-    column = problem.topic_counted[problem.partition[p, TOPIC_OF]] if len(problem.topic_goal) > 0 else -1
+    column = problem.topic_counted[problem.topic[p]] if len(problem.topic_goal) > 0 else -1
     for k in range(len(problem.topic_goal) if column >= 0 else 0):
         if leads or problem.topic_goal[k, COUNTS_LEADERS] == 0:
             state.topic_count[column, source, k] = int(state.topic_count[column, source, k]) - 1

@@ -21,7 +21,6 @@ from optimizer.problem import (
     SPREAD,
     STEEP,
     STRENGTH,
-    TOPIC_OF,
     Problem,
 )
 from optimizer.search import uncompiled
@@ -89,7 +88,7 @@ def best_swap(
             if gain <= LEAST_GAIN:
                 continue
             q = theirs[j] // slots
-            if len(given) > 0 and problem.partition[p, TOPIC_OF] != problem.partition[q, TOPIC_OF]:
+            if len(given) > 0 and problem.topic[p] != problem.topic[q]:
                 gain -= given[i] + got[j]
                 if gain <= LEAST_GAIN:
                     continue

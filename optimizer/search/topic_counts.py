@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from cluster_model.compiled import inner, part, whole
-from optimizer.problem import COUNTS_LEADERS, STATE, TOPIC_BOUND, TOPIC_GAP, TOPIC_OF, TOPIC_ROW, Problem
+from optimizer.problem import COUNTS_LEADERS, STATE, TOPIC_BOUND, TOPIC_GAP, TOPIC_ROW, Problem
 from optimizer.search.state import State
 
 
@@ -150,7 +150,7 @@ def count_one(
     problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool
 ) -> None:
     """One replica (or leader) of the partition's topic more or less on broker `b`; see `recount`."""
-    t = whole(problem.partition[p, TOPIC_OF])
+    t = whole(problem.topic[p])
     state.units[k, b] += topic_rise(problem, state, k, t, b, by)
     column = problem.topic_counted[t]
     if counts and column >= 0:

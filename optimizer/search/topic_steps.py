@@ -16,7 +16,6 @@ from optimizer.problem import (
     MOVABLE,
     STATE,
     TOPIC,
-    TOPIC_OF,
     Problem,
 )
 from optimizer.search.chance import scramble
@@ -90,7 +89,7 @@ def surplus(
     for i in range(state.hosts[v]):
         entry = whole(state.hosted[v, i])
         p, s = entry // slots, entry % slots
-        t = whole(problem.partition[p, TOPIC_OF])
+        t = whole(problem.topic[p])
         if problem.partition[p, MOVABLE] == 0 or (leaders and state.lead[p] != s):
             continue
         if topic_holds(problem, state, k, t, v) <= most_of(problem, k, t, v):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.compiled import inner, part, whole
-from optimizer.problem import COUNTS_LEADERS, MOVABLE, STATE, TOPIC_OF, Problem
+from optimizer.problem import COUNTS_LEADERS, MOVABLE, STATE, Problem
 from optimizer.search.candidates import topic_burden
 from optimizer.search.chance import scramble
 from optimizer.search.desk import least_of, most_of
@@ -45,7 +45,7 @@ def topic_swap(
         for i in range(state.hosts[v]):
             entry = whole(state.hosted[v, i])
             p, s = entry // slots, entry % slots
-            t = whole(problem.partition[p, TOPIC_OF])
+            t = whole(problem.topic[p])
             if looked >= SWAPPED or problem.partition[p, MOVABLE] == 0 or (leaders and state.lead[p] != s):
                 continue
             if topic_holds(problem, state, k, t, v) <= most_of(problem, k, t, v):

@@ -19,7 +19,6 @@ from optimizer.problem import (
     SCALE,
     STATE,
     STRENGTH,
-    TOPIC_OF,
     TOPIC_ROW,
     Problem,
 )
@@ -69,7 +68,7 @@ def spread_topics(problem: Problem, state: State, seed: int, strict: bool, marks
                 known = state.trail[0] < len(state.trail)
                 while known and seen < state.trail[0]:
                     seen += 1
-                    touched[problem.partition[state.trail[seen], TOPIC_OF]] = 1
+                    touched[problem.topic[state.trail[seen]]] = 1
                 if problem.topic_first[t + 1] > problem.topic_first[t] and not (known and touched[t] == 0 and marks[k, t] == 0):
                     done += spread_one(problem, state, desk, k, t, wanted_by_all(problem, k, t, most), seed, strict)
     return done
@@ -203,7 +202,7 @@ def best_target(
 def other_burden(problem: Problem, state: State, k: int, p: int, leads: bool, source: int, target: int) -> float:
     """By how much topic goals other than `k` raise the potential when a replica of `p` goes from `source` to `target`."""
     burden = 0.0
-    t = whole(problem.partition[p, TOPIC_OF])
+    t = whole(problem.topic[p])
     for o in range(len(problem.topic_goal)):
         if o != k and (leads or problem.topic_goal[o, COUNTS_LEADERS] == 0):
             rise = topic_rise(problem, state, o, t, source, whole(-1)) + topic_rise(problem, state, o, t, target, whole(1))

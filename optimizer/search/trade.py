@@ -22,7 +22,6 @@ from optimizer.problem import (
     SCALE,
     STATE,
     STRENGTH,
-    TOPIC_OF,
     TOPIC_ROW,
     Problem,
 )
@@ -77,13 +76,13 @@ def best_return(
     slots = state.replicas.shape[1]
     source = state.replicas[p, s]
     role = whole(LEADING if state.lead[p] == s else FOLLOWING)
-    t = whole(problem.partition[p, TOPIC_OF])
+    t = whole(problem.topic[p])
     n = state.hosts[target]
     best, best_gain = whole(-1), floor
     for i in range(min(n, RETURNS)):
         entry = whole(state.hosted[target, (start + i) % n])
         q, r = entry // slots, entry % slots
-        if problem.partition[q, MOVABLE] == 0 or problem.partition[q, TOPIC_OF] == t:
+        if problem.partition[q, MOVABLE] == 0 or problem.topic[q] == t:
             continue
         other = whole(LEADING if state.lead[q] == r else FOLLOWING)
         gain = trade_gain(problem, state, watched, target, p, role, q, other)

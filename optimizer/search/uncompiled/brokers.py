@@ -16,7 +16,6 @@ from optimizer.problem import (
     MIN_LOAD,
     SPREAD,
     STRENGTH,
-    TOPIC_OF,
     TOPIC_ROW,
     Problem,
 )
@@ -79,7 +78,7 @@ def _cost_of_topics(
         else:
             by = (1 if role >= 0 else 0) - (1 if held >= 0 else 0)
         if by != 0:
-            rise = topic_rise(problem, state, k, problem.partition[p, TOPIC_OF], b, by)
+            rise = topic_rise(problem, state, k, problem.topic[p], b, by)
             cost += float(problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]) * rise
     return cost
 

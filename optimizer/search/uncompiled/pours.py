@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, TOPIC_OF, Problem
+from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, Problem
 from optimizer.search.state import State
 from optimizer.search.uncompiled.choices import keep_best
 from optimizer.search.uncompiled.lists import gather
@@ -28,7 +28,7 @@ def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: i
     state.load[target] += vector
     if not len(problem.topic_goal):
         return
-    column = int(problem.topic_counted[problem.partition[p, TOPIC_OF]])
+    column = int(problem.topic_counted[problem.topic[p]])
     for k, goal in enumerate(problem.topic_goal if column >= 0 else ()):
         if leads or goal[COUNTS_LEADERS] == 0:
             state.topic_count[column, source, k] = int(state.topic_count[column, source, k]) - 1

@@ -17,7 +17,6 @@ from optimizer.problem import (
     LEADING,
     NO_RACK_GOAL,
     RACK_GOAL,
-    TOPIC_OF,
     Problem,
 )
 from optimizer.search.state import COST, RACKS, State
@@ -163,7 +162,7 @@ class Scene:
     def _count(self, k: int, p: int, b: int, by: int) -> None:
         from optimizer.search.topic_counts import topic_band, topic_holds
 
-        t = int(self._problem.partition[p, TOPIC_OF])
+        t = int(self._problem.topic[p])
         key = k, t, b
         count = self._counts.get(key)
         if count is None:

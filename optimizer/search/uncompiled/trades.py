@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.problem import TOPIC_OF, Problem
+from optimizer.problem import Problem
 from optimizer.search.state import State
 from optimizer.search.uncompiled.partitions import fits
 from optimizer.search.uncompiled.scales import Scales
@@ -28,7 +28,7 @@ def best_swap(
     good = gain > LEAST_GAIN
     p, q = mine[:found] // slots, theirs[:found2] // slots
     if len(given):
-        apart = problem.partition[p, TOPIC_OF][:, None] != problem.partition[q, TOPIC_OF]
+        apart = problem.topic[p][:, None] != problem.topic[q]
         gain -= np.where(apart, given[:found, None] + got[:found2], 0.0)
         good &= gain > LEAST_GAIN
     good &= p[:, None] != q
