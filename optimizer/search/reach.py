@@ -96,6 +96,14 @@ def calmed(problem: Problem) -> Problem:
     return problem._replace(force=force)
 
 
+def is_overloaded(problem: Problem, state: State) -> bool:
+    """Whether active brokers hold more of a load than the hard limits of all of them together allow."""
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    limits = np.flatnonzero((problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1))
+    held = state.load[active][:, problem.goal[limits, COLUMN]].sum(axis=0)
+    return bool((held > problem.table[active][:, limits, CEILING].sum(axis=0) * (1.0 + ROUNDING)).any())
+
+
 def keeps_a_limit_broken(problem: Problem, state: State) -> bool:
     """Whether what may not move breaks a limit on some broker, whatever else leaves it."""
     return bool(_over_for_good(problem, state)[0])

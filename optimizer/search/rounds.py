@@ -40,7 +40,7 @@ from optimizer.search.merge import largest
 from optimizer.search.polish import polish
 from optimizer.search.published import Lists, published_changes
 from optimizer.search.racks import mend_racks
-from optimizer.search.reach import beyond_limits, calmed, keeps_a_limit_broken
+from optimizer.search.reach import beyond_limits, calmed, is_overloaded, keeps_a_limit_broken
 from optimizer.search.record import Record, record
 from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
@@ -168,6 +168,8 @@ def search(
                 best, found = chain, attempt
             if chain.undone == chain.low == 0 or lookout.stopped or since >= vain or (at_once and chain.rounds):
                 break
+            if _is_hopeless(problem, bench.begin, chain.low):
+                break
         if best is None or not best.rounds:
             end = None if tries > 1 and rounds else end
             break
@@ -187,6 +189,13 @@ def _is_clearly_better(one: Chain, other: Chain) -> bool:
     """Whether a chain leaves clearly fewer repairs undone than another; or no more, and fewer brokers out of band."""
     fewer = other.undone - one.undone
     return fewer > FEWER * other.undone or (fewer >= 0 and one.low < other.low)
+
+
+def _is_hopeless(problem: Problem, state: State, low: int) -> bool:
+    """Whether no effort brings anybody into band: all brokers are out, and together they may hold less than they do. Of few replicas
+    all are tried, which takes milliseconds."""
+    everybody = low == np.count_nonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
+    return bool(everybody and state.replicas.size > SEARCHES[1][0] and is_overloaded(problem, state))
 
 
 def _chain(
@@ -228,7 +237,7 @@ def _chain(
         worthy = is_clear_progress if effort == TRADES else is_progress
         in_vain = bool(rounds) and many and brings_nobody(reached, after)
         if log.used[0] == 0 or in_vain or not worthy(reached, after):
-            if effort == efforts[-1] or not reached.low or options.budgeted:
+            if effort == efforts[-1] or not reached.low or options.budgeted or _is_hopeless(problem, bench.begin, reached.low):
                 break
             effort = efforts[efforts.index(effort) + 1]
             problem, reached = _start(compiled, reach, bench, effort == TRADES)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from benchmarks.incremental import heated, level_cluster
+from benchmarks.planner import goals_text
+from cluster_model.compiled import BACKEND
+from goals.document import parse_goals
 from optimizer.options import PlanOptions
+from optimizer.planner import plan
 from optimizer.search import rounds
 from tests.unit.optimizer.actions import Trial, partition, usage
 
@@ -45,3 +52,26 @@ def test_a_seed_with_one_of_few_repairs_less_has_another_tried(monkeypatch: pyte
 
 def test_a_seed_that_brings_one_broker_more_into_band_has_another_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seeds_tried(monkeypatch, (1296, 60), (1296, 59), (1296, 59)) == 3
+
+
+@pytest.mark.skipif(BACKEND == "numpy", reason="fifty thousand replicas")
+def test_where_brokers_hold_more_than_all_may_and_none_is_in_band_one_search_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    level = level_cluster("100x50k")
+    hot = heated(level, np.arange(level.partition_count), 4.0)
+    asked: list[str] = []
+
+    def counted(name: str) -> Callable[..., object]:
+        done = getattr(rounds, name)
+
+        def asking(*given: object) -> object:
+            asked.append(name)
+            return done(*given)
+
+        return asking
+
+    for name in ("_chain", "trade"):
+        monkeypatch.setattr(rounds, name, counted(name))
+    found = plan(hot, parse_goals(goals_text("even", 0.10), "test"), PlanOptions())
+    assert all(b.violates for b in found.brokers)
+    assert any("add brokers or capacity" in g.explanation for g in found.goals)
+    assert asked == ["_chain"]
