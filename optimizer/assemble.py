@@ -18,6 +18,7 @@ from optimizer.capacity import capacity_notes
 from optimizer.caution import held_back
 from optimizer.changes import ChangeTable, Proposals
 from optimizer.frontier import Frontier
+from optimizer.loops import without_loops
 from optimizer.offline import offline_notes
 from optimizer.options import PlanOptions
 from optimizer.outcome import Picture, bands_of, goal_outcomes
@@ -41,6 +42,8 @@ def assemble(
 ) -> Plan:
     """The plan for `snapshot` (what-ifs applied; `given` is the file's) out of what a search found from `start`."""
     actions = _actions(snapshot, compiled, found.rounds)
+    if len(found.rounds) > 1:  # within one, every action lowers the same potential
+        actions = without_loops(actions)
     proposals = _net_changes(snapshot, compiled, actions.changes)
     end = found.end
     summary = _summary(compiled, proposals, len(actions.score))

@@ -1,0 +1,64 @@
+"""Actions that lead back to where the cluster stood before them, which nobody needs.
+
+Rounds of a search see bands a little differently (`optimizer.search.reach`), so that a later one may take back what an earlier one
+did. Called by `assemble`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optimizer.actions import ActionTable
+from optimizer.search.uncompiled.choices import scrambled
+
+Rows = np.ndarray
+
+
+def without_loops(table: ActionTable) -> ActionTable:
+    """The same without actions between two equal placements; `table` itself where there are none.
+
+    Those that stay are as acceptable as before, since each finds the cluster as it did.
+
+    Notes
+    -----
+    O(changes R). Placements are compared by a sum of marks first, and change by change where these are equal.
+    """
+    at = np.concatenate([[0], np.cumsum(_marks(table))])[table.first]
+    _, name = np.unique(at, return_inverse=True)
+    if len(name) == 0 or name.max() + 1 == len(name):
+        return table
+    last = np.zeros(name.max() + 1, np.int64)
+    last[name] = np.arange(len(name))  # of equal ones the last stays
+    kept, here = [], 0
+    while here < len(name) - 1:
+        again = int(last[name[here]])
+        if again > here and _is_loop(table, here, again):
+            here = again
+        else:
+            kept.append(here)
+            here += 1
+    return table if len(kept) == len(name) - 1 else table.rows(np.array(kept, np.int64))
+
+
+def _marks(table: ActionTable) -> Rows:
+    """int64 [changes]: what each adds to the mark of a placement, a sum over partitions that wraps around."""
+    changes = table.changes
+    return _mark(changes.partition, changes.after, changes.leader_after) - _mark(changes.partition, changes.before, changes.leader_before)
+
+
+def _mark(partition: Rows, lists: Rows, leader: Rows) -> Rows:
+    found = scrambled(partition.astype(np.int64))
+    for column in (*lists.T, leader):
+        found = scrambled(found + column)
+    return np.asarray(found)
+
+
+def _is_loop(table: ActionTable, start: int, stop: int) -> bool:
+    """Whether the actions from `start` to before `stop` leave every partition as they found it."""
+    changes = table.changes.taken(np.arange(table.first[start], table.first[stop]))
+    _, begun = np.unique(changes.partition, return_index=True)
+    _, ended = np.unique(changes.partition[::-1], return_index=True)
+    ended = len(changes.partition) - 1 - ended
+    return bool(
+        (changes.before[begun] == changes.after[ended]).all() and (changes.leader_before[begun] == changes.leader_after[ended]).all()
+    )
