@@ -43,14 +43,15 @@ def without_loops(table: ActionTable) -> ActionTable:
 def _marks(table: ActionTable) -> Rows:
     """int64 [changes]: what each adds to the mark of a placement, a sum over partitions that wraps around."""
     changes = table.changes
-    return _mark(changes.partition, changes.after, changes.leader_after) - _mark(changes.partition, changes.before, changes.leader_before)
+    before = _mark(changes.partition, changes.before, changes.leader_before)
+    return np.asarray(_mark(changes.partition, changes.after, changes.leader_after) - before)
 
 
 def _mark(partition: Rows, lists: Rows, leader: Rows) -> Rows:
     found = scrambled(partition.astype(np.int64))
     for column in (*lists.T, leader):
         found = scrambled(found + column)
-    return np.asarray(found)
+    return found
 
 
 def _is_loop(table: ActionTable, start: int, stop: int) -> bool:

@@ -19,7 +19,8 @@ from optimizer.search.state import Rows, State
 from optimizer.search.substitute import substitute
 
 ALL_ASKED = 20_000  # replicas; of up to so many all brokers are asked every time, which takes milliseconds
-LITTLE, MUCH = 0.005, 0.01  # of the partitions that a target moves, or that there are
+LITTLE = 0.005  # of the partitions that a target moves
+MUCH = 0.01  # of the partitions that there are
 
 
 def save_moves(
@@ -57,7 +58,7 @@ def shorten(problem: Problem, target: State, home: Rows, home_lead: Rows, order:
 
     `order` are partitions that this target moved, `away` is how many it and those before it did.
     """
-    while len(order) > LITTLE * len(home) and shorten_chains(problem, target, home, order):
+    while len(order) > MUCH * len(home) and shorten_chains(problem, target, home, order):
         send_home(problem, target, home, home_lead, order)
     if away > MUCH * len(home) and problem.size.any():
         lump_together(problem, target, home, order)
