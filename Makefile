@@ -34,7 +34,7 @@ demo: $(VENV)/.demo-ready ## plan and balance a simulated cluster, write the HTM
 	@$(BIN)/trimtab demo --out out/demo.html $(ARGS)
 
 test: need-python need-java $(VENV)/.test-ready lint types ## lint, contracts, types and all tests, real Kafka included
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m $(if $(strip $(ARGS)),pytest $(ARGS),tests.halves)
 
 check: $(VENV)/.test-ready lint types ## the same without real Kafka: no Java needed
 	$(BIN)/python -m pytest --ignore=tests/kafka $(ARGS)
