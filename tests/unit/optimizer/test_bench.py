@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from benchmarks.clusters import cluster
 from benchmarks.planner import goals_text
@@ -48,7 +47,6 @@ def test_brokers_out_of_some_goal_are_counted_by_score_and_band() -> None:
     assert count_low(problem._replace(table=reached), state) == 0
 
 
-@pytest.mark.skipif(BACKEND == "numpy", reason="all are marked where nothing is compiled")
 def test_topics_out_of_band_are_known_wherever_a_bench_stands() -> None:
     """A topic that is forgotten is left as it is, with its replicas on one broker."""
     compiled = skewed("topics")
@@ -62,7 +60,7 @@ def test_topics_out_of_band_are_known_wherever_a_bench_stands() -> None:
     expected = all_marked(problem)
     mark_topics(problem, bench.begin, np.arange(expected.shape[1]), expected)
     assert (bench.topics_out(problem) == expected).all()
-    assert expected.sum() < before.sum()
+    assert expected.sum() < before.sum() or BACKEND == "numpy"  # which marks all
 
 
 def test_topics_without_a_mark_are_looked_at_once_they_changed() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.incremental import heated, level_cluster
 from benchmarks.planner import goals_text
-from cluster_model.compiled import BACKEND
 from goals.document import parse_goals
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
@@ -54,7 +53,6 @@ def test_a_seed_that_brings_one_broker_more_into_band_has_another_tried(monkeypa
     assert seeds_tried(monkeypatch, (1296, 60), (1296, 59), (1296, 59)) == 3
 
 
-@pytest.mark.skipif(BACKEND == "numpy", reason="fifty thousand replicas")
 def test_where_brokers_hold_more_than_all_may_and_none_is_in_band_one_search_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     level = level_cluster("100x50k")
     hot = heated(level, np.arange(level.partition_count), 4.0)
