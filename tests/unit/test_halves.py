@@ -25,7 +25,7 @@ def test_both_halves_have_to_pass(waiting: str, others: str, code: int, tmp_path
     assert ended(tmp_path, waiting, others) == code
     said = capfd.readouterr().out
     assert said.count("1 passed") == (waiting, others).count(GOOD)
-    assert said.count("AssertionError: what went wrong") == code
+    assert ("AssertionError: what went wrong" in said) == (code != 0)
 
 
 def test_a_half_of_which_nothing_is_chosen_is_no_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
