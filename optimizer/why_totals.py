@@ -53,7 +53,7 @@ class Totals:
     @cached_property
     def _kinds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """int64: which kind of partition each is, and of each kind the replicas that a rack may hold and the replication factor."""
-        limit, rf = self._problem.partition[:, RACK_LIMIT], self._problem.partition[:, RF]
+        limit, rf = self._problem.partition[:, [RACK_LIMIT, RF]].astype(np.int64).T
         width = int(rf.max(initial=0)) + 1
         key = limit * width + rf
         kinds = np.flatnonzero(np.bincount(key))

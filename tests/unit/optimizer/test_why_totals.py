@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.clusters import cluster
 from benchmarks.planner import goals_text
+from cluster_model.build import build_snapshot
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
@@ -34,3 +35,19 @@ def test_a_rack_holds_what_its_partitions_have_to_have_there_and_may_have(varian
             assert totals.rack(rack, g) == (least, most)
         largest = problem.vector[:, :, problem.goal[g, COLUMN]].max(axis=1)
         assert totals.movable(g) == largest[problem.partition[:, MOVABLE] == 1].sum()
+
+
+def test_lists_of_hundreds_of_replicas_in_one_rack_are_added_up() -> None:
+    """Limit and replication factor are small numbers each, and their product is not."""
+    count = 200
+    document = {
+        "version": 1, "cluster_id": "wide", "taken_at": "2026-11-20T12:00:00Z", "storage": "local",
+        "brokers": [{"id": b, "rack": "r"} for b in range(count + 1)],
+        "partitions": [{
+            "topic": "t", "partition": 0, "replicas": list(range(count)), "leader": 0,
+            "leader_load": {"network_in": 3.0}, "follower_load": {"network_in": 1.0},
+        }],
+    }  # fmt: skip
+    goals = "{version: 1, goals: [{kind: usage_distribution, resource: network_in, bound: 0.1}]}"
+    compiled = compile_problem(build_snapshot(document), parse_goals(goals, "test"), PlanOptions())
+    assert Totals(compiled).rack(0, 0) == (count + 2.0, count + 2.0)
