@@ -27,7 +27,8 @@ SEGMENT_BYTES = 64 * 2**20
 MAX_RECORD_BYTES = 1_048_576
 DELIVERY_MS, REQUEST_MS = 8_000, 5_000
 READY_MS = 10_000
-REFRESH_SECONDS = 30.0  # after so long a reader sees that the topic has grown
+REFRESH_SECONDS = 15.0  # after so long a reader looks whether the topic has grown
+METADATA_MS = 5_000  # so old is what it then sees, at most
 # No second attempt changes these.
 REFUSALS = (
     kafka_errors.MessageSizeTooLargeError,
@@ -220,7 +221,7 @@ class KafkaTopicReader:
                 auto_offset_reset="earliest",
                 allow_auto_create_topics=False,
                 exclude_internal_topics=False,
-                metadata_max_age_ms=int(REFRESH_SECONDS * 1000),
+                metadata_max_age_ms=METADATA_MS,
             )
         except kafka_client.FAILURES as error:
             raise TopicError(f"{bootstrap}: no cluster answers: {_said(error)}") from error
@@ -250,7 +251,7 @@ class KafkaTopicReader:
         numbers = self._asked(lambda: self._consumer.partitions_for_topic(self._name)) or ()
         if not numbers:
             raise TopicError(f"there is no topic {self._name}; is a reporter running that may make it?")
-        if len(numbers) != self._partitions:
+        if len(numbers) > self._partitions:  # fewer is what a broker says that has just come and knows little
             self._partitions = len(numbers)
             self._consumer.assign([TopicPartition(self._name, n) for n in sorted(numbers)])
             self._at = {}

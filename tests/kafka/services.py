@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.kafka.cluster import KafkaCluster
-from tests.kafka.watched import Watched
+from tests.kafka.watched import PATIENCE, Watched
 from trimtab import Balancer
 from trimtab.reporter import run
 from trimtab.reporter.config import ReporterConfig
@@ -122,7 +122,7 @@ class Embedded:
         with self._news:
             self._news.notify_all()
 
-    def until(self, true: Callable[[], Any], seconds: float) -> bool:
+    def until(self, true: Callable[[], Any], seconds: float = PATIENCE) -> bool:
         """Whether it came true in time; looked at whenever something happened."""
         with self._news:
             return bool(self._news.wait_for(lambda: bool(true()), seconds))

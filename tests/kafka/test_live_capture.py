@@ -12,6 +12,7 @@ from kafka.admin import KafkaAdminClient
 from cluster_model.snapshot import BrokerState, Snapshot
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.traffic import Traffic, Window, administering, create_topic, fill
+from tests.kafka.watched import PATIENCE
 from trimtab.capture import capture
 
 BUSY = "capture-busy"
@@ -197,6 +198,6 @@ def test_a_broker_that_hangs_is_dead_after_a_bounded_wait_and_hides_no_other(clu
     rows = by_name(snapshot)
     assert snapshot.leader_load["disk"][rows[f"{QUIET}-0"]] > 3000 * 1000
     assert replica_list(snapshot, rows[f"{SINGLE}-1"]) == [4]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while capture(cluster.bootstrap, interval=0).broker_states[3] != BrokerState.ACTIVE:
         assert time.monotonic() < deadline, "the broker does not come back"

@@ -19,11 +19,11 @@ from optimizer.planner import plan
 from optimizer.report import to_election, to_reassignment
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.traffic import Traffic, Window, create_topic, fill
+from tests.kafka.watched import PATIENCE
 from trimtab.capture import capture
 
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECT = "org.apache.kafka.tools.LeaderElectionCommand"
-MINUTES = 60.0
 
 ORDERS, CLICKS, LOGS = "roundtrip-orders", "roundtrip-clicks", "roundtrip-logs"
 PER_TICK = {(ORDERS, number): 1 + number % 3 for number in range(8)}
@@ -80,7 +80,7 @@ def carry_out(cluster: KafkaCluster, made: Plan, folder: Path) -> None:
     executed = cluster.run_tool(REASSIGN, *common, "--execute")
     assert executed.returncode == 0, executed.stdout + executed.stderr
     assert "Successfully started partition reassignments" in executed.stdout, executed.stdout + executed.stderr
-    deadline = time.monotonic() + MINUTES
+    deadline = time.monotonic() + PATIENCE
     while True:
         verified = cluster.run_tool(REASSIGN, *common, "--verify")
         assert verified.returncode == 0, verified.stdout + verified.stderr

@@ -44,6 +44,7 @@ from cluster_model.metadata.schemas import CONTROL_RECORDS, RECORDS, Field
 from tests.kafka import jars
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.traffic import administering, create_topic, fill
+from tests.kafka.watched import PATIENCE
 from tests.unit.cluster_model.metadata_tool import dumped, filled, read_records, tool_name
 from trimtab.capture import capture
 from trimtab.capture.client import client_settings
@@ -53,7 +54,6 @@ ROOT = Path(__file__).resolve().parents[2]
 # Segments and checkpoints as a large cluster has them, in a small one.
 ROLLING = {"metadata.log.max.record.bytes.between.snapshots": "5000", "internal.metadata.log.segment.bytes": "9000"}
 PAUSE = 0.1
-PATIENCE = 40.0
 Said = dict[str, Any]
 
 

@@ -19,6 +19,7 @@ from kafka import TopicPartition
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.services import HORIZON, INTERVAL, Embedded, Process, Reporters, Row, audit
 from tests.kafka.traffic import Traffic, administering, create_topic
+from tests.kafka.watched import PATIENCE
 from trimtab.service.views import Leadership
 
 PAIRS = [[1, 2], [2, 3], [3, 4], [4, 1]]
@@ -59,7 +60,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 def leader(scene: Scene) -> int:
     """The active controller, as the services see it."""
     one = scene.embedded[100]
-    assert one.until(lambda: one.balancer.state().leadership.controller is not None, 60)
+    assert one.until(lambda: one.balancer.state().leadership.controller is not None)
     found = one.balancer.state().leadership.controller
     assert found is not None
     return found
@@ -81,7 +82,7 @@ def now() -> str:
 
 def test_loads_in_the_model_are_what_is_produced(scene: Scene) -> None:
     one = scene.embedded[100]
-    assert one.until(lambda: one.balancer.state().model.windows_reached["long"] >= 0.99, 120), one.balancer.state()
+    assert one.until(lambda: one.balancer.state().model.windows_reached["long"] >= 0.99), one.balancer.state()
     end = time.monotonic()
     snapshot = json.loads(one.balancer.snapshot_text())
     spans = [  # the mean is over six windows, the newest of them not full; and what is newer than the newest reports is not in it
@@ -100,7 +101,7 @@ def test_loads_in_the_model_are_what_is_produced(scene: Scene) -> None:
 
 def test_a_skew_made_by_hand_is_planned_within_two_intervals(scene: Scene) -> None:
     node = leader(scene)
-    decided(scene, node, "nothing", "", 60)
+    decided(scene, node, "nothing", "", PATIENCE)
     assert not [r for r in scene.rows() if r.verdict == "planned"], "it was level before"
     since = now()
     with administering(scene.kafka) as admin:
@@ -119,7 +120,7 @@ def test_a_second_instance_for_a_node_decides_nothing_and_says_why(scene: Scene,
     keys: dict[str, Any] = {} if kraft_log else {"kraft_log": None}
     copied = Embedded(scene.kafka, node, tmp_path / "copied", instance="copied", **keys)
     try:
-        assert copied.until(lambda: copied.balancer.state().leadership.shared is not None, 60), copied.balancer.state()
+        assert copied.until(lambda: copied.balancer.state().leadership.shared is not None), copied.balancer.state()
         state = copied.balancer.state()
         why = f"Another instance on this machine stands beside node {node} of this cluster already, so this one decides nothing"
         assert state.why_not_ready[0].startswith(why) or not state.model.brokers
@@ -138,7 +139,7 @@ def test_when_the_active_controller_is_killed_another_instance_plans_within_an_i
     def known() -> Leadership:
         return one.balancer.state().leadership
 
-    assert one.until(lambda: known().controller not in (None, before) and known().error is None, 30), known()
+    assert one.until(lambda: known().controller not in (None, before) and known().error is None), known()
     after = known().controller
     assert after is not None
     took = decided(scene, after, "planned", since, INTERVAL + 5)
@@ -152,7 +153,7 @@ def test_a_process_reloads_on_sighup_and_ends_cleanly_on_sigterm(scene: Scene) -
     process = scene.process
     (process.folder / "goals.yaml").write_text("version: 1\ngoals: [{kind: usage_distribution, resource: netwrk_in}]\n")
     process.send(signal.SIGHUP)
-    assert process.hears("the old goals stay in force", 20), process.said
+    assert process.hears("the old goals stay in force"), process.said
     begun = time.monotonic()
     assert process.end(signal.SIGTERM) == 0, process.said
     assert time.monotonic() - begun < 8
@@ -162,7 +163,7 @@ def test_a_process_reloads_on_sighup_and_ends_cleanly_on_sigterm(scene: Scene) -
     assert len(rows) == len(set(rows)) > 1000
     again = Process(scene.kafka, process.node, process.folder)
     try:
-        assert again.hears("ready: enough is known to decide", 60), again.said
+        assert again.hears("ready: enough is known to decide"), again.said
     finally:
         assert again.end(signal.SIGTERM) == 0, again.said
     table = ds.dataset(process.folder / "history" / "samples", partitioning="hive").to_table()

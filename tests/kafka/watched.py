@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 120.0  # seconds that a busy machine may need for what takes one
 
 
 class Watched:
@@ -33,7 +34,7 @@ class Watched:
                 self.said.append(line.rstrip())
                 self._news.notify_all()
 
-    def hears(self, text: str, seconds: float = 30.0, times: int = 1) -> bool:
+    def hears(self, text: str, seconds: float = PATIENCE, times: int = 1) -> bool:
         """Whether so many lines with a text came in time."""
         with self._news:
             return self._news.wait_for(lambda: sum(text in line for line in self.said) >= times, seconds)
@@ -43,7 +44,7 @@ class Watched:
 
     def end(self, sent: signal.Signals) -> int:
         self.send(sent)
-        return self.ends(30)
+        return self.ends(PATIENCE)
 
     def ends(self, seconds: float) -> int:
         """Its exit code; it ends by itself."""
