@@ -45,10 +45,13 @@ class Job:
     snapshot: Snapshot
     goals: str
     max_moves: int | None = None
+    max_partitions: int | None = None
 
     @property
     def options(self) -> PlanOptions:
-        return PlanOptions(acceptance=self.acceptance, threads=self.threads, max_moves=self.max_moves)
+        return PlanOptions(
+            acceptance=self.acceptance, threads=self.threads, max_moves=self.max_moves, max_partitions=self.max_partitions
+        )
 
 
 @dataclass(frozen=True)
