@@ -17,7 +17,7 @@ from optimizer.search.commit import build_state
 from optimizer.search.evaluate import Verdict, judge
 from optimizer.search.hosting import hosts_legally
 from optimizer.search.state import MAX_CHANGES, State
-from optimizer.why import counted
+from optimizer.why_words import counted
 
 LITTLE_BUDGET = "the budget leaves no room for it; a larger one might"
 

@@ -23,7 +23,8 @@ from optimizer.plan import Action, BrokerOutcome, Change, Plan
 from optimizer.planner import plan
 from optimizer.problem import Compiled
 from optimizer.whatif import apply_whatifs, movable_topics
-from optimizer.why import blockers, counted, few
+from optimizer.why_hosts import blockers
+from optimizer.why_words import counted, few
 
 
 def explain_partition(

@@ -13,7 +13,7 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Band, BrokerOutcome, Plan
 from optimizer.planner import plan
 from optimizer.whatif import apply_whatifs, no_broker
-from optimizer.why import amount, counted
+from optimizer.why_words import amount, counted
 
 
 def explain_broker(

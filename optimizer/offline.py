@@ -12,7 +12,7 @@ from optimizer.columns import offline_partitions
 from optimizer.plan import Skipped
 from optimizer.problem import MOVABLE, STATE, Compiled
 from optimizer.search.state import State
-from optimizer.why import counted
+from optimizer.why_words import counted
 
 MOST_NAMED = 20
 

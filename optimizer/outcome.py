@@ -15,7 +15,8 @@ from goals.model import Goal, GoalSet, RackAware, UsageDistribution
 from optimizer.plan import Band, GoalOutcome, GoalState, Status
 from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, STATE, VAR, Compiled
 from optimizer.search.state import RACKS, State
-from optimizer.why import Left, counted
+from optimizer.why import Left
+from optimizer.why_words import counted
 
 
 class Picture(NamedTuple):

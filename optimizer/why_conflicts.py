@@ -5,17 +5,18 @@ Called by `why`; the proof itself is `optimizer.search.conflicts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from goals.model import Goal
 from optimizer.problem import KIND, LIMIT, Problem
 from optimizer.search.conflicts import NOTHING, Conflict
+from optimizer.why_words import amount
 
 
 def conflict_text(
-    problem: Problem, goals: Sequence[Goal], found: Sequence[Conflict], g: int, over: bool, amount: Callable[[float, str], str]
+    problem: Problem, goals: Sequence[Goal], found: Sequence[Conflict], g: int, over: bool
 ) -> str | None:
-    """Why a broker that has the conflicts `found` is out of goal `g`; None where none of them says so. `amount` is a load in words."""
+    """Why a broker that has the conflicts `found` is out of goal `g`; None where none of them says so."""
     for one in sorted(found, key=lambda each: (each.caps != NOTHING, not is_limit(problem, each.caps))):
         caps_band = one.caps != NOTHING and not is_limit(problem, one.caps)
         if not (one.needs == g and not over) and not (one.caps == g and over and caps_band):

@@ -17,7 +17,7 @@ from optimizer.detectors.sight import FEWEST, Sight, Utilization
 from optimizer.outcome import judged
 from optimizer.problem import CEILING, COLUMN, MEAN, Compiled
 from optimizer.search.state import RACKS, State
-from optimizer.why import amount, counted
+from optimizer.why_words import amount, counted
 
 OVERLOADED = 0.85  # utilization at which a single broker counts as an outlier
 NO_SPREAD = 1  # replicas between the largest and the smallest count that cannot always be helped

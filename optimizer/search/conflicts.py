@@ -3,7 +3,7 @@
 What excluded topics leave on a broker may fill nearly all of its band, or all of a hard limit, in one resource and little of it in
 another. What may come besides takes some of the first for whatever it brings of the second: at best that of the replicas which bring
 most for it, of all that may move anywhere. Where even these bring too little, no plan keeps both bands. Called by `rounds`, so that
-a search does not look for what cannot be, and by the proofs in `optimizer.why`.
+a search does not look for what cannot be, and by the proofs in `optimizer.why_bands`.
 """
 
 from __future__ import annotations

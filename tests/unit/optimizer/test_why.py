@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from optimizer.options import PlanOptions
-from optimizer.why import amount, why_left
+from optimizer.why import why_left
+from optimizer.why_words import amount
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
 RACK: Document = {"kind": "rack_aware", "name": "racks"}

@@ -1,0 +1,97 @@
+"""Why a broker would stay out of a band: a replica larger than it, load that may not move, whole numbers, racks, giants elsewhere.
+
+Called by `why` for goals of kind `usage_distribution`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cluster_model.resources import RESOURCES
+from cluster_model.snapshot import BrokerState, Snapshot
+from goals.model import UsageDistribution
+from optimizer.problem import BOUND, COLUMN, FOLLOWING, LEADING, MEAN, MOVABLE, STATE, Compiled
+from optimizer.search.state import State
+from optimizer.why_conflicts import conflict_text
+from optimizer.why_racks import rack_share
+from optimizer.why_totals import Totals
+from optimizer.why_words import amount
+
+
+def band_proof(
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, row: int, g: int, goal: UsageDistribution
+) -> str | None:
+    """What keeps broker `row` out of the band of goal `g` whatever is planned; None where nothing is known to."""
+    problem, resource = compiled.problem, goal.resource
+    mean, bound = problem.table[row, g, MEAN], problem.table[row, g, BOUND]
+    load = end.load[row, problem.goal[g, COLUMN]]
+    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
+    if eligible.sum() == 1:
+        return "it is the only eligible broker; add one to share the load"
+    tops = problem.table[eligible, g, MEAN] + problem.table[eligible, g, BOUND]
+    band = f"{amount(mean - bound, resource)} to {amount(mean + bound, resource)}"
+    if RESOURCES[resource] == "count" and math.floor(mean + bound + 1e-9) < math.ceil(mean - bound - 1e-9):
+        return f"counts are whole and none lies in its band of {band}; a wider bound would hold one"
+    partitions, held = held_in(compiled, end, row, g)
+    over = load > mean + bound
+    if over and len(held):
+        largest = int(np.argmax(held))
+        name = snapshot.partition_name(int(partitions[largest]))
+        if held[largest] > tops.max():
+            return (
+                f"irreducible: {name} alone is {amount(float(held[largest]), resource)}, above every broker's band "
+                f"(up to {amount(float(tops.max()), resource)}); more partitions for the topic would split it"
+            )
+        fixed = problem.partition[partitions, MOVABLE] == 0
+        stuck = float(held[fixed].sum())
+        if stuck > mean + bound:
+            return f"excluded topics hold {amount(stuck, resource)} on it, above its band of {band}; include some of them"
+    if not over:
+        fixed_here = float(held[problem.partition[partitions, MOVABLE] == 0].sum()) if len(held) else 0.0
+        reach = totals.movable(g) + fixed_here
+        if reach < mean - bound:
+            return f"all that may move amounts to {amount(reach, resource)}, below its band of {band}; include more topics"
+    forced = rack_share(snapshot, compiled, totals, row, g, goal, over)
+    if forced is not None:
+        return forced
+    if totals.everywhere and resource not in ("leaders", "leader_network_in", "network_out", "cpu"):
+        return (
+            "the replication factor equals the number of brokers, so each holds every partition; add a broker"
+        )
+    if compiled.caution is None:
+        text = conflict_text(problem, compiled.goals, totals.conflicts.get(row, ()), g, over)
+        if text is not None:
+            return text
+    return _overshadowed(snapshot, compiled, totals, end, row, g, goal, over)
+
+
+def _overshadowed(
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, row: int, g: int, goal: UsageDistribution, over: bool
+) -> str | None:
+    """Whether replicas above the band elsewhere leave too little for this broker and its like."""
+    problem = compiled.problem
+    column = problem.goal[g, COLUMN]
+    eligible = np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
+    giants, held = totals.giants(g)
+    if over or not len(giants) or len(giants) >= len(eligible):
+        return None
+    total = float(end.load[eligible, column].sum())
+    rest = (total - held) / (len(eligible) - len(giants))
+    if rest < problem.table[row, g, MEAN] - problem.table[row, g, BOUND]:
+        name = snapshot.partition_name(int(giants[0]))
+        return (
+            f"partitions larger than a band ({name}{' and others' if len(giants) > 1 else ''}) leave {amount(rest, goal.resource)} "
+            "for each other broker, below the band; more partitions for those topics would help"
+        )
+    return None
+
+
+def held_in(compiled: Compiled, end: State, row: int, g: int) -> tuple[np.ndarray, np.ndarray]:
+    """Partitions on a broker, and what each costs it in the column of goal `g`."""
+    slots = end.replicas.shape[1]
+    entries = end.hosted[row, : end.hosts[row]]
+    partitions, leads = entries // slots, end.lead[entries // slots] == entries % slots
+    vector = compiled.problem.vector[partitions, :, compiled.problem.goal[g, COLUMN]]
+    return partitions, np.where(leads, vector[:, LEADING], vector[:, FOLLOWING])
