@@ -211,8 +211,8 @@ def _chain(
     rounds: list[Round] = []
     end = bench.at(compiled.problem, replicas, lead)
     # Topics fill brokers in bands in many ways, so the next target brings most of those into band that one leaves out; where
-    # replicas are many, a round in which brokers are packed takes too long for the few that it brings, and one after the first has to
-    # bring some.
+    # replicas are many, a round in which brokers are packed takes too long for the few that it brings, one without topics packs only
+    # first, and one after the first has to bring some.
     topics = len(compiled.problem.topic_goal) > 0
     many = replicas.size > SEARCHES[-1][0]
     efforts = ((BALANCE, TRADES) if many else (BALANCE, PACKING, TRADES)) if topics else (PACKING, TRADES)
@@ -226,7 +226,7 @@ def _chain(
             log, tried = trade(problem, bench, replicas, options, spent)
             seen = problem
         else:
-            packing = effort == PACKING
+            packing = effort == PACKING and not (many and rounds)
             log, tried, seen = _round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads, firmness, packing)
             if seen is not problem:
                 appraise(problem, tried)
