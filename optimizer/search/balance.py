@@ -14,14 +14,14 @@ import numpy as np
 from cluster_model.compiled import both, by_reference, inner, kernel, whole
 from optimizer.problem import COLUMN, HIGH, KIND, LIMIT, LOW, SCALE, STATE, STRENGTH, Problem
 from optimizer.search.batch import MOST_MOVED, RANKED, WIDEST, Batch, Room, new_batch, new_room
-from optimizer.search.broker_scores import assess, is_out
+from optimizer.search.broker_scores import is_out
 from optimizer.search.candidates import watched_goals
 from optimizer.search.leadership import find_leaders, survey, transfer_leaders
 from optimizer.search.order import ascending
-from optimizer.search.partners import Crowd, crowd_of, observe, rank_crowd, rank_partners
+from optimizer.search.partners import Crowd, crowd_of, observe, rank_all, rank_partners
 from optimizer.search.shelf import Shelf, new_shelf
-from optimizer.search.stars import is_low, settle, solve
-from optimizer.search.state import COST, State
+from optimizer.search.stars import assess_stale, is_low, settle_all, solve_all
+from optimizer.search.state import State
 from optimizer.search.swaps import swap_with
 from optimizer.threads import Threads
 
@@ -117,20 +117,19 @@ def look(
     """Do `task` for the star `first` of the batch, and every `step`-th after it; or `RANK` for brokers that are left."""
     watched, led = walk.goals[: walk.at[WATCHED]], walk.led[: walk.at[LED_GOALS]]
     if task == RANK:
-        for i in range(first, walk.at[AHEAD], step):
-            walk.ranks[i] = rank_crowd(
-                problem, state, crowd, watched, walk.left[i], whole(RANKED), noise_of(seed, walk), walk.ranked[i], room.worth
-            )
+        rank_all(
+            problem, state, crowd, watched, walk.left, first, walk.at[AHEAD], step, noise_of(seed, walk), walk.ranked, walk.ranks,
+            room.worth,
+        )  # fmt: skip
         return
     thrifty = walk.at[THRIFTY] == 1
     coarse = thrifty and walk.at[TURN] >= LATE and len(problem.topic_goal) == 0  # topics leave little choice
     if task == FIND:
         survey(problem, state, led, room.slopes, room.steep)
-    for i in range(first, batch.used[0], step):
-        if task == FIND:
+        for i in range(first, batch.used[0], step):
             find_leaders(problem, state, shelf, led, batch, i, room)
-        else:
-            solve(problem, state, shelf, watched, thrifty, coarse, batch, i, room, walk.stale)
+    else:
+        solve_all(problem, state, shelf, watched, thrifty, coarse, batch, first, step, room, walk.stale)
 
 
 @inner
@@ -337,12 +336,8 @@ def conclude(problem: Problem, state: State, shelf: Shelf, seed: int, walk: Walk
     """Commit what the stars of a batch propose; who has no moves may swap."""
     at = walk.at
     watched = walk.goals[: at[WATCHED]]
-    for i in range(batch.used[0] if len(batch.centre) > 1 else 0):
-        batch.moves[i] = settle(problem, state, watched, batch, i, room.row, walk.stale)
-    for b in range(len(walk.stale)):
-        if walk.stale[b] == 1:
-            state.score[b, COST] = assess(problem, state, b, state.score[b])
-            walk.stale[b] = 0
+    settle_all(problem, state, watched, batch, room.row, walk.stale)
+    assess_stale(problem, state, walk.stale)
     for i in range(batch.used[0]):
         v, done = batch.centre[i], batch.moves[i]
         if done == 0 and (at[SWAPPING] == 1 or walk.failed[v] > 0) and is_low(problem, state, v):

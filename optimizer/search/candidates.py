@@ -40,7 +40,7 @@ HALVINGS = 8
 ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
 
 
-@inner
+@inner_as(uncompiled.watched_goals)
 def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
     """Goals on loads that a search has to look at, into `watched` int64 [G]; returns how many.
 

@@ -28,58 +28,71 @@ def shorten_chains(problem: Problem, state: State, home: np.ndarray, order: np.n
     `home` int64 [P, R] is where replicas were; `order` int64 are the partitions among which are all that stand elsewhere, those first
     that are to come home first.
     """
-    brokers, slots, topics = len(problem.broker), state.replicas.shape[1], len(problem.topic_goal)
+    brokers, slots = len(problem.broker), state.replicas.shape[1]
     linear = linear_goals(problem)
     starts = np.zeros(brokers + 1, np.int64)
     left = list_by_home(state, home, order, starts)
-    came, amount, alike = np.zeros(MOST, np.int64), np.zeros((len(linear), MOST)), np.zeros(MOST)
-    low, high, load = np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(len(linear))
-    two, row = np.zeros(2, np.int64), np.zeros(slots, np.int64)
-    before, units = np.zeros((2, len(problem.goal))), np.zeros((2, topics))
-    done, vain = 0, 0
+    came, amount, row = np.zeros(MOST, np.int64), np.zeros((len(linear), MOST)), np.zeros(slots, np.int64)
+    done, vain = 0, whole(0)
     for v in range(brokers):
         if starts[v] == starts[v + 1] or problem.broker[v, STATE] != 0:
             continue
         n = list_arrivals(problem, state, linear, home, v, came, amount)
-        for entry in left[starts[v] : starts[v + 1]]:
-            p, s = entry // slots, entry % slots
-            u = state.replicas[p, s]
-            if n == 0 or u == v or (topics > 0 and vain > VAIN) or not may_swap(problem, state, p, s, v):
-                continue
-            role = role_of(state, entry)
-            for k in range(len(linear)):
-                load[k] = problem.vector[p, role, problem.goal[linear[k], COLUMN]]
-            open_window(low, high)
-            if not narrow(problem, state, linear, v, load, True, low, high):
-                continue
-            if not narrow(problem, state, linear, u, load, False, low, high):
-                continue
-            two[0], two[1] = v, u
-            for i in range(2):
-                for g in range(len(problem.goal)):
-                    before[i, g] = state.score[two[i], g]
-                for k in range(topics):
-                    units[i, k] = state.units[k, two[i]]
-            at, floor = whole(-1), -1.0
-            for _ in range(TRIES):
-                at = smallest(amount, alike, n, low, high, floor, at, np.inf)
-                if at < 0:
-                    break
-                floor = alike[at]
-                if not may_trade(problem, state, came[at], v, u):
-                    continue
-                put(problem, state, entry, v, row)
-                put(problem, state, came[at], u, row)
-                if scores_hold(state, two, whole(2), before) and counts_hold(state, two, units):
-                    done, n, vain = done + 1, n - 1, 0
-                    came[at] = came[n]
-                    for k in range(len(linear)):
-                        amount[k, at] = amount[k, n]
-                    break
-                put(problem, state, came[at], v, row)
-                put(problem, state, entry, u, row)
-                vain += 1
+        found, vain = trade_back(problem, state, linear, v, left[starts[v] : starts[v + 1]], n, came, amount, row, vain)
+        done += found
     return done
+
+
+@inner_as(uncompiled.trade_back)
+def trade_back(
+    problem: Problem, state: State, linear: np.ndarray, v: int, left: np.ndarray, n: int, came: np.ndarray, amount: np.ndarray,
+    row: np.ndarray, vain: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Let what `left` broker `v` come home, and one of the first `n` that `came` to it (with loads `amount`) go on instead; returns how
+    often, and how many trades goals on topics refused since one was good, `vain` before it. `row` int64 [R] is scratch."""
+    slots, topics = state.replicas.shape[1], len(problem.topic_goal)
+    low, high, load, alike = np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(n)
+    two, before, units = np.zeros(2, np.int64), np.zeros((2, len(problem.goal))), np.zeros((2, topics))
+    done = whole(0)
+    for entry in left:
+        p, s = entry // slots, entry % slots
+        u = state.replicas[p, s]
+        if n == 0 or u == v or (topics > 0 and vain > VAIN) or not may_swap(problem, state, p, s, v):
+            continue
+        role = role_of(state, entry)
+        for k in range(len(linear)):
+            load[k] = problem.vector[p, role, problem.goal[linear[k], COLUMN]]
+        open_window(low, high)
+        if not narrow(problem, state, linear, v, load, True, low, high):
+            continue
+        if not narrow(problem, state, linear, u, load, False, low, high):
+            continue
+        two[0], two[1] = v, u
+        for i in range(2):
+            for g in range(len(problem.goal)):
+                before[i, g] = state.score[two[i], g]
+            for k in range(topics):
+                units[i, k] = state.units[k, two[i]]
+        at, floor = whole(-1), -1.0
+        for _ in range(TRIES):
+            at = smallest(amount, alike, n, low, high, floor, at, np.inf)
+            if at < 0:
+                break
+            floor = alike[at]
+            if not may_trade(problem, state, came[at], v, u):
+                continue
+            put(problem, state, entry, v, row)
+            put(problem, state, came[at], u, row)
+            if scores_hold(state, two, whole(2), before) and counts_hold(state, two, units):
+                done, n, vain = done + 1, n - 1, whole(0)
+                came[at] = came[n]
+                for k in range(len(linear)):
+                    amount[k, at] = amount[k, n]
+                break
+            put(problem, state, came[at], v, row)
+            put(problem, state, entry, u, row)
+            vain += 1
+    return done, vain
 
 
 @inner_as(uncompiled.list_arrivals)

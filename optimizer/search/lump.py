@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from cluster_model.compiled import inner, inner_as, kernel, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, STATE, Problem
+from optimizer.search import uncompiled
 from optimizer.search.chains import counts_hold
 from optimizer.search.homeward import scores_hold
 from optimizer.search.state import State
@@ -78,7 +79,7 @@ def lump_together(problem: Problem, state: State, home: np.ndarray, order: np.nd
     return done
 
 
-@inner
+@inner_as(uncompiled.costs_of_each)
 def costs_of_each(problem: Problem) -> np.ndarray:
     """float64 [C]: what every replica costs, in either role; -1 where they differ."""
     each = np.zeros(problem.vector.shape[2])
@@ -116,7 +117,7 @@ def fits(problem: Problem, state: State, lump: Lump, v: int, u: int) -> bool:
     )
 
 
-@inner
+@inner_as(uncompiled.by_target)
 def by_target(state: State, mine: np.ndarray, brokers: int) -> np.ndarray:
     """The entries `mine` by the broker where they are, and in the other order than they come: the smallest first."""
     slots = state.replicas.shape[1]

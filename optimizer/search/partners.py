@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import by_reference, inner, inner_as, part
+from cluster_model.compiled import by_reference, inner, inner_as, part, whole
 from optimizer.problem import (
     COLUMN,
     DISTRIBUTION,
@@ -107,6 +107,16 @@ def rank_crowd(
     return best_of(problem, v, most, noise, partners, worth)
 
 
+@inner_as(uncompiled.rank_all)
+def rank_all(
+    problem: Problem, state: State, crowd: Crowd, watched: np.ndarray, left: np.ndarray, first: int, last: int, step: int, noise: int,
+    ranked: np.ndarray, ranks: np.ndarray, worth: np.ndarray,
+) -> None:  # fmt: skip
+    """`rank_crowd` for `left[first]` and every `step`-th after it before `last`: partners into rows of `ranked`, how many into `ranks`."""
+    for i in range(first, last, step):
+        ranks[i] = rank_crowd(problem, state, crowd, watched, left[i], whole(ranked.shape[1]), noise, ranked[i], worth)
+
+
 @part
 def half_way(
     shared: bool, now: float, w: float, e: float, lv: float, mv: float, hv: float, ov: float, sv: float, lu: float, mu: float, hu: float,
@@ -150,7 +160,7 @@ def best_of(problem: Problem, v: int, most: int, noise: int, partners: np.ndarra
     return found
 
 
-@inner
+@inner_as(uncompiled.leans)
 def leans(problem: Problem, state: State, watched: np.ndarray, b: int) -> tuple[bool, bool]:
     """Whether the broker is over, and whether it is under, its hinge in some of the goals."""
     over, under = False, False

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import BACKEND, kernel, whole
+from cluster_model.compiled import BACKEND, kernel, kernel_as, whole
 from optimizer.problem import STATE, Problem
 from optimizer.search import uncompiled
 from optimizer.search.evaluate import acceptable, adopt, evaluate
@@ -156,7 +156,7 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
     return -1
 
 
-@kernel
+@kernel_as(uncompiled.write_lists)
 def write_lists(
     problem: Problem, log: Log, replicas: np.ndarray, home: np.ndarray, home_lead: np.ndarray, previous: np.ndarray,
     before: np.ndarray, lead_before: np.ndarray, after: np.ndarray, lead_after: np.ndarray,

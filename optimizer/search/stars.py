@@ -47,7 +47,7 @@ NEAR = 32  # candidates that are weighed again after every move, as long as the 
 COARSE = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
 
 
-@inner
+@inner_as(uncompiled.is_low)
 def is_low(problem: Problem, state: State, b: int) -> bool:
     """Whether an eligible broker is out of a goal on loads."""
     if problem.broker[b, STATE] != 0:
@@ -56,6 +56,16 @@ def is_low(problem: Problem, state: State, b: int) -> bool:
         if problem.goal[g, KIND] <= LIMIT and is_out(problem, state, b, g):
             return True
     return False
+
+
+@inner_as(uncompiled.solve_all)
+def solve_all(
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, coarse: bool, batch: Batch, first: int, step: int,
+    room: Room, stale: np.ndarray,
+) -> None:  # fmt: skip
+    """`solve` star `first` of a batch and every `step`-th after it."""
+    for i in range(first, batch.used[0], step):
+        solve(problem, state, shelf, watched, thrifty, coarse, batch, i, room, stale)
 
 
 @inner
@@ -247,6 +257,22 @@ def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: i
         if leads or problem.topic_goal[k, COUNTS_LEADERS] == 0:
             state.topic_count[column, source, k] = int(state.topic_count[column, source, k]) - 1
             state.topic_count[column, target, k] = int(state.topic_count[column, target, k]) + 1
+
+
+@inner_as(uncompiled.settle_all)
+def settle_all(problem: Problem, state: State, watched: np.ndarray, batch: Batch, row: np.ndarray, stale: np.ndarray) -> None:
+    """`settle` every star of a batch, where there is more than one; `batch.moves` says after it how many moves were carried out."""
+    for i in range(batch.used[0] if len(batch.centre) > 1 else 0):
+        batch.moves[i] = settle(problem, state, watched, batch, i, row, stale)
+
+
+@inner_as(uncompiled.assess_stale)
+def assess_stale(problem: Problem, state: State, stale: np.ndarray) -> None:
+    """Assess the brokers that are marked in `stale` uint8 [B], and take the marks away."""
+    for b in range(len(stale)):
+        if stale[b] == 1:
+            state.score[b, COST] = assess(problem, state, b, state.score[b])
+            stale[b] = 0
 
 
 @inner

@@ -33,7 +33,7 @@ def role_of(state: State, entry: int) -> int:
     return whole(LEADING if state.lead[entry // slots] == entry % slots else FOLLOWING)
 
 
-@inner
+@inner_as(uncompiled.list_by_home)
 def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Entries of replicas that left a broker, by broker, from `starts` int64 [B + 1] on, in the order of `moved`."""
     slots = state.replicas.shape[1]

@@ -11,10 +11,14 @@ from optimizer.search.uncompiled.brokers import (
     combine,
     cost_of_gaining,
     cost_of_taking,
+    is_low,
+    leans,
     leaves_band,
     linear_cost,
     load_cost_of_taking,
+    watched_goals,
 )
+from optimizer.search.uncompiled.chains import trade_back
 from optimizer.search.uncompiled.changes import carry, commit, put
 from optimizer.search.uncompiled.choices import (
     any_above,
@@ -27,7 +31,9 @@ from optimizer.search.uncompiled.choices import (
     take,
 )
 from optimizer.search.uncompiled.floors import leaving
+from optimizer.search.uncompiled.lanes import solve_all
 from optimizer.search.uncompiled.leaders import appraise, find_leaders
+from optimizer.search.uncompiled.listings import write_lists
 from optimizer.search.uncompiled.lists import (
     closest,
     fetch,
@@ -35,8 +41,6 @@ from optimizer.search.uncompiled.lists import (
     gather,
     keep_fitting,
     largest,
-    list_arrivals,
-    list_present,
     list_sizes,
     scan,
     smallest,
@@ -46,16 +50,24 @@ from optimizer.search.uncompiled.lists import (
 from optimizer.search.uncompiled.orders import in_order
 from optimizer.search.uncompiled.partitions import fits_rack, may_host, rack_mates, rack_units, short_list
 from optimizer.search.uncompiled.pours import pour, weigh
+from optimizer.search.uncompiled.ranks import rank_all, rank_crowd
 from optimizer.search.uncompiled.replays import replay
 from optimizer.search.uncompiled.returns import align_slots, send_home
+from optimizer.search.uncompiled.settles import assess_stale, settle_all
 from optimizer.search.uncompiled.sides import (
     observe,
     promises,
-    rank_crowd,
     rank_partners,
     rises,
     survey,
     transfer_gain,
+)
+from optimizer.search.uncompiled.strays import (
+    by_target,
+    costs_of_each,
+    list_arrivals,
+    list_by_home,
+    list_present,
 )
 from optimizer.search.uncompiled.trades import best_swap
 from optimizer.search.uncompiled.verdicts import evaluate
@@ -67,14 +79,17 @@ __all__ = [
     "appraise",
     "ascending",
     "assess",
+    "assess_stale",
     "best_key",
     "best_swap",
+    "by_target",
     "carry",
     "closest",
     "combine",
     "commit",
     "cost_of_gaining",
     "cost_of_taking",
+    "costs_of_each",
     "cut_of",
     "evaluate",
     "fetch",
@@ -84,13 +99,16 @@ __all__ = [
     "fits_rack",
     "gather",
     "in_order",
+    "is_low",
     "keep_best",
     "keep_fitting",
     "largest",
+    "leans",
     "leaves_band",
     "leaving",
     "linear_cost",
     "list_arrivals",
+    "list_by_home",
     "list_present",
     "list_sizes",
     "load_cost_of_taking",
@@ -101,6 +119,7 @@ __all__ = [
     "put",
     "rack_mates",
     "rack_units",
+    "rank_all",
     "rank_crowd",
     "rank_partners",
     "replay",
@@ -108,13 +127,18 @@ __all__ = [
     "scan",
     "scramble",
     "send_home",
+    "settle_all",
     "short_list",
     "smallest",
+    "solve_all",
     "survey",
     "swap_gains",
     "take",
+    "trade_back",
     "transfer_gain",
     "unlike",
     "wander",
+    "watched_goals",
     "weigh",
+    "write_lists",
 ]

@@ -10,11 +10,16 @@ from optimizer.problem import (
     CEILING,
     COLUMN,
     COUNTS_LEADERS,
+    HARD,
+    HIGH,
     KIND,
     LEADING,
     LIMIT,
+    LOW,
     MIN_LOAD,
+    SCALE,
     SPREAD,
+    STATE,
     STRENGTH,
     TOPIC_ROW,
     Problem,
@@ -37,6 +42,42 @@ def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
     cost, scores = sheet_of(problem).judge(int(b), state.load[b].tolist(), float(state.units[RACKS, b]), units)
     score[: len(scores)] = scores
     return cost
+
+
+def is_low(problem: Problem, state: State, b: int) -> bool:
+    """`optimizer.search.stars.is_low`."""
+    sheet, scores = sheet_of(problem), state.score[b].tolist()
+    if sheet.state[b] != 0 or min(scores[:-1], default=1.0) >= 1.0:
+        return False
+    loads, table = state.load[b].tolist(), sheet.table(int(b))
+    for g, goal in enumerate(sheet.goal):
+        if scores[g] < 1.0 and goal[KIND] <= LIMIT and not table[g][LOW] <= loads[goal[COLUMN]] <= table[g][HIGH]:
+            return True
+    return False
+
+
+def leans(problem: Problem, state: State, watched: np.ndarray, b: int) -> tuple[bool, bool]:
+    """`optimizer.search.partners.leans`."""
+    sheet, loads = sheet_of(problem), state.load[b].tolist()
+    table, over, under = sheet.table(int(b)), False, False
+    for g in watched.tolist():
+        if table[g][SCALE] > 0.0:
+            load = loads[sheet.goal[g][COLUMN]]
+            over, under = over or load > table[g][HIGH], under or load < table[g][LOW]
+    return over, under
+
+
+def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
+    """`optimizer.search.candidates.watched_goals`."""
+    eligible, count = problem.broker[:, STATE] == 0, 0
+    for g, goal in enumerate(sheet_of(problem).goal):
+        if goal[KIND] > LIMIT:
+            continue
+        full = goal[KIND] == LIMIT and goal[HARD] == 1
+        if not full or (state.load[:, goal[COLUMN]] > problem.table[:, g, CEILING])[eligible].any():
+            watched[count] = g
+            count += 1
+    return count
 
 
 def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:

@@ -123,6 +123,25 @@ def relist(state: State, p: int, s: int, old: int, new: int) -> None:
     state.hosts[new] = end + 1
 
 
+def relist_all(state: State, p: np.ndarray, s: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
+    """`relist` slots `s` of partitions `p` from brokers `old` to `new` (each int64 [n]), one after the other."""
+    slots = state.replicas.shape[1]
+    place, hosted, mark = state.place.data, state.hosted.data, state.mark.data  # read several times as fast
+    hosts = state.hosts.tolist()
+    marks = np.where(state.lead[p] == s, LED, 0) | np.where(state.home[p, s] != new, STRAY, 0)
+    for i, j, b, u, m in zip(p.tolist(), s.tolist(), old.tolist(), new.tolist(), marks.tolist(), strict=True):
+        at, last = place[i, j], hosts[b] - 1
+        moved = hosted[b, last]
+        hosted[b, at], mark[b, at] = moved, mark[b, last]
+        place[moved // slots, moved % slots] = at
+        hosts[b] = last
+        end = hosts[u]
+        hosted[u, end], mark[u, end] = i * slots + j, m
+        place[i, j] = end
+        hosts[u] = end + 1
+    state.hosts[:] = hosts
+
+
 def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
     """`optimizer.search.commit.commit`."""
     sheet, p, lead = sheet_of(problem), int(p), int(lead)

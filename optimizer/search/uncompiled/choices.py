@@ -45,7 +45,11 @@ def take(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, s
 
 def ascending(keys: np.ndarray) -> np.ndarray:
     """`optimizer.search.order.ascending`."""
-    return np.argsort(keys, kind="stable").astype(np.int64)
+    order = np.argsort(keys)  # several times as fast, and the same where no two are equal
+    found = keys[order]
+    if (found[1:] == found[:-1]).any():
+        order = np.argsort(keys, kind="stable")
+    return order.astype(np.int64)
 
 
 def scramble(x: int) -> int:

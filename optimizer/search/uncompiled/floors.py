@@ -6,6 +6,7 @@ import numpy as np
 
 from optimizer.problem import COLUMN, KIND, LIMIT, STATE, Problem
 from optimizer.search.state import State
+from optimizer.search.uncompiled.choices import ascending
 
 
 def leaving(
@@ -42,7 +43,7 @@ def leaving(
 def fraction(keys: np.ndarray, amount: np.ndarray, size: np.ndarray, by_size: bool, need: float) -> float:
     """`optimizer.bounds.fraction`."""
     rows = np.flatnonzero(amount > 0.0)
-    rows = rows[np.argsort(keys[rows], kind="stable")]
+    rows = rows[ascending(keys[rows])]
     taken = np.cumsum(amount[rows])
     price = size[rows] if by_size else np.ones(len(rows))
     at = int(np.searchsorted(taken, need))

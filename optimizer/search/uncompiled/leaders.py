@@ -42,8 +42,9 @@ def find_leaders(
         chosen = (bounds >= floor) & (bounds < ceiling)
         if found == LEADERSHIPS:
             chosen &= bounds >= gains[last]
+        least = max(float(gains[last]), LEAST_GAIN) if found == LEADERSHIPS else LEAST_GAIN
         for bound, most, gain, p, giver, taker, entry in _pairs(
-            problem, state, shelf, led, v, np.flatnonzero(chosen), bounds, slopes, mine, LEAST_GAIN
+            problem, state, shelf, led, v, np.flatnonzero(chosen), bounds, slopes, mine, least
         ):
             if found == LEADERSHIPS and (bound < gains[last] or most < gains[last]):
                 continue
@@ -61,8 +62,10 @@ def _pairs(
     problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, rows: np.ndarray, bounds: np.ndarray, slopes: np.ndarray,
     mine: np.ndarray, least: float,
 ) -> list[tuple[float, float, float, int, int, int, int]]:  # fmt: skip
-    """Transfers from or to broker `v`, of the replicas at `rows` of its list, that promise and gain more than `least`, in the list's
+    """Transfers from or to broker `v`, of the replicas at `rows` of its list, that promise `least` or more and gain anything, in the list's
     order: bound, promise, gain (without topics), partition, giver, taker, entry that is to lead."""
+    from optimizer.search.candidates import LEAST_GAIN
+
     slots = state.replicas.shape[1]
     entry = state.hosted[v, rows].astype(np.int64)
     p, s = entry // slots, entry % slots
@@ -81,7 +84,7 @@ def _pairs(
     for g in led.tolist():
         theirs = sign * slopes[u, g] * shelf.lead[v, shelf.seat[g], rows[i]]
         most += theirs + 1e-6 * np.abs(theirs)
-    good = np.flatnonzero(~(most <= least))
+    good = np.flatnonzero((most >= least) & (most > LEAST_GAIN))
     i, o, u, most = i[good], o[good], u[good], most[good]
     gives = leads[i]
     giver, taker = np.where(gives, v, u), np.where(gives, u, v)
@@ -92,7 +95,7 @@ def _pairs(
             bounds[rows[i]].tolist(), most.tolist(), gain.tolist(), p[i].tolist(), giver.tolist(), taker.tolist(),
             np.where(gives, p[i] * slots + o, entry[i]).tolist(), strict=True,
         )
-        if row[2] > least
+        if row[2] > LEAST_GAIN
     ]  # fmt: skip
 
 
@@ -104,11 +107,10 @@ def transfer_gains(
     for g in led.tolist():
         c, force = int(problem.goal[g, COLUMN]), problem.force[g].tolist()
         x = both[:, LEADING, c].astype(np.float64) - both[:, FOLLOWING, c]
-        loads, table = state.load[:, c], problem.table[:, g]
-        now = costs_of(loads, table, force)
-        term = now[giver] + now[taker]
-        term -= costs_of(loads[giver] - x, table[giver], force)
-        term -= costs_of(loads[taker] + x, table[taker], force)
+        a, b, mine, theirs = state.load[giver, c], state.load[taker, c], problem.table[giver, g], problem.table[taker, g]
+        term = costs_of(a, mine, force) + costs_of(b, theirs, force)
+        term -= costs_of(a - x, mine, force)
+        term -= costs_of(b + x, theirs, force)
         gain += np.where(x != 0.0, term, 0.0)
     return gain
 

@@ -48,21 +48,21 @@ def fill(problem: Problem, state: State) -> None:
     state.mark[broker[order], rank] = np.where(leads[order], LED, 0)
     state.hosts[:] = counts
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
-        crowded = _crowded(problem, state.replicas)
-        state.units[RACKS] += np.bincount(state.replicas[crowded], minlength=len(state.hosts))
+        full = crowded(problem, slice(None), state.replicas)
+        state.units[RACKS] += np.bincount(state.replicas[full], minlength=len(state.hosts))
     for k in range(len(problem.topic_goal)):
         count_topics(problem, state, k)
     for b in range(len(state.hosts)):
         state.score[b, -1] = assess(problem, state, b, state.score[b])
 
 
-def _crowded(problem: Problem, replicas: np.ndarray) -> np.ndarray:
-    """bool [P, R]: the replica stands in a rack that holds more of its partition than may be there."""
+def crowded(problem: Problem, rows: np.ndarray | slice, replicas: np.ndarray) -> np.ndarray:
+    """bool [n, R]: the replica stands in a rack that holds more of its partition than may be there; partitions `rows`, on `replicas`."""
     racks = np.append(problem.broker[:, RACK_OF], -1)[replicas]
     same = np.zeros(replicas.shape, np.int64)
     for s in range(replicas.shape[1]):
         same += racks == racks[:, s : s + 1]
-    return np.asarray((same > problem.partition[:, RACK_LIMIT, None]) & (replicas >= 0))
+    return np.asarray((same > problem.partition[rows, RACK_LIMIT, None]) & (replicas >= 0))
 
 
 def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, factors: np.ndarray) -> int:
@@ -74,7 +74,7 @@ def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, 
     factor[:] = shelf.vector[b, -1, :n]
     stray = ((marks & STRAY) != 0) & (factor > 0.0)
     if thrifty:
-        factor[~stray] *= factor[~stray]
+        factor *= factor
     factor[stray] = 10.0
     return n
 
@@ -100,8 +100,9 @@ def swap_gains(
 def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
     """`optimizer.search.shelf.fetch`."""
     n = int(state.hosts[b])
-    role = np.where(state.mark[b, :n] & LED, LEADING, FOLLOWING)
-    key = state.hosted[b, :n] * 2 + role
+    role = np.where(state.mark[b, :n] & LED, np.int32(LEADING), np.int32(FOLLOWING))
+    key = state.hosted[b, :n] * 2
+    key += role
     known = int(shelf.known[b])
     stale = shelf.replica[b, :n] != key
     stale[known:] = True
@@ -122,36 +123,6 @@ def unlike(rows: np.ndarray, one: np.ndarray, one_lead: np.ndarray, other: np.nd
     """`optimizer.search.bring.unlike`."""
     rows = np.unique(rows)
     return np.asarray(rows[(one[rows] != other[rows]).any(axis=1) | (one_lead[rows] != other_lead[rows])])
-
-
-def list_present(
-    problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, amounts: np.ndarray, entries: np.ndarray
-) -> int:
-    """`optimizer.search.strays.list_present`."""
-    slots = state.replicas.shape[1]
-    here = state.hosted[v, : state.hosts[v]].astype(np.int64)
-    here = here[(home.reshape(-1)[here] == v) & (problem.partition[here // slots, MOVABLE] == 1)]
-    p, n = here // slots, len(here)
-    role = np.where(state.lead[p] == here % slots, LEADING, FOLLOWING)
-    amounts[:, :n] = problem.vector[p, role].T[problem.goal[linear, COLUMN]]
-    entries[:n] = here
-    return n
-
-
-def list_arrivals(
-    problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, came: np.ndarray, amount: np.ndarray
-) -> int:
-    """`optimizer.search.chains.list_arrivals`."""
-    slots = state.replicas.shape[1]
-    here = state.hosted[v, : state.hosts[v]].astype(np.int64)
-    was = home.reshape(-1)[here]
-    here = here[(was >= 0) & (was != v)]
-    here = here[problem.partition[here // slots, MOVABLE] == 1][: len(came)]
-    p, n = here // slots, len(here)
-    role = np.where(state.lead[p] == here % slots, LEADING, FOLLOWING)
-    amount[:, :n] = problem.vector[p, role].T[problem.goal[linear, COLUMN]]
-    came[:n] = here
-    return n
 
 
 def list_sizes(problem: Problem, entries: np.ndarray, n: int, slots: int, sizes: np.ndarray) -> None:

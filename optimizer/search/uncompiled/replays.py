@@ -8,7 +8,7 @@ import numpy as np
 
 from optimizer.problem import Problem
 from optimizer.search.state import COST, LED, STRAY, State
-from optimizer.search.uncompiled.changes import relist
+from optimizer.search.uncompiled.changes import relist_all
 from optimizer.search.uncompiled.trains import Train, Verdicts, is_simple
 
 if TYPE_CHECKING:
@@ -63,10 +63,7 @@ def carry_out(state: State, train: Train, verdicts: Verdicts, done: np.ndarray) 
     state.trail[0] = used + len(mine)
     moved = np.argwhere((old != new) & (old >= 0))
     i, s = moved.T
-    for p, slot, source, target in zip(
-        partition[i].tolist(), s.tolist(), old[i, s].tolist(), new[i, s].tolist(), strict=True
-    ):
-        relist(state, p, slot, source, target)
+    relist_all(state, partition[i], s, old[i, s], new[i, s])
     last = np.flatnonzero(np.append(np.sort(partition)[1:] != np.sort(partition)[:-1], True))
     last = np.argsort(partition, kind="stable")[last]
     state.replicas[partition[last]], state.lead[partition[last]] = new[last], lead[last]

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from goals.score import TOLERANCE
-from optimizer.problem import BOUND, CEILING, COLUMN, FOLLOWING, KIND, LEADING, LIMIT, MEAN, MIN_LOAD, Problem
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    COLUMN,
+    FOLLOWING,
+    KIND,
+    LEADING,
+    LIMIT,
+    MEAN,
+    MIN_LOAD,
+    STATE,
+    Problem,
+)
 from optimizer.search.state import COST, State
 from optimizer.search.uncompiled.changes import commit
 from optimizer.search.uncompiled.partitions import may_host
@@ -13,20 +27,19 @@ from optimizer.search.uncompiled.sheets import Sheet, sheet_of
 
 Edges = list[tuple[int, float, float, float, float]]
 PASSES = 3
+PART = 256  # partitions that are looked at in one go
 
 
 def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray) -> int:
     """`optimizer.search.homeward.send_home`."""
     sheet = sheet_of(problem)
     known: dict[int, Edges] = {}  # of brokers that no commit has touched since
+    touched: set[int] = set()  # brokers, since partitions were looked at last
     done = 0
     for _ in range(PASSES):
         away = order[(state.replicas[order] != home[order]).any(axis=1) | (state.lead[order] != home_lead[order])]
         taken = 0
-        for p, was, lead, mine, want in zip(
-            away.tolist(), state.replicas[away].tolist(), state.lead[away].tolist(), home[away].tolist(), home_lead[away].tolist(),
-            strict=True,
-        ):  # fmt: skip
+        for p, was, lead, mine, want in _promising(problem, state, touched, away, home, home_lead):
             vectors: list[list[float]] = problem.vector[p].tolist()
             for s, back in enumerate(mine):
                 if back < 0 or back == was[s] or sheet.state[back] != 0:
@@ -42,23 +55,76 @@ def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
                 row[s] = back
                 leader = s if want == s else lead
                 brokers = [was[s], back] if leader == lead else [was[s], back, was[lead]]
-                if _tried(problem, state, known, p, s, row, leader, brokers):
+                if _tried(problem, state, known, touched, p, s, row, leader, brokers):
                     was, lead = row, leader
                     taken += 1
             if want < 0 or want == lead or lead < 0 or mine[want] != was[want] or sheet.state[was[want]] != 0:
                 continue
             if not _leaves(sheet, state, known, was[want], vectors[LEADING], vectors[FOLLOWING]):
-                taken += _tried(problem, state, known, p, len(was), was, want, [was[want], was[lead]])
+                taken += _tried(problem, state, known, touched, p, len(was), was, want, [was[want], was[lead]])
         done += taken
         if taken == 0:
             break
     return done
 
 
+def _promising(
+    problem: Problem, state: State, touched: set[int], away: np.ndarray, home: np.ndarray, home_lead: np.ndarray
+) -> Iterator[tuple[int, list[int], int, list[int], int]]:  # fmt: skip
+    """Of the partitions `away`, in turn, those of which a replica or the leadership may go home as far as bands of brokers are concerned:
+    partition, brokers, leader, home of each. Commits put the brokers that they touch meanwhile into `touched`."""
+    linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
+    for first in range(0, len(away), PART):
+        rows = away[first : first + PART]
+        was, mine, lead, want = state.replicas[rows], home[rows], state.lead[rows], home_lead[rows]
+        may = _may_go(problem, state, linear, rows, was, mine, lead, want)
+        touched.clear()
+        for p, brokers, leader, back, to, fine in zip(
+            rows.tolist(), was.tolist(), lead.tolist(), mine.tolist(), want.tolist(), may.tolist(), strict=True
+        ):
+            if fine or (touched and not (touched.isdisjoint(brokers) and touched.isdisjoint(back))):
+                yield p, brokers, leader, back, to
+
+
+def _may_go(
+    problem: Problem, state: State, linear: np.ndarray, rows: np.ndarray, was: np.ndarray, mine: np.ndarray, lead: np.ndarray,
+    want: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """bool [n]: whether `leaves_band` lets some replica of partitions `rows` go home, or the leadership go over at home."""
+    spots = np.arange(was.shape[1])
+    able = (mine >= 0) & (problem.broker[mine, STATE] == 0)
+    i, s = np.nonzero(able & (mine != was))
+    led = lead[i] == s
+    held = problem.vector[rows[i], np.where(led, LEADING, FOLLOWING)]
+    come = problem.vector[rows[i], np.where(led | (want[i] == s), LEADING, FOLLOWING)]
+    stays = _leave(problem, state, linear, was[i, s], 0.0, held) | _leave(problem, state, linear, mine[i, s], come, 0.0)
+    may = np.zeros(len(rows), np.bool_)
+    may[i[~stays]] = True
+    k = np.flatnonzero((want >= 0) & (want != lead) & (lead >= 0))
+    k = k[((mine == was) & able & (spots == want[:, None]))[k].any(axis=1)]
+    both = problem.vector[rows[k]]
+    may[k[~_leave(problem, state, linear, was[k, want[k]], both[:, LEADING], both[:, FOLLOWING])]] = True
+    return may
+
+
+def _leave(
+    problem: Problem, state: State, linear: np.ndarray, brokers: np.ndarray, come: np.ndarray | float, gone: np.ndarray | float
+) -> np.ndarray:  # fmt: skip
+    """bool [n]: `optimizer.search.homeward.leaves_band` of `brokers` int64 [n], with loads float64 [n, C] more and less."""
+    columns, table = problem.goal[linear, COLUMN], problem.table[brokers][:, linear]
+    load = (state.load[brokers] + come - gone)[:, columns]
+    mean, limited = table[:, :, MEAN], problem.goal[linear, KIND] == LIMIT
+    away = np.abs(load - mean) > table[:, :, BOUND] * (1.0 + TOLERANCE)
+    away &= (load > problem.force[linear, MIN_LOAD]) & (mean > 0.0)
+    away = np.where(limited, load > table[:, :, CEILING], away) & (state.score[brokers][:, linear] >= 1.0)
+    return np.asarray(away.any(axis=1) & (problem.broker[brokers, STATE] == 0))
+
+
 def _tried(
-    problem: Problem, state: State, known: dict[int, Edges], p: int, s: int, row: list[int], lead: int, brokers: list[int]
+    problem: Problem, state: State, known: dict[int, Edges], touched: set[int], p: int, s: int, row: list[int], lead: int,
+    brokers: list[int],
 ) -> bool:  # fmt: skip
-    """Commit `p` at `row`, led by `lead`, unless `brokers` are worse for it."""
+    """Commit `p` at `row`, led by `lead`, unless `brokers` are worse for it; those are `known` no more, and `touched`."""
     from optimizer.search.homeward import misplaces
 
     to = np.array(row, np.int64)
@@ -69,6 +135,7 @@ def _tried(
     commit(problem, state, p, to, lead)
     holds = not (state.score[brokers, :COST] < before - 1e-12).any()
     if holds:
+        touched.update(brokers)
         for b in brokers:
             known.pop(b, None)
     else:

@@ -10,13 +10,10 @@ from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
     DISTRIBUTION,
-    FOLLOWING,
     HIGH,
     KIND,
-    LEADING,
     LOW,
     MEAN,
-    MOVABLE,
     RACK_OF,
     SAME_RACK,
     SCALE,
@@ -30,6 +27,7 @@ from optimizer.problem import (
 from optimizer.search.state import LED, State
 from optimizer.search.uncompiled.choices import scrambled
 from optimizer.search.uncompiled.panels import costs_of
+from optimizer.search.uncompiled.ranks import best_of
 from optimizer.search.uncompiled.sheets import cost_of, sheet_of
 
 if TYPE_CHECKING:
@@ -71,11 +69,7 @@ def rank_partners(
     if noise != 0:
         worth *= 1.0 - 0.3 * ((scrambled(noise + v * 1000003 + np.arange(len(worth))) & 0xFFFF) / 65536.0)
     worth[unfit] = -1.0
-    order = np.argsort(-worth, kind="stable")[:most]
-    found = order[worth[order] > 0.0]
-    partners[: len(found)] = found
-    worth[found] = -1.0
-    return len(found)
+    return best_of(worth, partners[:most])
 
 
 def observe(problem: Problem, state: State, watched: np.ndarray, crowd: Any) -> None:
@@ -89,14 +83,6 @@ def rises(problem: Problem, crowd: Any, linear: np.ndarray, p: int, role: int, r
     for g in linear.tolist():
         table, force, load = problem.table[:, g], problem.force[g].tolist(), crowd.load[g]
         rise += costs_of(load + problem.vector[p, role, problem.goal[g, COLUMN]], table, force) - costs_of(load, table, force)
-
-
-def rank_crowd(
-    problem: Problem, state: State, crowd: Any, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
-    worth: np.ndarray,
-) -> int:  # fmt: skip
-    """`optimizer.search.partners.rank_crowd`."""
-    return rank_partners(problem, state, watched, v, most, noise, partners, worth)
 
 
 def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, steep: np.ndarray) -> None:
@@ -130,9 +116,8 @@ def promises(
     """`optimizer.search.leadership.promises`."""
     n = int(state.hosts[v])
     leads = (state.mark[v, :n] & LED) != 0
-    rows = state.hosted[v, :n] // state.replicas.shape[1]
-    both = problem.vector[rows].astype(np.float32)
-    chosen = (problem.partition[rows, MOVABLE] == 1) & np.where(leads, over, under)
+    chosen = (shelf.vector[v, -1, :n] != 0.0) & (leads if over and not under else ~leads if under and not over else over)
+    sign = np.where(leads, 1.0, -1.0)
     topics = (
         problem.topic_goal[problem.topic_goal[:, COUNTS_LEADERS] == 1, TOPIC_ROW]
         if len(problem.topic_goal)
@@ -147,13 +132,13 @@ def promises(
         rising, falling = -(next_least if at_least == v else least), next_greatest if at_greatest == v else greatest
         mean, _, _, _, high, low, scale = problem.table[v, g].tolist()
         load = float(state.load[v, c])
-        x = both[:, LEADING, c].astype(np.float64) - both[:, FOLLOWING, c]
-        shelf.lead[v, shelf.seat[g], :n] = x
-        x = np.where(leads, x, -x)
+        x = shelf.lead[v, shelf.seat[g], :n] * sign  # off `v`, onto another
         now = cost_of(load, mean, high, low, scale, w, e)
-        out = (np.maximum(load - x - high, 0.0) + np.maximum(low - load + x, 0.0)) * scale
-        off = (load - x - mean) * scale
-        gain = now - w * out * out * (1.0 + STEEP * out * out) - e * off * off
+        after = load - x
+        out = (np.maximum(after - high, 0.0) + np.maximum(low - after, 0.0)) * scale
+        out *= out
+        off = (after - mean) * scale
+        gain = now - w * out * (1.0 + STEEP * out) - e * off * off
         theirs = np.where(x > 0.0, rising, -falling) * x
         mine[:n] += gain + 1e-6 * np.abs(gain) + 1e-12 * now
         total += theirs + 1e-6 * np.abs(theirs)

@@ -23,6 +23,7 @@ SEEDS = (*range(500, 505), 536)  # the last: exchanges among brokers that topics
 # Brokers, replicas, scenario, variant, acceptance: many brokers are looked at side by side; topics, racks, shared storage.
 SIZES: tuple[tuple[int, int, Any, str, Acceptance], ...] = (
     (220, 16_000, "a", "even", "potential"),
+    (320, 36_000, "b", "racks", "score"),
     (40, 4_000, "b", "even", "score"),
     (30, 3_000, "b", "racks", "potential"),
     (30, 3_000, "c5", "shared", "potential"),
