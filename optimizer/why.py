@@ -20,13 +20,14 @@ from optimizer.search.trivial import leaves_trivial
 from optimizer.why_bands import band_proof
 from optimizer.why_blocked import obstacles
 from optimizer.why_emptied import STOPPED, not_emptied
+from optimizer.why_held import Held
 from optimizer.why_limits import limit_proof
 from optimizer.why_racks import rack_proof
 from optimizer.why_topics import topic_proof
 from optimizer.why_totals import Totals
 from optimizer.why_words import counted, few
 
-MOST_PROVED = 200  # brokers with a proof of their own; beyond, in a cluster that far off, a summary does
+MOST_LOOKED_AT = 200  # brokers left of which it is said what was in their way; where more are, it is much the same for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,9 @@ def why_left(
             low_in = [compiled.goals[g].name for g in np.flatnonzero(low[row]).tolist()]
             result[row] = Left(STOPPED, dict.fromkeys(low_in, STOPPED))
             continue
-        proving = len(result) < MOST_PROVED
+        looking, here = len(result) < MOST_LOOKED_AT, Held(compiled, end, row)
         reasons = {
-            compiled.goals[g].name: _reason(snapshot, compiled, totals, end, row, g, options, proving)
+            compiled.goals[g].name: _reason(snapshot, compiled, totals, end, here, row, g, options, looking)
             for g in np.flatnonzero(low[row]).tolist()
         }
         result[row] = Left(_joined(reasons), reasons)
@@ -69,7 +70,7 @@ def why_left(
 
 
 def _nothing_found(
-    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions, proving: bool
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions, looking: bool
 ) -> str:
     """What was looked at in vain, and what most of it would break."""
     remedies = "a wider bound or other weights could help"
@@ -78,7 +79,7 @@ def _nothing_found(
     if leaves_trivial(compiled):
         remedies = f"a smaller trivial_change, {remedies}"
     text = "no acceptable action was found that would bring it clearly nearer"
-    found = obstacles(snapshot, compiled, end, row, g) if proving and compiled.problem.goal[g, KIND] <= LIMIT else None
+    found = obstacles(snapshot, compiled, end, row, g) if looking and compiled.problem.goal[g, KIND] <= LIMIT else None
     if found is not None:
         parts = [f"{number} would take the other broker out of {name}" for name, number in found.other.most_common(2)]
         parts += [f"{number} this one out of {name}" for name, number in found.own.most_common(1)]
@@ -103,17 +104,18 @@ def _joined(reasons: Mapping[str, str]) -> str:
 
 
 def _reason(
-    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, row: int, g: int, options: PlanOptions, proving: bool
-) -> str:
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, here: Held, row: int, g: int, options: PlanOptions,
+    looking: bool,
+) -> str:  # fmt: skip
     doubt = _doubt(compiled, end, row)
     if doubt is not None and compiled.caution is not None and compiled.caution.brokers[row]:
         return doubt
-    proof = _proof(snapshot, compiled, totals, end, row, g, compiled.goals[g], options) if proving else None
+    proof = _proof(snapshot, compiled, totals, end, here, row, g, compiled.goals[g], options)
     return (
         proof
         or _budget_text(options)
         or doubt
-        or _nothing_found(snapshot, compiled, end, row, g, options, proving)
+        or _nothing_found(snapshot, compiled, end, row, g, options, looking)
     )
 
 
@@ -133,13 +135,14 @@ def _doubt(compiled: Compiled, end: State, row: int) -> str | None:
 
 
 def _proof(
-    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, row: int, g: int, goal: Goal, options: PlanOptions
-) -> str | None:
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, here: Held, row: int, g: int, goal: Goal,
+    options: PlanOptions,
+) -> str | None:  # fmt: skip
     match goal:
         case UsageDistribution():
-            return band_proof(snapshot, compiled, totals, end, row, g, goal)
+            return band_proof(snapshot, compiled, totals, end, here, row, g, goal)
         case Capacity() | CountLimit():
-            return limit_proof(snapshot, compiled, end, row, g, goal, options)
+            return limit_proof(snapshot, compiled, end, here, row, g, goal, options)
         case RackAware():
             return rack_proof(snapshot, compiled, end, row)
         case TopicDistribution():

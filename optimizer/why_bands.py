@@ -12,45 +12,43 @@ import numpy as np
 from cluster_model.resources import RESOURCES
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import UsageDistribution
-from optimizer.problem import BOUND, COLUMN, FOLLOWING, LEADING, MEAN, MOVABLE, STATE, Compiled
+from optimizer.problem import BOUND, COLUMN, MEAN, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_conflicts import conflict_text
+from optimizer.why_held import Held
 from optimizer.why_racks import rack_share
 from optimizer.why_totals import Totals
 from optimizer.why_words import amount
 
 
 def band_proof(
-    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, row: int, g: int, goal: UsageDistribution
+    snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, here: Held, row: int, g: int, goal: UsageDistribution
 ) -> str | None:
-    """What keeps broker `row` out of the band of goal `g` whatever is planned; None where nothing is known to."""
+    """What keeps broker `row`, which holds what is `here`, out of the band of goal `g` whatever is planned; None where nothing does, as far
+    as is known."""
     problem, resource = compiled.problem, goal.resource
     mean, bound = problem.table[row, g, MEAN], problem.table[row, g, BOUND]
     load = end.load[row, problem.goal[g, COLUMN]]
-    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
-    if eligible.sum() == 1:
+    if totals.active == 1:
         return "it is the only eligible broker; add one to share the load"
-    tops = problem.table[eligible, g, MEAN] + problem.table[eligible, g, BOUND]
     band = f"{amount(mean - bound, resource)} to {amount(mean + bound, resource)}"
     if RESOURCES[resource] == "count" and math.floor(mean + bound + 1e-9) < math.ceil(mean - bound - 1e-9):
         return f"counts are whole and none lies in its band of {band}; a wider bound would hold one"
-    partitions, held = held_in(compiled, end, row, g)
+    held = here.amounts(g)
     over = load > mean + bound
     if over and len(held):
         largest = int(np.argmax(held))
-        name = snapshot.partition_name(int(partitions[largest]))
-        if held[largest] > tops.max():
+        name = snapshot.partition_name(int(here.partitions[largest]))
+        if held[largest] > totals.top(g):
             return (
                 f"irreducible: {name} alone is {amount(float(held[largest]), resource)}, above every broker's band "
-                f"(up to {amount(float(tops.max()), resource)}); more partitions for the topic would split it"
+                f"(up to {amount(totals.top(g), resource)}); more partitions for the topic would split it"
             )
-        fixed = problem.partition[partitions, MOVABLE] == 0
-        stuck = float(held[fixed].sum())
+        stuck = float(held[here.fixed].sum())
         if stuck > mean + bound:
             return f"excluded topics hold {amount(stuck, resource)} on it, above its band of {band}; include some of them"
     if not over:
-        fixed_here = float(held[problem.partition[partitions, MOVABLE] == 0].sum()) if len(held) else 0.0
-        reach = totals.movable(g) + fixed_here
+        reach = totals.movable(g) + float(held[here.fixed].sum())
         if reach < mean - bound:
             return f"all that may move amounts to {amount(reach, resource)}, below its band of {band}; include more topics"
     forced = rack_share(snapshot, compiled, totals, row, g, goal, over)
@@ -73,12 +71,11 @@ def _overshadowed(
     """Whether replicas above the band elsewhere leave too little for this broker and its like."""
     problem = compiled.problem
     column = problem.goal[g, COLUMN]
-    eligible = np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
     giants, held = totals.giants(g)
-    if over or not len(giants) or len(giants) >= len(eligible):
+    if over or not len(giants) or len(giants) >= totals.active:
         return None
-    total = float(end.load[eligible, column].sum())
-    rest = (total - held) / (len(eligible) - len(giants))
+    total = float(end.load[problem.broker[:, STATE] == BrokerState.ACTIVE, column].sum())
+    rest = (total - held) / (totals.active - len(giants))
     if rest < problem.table[row, g, MEAN] - problem.table[row, g, BOUND]:
         name = snapshot.partition_name(int(giants[0]))
         return (
@@ -86,12 +83,3 @@ def _overshadowed(
             "for each other broker, below the band; more partitions for those topics would help"
         )
     return None
-
-
-def held_in(compiled: Compiled, end: State, row: int, g: int) -> tuple[np.ndarray, np.ndarray]:
-    """Partitions on a broker, and what each costs it in the column of goal `g`."""
-    slots = end.replicas.shape[1]
-    entries = end.hosted[row, : end.hosts[row]]
-    partitions, leads = entries // slots, end.lead[entries // slots] == entries % slots
-    vector = compiled.problem.vector[partitions, :, compiled.problem.goal[g, COLUMN]]
-    return partitions, np.where(leads, vector[:, LEADING], vector[:, FOLLOWING])

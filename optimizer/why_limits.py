@@ -10,17 +10,17 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Capacity, CountLimit
 from optimizer.options import PlanOptions
-from optimizer.problem import CEILING, COLUMN, MOVABLE, STATE, Compiled
+from optimizer.problem import CEILING, COLUMN, STATE, Compiled
 from optimizer.search.state import State
-from optimizer.why_bands import held_in
+from optimizer.why_held import Held
 from optimizer.why_words import amount
 
 
 def limit_proof(
-    snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, goal: Capacity | CountLimit,
+    snapshot: Snapshot, compiled: Compiled, end: State, here: Held, row: int, g: int, goal: Capacity | CountLimit,
     options: PlanOptions,
 ) -> str | None:  # fmt: skip
-    """What keeps broker `row` beyond the limit of goal `g`; None where a larger budget may help."""
+    """What keeps broker `row`, which holds what is `here`, beyond the limit of goal `g`; None where a larger budget may help."""
     problem = compiled.problem
     column = problem.goal[g, COLUMN]
     eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
@@ -31,11 +31,11 @@ def limit_proof(
             f"all eligible brokers together may hold {amount(room, goal.resource)}, the load is {amount(total, goal.resource)}: "
             f"{amount(total - room, goal.resource)} is missing; add brokers or capacity, or raise the limit"
         )
-    partitions, held = held_in(compiled, end, row, g)
+    held = here.amounts(g)
     if len(held) and held.max() > problem.table[eligible, g, CEILING].max():
-        name = snapshot.partition_name(int(partitions[int(np.argmax(held))]))
+        name = snapshot.partition_name(int(here.partitions[int(np.argmax(held))]))
         return f"{name} alone is {amount(float(held.max()), goal.resource)}, above every broker's limit; split the topic"
-    stuck = float(held[problem.partition[partitions, MOVABLE] == 0].sum()) if len(held) else 0.0
+    stuck = float(held[here.fixed].sum())
     if stuck > ceiling:
         return f"excluded topics hold {amount(stuck, goal.resource)} on it, above its limit of {amount(ceiling, goal.resource)}"
     if options.budgeted:

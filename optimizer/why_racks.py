@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import UsageDistribution
-from optimizer.problem import BOUND, HARD_RACK, MEAN, MOVABLE, RACK_GOAL, RACK_LIMIT, RACK_OF, STATE, Compiled
+from optimizer.problem import HARD_RACK, MOVABLE, RACK_GOAL, RACK_LIMIT, RACK_OF, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_totals import Totals
 from optimizer.why_words import amount, counted
@@ -44,21 +44,18 @@ def rack_share(
     problem = compiled.problem
     if problem.setting[RACK_GOAL] != HARD_RACK:
         return None
-    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
-    rack = problem.broker[row, RACK_OF]
-    members = eligible & (problem.broker[:, RACK_OF] == rack)
-    least, most = totals.rack(int(rack), g)
-    lows = float((problem.table[members, g, MEAN] - problem.table[members, g, BOUND]).sum())
-    highs = float((problem.table[members, g, MEAN] + problem.table[members, g, BOUND]).sum())
+    rack = int(problem.broker[row, RACK_OF])
+    least, most = totals.rack(rack, g)
+    members, lows, highs = totals.bands(rack, g)
     name = snapshot.racks[row] or "its own"
     if over and least > highs:
         return (
             f"the rack rule forces {amount(least, goal.resource)} into rack {name}; the bands of its "
-            f"{counted(int(members.sum()), 'broker')} end at {amount(highs, goal.resource)}; add brokers to that rack"
+            f"{counted(members, 'broker')} end at {amount(highs, goal.resource)}; add brokers to that rack"
         )
     if not over and most < lows:
         return (
             f"the rack rule lets at most {amount(most, goal.resource)} into rack {name}; the bands of its "
-            f"{counted(int(members.sum()), 'broker')} begin at {amount(lows, goal.resource)}; even out the racks"
+            f"{counted(members, 'broker')} begin at {amount(lows, goal.resource)}; even out the racks"
         )
     return None

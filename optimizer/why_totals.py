@@ -66,6 +66,21 @@ class Totals:
         sizes = np.bincount(racks[self._eligible], minlength=int(racks.max()) + 1)
         return np.asarray(np.minimum(self._kinds[1][:, None], sizes[None, :]))
 
+    @cached_property
+    def active(self) -> int:
+        """How many brokers are active."""
+        return int(np.count_nonzero(self._eligible))
+
+    def top(self, g: int) -> float:
+        """Where the highest band of goal `g` ends."""
+        table = self._problem.table
+        return float(self._once(("top", g, -1), lambda: (table[self._eligible, g, MEAN] + table[self._eligible, g, BOUND]).max()))
+
+    def bands(self, rack: int, g: int) -> tuple[int, float, float]:
+        """Active brokers of a rack, and where their bands of goal `g` begin and end, all taken together."""
+        found: tuple[int, float, float] = self._once(("bands", g, rack), lambda: self._bands(rack, g))
+        return found
+
     def movable(self, g: int) -> float:
         """What replicas that may move amount to in goal `g`, if each led, or followed where that costs more."""
         return float(self._once(("movable", g, -1), lambda: self._movable(g)))
@@ -89,6 +104,11 @@ class Totals:
         vector, column = self._problem.vector, self._problem.goal[g, COLUMN]
         most = np.maximum(vector[:, LEADING, column], vector[:, FOLLOWING, column])
         return float(most[self._problem.partition[:, MOVABLE] == 1].sum())
+
+    def _bands(self, rack: int, g: int) -> tuple[int, float, float]:
+        members = self._problem.table[self._eligible & (self._problem.broker[:, RACK_OF] == rack), g]
+        mean, bound = members[:, MEAN], members[:, BOUND]
+        return len(members), float((mean - bound).sum()), float((mean + bound).sum())
 
     def _by_kind(self, g: int) -> np.ndarray:
         """float64 [4, kinds]: what partitions amount to in goal `g` as followers; what leaders cost beyond that, where it is less than

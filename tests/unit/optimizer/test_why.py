@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from optimizer.options import PlanOptions
-from optimizer.why import why_left
+from optimizer.why import MOST_LOOKED_AT, why_left
 from optimizer.why_words import amount
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
@@ -183,6 +183,14 @@ def test_a_budget_is_named_where_there_is_no_proof() -> None:
     assert "the budget is used up" in why(full, 1, max_partitions=0)
     topics = Trial([1, 2], replicas(*[[1]] * 6), {"kind": "topic_distribution", "resource": "replicas", "name": "topics"})
     assert "topics: the budget is used up" in why(topics, 1, max_moves=0)
+
+
+def test_what_is_proved_is_said_of_every_broker_however_many_are_left() -> None:
+    many = range(1, 2 * MOST_LOOKED_AT)
+    trial = Trial([broker(b, disk=100.0) for b in many], replicas(*([b] for b in many), disk=60.0), DISK)
+    left = why_left(trial.snapshot, trial.compiled, trial.state, PlanOptions())
+    assert len(left) == len(many)
+    assert all("all eligible brokers together may hold" in one.text for one in left.values())
 
 
 def test_goals_with_the_same_reason_share_it() -> None:
