@@ -63,7 +63,8 @@ class Conflict:
 def conflicts(problem: Problem, replicas: npt.NDArray[np.int64], lead: npt.NDArray[np.int64]) -> tuple[Conflict, ...]:
     """All of a cluster in which partitions that may not move are where `replicas` int64 [P, R] and `lead` int64 [P] have them.
 
-    Each by itself is proof: any number of the replicas that may move, of any part of each and in both roles, is considered.
+    Each by itself is proof: any number of the replicas that may move, of any part of each and in both roles, is considered. Where all
+    are whole numbers, as in counts, what a broker can have up to the ends of its band is, too.
 
     Notes
     -----
@@ -82,6 +83,8 @@ def conflicts(problem: Problem, replicas: npt.NDArray[np.int64], lead: npt.NDArr
     closed = (fixed > high) & hard
     some = active[(np.any(fixed > 0.0, axis=1) & np.any(fixed < low, axis=1))[active]]
     offers = _offers(problem, lead)[:, columns]
+    whole = np.all(offers == np.rint(offers), axis=0) & np.all(fixed == np.rint(fixed), axis=0)
+    low[:, whole], high[:, whole] = np.ceil(low[:, whole]), np.floor(high[:, whole])
     found: list[Conflict] = []
     for shut in np.unique(closed[some], axis=0):
         rows = some[(closed[some] == shut).all(axis=1)]

@@ -27,8 +27,10 @@ from optimizer.problem import (
     LOW,
     MEAN,
     MOVABLE,
+    RF,
     STATE,
     STRENGTH,
+    TOPIC_ROW,
     Problem,
 )
 from optimizer.search.state import LED, State
@@ -96,6 +98,15 @@ def calmed(problem: Problem) -> Problem:
     return problem._replace(force=force)
 
 
+def with_firm_topics(problem: Problem, firmness: float) -> Problem:
+    """The problem with topics weighing more: a topic has few ways to be spread, loads have many others to be balanced."""
+    if not len(problem.topic_goal):
+        return problem
+    force = problem.force.copy()
+    force[problem.topic_goal[:, TOPIC_ROW], STRENGTH] *= firmness
+    return problem._replace(force=force)
+
+
 def is_overloaded(problem: Problem, state: State) -> bool:
     """Whether active brokers hold more of a load than the hard limits of all of them together allow."""
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
@@ -112,10 +123,10 @@ def keeps_a_limit_broken(problem: Problem, state: State) -> bool:
 def beyond_limits(problem: Problem, state: State) -> Problem:
     """The same, where limits are met as well as can be on brokers on which only what may not move is left of a load beyond its limit.
 
-    Whatever comes to a broker beyond a hard limit is against it, so no band asks for more there.
+    What adds to a broker beyond a hard limit may not come there, so no band asks for more than what adds nothing to it can bring.
     """
     brokers, limits = _over_for_good(problem, state)
-    table = None
+    table, harmless = None, dict[bytes, Floats]()
     for b, forced, fixed in brokers:
         least = fixed * (1.0 + ROUNDING)
         columns = problem.goal[limits, COLUMN]
@@ -124,10 +135,28 @@ def beyond_limits(problem: Problem, state: State) -> Problem:
             continue
         table = problem.table.copy() if table is None else table
         table[b, limits[done], HIGH] = least[columns[done]]
-        if (problem.goal[limits[done], HARD] == 1).any():
+        shut = columns[done & (problem.goal[limits, HARD] == 1)]
+        if len(shut):
             bands = np.flatnonzero(problem.goal[:, KIND] == DISTRIBUTION)
+            key = shut.tobytes()
+            if key not in harmless:
+                harmless[key] = _harmless(problem, shut)
+            come = fixed[problem.goal[bands, COLUMN]] + harmless[key][problem.goal[bands, COLUMN]]
+            bands = bands[come < table[b, bands, LOW]]
             table[b, bands, LOW] = np.minimum(table[b, bands, LOW], fixed[problem.goal[bands, COLUMN]] * (1.0 - ROUNDING))
     return problem if table is None else problem._replace(table=table)
+
+
+def _harmless(problem: Problem, shut: npt.NDArray[np.int64]) -> Floats:
+    """float64 [C]: all that replicas which may move amount to on a broker where they add nothing to the columns `shut`."""
+    may = problem.partition[:, MOVABLE] == 1
+    parts = []
+    for role in (LEADING, FOLLOWING):
+        vector = problem.vector[may, role]
+        free = (vector[:, shut] <= 0.0).all(axis=1) & ((role == LEADING) | (problem.partition[may, RF] > 1))
+        parts.append(np.where(free[:, None], vector, 0.0))
+    total: Floats = np.maximum(*parts).sum(axis=0)
+    return total
 
 
 def _over_for_good(problem: Problem, state: State) -> tuple[list[tuple[int, Marks, Floats]], npt.NDArray[np.int64]]:

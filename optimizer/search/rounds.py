@@ -21,8 +21,6 @@ from optimizer.problem import (
     RACK_GOAL,
     SAME_RACK,
     STATE,
-    STRENGTH,
-    TOPIC_ROW,
     Compiled,
     Problem,
 )
@@ -40,7 +38,13 @@ from optimizer.search.merge import largest
 from optimizer.search.polish import polish
 from optimizer.search.published import Lists, published_changes
 from optimizer.search.racks import mend_racks
-from optimizer.search.reach import beyond_limits, calmed, is_overloaded, keeps_a_limit_broken
+from optimizer.search.reach import (
+    beyond_limits,
+    calmed,
+    is_overloaded,
+    keeps_a_limit_broken,
+    with_firm_topics,
+)
 from optimizer.search.record import Record, record
 from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
@@ -51,6 +55,7 @@ from optimizer.search.standing import (
     count_low,
     is_clear_progress,
     is_progress,
+    is_worthwhile,
     same_rack_only,
     standing_of,
 )
@@ -203,7 +208,8 @@ def _chain(
     threads: Threads, firmness: float,
 ) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists, with more effort for the last brokers once a round brings nothing, and with less
-    again once that brought something. Trades that are not worth their moves all in all are taken back with what led to them.
+    again once that brought something. Trades that are not worth their moves all in all are taken back with what led to them, and so is
+    what would be gone on from without end, a little at a time.
 
     Where rounds leave nothing to be done, so that no search goes on from their end, the lists of the chain are not kept up.
     """
@@ -260,7 +266,9 @@ def _chain(
             threads.settle()
             end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
             problem, reached = _start(compiled, reach, bench, False)
-    if traded and reached.low and not is_clear_progress(began, _start(compiled, reach, bench, False)[1]):
+    again = SEARCHES[1][0] < replicas.size <= SEARCHES[-1][0] and not options.budgeted and not lookout.stopped
+    ended = _start(compiled, reach, bench, False)[1] if rounds and reached.low and (traded or again) else reached
+    if reached.low and ((traded and not is_clear_progress(began, ended)) or (again and rounds and not is_worthwhile(began, ended))):
         replicas, lead, budget = first
         rounds, reached, end = [], began, bench.at(compiled.problem, replicas, lead)
     elif problem.table is not compiled.problem.table or problem.force is not compiled.problem.force:
@@ -378,15 +386,6 @@ def _round(
 def is_calm(compiled: Compiled, problem: Problem) -> bool:
     """Whether the middle of a band weighs little."""
     return problem.force is not compiled.problem.force
-
-
-def with_firm_topics(problem: Problem, firmness: float) -> Problem:
-    """The problem with topics weighing more: a topic has few ways to be spread, loads have many others to be balanced."""
-    if not len(problem.topic_goal):
-        return problem
-    force = problem.force.copy()
-    force[problem.topic_goal[:, TOPIC_ROW], STRENGTH] *= firmness
-    return problem._replace(force=force)
 
 
 def _led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:

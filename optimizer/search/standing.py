@@ -110,6 +110,14 @@ def brings_nobody(before: Standing, after: Standing) -> bool:
     return after.undone >= before.undone and after.low >= before.low > 0
 
 
+def is_worthwhile(before: Standing, after: Standing) -> bool:
+    """Whether rounds are worth their moves all in all: they repair, bring brokers into band, or those they change much nearer to it."""
+    if after.undone < before.undone or after.low < before.low:
+        return True
+    changed = before.potential != after.potential
+    return bool(after.potential[changed].sum() < (1.0 - CLEAR_PROGRESS) * before.potential[changed].sum())
+
+
 def is_clear_progress(before: Standing, after: Standing) -> bool:
     """Whether trades for the last brokers are worth their moves: most of what is out of band stays so, often, whatever is traded.
 

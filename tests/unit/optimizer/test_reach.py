@@ -110,6 +110,34 @@ def test_what_can_leave_a_broker_beyond_its_limit_is_still_wanted_off_it() -> No
     assert beyond_limits(trial.compiled.problem, trial.state) is trial.compiled.problem
 
 
+def beside_a_limit(disks: int) -> Trial:
+    """Broker 1 holds 60 of bytes in for good where 50 is the limit, and no disk; some partitions have disk and no bytes in."""
+    brokers = [{"id": b, "capacity": {"network_in": 50.0}} for b in (1, 2, 3)]
+    limit = {"kind": "capacity", "resource": "network_in", "limit": 1.0, "hard": True}
+    held = many(2, 4, 10.0) + many(3, 4, 10.0) + [partition([2 + n % 2], network_in=0.0, disk=5.0) for n in range(disks)]
+    both = [partition([b], network_in=1.0, disk=60.0) for b in (2, 3)]
+    return Trial(brokers, many(1, 6, 10.0, "__x") + held + both, limit, usage(), usage("disk"), exclude_topics=["__*"])
+
+
+def test_what_adds_nothing_to_a_broken_limit_is_still_wanted_where_there_is_enough() -> None:
+    enough, little = beside_a_limit(18), beside_a_limit(6)
+    disk = enough.names.index("disk")
+    of_enough, of_little = (beyond_limits(x.compiled.problem, x.state).table for x in (enough, little))
+    assert of_enough[0, disk, LOW] == enough.compiled.problem.table[0, disk, LOW] > 0.0
+    assert of_little[0, disk, LOW] <= 0.0
+
+
+def test_a_broker_beyond_a_limit_comes_into_its_other_bands() -> None:
+    brokers = [{"id": b, "capacity": {"network_in": 50.0}} for b in (1, 2, 3)]
+    document = cluster(brokers, [([1], {"network_in": 10.0, "disk": 0.0}) for _ in range(6)], topic="__x")
+    held = [([b], {"network_in": 10.0, "disk": 0.0}) for b in (2, 3) for _ in range(4)]
+    held += [([2 + n % 2], {"network_in": 0.0, "disk": 5.0}) for n in range(30)]
+    document["partitions"] += cluster(brokers, held)["partitions"]
+    limit = {"kind": "capacity", "resource": "network_in", "limit": 1.0, "hard": True}
+    result = planned(document, limit, IN, usage("disk"), constraints={"exclude_topics": ["__*"]})
+    assert {b.id: b.after["disk"] for b in result.brokers}[1] >= 45.0
+
+
 def test_a_limit_that_what_may_move_breaks_can_be_met() -> None:
     brokers = [{"id": b, "capacity": {"network_in": 50.0}} for b in (1, 2)]
     limit = {"kind": "capacity", "resource": "network_in", "limit": 1.0, "hard": True}

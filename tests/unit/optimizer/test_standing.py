@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optimizer.search.standing import Standing, brings_nobody, is_clear_progress, is_progress
+from optimizer.search.standing import Standing, brings_nobody, is_clear_progress, is_progress, is_worthwhile
 
 
 def standing(low: int, *potential: float, undone: int = 0, violations: int | None = None) -> Standing:
@@ -52,3 +52,13 @@ def test_a_second_pass_over_a_million_replicas_has_to_bring_somebody_into_band()
     assert not brings_nobody(before, standing(2, 5.0, 5.0, undone=1))
     assert not brings_nobody(before, standing(4, 5.0, 5.0, undone=0))  # a repair is always worth it
     assert not brings_nobody(standing(0, 5.0), standing(0, 4.0))  # nobody is out: what is left are other goals
+
+
+def test_rounds_after_which_as_many_are_out_have_to_bring_those_they_change_much_nearer() -> None:
+    """A broker that nothing helps hides nobody else."""
+    before = standing(2, 100.0, 1.0, 0.01)
+    assert is_worthwhile(before, standing(2, 100.0, 0.7, 0.02))
+    assert not is_worthwhile(before, standing(2, 100.0, 0.9, 0.01))
+    assert not is_worthwhile(before, standing(3, 100.0, 0.9, 0.1))
+    assert not is_worthwhile(before, before)
+    assert is_worthwhile(before, standing(1, 100.0, 1.0, 0.0))
