@@ -16,7 +16,7 @@ from optimizer.problem import COLUMN, HIGH, KIND, LIMIT, LOW, SCALE, STATE, STRE
 from optimizer.search.batch import MOST_MOVED, RANKED, WIDEST, Batch, Room, new_batch, new_room
 from optimizer.search.broker_scores import is_out
 from optimizer.search.candidates import watched_goals
-from optimizer.search.leadership import find_leaders, survey, transfer_leaders
+from optimizer.search.leadership import find_all, survey, transfer_leaders
 from optimizer.search.order import ascending
 from optimizer.search.partners import Crowd, crowd_of, observe, rank_all, rank_partners
 from optimizer.search.shelf import Shelf, new_shelf
@@ -126,8 +126,7 @@ def look(
     coarse = thrifty and walk.at[TURN] >= LATE and len(problem.topic_goal) == 0  # topics leave little choice
     if task == FIND:
         survey(problem, state, led, room.slopes, room.steep)
-        for i in range(first, batch.used[0], step):
-            find_leaders(problem, state, shelf, led, batch, i, room)
+        find_all(problem, state, shelf, led, batch, first, step, room)
     else:
         solve_all(problem, state, shelf, watched, thrifty, coarse, batch, first, step, room, walk.stale)
 

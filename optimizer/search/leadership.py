@@ -41,7 +41,16 @@ LOOKED_AT = 64  # replicas that promise most, weighed before others
 SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
 
 
-@inner_as(uncompiled.find_leaders)
+@inner_as(uncompiled.find_all)
+def find_all(
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, first: int, step: int, room: Room
+) -> None:  # fmt: skip
+    """`find_leaders` for star `first` of a batch and every `step`-th after it."""
+    for i in range(first, batch.used[0], step):
+        find_leaders(problem, state, shelf, led, batch, i, room)
+
+
+@inner
 def find_leaders(
     problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, star: int, room: Room
 ) -> None:  # fmt: skip

@@ -32,7 +32,7 @@ from optimizer.search.uncompiled.choices import (
 )
 from optimizer.search.uncompiled.floors import leaving
 from optimizer.search.uncompiled.lanes import solve_all
-from optimizer.search.uncompiled.leaders import appraise, find_leaders
+from optimizer.search.uncompiled.leaders import appraise, find_all
 from optimizer.search.uncompiled.listings import write_lists
 from optimizer.search.uncompiled.lists import (
     closest,
@@ -95,7 +95,7 @@ __all__ = [
     "fetch",
     "fewest",
     "fill",
-    "find_leaders",
+    "find_all",
     "fits_rack",
     "gather",
     "in_order",

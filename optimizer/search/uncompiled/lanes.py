@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from optimizer.search.batch import Batch, Room
     from optimizer.search.shelf import Shelf
 
-NEAR = 64  # candidates that are weighed after every move of a lane
-FEW = 16  # where one or two more may go
+NEAR = 128  # candidates that are weighed after every move of a lane
+FEW = 32  # where one or two more may go
 
 
 class Pool(NamedTuple):
@@ -83,7 +83,7 @@ class Lane:
 
 
 class Lanes:
-    """S lanes with `NEAR` candidates each, G goals that are watched, C columns. The first `used` lanes are at work."""
+    """S lanes with `NEAR` candidates each, G goals that are watched, C columns."""
 
     def __init__(
         self, problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, coarse: bool, batch: Batch, room: Room,

@@ -73,11 +73,12 @@ def _promising(
 ) -> Iterator[tuple[int, list[int], int, list[int], int]]:  # fmt: skip
     """Of the partitions `away`, in turn, those of which a replica or the leadership may go home as far as bands of brokers are concerned:
     partition, brokers, leader, home of each. Commits put the brokers that they touch meanwhile into `touched`."""
-    linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
+    bands = Bands(problem)
     for first in range(0, len(away), PART):
         rows = away[first : first + PART]
         was, mine, lead, want = state.replicas[rows], home[rows], state.lead[rows], home_lead[rows]
-        may = _may_go(problem, state, linear, rows, was, mine, lead, want)
+        bands.observe(state)
+        may = _may_go(problem, state, bands, rows, was, mine, lead, want)
         touched.clear()
         for p, brokers, leader, back, to, fine in zip(
             rows.tolist(), was.tolist(), lead.tolist(), mine.tolist(), want.tolist(), may.tolist(), strict=True
@@ -87,7 +88,7 @@ def _promising(
 
 
 def _may_go(
-    problem: Problem, state: State, linear: np.ndarray, rows: np.ndarray, was: np.ndarray, mine: np.ndarray, lead: np.ndarray,
+    problem: Problem, state: State, bands: Bands, rows: np.ndarray, was: np.ndarray, mine: np.ndarray, lead: np.ndarray,
     want: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """bool [n]: whether `leaves_band` lets some replica of partitions `rows` go home, or the leadership go over at home."""
@@ -97,27 +98,40 @@ def _may_go(
     led = lead[i] == s
     held = problem.vector[rows[i], np.where(led, LEADING, FOLLOWING)]
     come = problem.vector[rows[i], np.where(led | (want[i] == s), LEADING, FOLLOWING)]
-    stays = _leave(problem, state, linear, was[i, s], 0.0, held) | _leave(problem, state, linear, mine[i, s], come, 0.0)
+    stays = bands.left(state, was[i, s], 0.0, held) | bands.left(state, mine[i, s], come, 0.0)
     may = np.zeros(len(rows), np.bool_)
     may[i[~stays]] = True
     k = np.flatnonzero((want >= 0) & (want != lead) & (lead >= 0))
     k = k[((mine == was) & able & (spots == want[:, None]))[k].any(axis=1)]
     both = problem.vector[rows[k]]
-    may[k[~_leave(problem, state, linear, was[k, want[k]], both[:, LEADING], both[:, FOLLOWING])]] = True
+    may[k[~bands.left(state, was[k, want[k]], both[:, LEADING], both[:, FOLLOWING])]] = True
     return may
 
 
-def _leave(
-    problem: Problem, state: State, linear: np.ndarray, brokers: np.ndarray, come: np.ndarray | float, gone: np.ndarray | float
-) -> np.ndarray:  # fmt: skip
-    """bool [n]: `optimizer.search.homeward.leaves_band` of `brokers` int64 [n], with loads float64 [n, C] more and less."""
-    columns, table = problem.goal[linear, COLUMN], problem.table[brokers][:, linear]
-    load = (state.load[brokers] + come - gone)[:, columns]
-    mean, limited = table[:, :, MEAN], problem.goal[linear, KIND] == LIMIT
-    away = np.abs(load - mean) > table[:, :, BOUND] * (1.0 + TOLERANCE)
-    away &= (load > problem.force[linear, MIN_LOAD]) & (mean > 0.0)
-    away = np.where(limited, load > table[:, :, CEILING], away) & (state.score[brokers][:, linear] >= 1.0)
-    return np.asarray(away.any(axis=1) & (problem.broker[brokers, STATE] == 0))
+class Bands:
+    """Loads at which `optimizer.search.homeward.leaves_band` lets brokers be, by the W goals on loads."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
+        self._columns = problem.goal[self._linear, COLUMN]
+        table, limited = problem.table[:, self._linear], problem.goal[self._linear, KIND] == LIMIT
+        mean = table[:, :, MEAN]
+        self._mean = np.where(limited, 0.0, mean)
+        edge = np.where(limited, table[:, :, CEILING], np.where(mean > 0.0, table[:, :, BOUND] * (1.0 + TOLERANCE), np.inf))
+        self._edge = np.where((problem.broker[:, STATE] == 0)[:, None], edge, np.inf)
+        self._least = np.where(limited, -np.inf, problem.force[self._linear, MIN_LOAD])
+        self._now = self._edge
+
+    def observe(self, state: State) -> None:
+        """Scores are as they are now: goals in which a broker is out do not count."""
+        self._now = np.where(state.score[:, self._linear] >= 1.0, self._edge, np.inf)
+
+    def left(self, state: State, brokers: np.ndarray, come: np.ndarray | float, gone: np.ndarray | float) -> np.ndarray:
+        """bool [n]: whether each of `brokers` int64 [n] would leave one, with loads float64 [n, C] more and less."""
+        load = (state.load[brokers] + come - gone)[:, self._columns]
+        away = np.abs(load - self._mean[brokers]) > self._now[brokers]
+        away &= load > self._least
+        return np.asarray(away.any(axis=1))
 
 
 def _tried(
