@@ -100,14 +100,28 @@ def _must_come(problem: Problem, lack: Array, under: Array) -> tuple[Array, Arra
         return moves, data
     columns = problem.goal[goals, COLUMN]
     largest = _largest(problem.vector, columns, np.where(under[goals], lack[goals], 0.0).max(axis=1))
-    copied = problem.size.any()
-    for g, c, best in zip(goals.tolist(), columns.tolist(), largest, strict=True):
+    amounts = most_of_each(problem.vector, columns) if problem.size.any() else np.zeros((len(goals), 0))
+    for g, amount, best in zip(goals.tolist(), amounts, largest, strict=True):
         brokers = np.flatnonzero(under[g])
         moves[brokers] = np.maximum(moves[brokers], _fractions(best, np.ones(len(best)), lack[g, brokers]))
-        if copied:
-            amount = np.maximum(problem.vector[:, LEADING, c], problem.vector[:, FOLLOWING, c])
+        if len(amount):
             data[brokers] = np.maximum(data[brokers], _filling(amount, problem.size, lack[g, brokers]))
     return moves, data
+
+
+def _most_of_each(vector: Array, columns: Array) -> Array:
+    """`most_of_each` without a compiler."""
+    return np.ascontiguousarray(np.maximum(vector[:, LEADING, columns], vector[:, FOLLOWING, columns]).T)
+
+
+@kernel_as(_most_of_each)
+def most_of_each(vector: Array, columns: Array) -> Array:
+    """float64 [n, P]: what each partition costs at most, in either role, in `columns` int64 [n] of `vector`."""
+    most = np.empty((len(columns), len(vector)))
+    for p in range(len(vector)):
+        for k in range(len(columns)):
+            most[k, p] = max(vector[p, LEADING, columns[k]], vector[p, FOLLOWING, columns[k]])
+    return most
 
 
 @kernel_as(uncompiled.leaving)

@@ -16,10 +16,12 @@ from optimizer.problem import COLUMN, HIGH, KIND, LIMIT, LOW, SCALE, STATE, STRE
 from optimizer.search.batch import MOST_MOVED, RANKED, WIDEST, Batch, Room, new_batch, new_room
 from optimizer.search.broker_scores import is_out
 from optimizer.search.candidates import watched_goals
+from optimizer.search.fill_shelf import fill_shelf
 from optimizer.search.leadership import find_all, survey, transfer_leaders
 from optimizer.search.order import ascending
 from optimizer.search.partners import Crowd, crowd_of, observe, rank_all, rank_partners
 from optimizer.search.shelf import Shelf, new_shelf
+from optimizer.search.standing import count_low
 from optimizer.search.stars import assess_stale, is_low, settle_all, solve_all
 from optimizer.search.state import State
 from optimizer.search.swaps import swap_with
@@ -31,6 +33,7 @@ LOOK_BACK = 16  # rounds, within which it has to get better ...
 LEAST_FALL, THRIFTY_FALL = 0.01, 0.05  # ... by so much (where it is `may_be_thrifty`: ...), or somebody has to come into band
 LATE = 12  # rounds, after which a broker that is out by far (a hot partition) would need hundreds of the thriftiest moves
 LITTLE = 0.1  # mean over brokers of how far they are out of band, in the units of the potential
+MANY_LOW = 0.75  # of the brokers are out of band: all will be asked for their replicas
 HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs many moves
 WORTH_SHARING, NEVER = 30_000, 1 << 62  # replicas, or pairs of brokers, to look at: some tenths of a millisecond
 
@@ -79,6 +82,8 @@ def balance(
         return 0
     typical = state.hosts[eligible].sum() / eligible.sum()
     shelf, crowd = open_shelf(problem, state, roles), crowd_of(problem)
+    if count_low(problem, state) > MANY_LOW * brokers:
+        fill_shelf(problem, state, shelf, threads)
     batch = new_batch(int(eligible.sum()), float(typical), len(problem.topic_goal) > 0)
     stars = len(batch.centre)
     walk = Walk(

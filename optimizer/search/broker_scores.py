@@ -38,6 +38,8 @@ def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
     """Excess of the partition over its racks; adds `sign` to each broker that holds it in an over-full rack."""
     slots = state.replicas.shape[1]
     excess = 0
+    if problem.partition[p, RACK_LIMIT] > 0 and not shares_rack(problem, state, p):
+        return excess
     for s in range(slots):
         b = state.replicas[p, s]
         if b < 0:
@@ -54,6 +56,18 @@ def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
             if first:
                 excess += same - problem.partition[p, RACK_LIMIT]
     return excess
+
+
+@inner
+def shares_rack(problem: Problem, state: State, p: int) -> bool:
+    """Whether two replicas of the partition stand in one rack."""
+    for s in range(1, state.replicas.shape[1]):
+        b = state.replicas[p, s]
+        for o in range(s if b >= 0 else 0):
+            other = state.replicas[p, o]
+            if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
+                return True
+    return False
 
 
 @inner_as(uncompiled.assess)

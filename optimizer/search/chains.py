@@ -11,7 +11,7 @@ from cluster_model.compiled import inner, inner_as, kernel, whole
 from optimizer.problem import COLUMN, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, STATE, Problem
 from optimizer.search import uncompiled
 from optimizer.search.homeward import scores_hold
-from optimizer.search.state import State
+from optimizer.search.state import STRAY, State
 from optimizer.search.strays import list_by_home, put, role_of
 from optimizer.search.swaps import may_swap
 from optimizer.search.windows import linear_goals, narrow, open_window, smallest
@@ -108,7 +108,7 @@ def list_arrivals(
             break
         entry = whole(state.hosted[v, i])
         p, s = entry // slots, entry % slots
-        if home[p, s] >= 0 and home[p, s] != v and problem.partition[p, MOVABLE] == 1:
+        if state.mark[v, i] & STRAY and home[p, s] >= 0 and home[p, s] != v and problem.partition[p, MOVABLE] == 1:
             role = role_of(state, entry)
             for k in range(len(linear)):
                 amount[k, n] = problem.vector[p, role, problem.goal[linear[k], COLUMN]]

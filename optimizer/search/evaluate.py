@@ -150,7 +150,7 @@ def evaluate(
                 continue
             low_before = min(low_before, before)
             low_after = min(low_after, after)
-            if problem.goal[g, HARD] == 1 and kind != RACK:
+            if problem.goal[g, HARD] == 1 and kind != RACK and after != before:
                 if kind == LIMIT:  # the excess as a share of the limit, falling as a score does
                     before, after = 1.0 - 1.0 / before, 1.0 - 1.0 / after
                 if after < before - 1e-12:

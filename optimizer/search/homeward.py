@@ -92,7 +92,11 @@ def extremes(problem: Problem, order: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """float64 [C]: the least and the most that a replica of the partitions `order` costs, in either role."""
     columns = problem.vector.shape[2]
     least, most = np.full(columns, np.inf), np.zeros(columns)
-    for p in order:
+    for i in range(len(order)):
+        p = order[i]
+        if i + SOON < len(order):
+            ahead(problem.vector[order[i + SOON]], LEADING)
+            ahead(problem.vector[order[i + SOON]], FOLLOWING)
         for role in range(2):
             for c in range(columns):
                 least[c], most[c] = min(least[c], problem.vector[p, role, c]), max(most[c], problem.vector[p, role, c])

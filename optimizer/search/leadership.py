@@ -35,7 +35,7 @@ from optimizer.search.candidates import LEAST_GAIN, cut_of, topic_burden
 from optimizer.search.commit import commit
 from optimizer.search.partners import leans
 from optimizer.search.shelf import Shelf, fetch
-from optimizer.search.state import LED, State
+from optimizer.search.state import LED, SOON, State
 
 LOOKED_AT = 64  # replicas that promise most, weighed before others
 SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
@@ -80,6 +80,11 @@ def find_leaders(
     found, ceiling = whole(0), np.inf
     while True:  # those that promise most, then others that may still be among the best
         for i in range(n):
+            if ceiling < np.inf and i + 2 * SOON < n and floor <= bounds[i + 2 * SOON] < ceiling:
+                q = state.hosted[v, i + 2 * SOON] // slots
+                if found < LEADERSHIPS or bounds[i + 2 * SOON] >= best_gain[LEADERSHIPS - 1]:
+                    ahead(state.lead, q)
+                    ahead(state.replicas, q)
             if not floor <= bounds[i] < ceiling or (found == LEADERSHIPS and bounds[i] < best_gain[LEADERSHIPS - 1]):
                 continue
             entry = whole(state.hosted[v, i])
@@ -125,6 +130,13 @@ def transfer_leaders(
     """
     slots = state.replicas.shape[1]
     v, done = batch.centre[star], 0
+    for i in range(batch.moves[star]):
+        q = batch.leader[star, i] // slots
+        ahead(state.lead, q)
+        ahead(state.replicas, q)
+        ahead(state.place, q)
+        ahead(problem.vector[q], LEADING)
+        ahead(problem.vector[q], FOLLOWING)
     for i in range(batch.moves[star]):
         p, o = batch.leader[star, i] // slots, batch.leader[star, i] % slots
         s = state.lead[p]

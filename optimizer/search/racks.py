@@ -61,26 +61,10 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
     shares = np.zeros(len(problem.topic_goal))
     for k in range(len(shares)):
         shares[k] = largest_share(problem, k)
-    crowded = 0
-    for p in range(len(state.lead)):
-        for s in range(slots):
-            b = state.replicas[p, s]
-            if b < 0 or state.units[RACKS, b] == 0.0:
-                continue
-            if problem.partition[p, MOVABLE] == 1 and is_crowded(problem, state, p, s):
-                crowded += 1
+    crowding, crowded = crowding_partitions(problem, state)
     most = whole(MOST_MENDERS if crowded > MANY else count)
     done = 0
-    for p in range(len(state.lead)):
-        if crowded == 0:
-            break
-        crowds_here = False
-        for s in range(slots):
-            b = state.replicas[p, s]
-            if b >= 0 and state.units[RACKS, b] > 0.0:
-                crowds_here = True
-        if problem.partition[p, MOVABLE] == 0 or not crowds_here:
-            continue
+    for p in crowding:
         lacking = False  # somebody may be better for a replica of the topic more
         for k in range(len(shares)):
             if wanted_by_all(problem, k, whole(problem.topic[p]), shares[k]):
@@ -122,6 +106,24 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
             note_costs(problem, state, felt, typical, best, known, slope)
             done += 1
     return done
+
+
+@inner
+def crowding_partitions(problem: Problem, state: State) -> tuple[np.ndarray, int]:
+    """int64: partitions that may change and have replicas in over-full racks, ascending; and how many such replicas there are."""
+    found = np.empty(len(state.lead), np.int64)
+    count, crowded = 0, 0
+    for p in range(len(state.lead)):
+        if problem.partition[p, MOVABLE] == 0:
+            continue
+        before = crowded
+        for s in range(state.replicas.shape[1]):
+            if is_crowded(problem, state, p, s):
+                crowded += 1
+        if crowded > before:
+            found[count] = p
+            count += 1
+    return found[:count], crowded
 
 
 @inner

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, inner_as
+from cluster_model.compiled import ahead, inner, inner_as, kernel_as, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
 from optimizer.search import uncompiled
-from optimizer.search.state import LED, SOON, State
+from optimizer.search.state import LED, State
 from optimizer.search.thrift import thrift_of
 
+TOGETHER = 32  # entries that are compared, and asked of memory, before one is fetched
 PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
 
 
@@ -26,8 +27,8 @@ class Shelf(NamedTuple):
     known: np.ndarray  # int64 [B], how many first places have been fetched
     replica: np.ndarray  # int32 [B, n], which one stands there: entry of `hosted` * 2 + role
     vector: np.ndarray  # float32 [B, C + 1, n], rounded loads, and `thrift_of`, 0 if it may not move
-    goal: np.ndarray  # int64 [L], goals in which a leader costs another amount than a follower
-    seat: np.ndarray  # int64 [G], where goals stand among those
+    goal: np.ndarray  # int64 [L], goals in which a leader costs another amount than a follower, one for each column
+    seat: np.ndarray  # int64 [G], where goals, or one with the same column, stand among those
     lead: np.ndarray  # float32 [B, L, n], by how much
 
 
@@ -40,8 +41,13 @@ def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
     count = 0
     for g in range(len(roles)):
         if roles[g] == 1:
-            goals[count], seats[g] = g, count
-            count += 1
+            seats[g] = count
+            for j in range(count):
+                if problem.goal[goals[j], COLUMN] == problem.goal[g, COLUMN]:
+                    seats[g] = j
+            if seats[g] == count:
+                goals[count] = g
+                count += 1
     return Shelf(
         np.zeros(brokers, np.int64), np.empty((brokers, room), np.int32),
         np.empty((brokers, problem.vector.shape[2] + 1, room), np.float32), goals[:count], seats,
@@ -49,27 +55,70 @@ def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
     )  # fmt: skip
 
 
+def _fetch_all(problem: Problem, state: State, shelf: Shelf, first: int, last: int) -> None:
+    """`lay_out` without a compiler; whoever has the first partition does it."""
+    for b in range(len(state.hosts) if first == 0 else 0):
+        uncompiled.fetch(problem, state, shelf, b)
+
+
+@kernel_as(_fetch_all)
+def lay_out(problem: Problem, state: State, shelf: Shelf, first: int, last: int) -> None:
+    """Bring the replicas of partitions from `first` up to `last` to their places on an empty shelf.
+
+    As `fetch` of all brokers once it was done for all partitions, in half the time: each is looked at once, one after the other, and so
+    are the places of a broker.
+    """
+    slots, columns = state.replicas.shape[1], problem.vector.shape[2]
+    for p in range(first, last):
+        thrift = thrift_of(problem, p) if problem.partition[p, MOVABLE] == 1 else 0.0
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b < 0:
+                continue
+            i, role = state.place[p, s], whole(LEADING if state.lead[p] == s else FOLLOWING)
+            shelf.replica[b, i] = (p * slots + s) * 2 + role
+            for c in range(columns):
+                shelf.vector[b, c, i] = problem.vector[p, role, c]
+            shelf.vector[b, columns, i] = thrift
+            for j in range(len(shelf.goal)):
+                c = problem.goal[shelf.goal[j], COLUMN]
+                shelf.lead[b, j, i] = np.float32(problem.vector[p, LEADING, c]) - np.float32(problem.vector[p, FOLLOWING, c])
+    if first == 0:
+        for b in range(len(state.hosts)):
+            shelf.known[b] = state.hosts[b]
+
+
 @inner_as(uncompiled.fetch)
 def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
     """Bring the places of broker `b` up to date."""
     slots, columns = state.replicas.shape[1], problem.vector.shape[2]
     n, known = state.hosts[b], shelf.known[b]
-    for i in range(n):
-        if i + SOON < n:
-            q = state.hosted[b, i + SOON] // slots
-            ahead(problem.vector[q], LEADING)
-            ahead(problem.vector[q], FOLLOWING)
-            ahead(problem.partition, q)
-            ahead(problem.size, q)
-        entry = state.hosted[b, i]
-        role = LEADING if state.mark[b, i] & LED else FOLLOWING
-        if i >= known or shelf.replica[b, i] != entry * 2 + role:
-            shelf.replica[b, i] = entry * 2 + role
-            p = entry // slots
-            for c in range(columns):
-                shelf.vector[b, c, i] = problem.vector[p, role, c]
-            shelf.vector[b, columns, i] = thrift_of(problem, p) if problem.partition[p, MOVABLE] == 1 else 0.0
-            for j in range(len(shelf.goal)):
-                c = problem.goal[shelf.goal[j], COLUMN]
-                shelf.lead[b, j, i] = np.float32(problem.vector[p, LEADING, c]) - np.float32(problem.vector[p, FOLLOWING, c])
+    for start in range(0, n, TOGETHER):
+        stop = min(start + TOGETHER, n)
+        others = max(stop - max(start, known), 0)
+        for i in range(start, min(stop, known)):
+            role = LEADING if state.mark[b, i] & LED else FOLLOWING
+            others += 1 if shelf.replica[b, i] != state.hosted[b, i] * 2 + role else 0
+        if others == 0:
+            continue
+        for i in range(start, stop):
+            role = LEADING if state.mark[b, i] & LED else FOLLOWING
+            if i >= known or shelf.replica[b, i] != state.hosted[b, i] * 2 + role:
+                q = state.hosted[b, i] // slots
+                ahead(problem.vector[q], LEADING)
+                ahead(problem.vector[q], FOLLOWING)
+                ahead(problem.partition, q)
+                ahead(problem.size, q)
+        for i in range(start, stop):
+            entry = state.hosted[b, i]
+            role = LEADING if state.mark[b, i] & LED else FOLLOWING
+            if i >= known or shelf.replica[b, i] != entry * 2 + role:
+                shelf.replica[b, i] = entry * 2 + role
+                p = entry // slots
+                for c in range(columns):
+                    shelf.vector[b, c, i] = problem.vector[p, role, c]
+                shelf.vector[b, columns, i] = thrift_of(problem, p) if problem.partition[p, MOVABLE] == 1 else 0.0
+                for j in range(len(shelf.goal)):
+                    c = problem.goal[shelf.goal[j], COLUMN]
+                    shelf.lead[b, j, i] = np.float32(problem.vector[p, LEADING, c]) - np.float32(problem.vector[p, FOLLOWING, c])
     shelf.known[b] = max(known, n)

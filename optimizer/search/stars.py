@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, whole
+from cluster_model.compiled import ahead, inner, inner_as, whole
 from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
@@ -40,7 +40,7 @@ from optimizer.search.commit import put
 from optimizer.search.hosting import may_host
 from optimizer.search.partners import leans
 from optimizer.search.shelf import Shelf
-from optimizer.search.state import COST, State
+from optimizer.search.state import COST, SOON, State
 
 FIRST = 4  # moves that are tried before fewer candidates are kept, where one is asked for
 NEAR = 32  # candidates that are weighed again after every move, as long as the best of all is among them
@@ -287,6 +287,13 @@ def settle(problem: Problem, state: State, watched: np.ndarray, batch: Batch, i:
     sure = len(problem.topic_goal) == 0
     for m in range(batch.moves[i]):
         p, s, target = batch.entry[i, m] // slots, batch.entry[i, m] % slots, batch.target[i, m]
+        if m + SOON < batch.moves[i]:
+            q = batch.entry[i, m + SOON] // slots
+            ahead(state.replicas, q)
+            ahead(state.lead, q)
+            ahead(state.place, q)
+            ahead(problem.vector[q], LEADING)
+            ahead(problem.vector[q], FOLLOWING)
         if not may_host(problem, state, p, s, target) or not (sure or still_gains(problem, state, watched, p, s, target)):
             sure = False
             continue

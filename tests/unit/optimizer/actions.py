@@ -21,9 +21,10 @@ from goals.document import parse_goals
 from optimizer import problem as tables
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.search.align import follow
 from optimizer.search.commit import build_state
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, judge
-from optimizer.search.state import MAX_CHANGES
+from optimizer.search.state import MAX_CHANGES, State
 from tests.oracle.cluster import Cluster, Key
 from tests.oracle.goal_files import constraints_of, goals_of
 from tests.oracle.judge import TOLERANCE, Judge, combined_rule
@@ -115,6 +116,13 @@ class Trial:
             replicas[i, : len(brokers)] = [self.ids.index(b) for b in brokers]
             leads[i] = -1 if leader is None else brokers.index(leader)
         return partitions, replicas, leads
+
+    def moved_to(self, replicas: np.ndarray) -> State:
+        """A state that stood where the cluster does, with replicas moved to `replicas` int64 [P, R] (broker rows) since."""
+        problem, lead = self.compiled.problem, self.state.lead
+        state = build_state(problem, self.state.replicas.copy(), lead)
+        follow(problem, state, build_state(problem, replicas, lead), np.arange(len(replicas)))
+        return state
 
     def judge(self, *changes: Change) -> Judged:
         """What the planner says."""

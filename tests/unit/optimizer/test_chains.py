@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from optimizer.search.chains import shorten_chains
-from optimizer.search.commit import build_state
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
 RACKS: Document = {"kind": "rack_aware", "name": "racks"}
@@ -25,7 +24,7 @@ def shortened(
     replicas = home.copy()
     for source, which, target in moves:
         replicas[owners.index(source) + which, 0] = made.ids.index(target)
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     before = state.score.copy()
     done = shorten_chains(made.compiled.problem, state, home, np.flatnonzero((replicas != home).any(axis=1)))
     assert (state.score[:, :-1] >= before[:, :-1]).all()
@@ -55,7 +54,7 @@ def test_what_came_does_not_go_on_to_a_rack_that_has_its_partition() -> None:
     replicas = home.copy()
     replicas[0, 0], replicas[1, 0] = 1, 2
     replicas[1, 1] = 0  # whose second replica left its rack for the third broker
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     shorten_chains(made.compiled.problem, state, home, np.array([0, 1]))
     racks = np.array([0, 1, 2, 2])
     assert all(len(set(racks[row[row >= 0]])) == len(row[row >= 0]) for row in state.replicas)

@@ -12,7 +12,6 @@ from benchmarks.planner import goals_text
 from goals.document import parse_goals
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
-from optimizer.search.commit import build_state
 from optimizer.search.lump import lump_together
 from tests.unit.optimizer.actions import Trial, partition, usage
 
@@ -29,7 +28,7 @@ def lumped(other: Sequence[float], mate: bool = False) -> tuple[int, list[int]]:
     home = made.state.replicas.copy()
     replicas = home.copy()
     replicas[:2, 0] = 1
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     found = lump_together(made.compiled.problem, state, home, np.arange(2))
     return int(found), state.replicas[: len(held), 0].tolist()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.search.commit import build_state
 from optimizer.search.merge import largest, merge
 from optimizer.search.partners import crowd_of
 from optimizer.search.state import Rows, State
@@ -32,7 +31,7 @@ def placed(made: Trial, *moves: tuple[int, int], asked: tuple[int, ...] = ()) ->
     replicas = home.copy()
     for p, b in moves:
         replicas[p, 0] = b
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     found, _ = merged(made, state, home, np.array([p for p, _ in moves], np.int64), *asked)
     return found, state.replicas[:, 0].tolist()
 
@@ -72,7 +71,7 @@ def test_what_cannot_free_a_move_is_not_looked_at() -> None:
     home = made.state.replicas.copy()
     replicas = home.copy()
     replicas[0, 0], replicas[1, 0] = 1, 2
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     assert merged(made, state, home, np.array([0, 1], np.int64)) == (0, 0)
 
 
@@ -90,6 +89,6 @@ def test_what_fits_no_pair_is_looked_at_once() -> None:
     home = made.state.replicas.copy()
     replicas = home.copy()
     replicas[0, 0], replicas[1, 0] = 1, 2
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     _, looks = merged(made, state, home, np.array([0, 1], np.int64), 0)
     assert looks < 2 * len(rows)

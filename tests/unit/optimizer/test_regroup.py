@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from optimizer.search.commit import build_state
 from optimizer.search.partners import crowd_of
 from optimizer.search.regroup import regroup
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
@@ -21,7 +20,7 @@ def placed(held: Sequence[float], *moves: tuple[int, int], brokers: Sequence[int
     replicas = home.copy()
     for p, b in moves:
         replicas[p, 0] = b
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     assert (state.score[:, :-1] == 1.0).all()
     found = regroup(made.compiled.problem, state, crowd_of(made.compiled.problem), home, np.array([p for p, _ in moves], np.int64))
     assert (state.score[:, :-1] == 1.0).all()
@@ -64,7 +63,7 @@ def limited(held: Mapping[int, Sequence[float]], *moves: tuple[int, int, int]) -
     replicas = home.copy()
     for source, which, target in moves:
         replicas[owners.index(source) + which, 0] = made.ids.index(target)
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     assert (state.score[:, :-1] == 1.0).all()
     regroup(made.compiled.problem, state, crowd_of(made.compiled.problem), home, np.flatnonzero((replicas != home).any(axis=1)))
     assert (state.score[:, :-1] == 1.0).all()
@@ -103,6 +102,6 @@ def test_where_topics_alone_want_replicas_to_leave_none_goes_home() -> None:
     home = made.state.replicas.copy()
     replicas = home.copy()
     replicas[:4, 0] = 1
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     assert regroup(made.compiled.problem, state, crowd_of(made.compiled.problem), home, np.arange(4)) == 0
     assert (state.replicas == replicas).all()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optimizer.search.commit import build_state
 from optimizer.search.substitute import substitute
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
@@ -23,7 +22,7 @@ def placed(held: Sequence[tuple[float, float]], *goals: Document, moved: int = 1
     home = made.state.replicas.copy()
     replicas = home.copy()
     replicas[:moved, 0] = 1
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     found = substitute(made.compiled.problem, state, home, np.arange(moved), np.zeros(4, np.uint8))
     return int(found), state.replicas[: len(held), 0].tolist()
 
@@ -46,7 +45,7 @@ def test_a_smaller_replica_may_not_take_a_hard_limit_of_another_load_with_it() -
     home = made.state.replicas.copy()
     replicas = home.copy()
     replicas[0, 0] = 1
-    state = build_state(made.compiled.problem, replicas, made.state.lead)
+    state = made.moved_to(replicas)
     assert substitute(made.compiled.problem, state, home, np.arange(1), np.zeros(3, np.uint8)) == 1
     assert state.replicas[:, 0].tolist() == [0, 0, 1, 1]
 
