@@ -1,8 +1,9 @@
 """How fast the service plans again after a small change: with the state of the last plan, and from scratch.
 
-``python -m benchmarks.incremental [--size 1000x1M] [--variant topics] [--repeat 3] [--json FILE]``
+``python -m benchmarks.incremental [--size 1000x1M] [--variant topics] [--repeat 3] [--draws N] [--json FILE]``
 
-The cluster is level and everything on it is measured anew in the rows ``all loads``. CPU milliseconds of `plan()` alone, the least of
+The cluster is level and everything on it is measured anew in the rows ``all loads``. With `--draws` there are N times as many hot rows:
+other partitions, and topics of ordinary size drawn from all instead of the busiest. CPU milliseconds of `plan()` alone, the least of
 some repetitions (each after a plan for the level cluster), compiled kernels. Every plan is compared with the one from scratch, byte for
 byte; exit code 1 where one differs.
 """
@@ -34,7 +35,7 @@ from optimizer.search_state import SearchState
 from trimtab.service.standing import stand
 from trimtab.warmup import warm_up
 
-FEW_PARTITIONS = 500  # of a topic of ordinary size
+LEAST_PARTITIONS, FEW_PARTITIONS = 100, 500  # of a topic of ordinary size
 NOISE = 0.02  # from one measurement of a partition to the next
 
 
@@ -44,6 +45,7 @@ class Row:
 
     change: str
     partitions: int
+    out: int  # brokers out of band after the change
     with_state_ms: float
     from_scratch_ms: float
     actions: int
@@ -69,8 +71,15 @@ def heated(snapshot: Snapshot, rows: np.ndarray, factor: float | np.ndarray) -> 
     return replace(snapshot, leader_load=tables[0], follower_load=tables[1])
 
 
-def some(snapshot: Snapshot) -> np.ndarray:
-    return np.random.default_rng(0).choice(snapshot.partition_count, 100, replace=False)
+def some(snapshot: Snapshot, draw: int = 0) -> np.ndarray:
+    return np.random.default_rng(draw).choice(snapshot.partition_count, 100, replace=False)
+
+
+def any_topic(snapshot: Snapshot, draw: int) -> np.ndarray:
+    """Partitions of a topic of ordinary size."""
+    count = np.bincount(snapshot.partition_topic)
+    ordinary = np.flatnonzero((count >= LEAST_PARTITIONS) & (count <= FEW_PARTITIONS))
+    return np.flatnonzero(snapshot.partition_topic == np.random.default_rng(draw).choice(ordinary))
 
 
 def busiest_topic(snapshot: Snapshot, most: int) -> np.ndarray:
@@ -107,18 +116,28 @@ CHANGES: dict[str, Callable[[Snapshot], Snapshot]] = {
 }
 
 
+def drawn(draws: int) -> dict[str, Callable[[Snapshot], Snapshot]]:
+    """More hot rows."""
+    rows: dict[str, Callable[[Snapshot], Snapshot]] = {}
+    for draw in range(1, draws + 1):
+        rows[f"100 partitions 10 x, draw {draw}"] = lambda s, draw=draw: heated(s, some(s, draw), 10.0)  # type: ignore[misc]
+    for draw in range(1, draws + 1):
+        rows[f"any topic 10 x, draw {draw}"] = lambda s, draw=draw: heated(s, any_topic(s, draw), 10.0)  # type: ignore[misc]
+    return rows
+
+
 def timed(make: Callable[[], Plan]) -> tuple[Plan, float]:
     started = time.process_time()
     made = make()
     return made, 1e3 * (time.process_time() - started)
 
 
-def row_of(name: str, level: Snapshot, goals: GoalSet, repeat: int) -> Row:
+def row_of(name: str, change: Callable[[Snapshot], Snapshot], level: Snapshot, goals: GoalSet, repeat: int) -> Row:
     state = SearchState()
     spent, scratch, same = [], [], True
     for _ in range(repeat):
         plan(replace(level), goals, state=state)
-        changed = CHANGES[name](level)
+        changed = change(level)
         made, ms = timed(lambda changed=changed: plan(changed, goals, state=state))  # type: ignore[misc]
         spent.append(ms)
         anew, ms = timed(lambda changed=changed: plan(replace(changed), goals))  # type: ignore[misc]
@@ -126,7 +145,8 @@ def row_of(name: str, level: Snapshot, goals: GoalSet, repeat: int) -> Row:
         same = same and to_json(made) == to_json(anew)
     kept = state.nbytes / 1e6
     rows = (changed.leader != level.leader) | (changed.leader_load["network_in"] != level.leader_load["network_in"])
-    return Row(name, int(rows.sum()), round(min(spent), 1), round(min(scratch), 1), made.summary.actions, same, round(kept, 1))
+    out = sum(min(b.scores_before.values(), default=1.0) < 1.0 for b in made.brokers)
+    return Row(name, int(rows.sum()), out, round(min(spent), 1), round(min(scratch), 1), made.summary.actions, same, round(kept, 1))
 
 
 def look_ms(level: Snapshot, goals: GoalSet, repeat: int) -> float:
@@ -151,18 +171,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", choices=tuple(SIZES), default="1000x1M")
     parser.add_argument("--variant", choices=("even", "topics", "topics-wide"), default="even")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=0, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(arguments)
     warm_up()
     goals = parse_goals(goals_text(chosen.variant, 0.10), "benchmark")
     level = level_cluster(chosen.size, chosen.variant)
-    print(f"{'change':<32} {'partitions':>10} {'with, ms':>9} {'from scratch, ms':>17} {'actions':>8} {'same':>5} {'kept MB':>8}")
+    heads = f"{'change':<32} {'partitions':>10} {'out':>4} {'with, ms':>9} {'from scratch, ms':>17}"
+    print(f"{heads} {'actions':>8} {'same':>5} {'kept MB':>8}")
     rows = []
-    for name in CHANGES:
-        row = row_of(name, level, goals, chosen.repeat)
+    for name, change in (CHANGES | drawn(chosen.draws)).items():
+        row = row_of(name, change, level, goals, chosen.repeat)
         rows.append(row)
         print(
-            f"{row.change:<32} {row.partitions:>10,} {row.with_state_ms:>9.1f} {row.from_scratch_ms:>17.1f} {row.actions:>8,}"
+            f"{row.change:<32} {row.partitions:>10,} {row.out:>4,} {row.with_state_ms:>9.1f} {row.from_scratch_ms:>17.1f} {row.actions:>8,}"
             f" {row.same!s:>5} {row.kept_mb:>8.1f}", flush=True,
         )  # fmt: skip
     look = look_ms(level, goals, chosen.repeat)
