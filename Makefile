@@ -12,7 +12,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-ROOMS := cluster_model goals optimizer metrics_reporter spark trimtab
+ROOMS := kernels cluster_model goals optimizer metrics_reporter spark trimtab
 # May be set: make demo PYTHON=/opt/python3.12/bin/python3. Looked for only while there is no .venv.
 ifndef PYTHON
 ifeq ($(wildcard $(BIN)/python),)
@@ -25,7 +25,7 @@ ITSELF := $(PIP) install --no-deps --no-build-isolation --no-index --editable .
 COMPILE := uv pip compile pyproject.toml requirements/build.in --universal --python-version 3.11 --generate-hashes \
   --no-header --no-emit-index-url --no-emit-find-links --quiet
 
-.PHONY: help demo test check lint types kafka bench coverage mutants lock clean chromium need-python need-java
+.PHONY: help demo test quick check lint types kafka bench coverage mutants lock clean chromium need-python need-java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,6 +35,9 @@ demo: $(VENV)/.demo-ready ## plan and balance a simulated cluster, write the HTM
 
 test: need-python need-java $(VENV)/.test-ready lint types ## lint, contracts, types and all tests, real Kafka included
 	$(BIN)/python -m $(if $(strip $(ARGS)),pytest $(ARGS),tests.halves)
+
+quick: $(VENV)/.test-ready lint types ## lint, contracts, types and unit tests, in less than 3 minutes: before every commit
+	$(BIN)/python -m tests.halves quick $(ARGS)
 
 check: $(VENV)/.test-ready lint types ## the same without real Kafka: no Java needed
 	$(BIN)/python -m pytest --ignore=tests/kafka $(ARGS)
@@ -117,12 +120,11 @@ $(VENV)/.demo-ready: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what is locked in $<" >&2
 	@$(PIP) install --require-hashes --requirement $<
 	@$(ITSELF)
-	@$(BIN)/python -m trimtab.warmup >&2
 	@touch $@
 
 $(VENV)/.test-ready: requirements/test.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what is locked in $<" >&2
 	@$(PIP) install --require-hashes --requirement $<
 	@$(ITSELF)
-	@$(BIN)/python -m trimtab.warmup >&2
+	@$(BIN)/trimtab compile
 	@touch $@ $(VENV)/.demo-ready

@@ -9,12 +9,13 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
 from cluster_model.resources import MEASURED
 from goals.calibration import Calibration, CapacityEstimate, HistorySpan, calibration_text, load_calibration
 from goals.yaml_source import read_carefully
 
-CONFIDENCES = ("high", "medium", "low")
+CONFIDENCES: tuple[Literal["high", "medium", "low"], ...] = ("high", "medium", "low")
 EVIDENCE = "no bend of latency over throughput was seen; the most ever carried, 99.9th percentile of 51,840 windows"
 
 

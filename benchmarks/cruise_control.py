@@ -26,16 +26,15 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.apart import ROOT, apart
-from benchmarks.cruise_control_clusters import SIZES, Distribution, cruise_control_cluster
+from benchmarks.apart import apart
 from benchmarks.measure import Job, Row, placement_after, row_of, surroundings, timed
 from benchmarks.planner import listed
 from cluster_model.snapshot import Snapshot
 from optimizer.options import Acceptance
 from optimizer.plan import Plan
+from tests.clusters.cruise_control import GOALS_FILE, SIZES, Distribution, cruise_control_cluster
 from trimtab.warmup import warm_up
 
-GOALS_FILE = ROOT / "benchmarks" / "cruise_control_goals.yaml"
 MODULE = "benchmarks.cruise_control"
 
 # Its 16 default goals by priority, the first seven hard.

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.history_truth import Truth
 from spark.methods.forecast import METHODS, PATTERNS, dense, forecast
+from tests.histories.truth import Truth
 
 FloatArray = npt.NDArray[np.float64]
 HOUR, DAY = 3_600, 24
@@ -27,7 +27,7 @@ FIRST = 15  # days before the first that is forecast
 def made_up(series: int, days: int, seed: int = 0) -> FloatArray:
     """float64 [series, hours]: a quarter each steady, cyclic, growing by a tenth a week, and bursty; 10 % noise, 5 % missing."""
     r = np.random.default_rng(seed)
-    hours = np.arange(days * DAY)
+    hours = np.arange(days * DAY, dtype=np.float64)
     kind = np.arange(series) % len(PATTERNS)
     season = Truth().season(4.0 * DAY * HOUR + HOUR * hours)
     level = np.where(kind[:, None] == 0, 1.0, season)

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.exact import Answer, BoolArray, Instance, fewest_bytes, least_deviation
-from benchmarks.loads import clipped, followers, rates
-from benchmarks.measure import is_unexplained, placement_after, surroundings
+from benchmarks.measure import placement_after, surroundings
 from benchmarks.planner import listed, numbers
 from cluster_model.build import build_snapshot
 from cluster_model.snapshot import Snapshot
@@ -28,6 +27,8 @@ from goals.document import parse_goals
 from optimizer.options import Acceptance, PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
+from tests.clusters.goals import is_unexplained
+from tests.clusters.loads import clipped, followers, rates
 
 Document = dict[str, Any]
 RESOURCES = ("network_in", "network_out", "disk")

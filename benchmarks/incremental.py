@@ -20,9 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.clusters import SIZES, cluster
 from benchmarks.measure import surroundings
-from benchmarks.planner import goals_text
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.document import parse_goals
 from goals.model import GoalSet
@@ -32,6 +30,9 @@ from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.report import to_json
 from optimizer.search_state import SearchState
+from tests.clusters.goals import goals_text
+from tests.clusters.level import heated, level_cluster
+from tests.clusters.synthetic import SIZES
 from trimtab.service.standing import stand
 from trimtab.warmup import warm_up
 
@@ -51,24 +52,6 @@ class Row:
     actions: int
     same: bool
     kept_mb: float
-
-
-def level_cluster(size: str, variant: str = "even") -> Snapshot:
-    """Dealt out evenly, all brokers active."""
-    snapshot = cluster(*SIZES[size], "c", 0, variant)
-    return replace(snapshot, broker_states=np.zeros_like(snapshot.broker_states))
-
-
-def heated(snapshot: Snapshot, rows: np.ndarray, factor: float | np.ndarray) -> Snapshot:
-    """Bytes and cpu of some partitions times `factor`; what they store stays."""
-    tables = []
-    for table in (snapshot.leader_load, snapshot.follower_load):
-        changed = {name: values.copy() for name, values in table.items()}
-        for name, values in changed.items():
-            if name != "disk":
-                values[rows] *= factor
-        tables.append(changed)
-    return replace(snapshot, leader_load=tables[0], follower_load=tables[1])
 
 
 def some(snapshot: Snapshot, draw: int = 0) -> np.ndarray:

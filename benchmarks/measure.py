@@ -20,15 +20,14 @@ import numpy as np
 
 from benchmarks.apart import ROOT
 from benchmarks.loading import peak_bytes
-from cluster_model.compiled import COMPILED
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.document import parse_goals
 from goals.model import Capacity, GoalSet
+from kernels.compiled import COMPILED
 from optimizer.options import Acceptance, PlanOptions
-from optimizer.plan import BrokerOutcome, Plan
+from optimizer.plan import Plan
 from optimizer.planner import plan
-
-UNPROVEN = "no acceptable "  # how a plan begins to say that it found nothing, where it has no proof
+from tests.clusters.goals import is_unexplained
 
 
 @dataclass(frozen=True)
@@ -174,11 +173,6 @@ def hard_forced(snapshot: Snapshot, goals: GoalSet) -> int:
         for g in goals.goals
         if isinstance(g, Capacity) and g.hard and g.resource in snapshot.capacity
     )
-
-
-def is_unexplained(broker: BrokerOutcome) -> bool:
-    """Whether the plan leaves the broker out of band without a proof that it must."""
-    return broker.why is None or UNPROVEN in broker.why
 
 
 def ratio(used: float, bound: float) -> float | None:

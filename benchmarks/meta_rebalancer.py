@@ -22,13 +22,13 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from benchmarks.apart import ROOT, apart
-from benchmarks.clusters import VARIANTS, racks_of, skewed, snapshot_of
 from benchmarks.cruise_control import rack_excess
-from benchmarks.loads import Loads, draw_loads
 from benchmarks.measure import placement_after, surroundings, timed
 from benchmarks.planner import listed
 from cluster_model.snapshot import Snapshot
 from optimizer.options import Acceptance, PlanOptions
+from tests.clusters.loads import Loads, draw_loads
+from tests.clusters.synthetic import VARIANTS, racks_of, skewed, snapshot_of
 
 MODULE = "benchmarks.meta_rebalancer"
 MODES = ("fast", "batches", "sampling", "thorough")

@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import cast
 
 from benchmarks.apart import apart
-from benchmarks.clusters import FIXED_GLOB, SCENARIOS, SIZES, VARIANTS, Scenario, cluster
 from benchmarks.measure import Job, Row, measured, surroundings
 from optimizer.options import Acceptance
+from tests.clusters.goals import goals_text
+from tests.clusters.synthetic import SCENARIOS, SIZES, VARIANTS, Scenario, cluster
 from trimtab.warmup import warm_up
-
-BALANCED = ("network_in", "network_out", "disk", "cpu", "replicas", "leaders")
 
 
 @dataclass(frozen=True)
@@ -42,22 +41,6 @@ class Cell:
     acceptance: Acceptance
     threads: int
     max_moves: int | None = None
-
-
-def goals_text(variant: str, band: float) -> str:
-    """Goals file: preset `default` with another band, and what the variant needs."""
-    chosen = VARIANTS[variant]
-    goals: list[dict[str, object]] = [
-        {"kind": "usage_distribution", "resource": x, "bound": band} for x in BALANCED
-    ]
-    if chosen.spread_topics:
-        goals += [
-            {"kind": "topic_distribution", "resource": x, "bound": chosen.topic_bound} for x in ("replicas", "leaders")
-        ]
-    excluded = [FIXED_GLOB] if chosen.excluded else []
-    return json.dumps(
-        {"version": 1, "preset": "default", "goals": goals, "constraints": {"exclude_topics": excluded}}
-    )
 
 
 def job_of(cell: Cell) -> Job:
@@ -92,7 +75,7 @@ def cells(chosen: argparse.Namespace) -> Iterator[Cell]:
 
 # Moves and bytes over the lower bound of 100 x 50k, at most. In c, one replica of 14 % of a broker needs room made for it, which the
 # byte bound cannot see; in d, the bound takes parts of hot partitions, which no plan can.
-PROMISED = {"a": (1.05, 1.03), "b": (1.06, 1.07), "c": (1.02, 1.05), "c5": (1.01, 1.01), "d": (6.0, 1.6)}
+PROMISED = {"a": (1.05, 1.03), "b": (1.06, 1.07), "c": (1.02, 1.05), "c5": (1.01, 1.01), "d": (6.0, 1.65)}
 PROMISED_SIZE = "100x50k"
 SMOKE_VARIANTS = tuple(name for name in VARIANTS if name not in ("even", "giants", "heavy", "racks-small"))
 IN_BAND = {"score": 0.99, "potential": 1.0}

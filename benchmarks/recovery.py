@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from benchmarks.histories import Truth, synthetic
-from benchmarks.history_truth import DAY
 from spark.methods.capacity import capacities
 from spark.methods.cpu_cost import FEATURES, fit
+from tests.histories.synthetic import Truth, synthetic
+from tests.histories.truth import DAY
 
 LIMITED = Truth(
     brokers=12, partitions=120, interval=60, span=14 * DAY, capacity=1.5, missing=0.05, corrupt=0.01, bursty=0.1,

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.histories import Truth, spanning, write
+from tests.histories.synthetic import Truth, spanning, write
 
 UNITS = {"k": 10**3, "M": 10**6, "G": 10**9}
 FEWEST_TASKS = 4

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cluster_model.compiled import kernel, part, whole
 from cluster_model.snapshot import FloatArray, IntArray
+from kernels.compiled import kernel, part, whole
 
 LongArray = npt.NDArray[np.int64]
 Totals = npt.NDArray[np.float32]

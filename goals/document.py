@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path as FilePath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -253,6 +253,7 @@ def _layer(document: GoalsDocument, fills: tuple[Fill, ...]) -> _Layer:
             exclude_topics=_unique(document.constraints.exclude_topics),
             exclude_brokers=_unique(document.constraints.exclude_brokers),
             include_topics=_unique(document.constraints.include_topics),
+            freeze_topics=_unique(document.constraints.freeze_topics),
         ),
         policy=document.policy.model_dump(exclude_unset=True),
         preset=document.preset or None,
@@ -274,6 +275,7 @@ def _stacked(base: _Layer, top: _Layer) -> _Layer:
             exclude_topics=_unique(base.constraints.exclude_topics + top.constraints.exclude_topics),
             exclude_brokers=_unique(base.constraints.exclude_brokers + top.constraints.exclude_brokers),
             include_topics=_unique(base.constraints.include_topics + top.constraints.include_topics),
+            freeze_topics=_unique(base.constraints.freeze_topics + top.constraints.freeze_topics),
         ),
         policy=base.policy | top.policy,
         preset=top.preset,
@@ -313,11 +315,13 @@ def digest(
     """``sha256:…`` over all that decides a plan: every goal in full, in order, the constraints, and what a calibration gives
     for the capacity of brokers (resource -> broker -> amount).
     """
-    canonical: dict[str, object] = {
+    canonical: dict[str, Any] = {
         "version": 1,
         "goals": [{key: _canonical(value) for key, value in asdict(goal).items()} for goal in goals],
         "constraints": {key: sorted(set(value)) for key, value in asdict(constraints).items()},
     }
+    if not constraints.freeze_topics:  # a later addition: files without it keep their digest
+        del canonical["constraints"]["freeze_topics"]
     if capacity:
         canonical["capacity"] = {
             resource: {str(broker): float(value) for broker, value in of.items()} for resource, of in capacity.items()

@@ -94,11 +94,15 @@ Goal = RackAware | Capacity | CountLimit | UsageDistribution | TopicDistribution
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What must not be touched. Topics are glob patterns, brokers wire ids."""
+    """What must not be touched. Topics are glob patterns, brokers wire ids.
+
+    Repairs (replicas off dead and draining brokers, leaders for leaderless partitions) change excluded topics, too, but never frozen ones.
+    """
 
     exclude_topics: tuple[str, ...] = ()
     exclude_brokers: tuple[int, ...] = ()
     include_topics: tuple[str, ...] = ()
+    freeze_topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

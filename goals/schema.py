@@ -204,7 +204,7 @@ class UsageDistributionDocument(GoalDocument):
         description="satisfied while broker and mean are both below; the resource's unit, or a size",
     )
     trivial_change: float = Field(
-        default=0.0, ge=0, description="share of the mean; a broker's net change below it is dropped"
+        default=0.0, ge=0, description="share of the mean; plans, or independent parts of one, that change no broker by more are dropped"
     )
 
     def build(self) -> Goal:
@@ -242,7 +242,10 @@ AnyGoalDocument = Annotated[
 class ConstraintsDocument(Document):
     """What must not be touched."""
 
-    exclude_topics: list[Pattern] = Field(default=[], description="globs; never moved, load still counts")
+    exclude_topics: list[Pattern] = Field(
+        default=[], description="globs; moved by repairs only (dead, draining, leaderless), load still counts"
+    )
+    freeze_topics: list[Pattern] = Field(default=[], description="globs; never changed, not even by repairs; load still counts")
     exclude_brokers: list[BrokerId] = Field(default=[], description="ids; neither gain nor lose anything")
     include_topics: list[Pattern] = Field(default=[], description="globs; only these may move; empty: all")
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 
-from cluster_model.compiled import both
+from kernels.compiled import inner
 
 TOLERANCE = 1e-9  # of the contract: whoever is over an edge by less than this share of it is inside
 
 
-@both
+@inner
 def distribution_score(
     load: float, mean: float, bound: float, var: float, absolute: bool, min_load: float
 ) -> float:
@@ -37,7 +37,7 @@ def distribution_score(
     return 0.1 * math.log(var / bound) / math.log(deviation / bound)
 
 
-@both
+@inner
 def limit_score(load: float, ceiling: float) -> float:
     """Score of a broker whose load should be at most `ceiling` (the same unit)."""
     if load <= ceiling * (1.0 + TOLERANCE):
@@ -48,7 +48,7 @@ def limit_score(load: float, ceiling: float) -> float:
     return 1.0 / (1.0 + excess)
 
 
-@both
+@inner
 def units_score(units: float) -> float:
     """Score of a broker that holds `units` misplaced replicas."""
     return 1.0 / (1.0 + units)

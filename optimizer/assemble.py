@@ -19,13 +19,14 @@ from optimizer.caution import held_back
 from optimizer.changes import ChangeTable, Proposals
 from optimizer.frontier import Frontier
 from optimizer.loops import without_loops
-from optimizer.offline import offline_notes
+from optimizer.offline import offline_notes, repaired_though_excluded
 from optimizer.options import PlanOptions
 from optimizer.outcome import Picture, bands_of, goal_outcomes
 from optimizer.plan import LowerBounds, Plan, Summary
 from optimizer.problem import Compiled
 from optimizer.search.record import joined_before
-from optimizer.search.rounds import Found, Round
+from optimizer.search.search import Found, Round
+from optimizer.unknown import unknown_notes, unsized
 from optimizer.whatif import idle_patterns
 from optimizer.why import why_left
 
@@ -46,7 +47,7 @@ def assemble(
         actions = without_loops(actions)
     proposals = _net_changes(snapshot, compiled, actions.changes)
     end = found.end
-    summary = _summary(compiled, proposals, len(actions.score))
+    summary = _summary(snapshot, compiled, proposals, len(actions.score))
     left = why_left(snapshot, compiled, end, options, found.stopped)
     cut_short = options.budgeted or compiled.caution is not None or found.stopped
     outcomes = goal_outcomes(snapshot, compiled, goals, start, end, left, cut_short)
@@ -70,11 +71,13 @@ def assemble(
         skipped=tuple(skipped),
         notes=(
             *snapshot.notes, *goals.notes, *_provenance(given, goals, options), *idle_patterns(snapshot, goals.constraints),
-            *compiled.notes, *_mode_notes(options, found),
+            *compiled.notes, *unknown_notes(snapshot, compiled.goals),
+            *repaired_though_excluded(snapshot, compiled, proposals.partition), *_mode_notes(options, found),
         ),
         bands=bands_of(snapshot, compiled),
         frontier=Frontier(actions, compiled, start),
         stopped=found.stopped,
+        cannot_be_emptied=() if cut_short else tuple(int(snapshot.broker_ids[row]) for row, why in sorted(left.items()) if why.stuck),
     )
 
 
@@ -171,7 +174,7 @@ def _net_changes(snapshot: Snapshot, compiled: Compiled, changes: ChangeTable) -
     )
 
 
-def _summary(compiled: Compiled, proposals: ChangeTable, actions: int) -> Summary:
+def _summary(snapshot: Snapshot, compiled: Compiled, proposals: ChangeTable, actions: int) -> Summary:
     new = (proposals.after[:, :, None] != proposals.before[:, None, :]).all(axis=2) & (proposals.after >= 0)
     moves = new.sum(axis=1)
     data = float((moves * compiled.problem.size[proposals.partition]).sum())
@@ -181,13 +184,14 @@ def _summary(compiled: Compiled, proposals: ChangeTable, actions: int) -> Summar
         leadership_changes=int((proposals.leader_before != proposals.leader_after).sum()),
         partitions=len(proposals),
         bytes_to_move=round(data),
+        unsized_moves=int(moves[unsized(snapshot)[proposals.partition]].sum()),
     )
 
 
 def _recorded(options: PlanOptions) -> dict[str, object]:
     """Options that decide the plan, as they stand in it; what was not asked for is left out."""
     recorded: dict[str, object] = {"seed": options.seed, "acceptance": options.acceptance}
-    for name in ("max_moves", "max_bytes", "max_partitions"):
+    for name in ("max_moves", "max_bytes", "max_partitions", "move_cost"):
         if getattr(options, name) is not None:
             recorded[name] = getattr(options, name)
     if options.add_brokers:

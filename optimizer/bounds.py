@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, inner_as, kernel_as, whole
 from cluster_model.snapshot import BrokerState
+from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.plan import LowerBounds
 from optimizer.problem import (
     BOUND,
@@ -28,14 +28,13 @@ from optimizer.problem import (
     LEADING,
     LIMIT,
     MEAN,
+    MENDABLE,
     MIN_LOAD,
-    MOVABLE,
     RACK_GOAL,
     STATE,
     Problem,
 )
 from optimizer.rack_bounds import with_racks
-from optimizer.search import uncompiled
 from optimizer.search.order import ascending
 from optimizer.search.state import RACKS, SOON, State
 from optimizer.search.topic_marks import all_marked
@@ -86,7 +85,7 @@ def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:
     usable = np.append(problem.broker[:, STATE] != BrokerState.DEAD, False)
     for b in np.flatnonzero(np.isin(problem.broker[:, STATE], (BrokerState.DEAD, BrokerState.DRAINING))).tolist():
         partitions = state.hosted[b, : state.hosts[b]] // state.replicas.shape[1]
-        counts = usable[state.replicas[partitions]].any(axis=1) & (problem.partition[partitions, MOVABLE] == 1)
+        counts = usable[state.replicas[partitions]].any(axis=1) & (problem.partition[partitions, MENDABLE] == 1)
         moves[b] = counts.sum()
         data[b] = np.cumsum(np.append(0.0, problem.size[partitions[counts]]))[-1]
     return moves, data
@@ -114,7 +113,7 @@ def _most_of_each(vector: Array, columns: Array) -> Array:
     return np.ascontiguousarray(np.maximum(vector[:, LEADING, columns], vector[:, FOLLOWING, columns]).T)
 
 
-@kernel_as(_most_of_each)
+@kernel
 def most_of_each(vector: Array, columns: Array) -> Array:
     """float64 [n, P]: what each partition costs at most, in either role, in `columns` int64 [n] of `vector`."""
     most = np.empty((len(columns), len(vector)))
@@ -124,7 +123,7 @@ def most_of_each(vector: Array, columns: Array) -> Array:
     return most
 
 
-@kernel_as(uncompiled.leaving)
+@kernel
 def leaving(
     problem: Problem, state: State, low: Array, high: Array, out_moves: Array, out_bytes: Array, lack: Array
 ) -> None:
@@ -182,7 +181,7 @@ def leaving(
             out_moves[b] = max(out_moves[b], fewest(amounts[:over, :n], beyond[:over]))
 
 
-@inner_as(uncompiled.fewest)
+@inner
 def fewest(amounts: Array, excess: Array) -> float:
     """How many replicas, the last in part, have to leave a broker for `amounts` float64 [k, n] to reach each `excess` float64 [k], or less.
 

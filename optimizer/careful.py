@@ -23,7 +23,7 @@ from optimizer.search.ledger import Budget, budget_for, empty_log
 from optimizer.search.published import published_changes
 from optimizer.search.racks import mend_racks
 from optimizer.search.record import record
-from optimizer.search.rounds import Found, Round, search
+from optimizer.search.search import Found, Round, search
 from optimizer.search.sequence import sequence
 from optimizer.search.state import Rows
 from optimizer.threads import Threads

@@ -14,24 +14,26 @@ import numpy as np
 
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
 from optimizer.grid import Laid, grid_steps, lay_out, pinned
-from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_LIMIT, RF
+from optimizer.problem import FOLLOWING, LEADING, MENDABLE, MOVABLE, RACK_LIMIT, RF
 
 LINE = 64  # bytes of a cache line
 FIRST_LOOK = 4_096  # partitions
+MOVE_COST = 0.2  # of a replica of mean size: what a move costs besides its bytes, where the operator does not say (docs/benchmarks.md)
 NEAR = 1e-6  # of a bound on sums: how well it is known where it is kept up to date by differences
 
 
 class Rules(NamedTuple):
     """What decides beside a partition itself whether and where it may go."""
 
-    movable: BoolArray  # bool [T], topics whose partitions may change
-    racks: int  # with eligible brokers
+    movable: BoolArray  # bool [T], topics whose partitions may change for balance
+    mendable: BoolArray  # bool [T], topics whose partitions repairs may change: movable and excluded ones, no frozen ones
+    racks: int  # with active or excluded brokers
 
 
 class Part(NamedTuple):
     """Columns of some partitions (n), and what they add up to (C)."""
 
-    partition: np.ndarray  # int16 [n, 3]
+    partition: np.ndarray  # int16 [n, 4]
     vector: FloatArray  # [n, 2, C]
     led: BoolArray  # [n], counts a leader vector
     laid: Laid
@@ -44,7 +46,7 @@ class Columns:
     resources: tuple[str, ...]
     rules: Rules
     laid: Laid  # of all partitions, also of those on excluded brokers
-    partition: np.ndarray  # int16 [P, 3]
+    partition: np.ndarray  # int16 [P, 4]
     topic: np.ndarray  # int32 [P], read-only; the snapshot's own
     size: FloatArray  # [P], read-only; the snapshot's own where it can be
     vector: FloatArray  # [P, 2, C]
@@ -117,10 +119,13 @@ def part_of(snapshot: Snapshot, resources: tuple[str, ...], rules: Rules, steps:
 
 
 def rules_of_partitions(snapshot: Snapshot, rules: Rules) -> np.ndarray:
-    """int16 [P, 3]: whether each partition may change, its replication factor, replicas allowed in one rack."""
+    """int16 [P, 4]: whether each partition may change for balance, its replication factor, replicas allowed in one rack, whether
+    repairs may change it."""
     rf = snapshot.replication_factor
-    partition = np.empty((snapshot.partition_count, 3), np.int16)
-    partition[:, MOVABLE] = rules.movable[snapshot.partition_topic] & ~offline_partitions(snapshot)
+    partition = np.empty((snapshot.partition_count, 4), np.int16)
+    live = ~offline_partitions(snapshot)
+    partition[:, MOVABLE] = rules.movable[snapshot.partition_topic] & live
+    partition[:, MENDABLE] = rules.mendable[snapshot.partition_topic] & live
     partition[:, RF] = rf
     partition[:, RACK_LIMIT] = -(-rf // max(rules.racks, 1))
     return partition
@@ -139,9 +144,14 @@ def sizes(snapshot: Snapshot) -> FloatArray:
     return pinned(snapshot.vectors("disk")[0] if snapshot.storage == "local" else np.zeros(snapshot.partition_count))
 
 
-def typical_size(size: FloatArray) -> float:
-    """Mean of `size`; 1 where nothing is copied."""
-    return float(size.mean()) if len(size) and size.sum() > 0 else 1.0
+def cost_of_moves(size: FloatArray, move_cost: float | None) -> FloatArray:
+    """float64 [P]: what moving a replica of each partition costs, its bytes `size` float64 [P] and `move_cost` (None: `MOVE_COST` of a
+    replica of mean size); 1 each where nothing is copied."""
+    mean = float(size.mean()) if len(size) else 0.0
+    if mean <= 0.0:
+        return np.ones(len(size))
+    each = MOVE_COST * mean if move_cost is None else float(move_cost)
+    return size + each if each > 0.0 else size
 
 
 def totals(vector: FloatArray, rf: np.ndarray, led: BoolArray) -> FloatArray:

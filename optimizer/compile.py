@@ -10,7 +10,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 from goals.model import Capacity, CountLimit, Goal, GoalSet, RackAware, TopicDistribution, UsageDistribution
 from optimizer.caution import caution_of
-from optimizer.columns import Columns, Rules, any_differs, make_columns, typical_size
+from optimizer.columns import Columns, Rules, any_differs, cost_of_moves, make_columns
 from optimizer.linear_tables import linear_tables
 from optimizer.options import PlanOptions
 from optimizer.plan import Skipped
@@ -30,7 +30,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.topic_tables import counted_topics, topic_tables, with_topics
-from optimizer.whatif import movable_topics
+from optimizer.whatif import matching_topics, movable_topics
 
 
 def compile_problem(
@@ -55,12 +55,14 @@ def compile_problem(
     weight = np.array([0.0 if g.hard else g.weight for g in counted])
     topic_bound = np.array([g.bound if isinstance(g, TopicDistribution) else 0.0 for g in counted])
     topic_gap = np.array([g.min_gap if isinstance(g, TopicDistribution) else 0.0 for g in counted], np.float64)
+    cost = cost_of_moves(columns.size, options.move_cost)
     problem = Problem(
         broker=np.stack([snapshot.broker_states, rack], axis=1).astype(np.int64),
         partition=columns.partition,
         topic=columns.topic,
         size=columns.size,
-        typical=np.array([typical_size(columns.size)]),
+        cost=cost,
+        typical=np.array([cost.mean() if len(cost) else 1.0]),
         vector=columns.vector,
         goal=np.stack(
             [
@@ -108,17 +110,21 @@ def compile_problem(
 
 def rules_of(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> Rules:
     """What a problem's columns are made by, beside partitions."""
-    return Rules(movable_topics(snapshot, goals.constraints, options), eligible_racks(snapshot))
+    frozen = matching_topics(snapshot.topics, goals.constraints.freeze_topics)
+    return Rules(movable_topics(snapshot, goals.constraints, options), ~frozen, counted_racks(snapshot))
 
 
-def eligible_racks(snapshot: Snapshot) -> int:
-    """How many racks have eligible brokers."""
-    return len(np.unique(_dense_racks(snapshot)[snapshot.broker_states == BrokerState.ACTIVE]))
+def counted_racks(snapshot: Snapshot) -> int:
+    """How many racks have an active or an excluded broker: a rack that is only out of reach still counts."""
+    within = np.isin(snapshot.broker_states, (BrokerState.ACTIVE, BrokerState.EXCLUDED))
+    return len(np.unique(_dense_racks(snapshot)[within]))
 
 
 def counted_goals(snapshot: Snapshot, goals: tuple[Goal, ...]) -> tuple[list[Goal], list[Skipped]]:
     counted: list[Goal] = []
     skipped: list[Skipped] = []
+    if snapshot.broker_count and not (snapshot.broker_states == BrokerState.ACTIVE).any():
+        return [], [Skipped(f"goal {goal.name}", "no broker is active") for goal in goals]
     for goal in goals:
         resource = getattr(goal, "resource", None)
         if resource is not None and not snapshot.is_reported(resource):

@@ -22,7 +22,7 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Action, BrokerOutcome, Change, Plan
 from optimizer.planner import plan
 from optimizer.problem import Compiled
-from optimizer.whatif import apply_whatifs, movable_topics
+from optimizer.whatif import apply_whatifs, matching_topics, movable_topics
 from optimizer.why_hosts import blockers
 from optimizer.why_words import counted, few
 
@@ -108,9 +108,12 @@ def _why_it_stays(
     outcomes = {b.id: b for b in made.brokers}
     if offline_partitions(snapshot)[row]:
         return "It is offline: every replica is on a dead broker, and there is nothing to copy from."
-    if not movable_topics(snapshot, goals.constraints, options)[snapshot.partition_topic[row]]:
-        return "Its topic is excluded, so it would never change; its load still counts."
+    topic = snapshot.partition_topic[row]
+    if matching_topics(snapshot.topics, goals.constraints.freeze_topics)[topic]:
+        return "Its topic is frozen (constraints.freeze_topics), so it would never change; its load still counts."
     leaving = [b for b in hosts if outcomes[b].state in ("dead", "draining")]
+    if not leaving and not movable_topics(snapshot, goals.constraints, options)[topic]:
+        return "Its topic is excluded, so only repairs would change it; its load still counts."
     caution = compiled.caution
     if caution is not None and caution.partitions[row] and not leaving:
         return f"Its {few_words(caution.resources)} is stale or was never measured, so it would not be moved for balance."
@@ -127,8 +130,9 @@ def _why_it_stays(
             return "Its brokers are within every goal; those that are not could not be helped by moving it."
         return "After the plan its brokers would be within every goal, and others would be moved for more balance per byte."
     brokers = "; ".join(f"{b} ({few(outcomes[b].violates)})" for b in troubled)
-    would = "broker" if len(troubled) == 1 else "brokers"
-    return f"Its {would} {brokers} would stay out of band. " + best_try(snapshot, compiled, made, row, options)
+    one = len(troubled) == 1
+    would = f"{'broker' if one else 'brokers'} {brokers} would stay outside {'its' if one else 'their'} target range"
+    return f"Its {would}. " + best_try(snapshot, compiled, made, row, options)
 
 
 def _why_not_leaving(

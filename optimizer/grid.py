@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import COMPILED, kernel_as
 from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
+from kernels.compiled import kernel
 
 LEADS, ALL, ROLES = 0, 1, 2  # rows of `sums`
-ROWS = 4_096 if COMPILED else 1 << 40  # laid out at a time
+ROWS = 4_096  # laid out at a time
 
 
 class Laid(NamedTuple):
@@ -64,12 +64,7 @@ def pinned(column: FloatArray) -> FloatArray:
     return pinned
 
 
-def _largest_sum(leading: FloatArray, following: FloatArray, factor: np.ndarray) -> float:
-    """`largest_sum` without a compiler; added in the same order."""
-    return float(np.cumsum(np.append(0.0, np.maximum(leading, following) * factor))[-1])
-
-
-@kernel_as(_largest_sum)
+@kernel
 def largest_sum(leading: np.ndarray, following: np.ndarray, factor: np.ndarray) -> float:
     """What all replicas cost where each of a partition's is as dear as its dearest."""
     most = 0.0
@@ -78,22 +73,7 @@ def largest_sum(leading: np.ndarray, following: np.ndarray, factor: np.ndarray) 
     return most
 
 
-def _lay(
-    start: int, stop: int, c: int, leading: FloatArray, following: FloatArray, factor: np.ndarray, led: BoolArray,
-    step: float, vector: FloatArray, sums: FloatArray,
-) -> None:  # fmt: skip
-    """`lay` without a compiler."""
-    rf, one, other = factor[start:stop], leading[start:stop], following[start:stop]
-    if step > 0.0:
-        one, other = np.rint(one / step) * step, np.rint(other / step) * step
-    vector[start:stop, 0, c], vector[start:stop, 1, c] = one, other
-    leads = led[start:stop]
-    sums[LEADS, c] += one.sum()
-    sums[ALL, c] += one[leads].sum() + ((rf - leads) * other).sum()
-    sums[ROLES, c] += ((one != other) & (rf > 1)).sum()
-
-
-@kernel_as(_lay)
+@kernel
 def lay(
     start: int, stop: int, c: int, leading: np.ndarray, following: np.ndarray, factor: np.ndarray, led: np.ndarray,
     step: float, vector: np.ndarray, sums: np.ndarray,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from optimizer.actions import ActionTable
-from optimizer.search.uncompiled.choices import scrambled
 
 Rows = np.ndarray
 
@@ -52,6 +51,14 @@ def _mark(partition: Rows, lists: Rows, leader: Rows) -> Rows:
     for column in (*lists.T, leader):
         found = scrambled(found + column)
     return found
+
+
+def scrambled(x: Rows) -> Rows:
+    """`optimizer.search.chance.scramble` of int64 [n]."""
+    z = x.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(2)).astype(np.int64)
 
 
 def _is_loop(table: ActionTable, start: int, stop: int) -> bool:

@@ -1,4 +1,4 @@
-"""Partitions that no plan can help: without a live replica, of excluded topics on brokers that go, or without anybody to lead them.
+"""Partitions that no plan can help: without a live replica, of frozen topics on brokers that go, or without a leader.
 
 Called by `assemble`.
 """
@@ -10,16 +10,16 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from optimizer.columns import offline_partitions
 from optimizer.plan import Skipped
-from optimizer.problem import MOVABLE, STATE, Compiled
-from optimizer.search.state import State
-from optimizer.why_words import counted
+from optimizer.problem import MENDABLE, MOVABLE, STATE, Compiled
+from optimizer.search.evaluate import Verdict, judge
+from optimizer.search.state import MAX_CHANGES, State
+from optimizer.why_words import counted, few
 
 MOST_NAMED = 20
 
 
-
 def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[Skipped, ...]:
-    """What could not be helped: partitions without a live replica, excluded topics on dead or draining brokers."""
+    """Partitions that could not be helped: those without a live replica, of frozen topics on dead or draining brokers, without a leader."""
     if not snapshot.partition_count:
         return ()
     states = compiled.problem.broker[:, STATE]
@@ -35,13 +35,13 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
     for kind, word in ((BrokerState.DEAD, "dead"), (BrokerState.DRAINING, "draining")):
         held = [end.hosted[b, : end.hosts[b]] // end.replicas.shape[1] for b in np.flatnonzero(states == kind)]
         stuck = np.unique(np.concatenate(held)) if held else np.zeros(0, np.int64)
-        stuck = stuck[(compiled.problem.partition[stuck, MOVABLE] == 0) & ~offline[stuck]]
+        stuck = stuck[(compiled.problem.partition[stuck, MENDABLE] == 0) & ~offline[stuck]]
         if len(stuck):
             topics = sorted({snapshot.topics[t] for t in snapshot.partition_topic[stuck]})
             result.append(
                 Skipped(
-                    f"{counted(len(stuck), 'partition')} of excluded topics on {word} brokers",
-                    f"excluded topics never change ({', '.join(topics[:5])}{' …' if len(topics) > 5 else ''}); include them to move them",
+                    f"{counted(len(stuck), 'partition')} of frozen topics on {word} brokers",
+                    f"frozen topics never change ({few(topics, 5)}); take them out of constraints.freeze_topics to move them",
                 )
             )
     leaderless = np.flatnonzero(end.lead < 0)
@@ -49,7 +49,45 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
         result.append(
             Skipped(
                 f"partition {snapshot.partition_name(int(p))}",
-                "no leader, and no active replica that may lead",
+                f"no leader, and {_leaderless(snapshot, compiled, end, int(p))}",
             )
         )
     return tuple(result)
+
+
+def _leaderless(snapshot: Snapshot, compiled: Compiled, end: State, p: int) -> str:
+    """Why partition `p` would stay without a leader."""
+    problem = compiled.problem
+    if problem.partition[p, MENDABLE] == 0:
+        return "its topic is frozen; take it out of constraints.freeze_topics to give it one"
+    heirs = [s for s, b in enumerate(end.replicas[p].tolist()) if b >= 0 and problem.broker[b, STATE] == BrokerState.ACTIVE]
+    if not heirs:
+        return "no active replica that may lead"
+    broken: dict[str, None] = {}
+    for slot in heirs:
+        made = single(compiled, end, p, slot)
+        if made.allowed:
+            return "no acceptable way to give it one was found"
+        worse = end.fresh[: made.touched, : len(compiled.goals)] < end.score[end.touched[: made.touched], : len(compiled.goals)]
+        broken |= {compiled.goals[g].name: None for g in np.flatnonzero(worse.any(axis=0)).tolist() if compiled.goals[g].hard}
+    return f"each active replica that may lead would break a hard goal ({few(list(broken))})"
+
+
+def single(compiled: Compiled, state: State, p: int, lead: int) -> Verdict:
+    """The verdict on giving partition `p` the leader in slot `lead`; `state` is left as it was."""
+    partitions, leads = np.full(MAX_CHANGES, p, np.int64), np.full(MAX_CHANGES, lead, np.int64)
+    replicas = np.tile(state.replicas[p], (MAX_CHANGES, 1))
+    return judge(compiled.problem, state, 1, partitions, replicas, leads, np.zeros(len(compiled.goals)))
+
+
+def repaired_though_excluded(snapshot: Snapshot, compiled: Compiled, changed: np.ndarray) -> tuple[str, ...]:
+    """A note where partitions `changed` (int64 rows) are of excluded topics: only repairs change those, and an operator should know."""
+    rule = compiled.problem.partition[changed]
+    rows = changed[(rule[:, MOVABLE] == 0) & (rule[:, MENDABLE] == 1)]
+    if not len(rows):
+        return ()
+    topics = sorted({snapshot.topics[t] for t in snapshot.partition_topic[rows]})
+    return (
+        f"{counted(len(rows), 'partition')} of excluded topics would change ({few(topics, 5)}): repairs move them off dead and "
+        "draining brokers and give them leaders; constraints.freeze_topics is for topics that must never change",
+    )

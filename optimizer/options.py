@@ -27,8 +27,9 @@ class AddedBroker:
 class PlanOptions:
     """Options of `optimizer.planner.plan`; sizes in bytes, topics as glob patterns, brokers as wire ids.
 
-    `threads` change how soon a plan is there, and no more; one by default, since a planner often runs beside a broker or a controller.
-    `loads` stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot.
+    `move_cost` is what each replica move costs besides its bytes, in bytes; None: a share of a replica of mean size
+    (`optimizer.columns.MOVE_COST`). `threads` change how soon a plan is there, and no more; one by default, since a planner often runs
+    beside a broker or a controller. `loads` stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot.
     """
 
     seed: int = 0
@@ -37,6 +38,7 @@ class PlanOptions:
     max_moves: int | None = None
     max_bytes: int | None = None
     max_partitions: int | None = None
+    move_cost: int | None = None
     add_brokers: tuple[AddedBroker, ...] = ()
     remove_brokers: tuple[int, ...] = ()
     exclude_brokers: tuple[int, ...] = ()

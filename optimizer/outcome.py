@@ -6,6 +6,7 @@ Called by `assemble`. Reads states, changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,21 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Goal, GoalSet, RackAware, UsageDistribution
 from optimizer.plan import Band, GoalOutcome, GoalState, Status
-from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, STATE, VAR, Compiled
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    COLUMN,
+    KIND,
+    LIMIT,
+    MEAN,
+    RACK_LIMIT,
+    RACK_OF,
+    STATE,
+    VAR,
+    Compiled,
+)
 from optimizer.search.state import RACKS, State
+from optimizer.unknown import unknown_partitions
 from optimizer.why import Left
 from optimizer.why_words import counted
 
@@ -98,7 +112,8 @@ def goal_state(compiled: Compiled, state: State | Picture, g: int) -> GoalState:
 def goal_outcomes(
     snapshot: Snapshot, compiled: Compiled, goals: GoalSet, start: Picture, end: State, why: dict[int, Left], cut_short: bool,
 ) -> tuple[GoalOutcome, ...]:  # fmt: skip
-    """Every goal of the file in its order, skipped ones included. `cut_short`: something kept the search from doing all it could."""
+    """Every goal of the file in its order, skipped ones included. `cut_short`: a budget, doubts or a request to stop ended the search, so
+    nothing that is left is called infeasible."""
     rows = {goal.name: g for g, goal in enumerate(compiled.goals)}
     reasons = {s.what: s.reason for s in compiled.skipped}
     given = goals.calibrated
@@ -113,16 +128,35 @@ def goal_outcomes(
         before, after = goal_state(compiled, start, g), goal_state(compiled, end, g)
         rows_judged = judged(compiled, g)
         left = snapshot.broker_ids[rows_judged[end.score[rows_judged, g] < 1.0]].tolist()
+        proven = not cut_short and any(goal.name in found.proven for found in why.values())
         told = next((found.by_goal[goal.name] for found in why.values() if goal.name in found.by_goal), None)
         status = _status(
             goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()),
-            cut_short,
+            proven,
         )  # fmt: skip
         text = _explanation(status, before, after, left, told)
         if isinstance(goal, RackAware):
+            before, after = replace(before, misplaced=crowded(compiled, start)), replace(after, misplaced=crowded(compiled, end))
             text += _unjudged_conflicts(compiled, start, end)
-        result.append(_outcome(goal, status, before, after, text, origin))
+        unknown = unknown_partitions(snapshot, goal)
+        if unknown:
+            known = f"{snapshot.partition_count - unknown:,} of {snapshot.partition_count:,} partitions"
+            text += f"; judged by {known}, the load of the others is unknown"
+        result.append(replace(_outcome(goal, status, before, after, text, origin), unknown=unknown))
     return tuple(result)
+
+
+def crowded(compiled: Compiled, state: State | Picture) -> int:
+    """How many partitions have more replicas in a rack than they may."""
+    problem = compiled.problem
+    if not state.units[RACKS].any():
+        return 0
+    racks = np.where(state.replicas >= 0, problem.broker[state.replicas, RACK_OF], -1)
+    worst = np.zeros(len(racks), np.int64)
+    for s in range(racks.shape[1]):
+        same = (racks == racks[:, s : s + 1]).sum(axis=1)
+        worst = np.maximum(worst, np.where(racks[:, s] >= 0, same, 0))
+    return int(np.count_nonzero(worst > problem.partition[:, RACK_LIMIT]))
 
 
 def _unjudged_conflicts(compiled: Compiled, start: Picture, end: State) -> str:
@@ -154,13 +188,13 @@ def _outcome(
 
 
 def _status(
-    goal: Goal, before: GoalState, after: GoalState, score_before: float, score_after: float, cut_short: bool,
+    goal: Goal, before: GoalState, after: GoalState, score_before: float, score_after: float, proven: bool,
 ) -> Status:  # fmt: skip
-    """`cut_short`: by a budget, doubts or a request to stop, so what is left is not infeasible."""
+    """`proven`: that no plan brings every broker within the goal."""
     if after.violations == 0:
         return "satisfied"
     if goal.hard:
-        return "violated" if cut_short else "infeasible"
+        return "infeasible" if proven else "violated"
     if after.violations < before.violations:
         return "improved"
     if after.violations > before.violations:

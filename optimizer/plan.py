@@ -110,6 +110,7 @@ class GoalState:
     max_deviation: float | None
     cv: float | None
     in_band: float
+    misplaced: int | None = None  # of a rack goal: partitions with too many replicas in a rack
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,12 @@ class GoalOutcome:
     after: GoalState | None
     explanation: str
     from_calibration: Mapping[str, str] = field(default_factory=dict)  # key -> where its value comes from, of those the file leaves out
+    unknown: int = 0  # partitions whose load it should judge and the snapshot does not give
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether the goal was judged by some of the partitions only, or not at all."""
+        return self.status == "skipped" or self.unknown > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +167,8 @@ class Summary:
     replica_moves: int
     leadership_changes: int
     partitions: int
-    bytes_to_move: int
+    bytes_to_move: int  # of the moves whose bytes are known
+    unsized_moves: int = 0  # replica moves whose bytes are unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +224,7 @@ class Plan:
     bands: Mapping[str, Mapping[int, Band]] = field(default_factory=dict)  # goal name -> broker id -> band
     frontier: Sequence[Step] = ()  # from nothing to the whole plan
     stopped: bool = False  # on request, before the search was done: what is left was not looked at to the end
+    cannot_be_emptied: tuple[int, ...] = ()  # dead and draining brokers that no plan can empty, by id
 
     @property
     def hard_violations_left(self) -> int:
@@ -223,5 +232,5 @@ class Plan:
 
     @property
     def infeasible(self) -> bool:
-        """Whether a hard goal cannot be met (exit code 4 with ``--exit-code``)."""
-        return any(g.hard and g.status in ("infeasible", "violated") for g in self.goals)
+        """Whether it is proven that a hard goal cannot be met (exit code 4 with ``--exit-code``)."""
+        return any(g.hard and g.status == "infeasible" for g in self.goals)

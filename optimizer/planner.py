@@ -6,16 +6,16 @@ nothing between calls but what a caller hands it for the next (`SearchState`), w
 
 from __future__ import annotations
 
-from cluster_model.compiled import COMPILED
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
+from kernels.compiled import COMPILED
 from optimizer.assemble import assemble
 from optimizer.bounds import lower_bounds
 from optimizer.careful import careful_search
 from optimizer.options import PlanOptions, Watch
 from optimizer.outcome import picture
 from optimizer.plan import LowerBounds, Plan
-from optimizer.search.rounds import Found, search
+from optimizer.search.search import Found, search
 from optimizer.search_state import SearchState, Work, leaves_partitions_alone, work_on
 from optimizer.threads import Threads
 from optimizer.whatif import apply_whatifs

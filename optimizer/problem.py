@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import by_reference
 from cluster_model.snapshot import FloatArray
 from goals.model import Goal
+from kernels.compiled import by_reference
 from optimizer.caution import Caution
 from optimizer.plan import Skipped
 
@@ -25,10 +25,10 @@ STEEP = 30.0  # of the fourth power beside the square beyond the hinge, so that 
 LEAST_MEASURE = 0.01  # of the average load of a broker: what a smaller mean or limit counts as, in the potential
 HARD_WEIGHT = 1e3  # a hard limit or band in the potential, against a soft one
 UNIT_WEIGHT = 1e-3  # one replica too many in a rack, against a squared deviation
-MISPLACED = 2.0  # potential of a broker whose every replica is misplaced by topic: worth going off the middle of a band, not beyond
+MISPLACED = 2000.0  # potential of a broker whose every replica is misplaced by topic: a topic has few ways to be spread, loads many
 
 # Columns of the tables of a `Problem`. Few wide tables keep calls between kernels, and compiling them, cheap.
-MOVABLE, RF, RACK_LIMIT = 0, 1, 2  # partition
+MOVABLE, RF, RACK_LIMIT, MENDABLE = 0, 1, 2, 3  # partition
 LEADING, FOLLOWING = 0, 1  # vector
 STATE, RACK_OF = 0, 1  # broker
 KIND, COLUMN, HARD, GROUP, ABSOLUTE = 0, 1, 2, 3, 4  # goal
@@ -46,10 +46,11 @@ class Problem(NamedTuple):
     """
 
     broker: np.ndarray  # int64 [B, 2]: state, dense rack (a broker without a rack has its own)
-    partition: np.ndarray  # int16 [P, 3]: movable, replication factor, replicas allowed in one rack
+    partition: np.ndarray  # int16 [P, 4]: movable, replication factor, replicas allowed in one rack, whether repairs may change it
     topic: np.ndarray  # int32 [P], read-only
     size: np.ndarray  # float64 [P], read-only: bytes a new replica copies
-    typical: np.ndarray  # float64 [1], their mean; 1 where nothing is copied
+    cost: np.ndarray  # float64 [P], read-only: what moving a replica costs, its bytes and `PlanOptions.move_cost`
+    typical: np.ndarray  # float64 [1], its mean
     vector: np.ndarray  # float64 [P, 2, C]: what a leader and a follower cost
     goal: np.ndarray  # int64 [G, 5]: kind, column (row in topic tables for a topic goal), hard, group, absolute tail
     force: np.ndarray  # float64 [G, 6]: weight (0 if hard), min load, strength and spread in the potential, topic bound and gap

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from kernels.compiled import inner, kernel, whole
 
 Array = np.ndarray
 

@@ -35,7 +35,8 @@ def reason_of(
 
 def helped(name: str, broker: int, before: float, after: float) -> str:
     """`broker` scores `before`, the lowest of those touched, in the goal that gains most; the lowest afterwards scores `after`."""
-    return f"would raise the lowest {name} score of the brokers touched from {before:.3g} (broker {broker}) to {after:.3g}"
+    digits = next((d for d in range(3, 9) if f"{before:.{d}g}" != f"{after:.{d}g}"), 9)
+    return f"would raise the lowest {name} score of the brokers touched from {before:.{digits}g} (broker {broker}) to {after:.{digits}g}"
 
 
 def _leaving(changes: Sequence[Change], states: Mapping[int, int]) -> str:

@@ -16,7 +16,7 @@ from cluster_model.digest import Fingerprint
 from cluster_model.snapshot import BoolArray, Snapshot
 from goals.model import GoalSet
 from optimizer.columns import Columns, make_columns
-from optimizer.compile import compile_problem, counted_goals, eligible_racks, resources_of, rules_of
+from optimizer.compile import compile_problem, counted_goals, counted_racks, resources_of, rules_of
 from optimizer.options import PlanOptions
 from optimizer.problem import STATE, Compiled
 from optimizer.search.bench import Bench
@@ -105,7 +105,7 @@ def _serves(kept: Work, snapshot: Snapshot, goals: GoalSet, change: Change) -> b
     """Whether `kept` can be brought up to date. Which goals count depends on what the snapshot reports."""
     return (
         tuple(counted_goals(snapshot, goals.goals)[0]) == kept.compiled.goals
-        and eligible_racks(snapshot) == kept.columns.rules.racks
+        and counted_racks(snapshot) == kept.columns.rules.racks
         and len(change.placed) * MOST_PLACED <= snapshot.partition_count
     )
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel
+from kernels.compiled import inner, kernel
 from optimizer.problem import COUNTS_LEADERS, MOVABLE, STATE, Problem
 from optimizer.search.order import ascending
 from optimizer.search.state import State

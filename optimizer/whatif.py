@@ -19,6 +19,7 @@ from cluster_model.snapshot import BoolArray, BrokerState, Snapshot
 from goals.model import Constraints, GoalSet
 from optimizer.capacity import with_capacity
 from optimizer.options import PlanOptions
+from optimizer.unknown import unsized
 
 MOST_NAMED = 20  # brokers of a cluster, to somebody who asks for another
 
@@ -33,8 +34,10 @@ def matching_topics(topics: tuple[str, ...], patterns: Iterable[str]) -> BoolArr
 
 
 def movable_topics(snapshot: Snapshot, constraints: Constraints, options: PlanOptions) -> BoolArray:
-    """bool [T], topics whose partitions may change."""
-    excluded = matching_topics(snapshot.topics, (*constraints.exclude_topics, *options.exclude_topics))
+    """bool [T], topics whose partitions may change for balance."""
+    excluded = matching_topics(
+        snapshot.topics, (*constraints.exclude_topics, *constraints.freeze_topics, *options.exclude_topics)
+    )
     if constraints.include_topics:
         excluded |= ~matching_topics(snapshot.topics, constraints.include_topics)
     return ~excluded
@@ -78,7 +81,8 @@ def check_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> N
     ------
     ConfigurationError
         As `apply_whatifs`, and: a broker to add that is there, a broker to remove that is excluded, by its state, an option or
-        the goals' constraints, a pattern of topics to exclude that matches none; all at once.
+        the goals' constraints, a pattern of topics to exclude that matches none, a budget in bytes where sizes are unknown; all
+        at once.
     """
     problems = [*_problems(snapshot, options), *_idle_problems(snapshot, goals, options)]
     _refuse(goals, problems, _constraint_problems(snapshot, goals, options))
@@ -87,7 +91,7 @@ def check_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> N
 def idle_patterns(snapshot: Snapshot, constraints: Constraints) -> tuple[str, ...]:
     """A note for each pattern of the goals' constraints that matches no topic; internal topics (``__*``) may be absent."""
     told = []
-    for key in ("exclude_topics", "include_topics"):
+    for key in ("exclude_topics", "freeze_topics", "include_topics"):
         for pattern in getattr(constraints, key):
             if not pattern.startswith("__") and not any(map(re.compile(translate(pattern)).match, snapshot.topics)):
                 told.append(f"constraints.{key}: no topic matches {pattern!r}")
@@ -192,6 +196,13 @@ def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> 
         else:
             continue
         problems.append(Problem("--remove-broker", f"broker {broker} cannot be emptied: {why}"))
+    lacking = int(np.count_nonzero(unsized(snapshot)))
+    if options.max_bytes is not None and lacking:
+        message = (
+            f"the size of {lacking:,} of {snapshot.partition_count:,} partitions is unknown, so a budget in bytes cannot be kept; "
+            "give leader_load.disk for all of them, or use --max-moves"
+        )
+        problems.append(Problem("--max-bytes", message))
     for pattern in options.exclude_topics:
         if not matching_topics(snapshot.topics, (pattern,)).any():
             problems.append(Problem("--exclude-topic", _no_topic(snapshot, pattern)))

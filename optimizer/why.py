@@ -14,14 +14,15 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Capacity, CountLimit, Goal, RackAware, TopicDistribution, UsageDistribution
 from optimizer.options import PlanOptions
-from optimizer.problem import KIND, LIMIT, STATE, Compiled
+from optimizer.problem import COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, LIMIT, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.search.trivial import leaves_trivial
 from optimizer.why_bands import band_proof
 from optimizer.why_blocked import obstacles
+from optimizer.why_budget import budget_text
 from optimizer.why_emptied import STOPPED, not_emptied
 from optimizer.why_held import Held
-from optimizer.why_limits import limit_proof
+from optimizer.why_limits import beyond_limit, limit_proof
 from optimizer.why_racks import rack_proof
 from optimizer.why_topics import topic_proof
 from optimizer.why_totals import Totals
@@ -32,11 +33,16 @@ MOST_LOOKED_AT = 200  # brokers left of which it is said what was in their way; 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """`text` says why; `by_goal` for each goal alone; `always` that it stands without a violated goal too."""
+    """`text` says why; `by_goal` for each goal alone; `always` that it stands without a violated goal too.
+
+    `proven` are the goals that no plan can bring the broker to, `stuck` that no plan can empty it.
+    """
 
     text: str
     by_goal: Mapping[str, str] = field(default_factory=dict)
     always: bool = False
+    proven: frozenset[str] = frozenset()
+    stuck: bool = False
 
 
 def why_left(
@@ -48,51 +54,55 @@ def why_left(
     """
     problem = compiled.problem
     result: dict[int, Left] = {}
-    totals = Totals(compiled)
+    totals, budget = Totals(compiled), budget_text(compiled, end, options)
     states = problem.broker[:, STATE]
     low = (states == BrokerState.ACTIVE)[:, None] & (end.score[:, : len(compiled.goals)] < 1.0)
     leaving = ((states == BrokerState.DRAINING) | (states == BrokerState.DEAD)) & (end.hosts > 0)
     for row in np.flatnonzero(low.any(axis=1) | leaving).tolist():
         if leaving[row]:
-            result[row] = Left(not_emptied(snapshot, compiled, end, row, options, stopped), always=True)
+            text, stuck = not_emptied(snapshot, compiled, end, row, budget, stopped)
+            result[row] = Left(text, always=True, stuck=stuck)
             continue
         if stopped:
             low_in = [compiled.goals[g].name for g in np.flatnonzero(low[row]).tolist()]
             result[row] = Left(STOPPED, dict.fromkeys(low_in, STOPPED))
             continue
         looking, here = len(result) < MOST_LOOKED_AT, Held(compiled, end, row)
-        reasons = {
-            compiled.goals[g].name: _reason(snapshot, compiled, totals, end, here, row, g, options, looking)
+        found = {
+            compiled.goals[g].name: _reason(snapshot, compiled, totals, end, here, row, g, options, budget, looking)
             for g in np.flatnonzero(low[row]).tolist()
         }
-        result[row] = Left(_joined(reasons), reasons)
+        reasons = {name: text for name, (text, _) in found.items()}
+        result[row] = Left(_joined(reasons), reasons, proven=frozenset(name for name, (_, proven) in found.items() if proven))
     return result
 
 
 def _nothing_found(
     snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: int, options: PlanOptions, looking: bool
 ) -> str:
-    """What was looked at in vain, and what most of it would break."""
+    """Changes that were looked at, and which goals most of them would break."""
     remedies = "a wider bound or other weights could help"
     if options.acceptance == "score":
         remedies = "a wider bound, other weights or --acceptance potential could help"
     if leaves_trivial(compiled):
         remedies = f"a smaller trivial_change, {remedies}"
     text = "no acceptable action was found that would bring it clearly nearer"
+    if isinstance(compiled.goals[g], Capacity | CountLimit):
+        text = f"{beyond_limit(compiled, end, row, g)}; {text}"
+    elif isinstance(compiled.goals[g], RackAware):
+        return f"{text}; brokers in other racks, or room under their hard limits, could help"
     found = obstacles(snapshot, compiled, end, row, g) if looking and compiled.problem.goal[g, KIND] <= LIMIT else None
     if found is not None:
         parts = [f"{number} would take the other broker out of {name}" for name, number in found.other.most_common(2)]
-        parts += [f"{number} this one out of {name}" for name, number in found.own.most_common(1)]
+        parts += [f"{number} would take this broker out of {name}" for name, number in found.own.most_common(1)]
         parts += [f"{found.illegal} are against the rack rule, a hard limit or a replica that is there"] if found.illegal else []
+        if found.illegal == found.moves:
+            remedies = "brokers with room for them, in racks without a replica of the same partition, would help"
         if parts:
             text += f": of the {counted(found.moves, 'move')} that would help most, {', '.join(parts)}"
         if found.nearest is not None:
             text += f"; nearest is {found.nearest}"
     return f"{text}; {remedies}"
-
-
-def _budget_text(options: PlanOptions) -> str | None:
-    return "the budget is used up; a larger one would go on" if options.budgeted else None
 
 
 def _joined(reasons: Mapping[str, str]) -> str:
@@ -105,18 +115,19 @@ def _joined(reasons: Mapping[str, str]) -> str:
 
 def _reason(
     snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, here: Held, row: int, g: int, options: PlanOptions,
-    looking: bool,
-) -> str:  # fmt: skip
+    budget: str | None, looking: bool,
+) -> tuple[str, bool]:  # fmt: skip
+    """Why broker `row` is left out of goal `g`, and whether that is proven of every plan."""
     doubt = _doubt(compiled, end, row)
     if doubt is not None and compiled.caution is not None and compiled.caution.brokers[row]:
-        return doubt
-    proof = _proof(snapshot, compiled, totals, end, here, row, g, compiled.goals[g], options)
-    return (
-        proof
-        or _budget_text(options)
-        or doubt
-        or _nothing_found(snapshot, compiled, end, row, g, options, looking)
-    )
+        return doubt, False
+    proof = _proof(snapshot, compiled, totals, end, here, row, g, compiled.goals[g])
+    if proof is not None:
+        vector = compiled.problem.vector[:, :, compiled.problem.goal[g, COLUMN]]
+        by_role = bool((vector[:, LEADING] != vector[:, FOLLOWING]).any())
+        # With every partition on every broker, leaderships may still go elsewhere.
+        return proof, not (compiled.problem.goal[g, KIND] == DISTRIBUTION and totals.everywhere and by_role)
+    return budget or doubt or _nothing_found(snapshot, compiled, end, row, g, options, looking), False
 
 
 def _doubt(compiled: Compiled, end: State, row: int) -> str | None:
@@ -136,13 +147,12 @@ def _doubt(compiled: Compiled, end: State, row: int) -> str | None:
 
 def _proof(
     snapshot: Snapshot, compiled: Compiled, totals: Totals, end: State, here: Held, row: int, g: int, goal: Goal,
-    options: PlanOptions,
 ) -> str | None:  # fmt: skip
     match goal:
         case UsageDistribution():
             return band_proof(snapshot, compiled, totals, end, here, row, g, goal)
         case Capacity() | CountLimit():
-            return limit_proof(snapshot, compiled, end, here, row, g, goal, options)
+            return limit_proof(snapshot, compiled, end, here, row, g, goal)
         case RackAware():
             return rack_proof(snapshot, compiled, end, row)
         case TopicDistribution():

@@ -1,6 +1,6 @@
 """Why a broker would stay out of a band that what it holds for good leaves it no way into: said of one goal, for an operator.
 
-Called by `why`; the proof itself is `optimizer.search.conflicts`.
+Called by `why`; the proof itself is `optimizer.conflicts`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from goals.model import Goal
+from optimizer.conflicts import NOTHING, Conflict
 from optimizer.problem import KIND, LIMIT, Problem
-from optimizer.search.conflicts import NOTHING, Conflict
 from optimizer.why_words import amount
 
 

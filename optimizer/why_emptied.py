@@ -1,4 +1,4 @@
-"""Why a draining or dead broker would not be emptied: offline partitions, excluded topics, and what would find no other broker.
+"""Why a draining or dead broker would not be emptied: offline partitions, frozen topics, and replicas that find no other broker.
 
 Called by `why`.
 """
@@ -9,8 +9,19 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from optimizer.columns import offline_partitions
-from optimizer.options import PlanOptions
-from optimizer.problem import MOVABLE, RF, STATE, Compiled
+from optimizer.problem import (
+    CEILING,
+    COLUMN,
+    FOLLOWING,
+    HARD,
+    KIND,
+    LEADING,
+    LIMIT,
+    MENDABLE,
+    RF,
+    STATE,
+    Compiled,
+)
 from optimizer.search.state import State
 from optimizer.why_hosts import blockers
 from optimizer.why_words import counted, few
@@ -20,35 +31,41 @@ STOPPED = "planning was stopped before it was done; a plan made to the end may m
 
 
 def not_emptied(
-    snapshot: Snapshot, compiled: Compiled, end: State, row: int, options: PlanOptions, stopped: bool
-) -> str:
-    """What keeps the replicas on broker `row`, which is draining or dead; where the search was `stopped`, that."""
+    snapshot: Snapshot, compiled: Compiled, end: State, row: int, budget: str | None, stopped: bool
+) -> tuple[str, bool]:
+    """Why replicas stay on broker `row`, which is draining or dead, and whether that is proven of every plan.
+
+    `budget` says which budget ran out, if any; where the search was `stopped`, that is the reason.
+    """
     problem = compiled.problem
     slots = end.replicas.shape[1]
     entries = end.hosted[row, : end.hosts[row]]
     partitions = entries // slots
     word = BrokerState(int(problem.broker[row, STATE])).label
     offline = offline_partitions(snapshot)[partitions]
-    fixed = (problem.partition[partitions, MOVABLE] == 0) & ~offline
-    parts = []
+    fixed = (problem.partition[partitions, MENDABLE] == 0) & ~offline
+    parts, proven = [], bool(offline.any() or fixed.any())
     if offline.any():
         number = int(offline.sum())
         parts.append(f"{counted(number, 'offline partition')} {'has' if number == 1 else 'have'} nothing to copy from")
     if fixed.any():
         number = int(fixed.sum())
-        parts.append(f"{counted(number, 'replica')} {'is' if number == 1 else 'are'} of excluded topics; include them")
+        are = "is" if number == 1 else "are"
+        parts.append(f"{counted(number, 'replica')} {are} of frozen topics (constraints.freeze_topics), which never change")
     waiting = entries[~fixed & ~offline]
     if len(waiting) and stopped:
         parts.append(STOPPED)
     elif len(waiting):
-        parts.append(_why_waiting(snapshot, compiled, end, waiting, options))
-    return f"{word}, and would still hold {counted(len(partitions), 'replica')}: " + "; ".join(parts)
+        text, stuck = _why_waiting(snapshot, compiled, end, waiting, budget)
+        parts.append(text)
+        proven |= stuck
+    return f"{word}, and would still hold {counted(len(partitions), 'replica')}: " + "; ".join(parts), proven
 
 
 def _why_waiting(
-    snapshot: Snapshot, compiled: Compiled, end: State, entries: np.ndarray, options: PlanOptions
-) -> str:
-    """Why replicas that may move (entries of `hosted`) would stay on a broker that is to be emptied."""
+    snapshot: Snapshot, compiled: Compiled, end: State, entries: np.ndarray, budget: str | None
+) -> tuple[str, bool]:
+    """Why replicas that may move (entries of `hosted`) would stay on a broker that is to be emptied, and whether no plan can help."""
     problem = compiled.problem
     slots = end.replicas.shape[1]
     partitions = entries // slots
@@ -56,9 +73,12 @@ def _why_waiting(
     one = len(entries) == 1
     eligible = int((problem.broker[:, STATE] == BrokerState.ACTIVE).sum())
     needed = int(problem.partition[partitions, RF].max())
-    if eligible < needed:
+    hosts = end.replicas[partitions]
+    kept = ((hosts >= 0) & (problem.broker[np.maximum(hosts, 0), STATE] == BrokerState.EXCLUDED)).sum(axis=1)
+    if eligible < int((problem.partition[partitions, RF] - kept).max()):
         are = "is" if eligible == 1 else "are"
-        return f"{number} would need {needed} brokers and {eligible} {are} eligible; add {needed - eligible}"
+        return f"{number} would need {needed} brokers and {eligible} {are} eligible; add {needed - eligible}", True
+    full = _too_full(compiled, end)
     names: dict[str, None] = {}
     blocked = 0
     for p, slot in zip(partitions[:MOST_LOOKED_AT].tolist(), (entries % slots)[:MOST_LOOKED_AT].tolist(), strict=True):
@@ -68,10 +88,43 @@ def _why_waiting(
             names |= dict.fromkeys(found)
     example = snapshot.partition_name(int(partitions[0])) + ("" if one else " …")
     if blocked < min(len(entries), MOST_LOOKED_AT):
-        if options.budgeted:
-            return f"{number} {'waits' if one else 'wait'} for a larger budget"
-        return f"no acceptable way was found for {number} ({example}); add a broker"
+        if budget is not None:
+            return f"{number} {'waits' if one else 'wait'} for a larger budget: {budget}", False
+        if full is None:
+            return f"no acceptable way was found for {number} ({example}); add a broker", False
+        names = {full: None}
     if not names:
-        return f"{number} ({example}) would find no broker without a replica of the same partition; add a broker"
+        return f"{number} ({example}) would find no broker without a replica of the same partition; add a broker", True
     allow = "allows" if len(names) == 1 else "allow"
-    return f"{number} ({example}) would find no broker that {few(list(names))} {allow}; add one with room for {'it' if one else 'them'}"
+    it = "it" if one else "them"
+    return f"{number} ({example}) would find no broker that {few(list(names))} {allow}; add one with room for {it}", full is not None
+
+
+def _too_full(compiled: Compiled, end: State) -> str | None:
+    """A hard limit under which the replicas that have to leave brokers find no room in any plan; None where none is known.
+
+    No plan lets a broker rise further beyond a limit, so each may hold its limit or its load at the start of the plan.
+    """
+    problem = compiled.problem
+    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
+    slots = end.replicas.shape[1]
+    go = np.flatnonzero((problem.broker[:, STATE] == BrokerState.DEAD) | (problem.broker[:, STATE] == BrokerState.DRAINING))
+    entries = np.concatenate([end.hosted[b, : end.hosts[b]] for b in go]) if len(go) else np.zeros(0, np.int64)
+    entries = entries[problem.partition[entries // slots, MENDABLE] == 1]
+    for g in np.flatnonzero((problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1)).tolist():
+        column = problem.goal[g, COLUMN]
+        least = problem.vector[entries // slots, :, column].min(axis=1).sum()
+        load = float(end.load[eligible, column].sum()) + float(least)
+        start = start_loads(compiled, column)[eligible]
+        if load > np.maximum(problem.table[eligible, g, CEILING], start).sum() * (1.0 + 1e-9):
+            return compiled.goals[g].name
+    return None
+
+
+def start_loads(compiled: Compiled, column: int) -> np.ndarray:
+    """float64 [B]: the load of every broker in one column before the plan."""
+    replicas, vector = compiled.replicas, compiled.problem.vector[:, :, column]
+    leads = np.arange(replicas.shape[1])[None, :] == compiled.lead[:, None]
+    amounts = np.where(leads, vector[:, [LEADING]], vector[:, [FOLLOWING]])
+    held = replicas >= 0
+    return np.bincount(replicas[held], weights=amounts[held], minlength=len(compiled.problem.broker))

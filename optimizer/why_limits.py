@@ -9,7 +9,6 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Capacity, CountLimit
-from optimizer.options import PlanOptions
 from optimizer.problem import CEILING, COLUMN, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_held import Held
@@ -18,9 +17,8 @@ from optimizer.why_words import amount
 
 def limit_proof(
     snapshot: Snapshot, compiled: Compiled, end: State, here: Held, row: int, g: int, goal: Capacity | CountLimit,
-    options: PlanOptions,
 ) -> str | None:  # fmt: skip
-    """What keeps broker `row`, which holds what is `here`, beyond the limit of goal `g`; None where a larger budget may help."""
+    """Proof that every plan leaves broker `row`, which holds `here`, or another beyond the limit of goal `g`; None where none is known."""
     problem = compiled.problem
     column = problem.goal[g, COLUMN]
     eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
@@ -32,17 +30,23 @@ def limit_proof(
             f"{amount(total - room, goal.resource)} is missing; add brokers or capacity, or raise the limit"
         )
     held = here.amounts(g)
-    if len(held) and held.max() > problem.table[eligible, g, CEILING].max():
+    if len(held) and np.isfinite(room) and held.max() > problem.table[eligible, g, CEILING].max():
         name = snapshot.partition_name(int(here.partitions[int(np.argmax(held))]))
         return f"{name} alone is {amount(float(held.max()), goal.resource)}, above every broker's limit; split the topic"
     stuck = float(held[here.fixed].sum())
     if stuck > ceiling:
         return f"excluded topics hold {amount(stuck, goal.resource)} on it, above its limit of {amount(ceiling, goal.resource)}"
-    if options.budgeted:
-        return None
-    missing = float(end.load[row, column]) - ceiling
-    spare = float(np.maximum(problem.table[eligible, g, CEILING] - end.load[eligible, column], 0.0).sum())
+    return None
+
+
+def beyond_limit(compiled: Compiled, end: State, row: int, g: int) -> str:
+    """By how much broker `row` is beyond the limit of goal `g`, and how much room the others have."""
+    problem, resource = compiled.problem, str(getattr(compiled.goals[g], "resource", ""))
+    column, ceiling = problem.goal[g, COLUMN], float(problem.table[row, g, CEILING])
+    others = (problem.broker[:, STATE] == BrokerState.ACTIVE) & (np.arange(len(problem.broker)) != row)
+    spare = float(np.maximum(problem.table[others, g, CEILING] - end.load[others, column], 0.0).sum())
+    room = f"room of {amount(spare, resource)}" if np.isfinite(spare) else "room (some have no limit)"
     return (
-        f"{amount(missing, goal.resource)} above its limit of {amount(ceiling, goal.resource)}; the other brokers' room of "
-        f"{amount(spare, goal.resource)} could not be used without breaking another hard goal or splitting a replica"
+        f"{amount(float(end.load[row, column]) - ceiling, resource)} above its limit of {amount(ceiling, resource)}; the other brokers' "
+        f"{room} could not be used without breaking another hard goal or splitting a replica"
     )

@@ -9,14 +9,14 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import UsageDistribution
-from optimizer.problem import HARD_RACK, MOVABLE, RACK_GOAL, RACK_LIMIT, RACK_OF, STATE, Compiled
+from optimizer.problem import HARD_RACK, MOVABLE, RACK_GOAL, RACK_LIMIT, RACK_OF, RF, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_totals import Totals
 from optimizer.why_words import amount, counted
 
 
 def rack_proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int) -> str | None:
-    """What keeps replicas on broker `row` that are too many in its rack."""
+    """Proof that replicas on broker `row` stay too many in their rack in every plan; None where none is known."""
     problem = compiled.problem
     slots = end.replicas.shape[1]
     partitions = end.hosted[row, : end.hosts[row]] // slots
@@ -31,10 +31,33 @@ def rack_proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int) -> 
     some = f"{name}{f' and {len(hit) - 1} more' if len(hit) > 1 else ''}"
     if (problem.partition[hit, MOVABLE] == 0).all():
         return f"{some} {'are' if len(hit) > 1 else 'is'} of an excluded topic with too many replicas in a rack; include it"
-    states = problem.broker[np.maximum(end.replicas[hit], 0), STATE]
-    if ((states == BrokerState.EXCLUDED) & (end.replicas[hit] >= 0)).any():
-        return f"{some}: a replica on an excluded broker crowds the rack"
-    return f"{some}: no broker of another rack can take a replica; add brokers there, or make room under their hard limits"
+    for p in hit.tolist():
+        lacking = lacking_room(compiled, end, p)
+        if lacking:
+            return (
+                f"{snapshot.partition_name(p)}: its racks may hold {int(problem.partition[p, RF]) - lacking} of "
+                f"{problem.partition[p, RF]}, one on a broker; add {counted(lacking, 'broker')} in other racks"
+            )
+    if (problem.partition[hit, MOVABLE] == 0).any():
+        return f"{some}: a partition of an excluded topic has too many replicas in a rack; include the topic"
+    return None
+
+
+def lacking_room(compiled: Compiled, end: State, p: int) -> int:
+    """How many replicas of partition `p` find no place under the rack rule alone, whatever is planned; 0 where all do.
+
+    Replicas on excluded brokers stay. A rack that holds more of them than it may has none beside.
+    """
+    problem = compiled.problem
+    hosts = end.replicas[p][end.replicas[p] >= 0]
+    racks, states = problem.broker[:, RACK_OF], problem.broker[:, STATE]
+    count = int(racks.max()) + 1
+    stay = hosts[states[hosts] == BrokerState.EXCLUDED]
+    kept = np.bincount(racks[stay], minlength=count)
+    brokers = np.bincount(racks[states == BrokerState.ACTIVE], minlength=count)
+    limit = int(problem.partition[p, RACK_LIMIT])
+    room = np.minimum(np.maximum(limit - kept, 0), brokers)
+    return max(len(hosts) - len(stay) - int(room.sum()), 0) + int(np.maximum(kept - limit, 0).sum())
 
 
 def rack_share(
@@ -42,8 +65,8 @@ def rack_share(
 ) -> str | None:
     """Whether the hard rack rule forces the share of the broker's rack out of its brokers' bands."""
     problem = compiled.problem
-    if problem.setting[RACK_GOAL] != HARD_RACK:
-        return None
+    if problem.setting[RACK_GOAL] != HARD_RACK or (problem.broker[:, STATE] == BrokerState.EXCLUDED).any():
+        return None  # replicas on excluded brokers are part of each share, and stay
     rack = int(problem.broker[row, RACK_OF])
     least, most = totals.rack(rack, g)
     members, lows, highs = totals.bands(rack, g)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
+from goals.score import TOLERANCE
 from optimizer.problem import (
     COUNTS_LEADERS,
     HARD_RACK,
@@ -57,8 +58,10 @@ def _band(compiled: Compiled, k: int, topics: np.ndarray | int, rows: np.ndarray
     problem = compiled.problem
     level = problem.topic_total[k, topics] * problem.topic_share[k, rows] / problem.topic_share[k, -1]
     bound, gap = problem.force[problem.topic_goal[k, TOPIC_ROW], [TOPIC_BOUND, TOPIC_GAP]]
-    low = np.minimum(np.floor(level * (1.0 - bound)), np.floor(level) - gap)
-    return np.maximum(low, 0.0), np.maximum(np.ceil(level * (1.0 + bound)), np.ceil(level) + gap)
+    up, down = 1.0 + TOLERANCE, 1.0 - TOLERANCE
+    low = np.minimum(np.floor(level * (1.0 - bound) * up), np.floor(level * up) - gap)
+    high = np.maximum(np.ceil(level * (1.0 + bound) * down), np.ceil(level * down) + gap)
+    return np.maximum(low, 0.0), high
 
 
 def _proof(
@@ -103,8 +106,9 @@ def _rack_share(
 ) -> str | None:  # fmt: skip
     """Whether the hard rack rule forces the share of the broker's rack out of its brokers' bands."""
     problem = compiled.problem
-    if problem.setting[RACK_GOAL] != HARD_RACK or end.units[RACKS].any():
-        return None
+    excluded = (problem.broker[:, STATE] == BrokerState.EXCLUDED).any()
+    if problem.setting[RACK_GOAL] != HARD_RACK or end.units[RACKS].any() or excluded:
+        return None  # replicas on excluded brokers are part of each share, and stay
     racks = problem.broker[eligible, RACK_OF]
     sizes = np.bincount(racks, minlength=int(problem.broker[:, RACK_OF].max()) + 1)
     rack = int(problem.broker[row, RACK_OF])

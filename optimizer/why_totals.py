@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cluster_model.snapshot import BrokerState
+from optimizer.conflicts import Conflict, conflicts
 from optimizer.problem import (
     BOUND,
     COLUMN,
@@ -25,7 +26,6 @@ from optimizer.problem import (
     STATE,
     Compiled,
 )
-from optimizer.search.conflicts import Conflict, conflicts
 
 
 class Totals:

@@ -1,6 +1,7 @@
-"""All tests in two processes side by side: those with real Kafka and a real browser mostly wait, the others compute.
+"""Tests in two processes side by side. What the first half says follows when the other is done.
 
-`make test` runs it. What the first half says follows when the other is done.
+`make test` runs all: those with real Kafka and a real browser mostly wait, then Spark; the others compute. `make quick` runs unit tests
+only (``python -m tests.halves quick``), half of them in each process.
 """
 
 from __future__ import annotations
@@ -14,29 +15,37 @@ import tempfile
 from collections.abc import Sequence
 
 WAITING = ("tests/kafka", "tests/browser")
+SPARK = ("tests/spark",)  # after those: brokers are gone by then, and their memory is free
+UNIT = "tests/unit"
+HALF_OF_UNIT = tuple(f"{UNIT}/{room}" for room in ("trimtab", "cluster_model", "metrics_reporter"))
 NOTHING_RUN = 5  # pytest's exit code where nothing was chosen
 
 
-def main(waiting: Sequence[str], others: Sequence[str]) -> int:
-    """Run both halves (arguments of pytest each) to their end, an interrupt included; the first exit code that is not 0."""
+def main(first: Sequence[Sequence[str]], others: Sequence[str]) -> int:
+    """Run both halves to their end, the first one run after the other; arguments are those of pytest.
+
+    An interrupt reaches both, and the first half goes on to no further run. Returns the first exit code that is not 0.
+    """
     pytest = [sys.executable, "-m", "pytest"]
     with tempfile.TemporaryFile() as said:
-        halves = [
-            subprocess.Popen([*pytest, *waiting], stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT),
-            subprocess.Popen([*pytest, *others]),
-        ]
+        started = [subprocess.Popen([*pytest, *others])]
         try:
-            _yield_to_waiting(halves[1])
-            for half in reversed(halves):
-                _wait(half)
+            _yield_to_waiting(started[0])
+            for each in first:
+                started.append(
+                    subprocess.Popen([*pytest, *each], stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+                )
+                if _interrupted(started[-1]):
+                    break
+            _interrupted(started[0])
         finally:
-            for half in halves:
+            for half in started:
                 half.terminate()  # does nothing to one that has ended
         said.seek(0)
         sys.stdout.flush()
         sys.stdout.buffer.write(said.read())
         sys.stdout.flush()
-    return next((half.returncode for half in halves if half.returncode not in (0, NOTHING_RUN)), 0)
+    return next((half.returncode for half in started if half.returncode not in (0, NOTHING_RUN)), 0)
 
 
 def _yield_to_waiting(half: subprocess.Popen[bytes]) -> None:
@@ -45,16 +54,21 @@ def _yield_to_waiting(half: subprocess.Popen[bytes]) -> None:
         os.setpriority(os.PRIO_PROCESS, half.pid, 10)
 
 
-def _wait(half: subprocess.Popen[bytes]) -> None:
-    """Ctrl-C reaches both halves, each of which then ends what it started and says what it knows; another one ends it at once."""
+def _interrupted(half: subprocess.Popen[bytes]) -> bool:
+    """Wait for the end; whether Ctrl-C came. It reaches both halves, each of which then ends what it started and says what it knows."""
+    interrupted = False
     while True:
         try:
             half.wait()
-            return
+            return interrupted
         except KeyboardInterrupt:
-            continue
+            interrupted = True
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    sys.exit(main([*sys.argv[1:], *WAITING], [*sys.argv[1:], *(f"--ignore={folder}" for folder in WAITING)]))
+    quick = sys.argv[1:2] == ["quick"]
+    given = sys.argv[2:] if quick else sys.argv[1:]
+    halves = (HALF_OF_UNIT,) if quick else (WAITING, SPARK)
+    ignored = [f"--ignore={folder}" for half in halves for folder in half]
+    sys.exit(main([[*given, *half] for half in halves], [*given, *ignored, *([UNIT] if quick else [])]))

@@ -137,6 +137,12 @@ class FakeFace:
         if self.now.plan.state != "proposed":
             raise Refused(f"Plan {plan_id} is {self.now.plan.state} already.", "Ask for a newer one.")
 
+    def rollback(self, plan_id: str, who: str) -> PlanView:
+        if self.now.plan is None or self.now.plan.plan_id != plan_id:
+            raise Refused(f"Plan {plan_id} is not the newest one.", "Look at it again.", missing=True)
+        self.done.append(("rollback", plan_id, who))
+        return self._plan(state="running", note="being taken back")
+
     def pause(self, who: str, why: str) -> None:
         self.done.append(("pause", who, why))
         self.change(paused=True, why_nothing=(f"{who} paused the service.",))

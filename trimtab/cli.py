@@ -22,7 +22,10 @@ from trimtab import __version__
 from trimtab.commands import (
     backtest,
     calibrate,
+    compile,
     demo,
+    diff,
+    execute,
     explain,
     goals,
     history,
@@ -30,7 +33,9 @@ from trimtab.commands import (
     plan,
     reporter,
     serve,
+    show,
     snapshot,
+    throttles,
     tune,
 )
 from trimtab.story import LOG_FORMATS, Story, asked_for, log, tell
@@ -38,8 +43,10 @@ from trimtab.streams import reader_gone
 from trimtab.usage import every_problem, usage_text
 
 COMMANDS = {
-    "demo": demo, "snapshot": snapshot, "plan": plan, "explain": explain, "goals": goals, "metadata": metadata,
-    "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest, "tune": tune, "history": history,
+    "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
+    "metadata": metadata, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
+    "tune": tune, "history": history, "compile": compile,
+    "execute": execute, "throttles": throttles,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.

@@ -18,6 +18,8 @@ from cluster_model.windows import Horizon
 from metrics_reporter.consumer import SampleConsumer
 from metrics_reporter.topic import EmbeddedTopic, TopicError
 from optimizer.options import PlanOptions
+from trimtab.compiling import is_large
+from trimtab.execution.order import order_of
 from trimtab.executor import Executor, Progress
 from trimtab.simulator.collector import SimulatedReporter
 from trimtab.simulator.executor import SimulatedExecutor
@@ -116,14 +118,15 @@ class Demo:
     def plan(self, snapshot: Snapshot, goals: GoalSet) -> Plan:
         from optimizer.planner import plan
 
-        announce()
+        if is_large(snapshot):
+            announce()
         return plan(snapshot, goals, PlanOptions(seed=self.options.seed))
 
     def execute(self, plan: Plan, executor: Executor | None = None) -> Generator[Progress, None, None]:
         """Carry out the proposals in batches, with reporters at work; progress after every step of virtual
         time."""
         executor = executor if executor is not None else SimulatedExecutor(self.cluster, throttle=THROTTLE)
-        executor.submit(plan.plan_id, plan.proposals)
+        executor.submit(order_of(plan))
         started, reported = self.cluster.now_ms, self.cluster.now_ms
         try:
             while True:

@@ -1,16 +1,14 @@
 """The seam behind which an approved plan is carried out: hand over proposals, ask how far they are.
 
-Known to the service and the demo. The simulated cluster's stands in `trimtab.simulator.executor`; there is none for real
-Kafka in this release.
+Known to the service and the demo. `trimtab.execution.executor` stands behind it, on a real cluster as on the simulated one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from optimizer.plan import Change
+from trimtab.execution.order import Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an execution is: proposals by state, and bytes copied of bytes to copy in all."""
+    """How far an execution is: proposals by state, bytes copied of bytes to copy in all, and why no step is taken where none is."""
 
     waiting: int
     moving: int
@@ -32,21 +30,52 @@ class Progress:
     failed: tuple[Failure, ...]
     bytes_copied: float
     bytes_total: float
+    waits: str = ""
 
     @property
     def finished(self) -> bool:
         return self.waiting == 0 and self.moving == 0
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What `Executor.recover` found: the plan that is carried on from now on, or a sentence on who else is at work; both empty where
+    nothing is unfinished."""
+
+    plan_id: str = ""
+    busy: str = ""
+
+
 class Executor(Protocol):
     """Carries out one plan at a time; called from one thread."""
 
-    def submit(self, plan_id: str, proposals: Sequence[Change]) -> None:
+    def submit(self, order: Order) -> None:
         """Take an approved plan; nothing happens before the first `poll`."""
+        ...
+
+    def recover(self) -> Left:
+        """Look for an execution that another process, or this one before it was killed, left unfinished, and take it over where
+        nothing was heard of that process for long. Takes off throttles that an execution before could not."""
         ...
 
     def poll(self) -> Progress:
         """Look at the cluster, take the next safe steps, and say how far it is."""
+        ...
+
+    def pause(self, who: str) -> None:
+        """Take no further step until `resume`; what is in progress goes on, and `poll` goes on looking."""
+        ...
+
+    def resume(self) -> None: ...
+
+    def rollback(self, plan_id: str, who: str) -> int:
+        """From the next `poll` on, bring back what this plan changed, also after its end; how many partitions that are.
+
+        Raises
+        ------
+        ExternalError
+            Another plan was carried out on the cluster since, or another instance is carrying one out.
+        """
         ...
 
     def cancel(self) -> Progress:
@@ -54,6 +83,10 @@ class Executor(Protocol):
         ...
 
     def release(self) -> Progress:
-        """Forget the plan without touching the cluster, because another instance decides now: what is in progress goes on
-        by itself, what waits is dropped. The other one finds it as a reassignment in progress."""
+        """Forget the plan without touching the cluster, because another instance decides now: what is in progress goes on by
+        itself, and the other one takes the rest over with `recover`."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; what is in progress goes on."""
         ...

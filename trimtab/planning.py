@@ -1,4 +1,4 @@
-"""Planning for a person who waits: a progress bar on a large cluster, and Ctrl-C for the best plan so far.
+"""Planning for a person who waits: a progress bar on a large cluster, and Ctrl-C that ends it, or asks for the best plan so far.
 
 Called by the commands that plan. The search has a thread of its own, since Python hears signals between two of its own steps only and
 a compiled phase of the search is one step, which may take minutes on a large cluster.
@@ -10,9 +10,9 @@ import gc
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from trimtab.story import Story, log
 
@@ -22,20 +22,24 @@ if TYPE_CHECKING:
     from optimizer.options import PlanOptions
     from optimizer.plan import Plan
 
+T = TypeVar("T")
 LONG = 100_000  # replicas; below, a plan is there before a bar could be read
 ATTENTIVE = 0.05  # seconds; a signal may come to another thread than this one, which then hears it when it looks
 
 
 def planned(
-    snapshot: Snapshot, goals: GoalSet, options: PlanOptions, story: Story, told: Callable[[int], None] | None = None
-) -> Plan:
-    """The plan; after one Ctrl-C the best so far, after a second `KeyboardInterrupt` goes on its way.
+    snapshot: Snapshot, goals: GoalSet, options: PlanOptions, story: Story, told: Callable[[int], None] | None = None,
+    *, keep_partial: bool = False,
+) -> Plan:  # fmt: skip
+    """The plan. Ctrl-C raises `KeyboardInterrupt` at once; with `keep_partial` the first one gives the best plan so far (`Plan.stopped`),
+    and the second raises.
 
-    `told` hears how many brokers are still out of band.
+    `told` hears how many brokers are still outside their target range.
     """
     from optimizer.planner import plan
 
-    with _stop_on_request() as asked, _bar(story, snapshot) as show:
+    asked: list[int] = []
+    with _stop_on_request(asked) if keep_partial else nullcontext(), _bar(story, snapshot) as show:
 
         def watch(low: int) -> bool:
             show(low)
@@ -43,14 +47,15 @@ def planned(
                 told(low)
             return not asked
 
-        found = _apart(lambda: plan(snapshot, goals, options, watch))
+        found = apart(lambda: plan(snapshot, goals, options, watch))
     gc.freeze()  # kernels and cluster stay to the end; collecting garbage among what a report makes need not look at them
     return found
 
 
-def _apart(work: Callable[[], Plan]) -> Plan:
-    """What `work` returns or raises, in another thread. What a signal raises meanwhile is raised here at once, and `work` left behind."""
-    made: list[Plan] = []
+def apart(work: Callable[[], T]) -> T:
+    """The result of `work`, made in another thread. An exception that a signal raises meanwhile is raised here at once, and `work` left
+    behind."""
+    made: list[T] = []
     failed: list[BaseException] = []
     done = threading.Event()
 
@@ -71,19 +76,19 @@ def _apart(work: Callable[[], Plan]) -> Plan:
 
 
 @contextmanager
-def _stop_on_request() -> Iterator[list[int]]:
-    """A list that the first Ctrl-C makes true; the second interrupts."""
-    asked: list[int] = []
+def _stop_on_request(asked: list[int]) -> Iterator[None]:
+    """The first Ctrl-C adds to `asked`; the second interrupts, as does the first while a kernel is compiled."""
+    from kernels.compiled import compiling
 
     def note(number: int, _: FrameType | None) -> None:
-        if asked:
+        if asked or compiling:  # there is no plan yet
             raise KeyboardInterrupt
         asked.append(number)
         log.warning("stopping with the best plan so far; Ctrl-C again gives up")
 
     before = signal.signal(signal.SIGINT, note)
     try:
-        yield asked
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -103,6 +108,6 @@ def _bar(story: Story, snapshot: Snapshot) -> Iterator[Callable[[int], None]]:
 
         def show(low: int) -> None:
             total = max(low, int(progress.tasks[0].total or 0))
-            progress.update(task, total=max(total, 1), completed=total - low, left=f"{low:,} brokers out of band")
+            progress.update(task, total=max(total, 1), completed=total - low, left=f"{low:,} brokers outside their target range")
 
         yield show

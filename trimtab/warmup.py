@@ -1,16 +1,16 @@
-"""Compiling the planner ahead of time: once for a machine, at installation, service start or first use.
+"""What calls the kernels of the planner and of the live model, so that they are compiled before they are needed.
 
-``python -m trimtab.warmup`` does it at installation; commands that plan call `announce`, so that nobody wonders at the wait.
+`trimtab compile` and the service at its start compile all of them; `trimtab.compiling` asks which ones a plan will use.
 """
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cluster_model.compiled import COMPILED
-from cluster_model.kernel_cache import CACHE_VARIABLE, are_kept, wanted_folder
+from kernels import compiled
+from kernels.cache import CACHE_VARIABLE, are_kept, wanted_folder
+from kernels.compiled import COMPILED, compile_all
 
 if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def announce() -> None:
-    """Say that the first plan takes longer, when it will."""
+    """Say that compiling takes a while, when it will, and when it will at every start."""
     if not COMPILED:
         return
     if not are_kept():
@@ -37,13 +37,34 @@ def is_compiled() -> bool:
     """Whether the search, most of what there is to compile, is on disk."""
     from optimizer.search.balance import advance
 
-    kept: Any = advance
-    return any(Path(kept.stats.cache_path).glob("balance.advance-*.nbc"))
+    return compiled.is_compiled(advance)
 
 
 def warm_up() -> None:
-    """Compile every kernel of the planner and of the live model, or load it: plans tiny clusters with every kind of goal, one that
-    cannot be level and one that nothing may move in, explains, and follows a cluster."""
+    """Compile every kernel of the planner and of the live model in this process, or load it: what `rehearse` does, and plans a cluster
+    whose last broker is looked at from all sides, which takes long interpreted."""
+    compile_all()
+    rehearse()
+    from goals.document import parse_goals
+    from optimizer.explain import explain_partition
+    from optimizer.options import PlanOptions
+    from optimizer.planner import plan
+
+    goals = parse_goals("version: 1\npreset: default\n", "warm-up")
+    odd = _tiny([[n % 10] for n in range(11)], "shared")  # one broker has twice its share, and keeps it
+    options = PlanOptions()
+    explain_partition(odd, goals, options, "warm-up", 0, plan(odd, goals, options))
+
+
+def tiny_clusters() -> list[Snapshot]:
+    """Clusters that are planned in a moment, and take all kernels that most plans do."""
+    crowded = _tiny([*[[0, 1]] * 7, [0, 2]], "local")  # the last crowds a rack
+    return [crowded, _tiny([[n % 3] for n in range(4)], "shared"), _tiny([[n % 2] for n in range(8)], "local", 0.01)]
+
+
+def rehearse() -> None:
+    """Plan tiny clusters with every kind of goal and one that nothing may move in, explain, and follow a cluster: most kernels, in a
+    moment also where they are interpreted."""
     from goals.document import parse_goals
     from optimizer.explain import explain_partition
     from optimizer.options import PlanOptions
@@ -51,26 +72,25 @@ def warm_up() -> None:
     from optimizer.report import to_json
     from optimizer.search_state import SearchState
 
-    snapshot = _tiny([*[[0, 1]] * 7, [0, 2]], "local")  # the last crowds a rack
+    crowded, shared, sized = tiny_clusters()
     goals = parse_goals("version: 1\npreset: default\n", "warm-up")
-    state = SearchState()
-    plan(snapshot, goals, state=state)
+    state, options = SearchState(), PlanOptions()
+    plan(crowded, goals, state=state)
     work = state.take()
     if work is not None:
         _go_on(work.bench, work.compiled)
     topics = "goals: [{kind: topic_distribution, resource: replicas}]"
-    to_json(plan(snapshot, parse_goals(f"version: 1\npreset: default\n{topics}\n", "warm-up")))
+    to_json(plan(crowded, parse_goals(f"version: 1\npreset: default\n{topics}\n", "warm-up")))
     coarse = "goals: [{kind: usage_distribution, resource: replicas, trivial_change: 0.1}]"
-    plan(snapshot, parse_goals(f"version: 1\n{coarse}\n", "warm-up"))
-    odd = _tiny([[n % 10] for n in range(11)], "shared")  # one broker has twice its share, and keeps it
-    options = PlanOptions()
-    explain_partition(odd, goals, options, "warm-up", 0, plan(odd, goals, options))
-    plan(odd, goals, PlanOptions(max_moves=0))
+    plan(crowded, parse_goals(f"version: 1\n{coarse}\n", "warm-up"))
+    explain_partition(shared, goals, options, "warm-up", 0, plan(shared, goals, options))
+    plan(shared, goals, PlanOptions(max_moves=0))
+    plan(sized, goals)
     _follow()
 
 
-def _tiny(lists: list[list[int]], storage: str) -> Snapshot:
-    """Partitions with these replicas, on four brokers or as many as hold some."""
+def _tiny(lists: list[list[int]], storage: str, step: float = 0.0) -> Snapshot:
+    """Partitions with these replicas, on four brokers or as many as hold some; each has `step` more on disk than the one before."""
     from cluster_model.build import build_snapshot
 
     return build_snapshot(
@@ -88,7 +108,7 @@ def _tiny(lists: list[list[int]], storage: str) -> Snapshot:
                     "partition": n,
                     "replicas": on,
                     "leader": on[0],
-                    "leader_load": {"network_in": 5.0, "disk": 9.0},
+                    "leader_load": {"network_in": 5.0, "disk": 9.0 + step * n},
                 }
                 for n, on in enumerate(lists)
             ],
@@ -139,8 +159,3 @@ def _follow() -> None:
         model.ingest(decode(encode(SampleBatch(BatchHeader(0, time_ms, 1, 0, sequence), samples))), time_ms)
     model.snapshot(3_600_000)
 
-
-if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    announce()
-    warm_up()

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cluster_model.compiled import COMPILED
 from cluster_model.errors import InputError, Problem
 from cluster_model.metadata import kernels
 from cluster_model.metadata.batches import Batch
@@ -66,7 +65,7 @@ def index_batches(data: bytes, placed: Sequence[tuple[int, Batch]], where: str) 
 
 def kernel_bytes(data: bytes) -> Any:
     """`data` as kernels take it."""
-    return np.frombuffer(data, dtype=np.uint8) if COMPILED else data
+    return np.frombuffer(data, dtype=np.uint8)
 
 
 def refused(where: str, offset: int, message: str) -> InputError:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster_model.compiled import inner, kernel, whole
 from cluster_model.metadata.batches import HEADER
 from cluster_model.metadata.partition_table import FIRST_ROOM, FREE, MAX_PARTITIONS, POOL_END, STRUCTURE, USED
 from cluster_model.metadata.schemas import PARTITION
 from cluster_model.metadata.wire import UUID_BYTES
+from kernels.compiled import inner, kernel, whole
 
 # Why `fold_partitions` stopped.
 DONE, OTHER, NO_ROOM, NO_SLOT, TOO_WIDE, REPEATED, MALFORMED, NO_TOPIC, NO_PARTITION = range(9)

@@ -9,13 +9,15 @@ from __future__ import annotations
 from optimizer.report.frontier import frontier_json, render_frontier
 from optimizer.report.html import to_html
 from optimizer.report.json_form import iter_json, to_json
-from optimizer.report.kafka_files import to_election, to_reassignment, topic_files
+from optimizer.report.kafka_files import to_election, to_reassignment, to_rollback, topic_files
 from optimizer.report.markdown import to_markdown
+from optimizer.report.plan_file import read_plan
 from optimizer.report.text import render_text
 
 __all__ = [
     "frontier_json",
     "iter_json",
+    "read_plan",
     "render_frontier",
     "render_text",
     "to_election",
@@ -23,5 +25,6 @@ __all__ = [
     "to_json",
     "to_markdown",
     "to_reassignment",
+    "to_rollback",
     "topic_files",
 ]

@@ -75,7 +75,7 @@ def _bars(resource: str, read: Sequence[Reading]) -> Markup:
     parts.append(el("text", "broker", x=LEFT + room / 2, y=HEIGHT - 3, class_="tick mid"))
     out = sum(r.is_out for r in read)
     who = f"{resource_label(resource)} of {count(len(read), 'broker')}"
-    label = f"{who} before and after; {out} would be out of band"
+    label = f"{who} before and after; {out} would be outside the target range"
     return _svg(width, label, parts)
 
 
@@ -93,7 +93,7 @@ def _pair(resource: str, r: Reading, x: float, step: float, y: Scale) -> Markup:
             y=after,
             width=narrow,
             height=base - after,
-            class_="out" if r.is_out else "after",
+            class_="out" if r.is_out else "after" if r.broker.state == "active" else r.broker.state,
         ),
     ]
     if r.is_out:
@@ -124,7 +124,10 @@ def _band(band: Band, x: float, step: float, y: Scale) -> Markup:
 
 
 def _histogram(resource: str, read: Sequence[Reading]) -> Markup:
-    """Brokers by deviation from their own mean."""
+    """Active brokers by deviation from their own mean."""
+    read = [r for r in read if r.broker.state == "active"]
+    if not read:
+        return _svg(WIDTH, f"{resource_label(resource)}: no active broker", [])
     shares = [(_share(r, r.before, read), _share(r, r.after, read)) for r in read]
     reach = _reach(read, shares)
     bins = 41
@@ -161,7 +164,7 @@ def _histogram(resource: str, read: Sequence[Reading]) -> Markup:
     )
     label = (
         f"{resource_label(resource)}: {count(len(read), 'broker')} by deviation before and after; "
-        f"{sum(out)} would be out of band"
+        f"{sum(out)} would be outside the target range"
     )
     return _svg(WIDTH, label, parts)
 
@@ -217,7 +220,7 @@ def _describe(resource: str, r: Reading) -> str:
         return text
     low, high = amount(r.band.low, resource), amount(r.band.high, resource)
     share = percent(r.after / r.band.mean - 1, signed=True)
-    return f"{text} ({share} of the mean {amount(r.band.mean, resource)}; band {low} to {high})"
+    return f"{text} ({share} of the mean {amount(r.band.mean, resource)}; target range {low} to {high})"
 
 
 def _grid(y: Scale, resource: str, width: int) -> Markup:

@@ -58,7 +58,7 @@ def score_curve(goal: GoalOutcome, brokers: Sequence[BrokerOutcome], bands: Mapp
     parts.append(el("polyline", points=points, class_="curve"))
     parts += _dots(before, x, y) + _dots(after, x, y)
     out = sum(p.style == "out" for p in after)
-    label = f"score curve of {goal.name}: {count(len(judged), 'broker')}, {out} would be out of band"
+    label = f"score curve of {goal.name}: {count(len(judged), 'broker')}, {out} would be outside the target range"
     return el("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
 
 

@@ -20,12 +20,12 @@ COLUMNS: tuple[Column, ...] = (
     ("bytes", lambda s: size(s.bytes_to_move)),
     ("moves", lambda s: f"{s.replica_moves:,}"),
     ("leaders", lambda s: f"{s.leadership_changes:,}"),
-    ("in band", lambda s: f"{s.brokers_in_band:,}"),
+    ("in range", lambda s: f"{s.brokers_in_band:,}"),
     ("violations", lambda s: f"{s.violations:,}"),
     ("worst score", lambda s: f"{s.worst:.3f}"),
     ("balance", lambda s: f"{s.balance:.4f}"),
 )
-NARROW = ("violations", "worst score", "leaders", "in band", "moves")  # what goes first where the terminal is narrow
+NARROW = ("violations", "worst score", "leaders", "in range", "moves")  # what goes first where the terminal is narrow
 STOPPED = "Planning was stopped before it was done: a whole plan would go on. "
 
 
@@ -56,7 +56,7 @@ def render_frontier(plan: Plan, console: Console) -> None:
     cut = STOPPED if plan.stopped else ""
     paper.paragraph(
         f"All {count(whole.actions, 'action')} would copy {size(whole.bytes_to_move)} and bring {whole.brokers_in_band} of "
-        f"{count(brokers, 'active broker')} into band. {cut}{_knee(steps)}"
+        f"{count(brokers, 'active broker')} into their target range. {cut}{_knee(steps)}"
     )
     columns, plot = _fitting(COLUMNS, [[text(step) for _, text in COLUMNS] for step in steps], paper.console.width)
     table = paper.table(*((name, True) for name, _ in columns), *([("", False)] if plot else []))

@@ -18,19 +18,20 @@ from optimizer.report.markup import Child, Markup, el, join, trusted
 from optimizer.report.standing import standing, stay_out
 from optimizer.report.survey import survey
 from optimizer.report.units import count, size
-from optimizer.report.verdict import Verdict, bounds_sentence, verdict
+from optimizer.report.verdict import Verdict, bounds_sentence, budgets, copied, verdict
 
 MOST_ACTIONS = 2000
 MOST_REASONS = 30  # beyond, folded away
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 TONES = {
     "balanced": "Balanced",
-    "good": "Would level the cluster",
+    "good": "Would balance the cluster",
     "partial": "Would improve the cluster",
     "stuck": "Nothing acceptable to do",
     "stopped": "Planning was stopped before it was done",
-    "infeasible": "A hard goal cannot be met",
+    "infeasible": "Proven: a hard goal cannot be met, or a broker not emptied",
     "unjudged": "Nothing to judge",
+    "unchecked": "Balanced as far as it was checked",
 }
 
 
@@ -46,7 +47,7 @@ def to_html(plan: Plan) -> str:
         _section("goals", "Goals", goals_table(plan)),
         _section("load", "Load of the brokers", *broker_figures(plan)),
         _section("scores", "Scores", *curve_figures(plan)),
-        _section("left", "What would stay out", *_left(plan)),
+        _section("left", "What would stay unbalanced", *_left(plan)),
         _section("actions", "Actions", *actions_section(plan, found)),
         _section("brokers", "Brokers", brokers_table(plan)),
         _section("skipped", "Skipped, and remarks", *_skipped(plan)),
@@ -116,12 +117,13 @@ def _head(plan: Plan) -> Markup:
 
 
 def _verdict(said: Verdict) -> Markup:
-    first = "; ".join(p for p in (said.situation, said.remedy) if p)
+    first = ". ".join(p[:1].upper() + p[1:] for p in (said.situation, said.remedy) if p)
     return el(
         "div",
         el("p", TONES[said.tone], class_="tone"),
         el("h1", first + "."),
         el("p", said.remainder[:1].upper() + said.remainder[1:] + ".", class_="remainder") if said.remainder else None,
+        el("p", said.unchecked[:1].upper() + said.unchecked[1:] + ".", class_="remainder") if said.unchecked else None,
         *(el("p", remark, class_="remark") for remark in said.remarks),
         id="verdict",
         class_=f"verdict {said.tone}",
@@ -143,10 +145,12 @@ def _tiles(plan: Plan) -> Markup:
         ),
         _tile(
             "Data to copy",
-            "none" if shared else size(s.bytes_to_move),
+            "none" if shared else "unknown" if s.unsized_moves else size(s.bytes_to_move),
             *(
                 ["shared storage: moves no data"]
                 if shared
+                else [copied(plan)]
+                if s.unsized_moves
                 else _bound(s.bytes_to_move, least.bytes_to_move, size(least.bytes_to_move), plan)
             ),
             title=f"{s.bytes_to_move:,} bytes; lower bound {least.bytes_to_move:,} bytes",
@@ -154,7 +158,7 @@ def _tiles(plan: Plan) -> Markup:
         _tile("Leadership changes", f"{s.leadership_changes:,}", "copy nothing"),
         _tile("Partitions touched", f"{s.partitions:,}", f"in {count(s.actions, 'action')}"),
         _tile(
-            "Brokers in band",
+            "Brokers in range",
             _shift(judged - len(stands.out_before), judged - len(stands.out_after)),
             f"of {judged:,}",
         ),
@@ -163,9 +167,13 @@ def _tiles(plan: Plan) -> Markup:
             _shift(hard, plan.hard_violations_left),
             "none would be left"
             if not plan.hard_violations_left
-            else "would be left as far as no placement meets them"
+            else "no placement can fix what remains"
             if plan.infeasible
-            else None,
+            else "the plan was stopped before it was done"
+            if plan.stopped
+            else "the budget ends before"
+            if budgets(plan.options)
+            else "no allowed move was found for what remains",
         ),
         class_="tiles",
     )

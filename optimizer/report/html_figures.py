@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from optimizer.plan import GoalOutcome, Plan
 from optimizer.report.charts import MOST_BARS, Reading, broker_chart, is_wide, readings
 from optimizer.report.curves import score_curve
@@ -32,7 +34,8 @@ def broker_figures(plan: Plan) -> list[Child]:
             others.append(_figure(resource_label(resource), "no distribution goal", broker_chart(resource, read), wide))
     parts: list[Child] = []
     if figures:
-        parts += [_legend("bars"), el("div", *figures, class_="figures")]
+        states = [s for s in ("draining", "dead", "excluded") if any(b.state == s for b in plan.brokers)]
+        parts += [_legend("bars", states), el("div", *figures, class_="figures")]
     if others:
         names = el("summary", f"{count(len(others), 'more resource')} without a distribution goal")
         parts.append(el("details", names, el("div", *others, class_="figures")))
@@ -68,15 +71,16 @@ def _band_words(g: GoalOutcome, read: list[Reading]) -> str:
     mean = f"mean {low}" if low == high else f"means {low} to {high}, by capacity or rack"
     width = percent(bands[0].high / bands[0].mean - 1)
     shape = f"; {len(read):,} brokers as a histogram" if len(read) > MOST_BARS else ""
-    return f"{mean}, band ±{width}{shape}"
+    return f"{mean}, target range ±{width}{shape}"
 
 
-def _legend(kind: str) -> Markup:
+def _legend(kind: str, states: Sequence[str] = ()) -> Markup:
     words = (
         ("before", "before"),
-        ("after", "after, in band"),
-        ("out", "after, out of band"),
-        ("band", "band"),
+        ("after", "after, within the target range"),
+        ("out", "after, outside it"),
+        ("band", "target range"),
+        *((state, f"after, {state} broker") for state in states),
     )
     items = [el("li", el("span", class_=f"key {kind} {style}"), text) for style, text in words]
     return el("ul", *items, class_="legend")

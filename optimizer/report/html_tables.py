@@ -24,7 +24,8 @@ from optimizer.report.survey import (
     touched_brokers,
     type_words,
 )
-from optimizer.report.units import count, exact, percent, resource_label, share_in_band, size, turn
+from optimizer.report.units import count, exact, percent, resource_label, share_in_band, turn
+from optimizer.report.verdict import action_size
 
 SIGNS = {
     "satisfied": "✓",
@@ -54,7 +55,7 @@ def goals_table(plan: Plan) -> Markup:
         "weight",
         "status",
         "violations",
-        "in band",
+        "in range",
         "worst deviation",
         "spread (cv)",
         "explanation",
@@ -146,7 +147,7 @@ def actions_section(plan: Plan, found: Survey) -> list[Child]:
         "table",
         el("caption", "Actions of the plan, with their reasons", class_="quiet"),
         el("thead", el("tr", *(_head_cell(h, sort) for h, sort in heads))),
-        el("tbody", *(_action_row(a, rank, labels) for a in actions)),
+        el("tbody", *(_action_row(a, plan, rank, labels) for a in actions)),
         class_="actions",
         id="action-table",
         data_page="50",
@@ -154,13 +155,14 @@ def actions_section(plan: Plan, found: Survey) -> list[Child]:
     return [el("p", note), _filters(actions, [labels[g] for g in goals]), _wrapped(table), _scores(actions, goals, labels)]
 
 
-def _action_row(a: Action, rank: Mapping[str, int], labels: Mapping[str, str]) -> Markup:
+def _action_row(a: Action, plan: Plan, rank: Mapping[str, int], labels: Mapping[str, str]) -> Markup:
     better = improved_goals(a)
     touched = touched_brokers(a)
     names = join((el("span", partition_name(c)) for c in a.changes), "")
     routes = join((el("span", route(c)) for c in a.changes), "")
     repairs = [el("span", f"repairs {r}", class_="badge some") for r in a.repairs]
-    copied = "none" if a.bytes_to_move == 0 else size(a.bytes_to_move)
+    moves = any(c.added for c in a.changes) and plan.storage != "shared"
+    copied = action_size(a, plan) if moves else "none"
     asked = dict.fromkeys((*better, *a.repairs))
     return el(
         "tr",
@@ -251,7 +253,7 @@ def brokers_table(plan: Plan) -> Markup:
     moving = flows(plan)
     heads = [("broker", "number"), ("rack", "text"), ("state", "text")]
     heads += [(resource_label(r), "number") for r in resources]
-    heads += [("replicas ±", "number"), ("leaders ±", "number"), ("would stay out in", "text")]
+    heads += [("replicas ±", "number"), ("leaders ±", "number"), ("outside in", "text")]
     labels = goal_labels(plan)
     outside = {r: [g.name for g in plan.goals if g.resource == r and g.before is not None] for r in resources}
     rows = []
@@ -269,7 +271,7 @@ def brokers_table(plan: Plan) -> Markup:
                 el("td", ", ".join(labels.get(v, v) for v in b.violates) or "–", title=b.why),
             )
         )
-    caption = "Brokers before and after, those that would stay out of band first"
+    caption = "Brokers before and after, those that would stay outside a target range first"
     if len(plan.brokers) > MOST_BROKERS:
         caption += f"; the worst {MOST_BROKERS:,} of {len(plan.brokers):,}"
     return _wrapped(

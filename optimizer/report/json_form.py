@@ -13,7 +13,7 @@ from math import isfinite
 
 import numpy as np
 
-from cluster_model.compiled import COMPILED
+from kernels.compiled import is_compiled
 from optimizer.actions import ActionLog, TableScores
 from optimizer.plan import (
     Action,
@@ -26,7 +26,7 @@ from optimizer.plan import (
     Plan,
     ScoreRows,
 )
-from optimizer.report.score_text import ScoreTexts
+from optimizer.report.score_text import ScoreTexts, write
 
 OPTION_ORDER = (
     "seed",
@@ -34,6 +34,7 @@ OPTION_ORDER = (
     "max_moves",
     "max_bytes",
     "max_partitions",
+    "move_cost",
     "add_brokers",
     "remove_brokers",
     "exclude_brokers",
@@ -78,9 +79,10 @@ def iter_json(plan: Plan) -> Iterator[str]:
     yield from _lines("proposals", (_change(c, topics) for c in plan.proposals))
     yield from _lines("goals", map(_goal, plan.goals))
     s, b = plan.summary, plan.lower_bounds
+    unsized = f',"unsized_moves":{s.unsized_moves:d}' if s.unsized_moves else ""
     yield (
         f'"summary":{{"actions":{s.actions:d},"replica_moves":{s.replica_moves:d},'
-        f'"leadership_changes":{s.leadership_changes:d},"partitions":{s.partitions:d},"bytes_to_move":{s.bytes_to_move:d}}},\n'
+        f'"leadership_changes":{s.leadership_changes:d},"partitions":{s.partitions:d},"bytes_to_move":{s.bytes_to_move:d}{unsized}}},\n'
         f'"lower_bounds":{{"replica_moves":{b.replica_moves:d},"bytes_to_move":{b.bytes_to_move:d}}},\n'
     )
     yield from _lines("brokers", map(_broker, sorted(plan.brokers, key=lambda x: x.id)))
@@ -88,6 +90,8 @@ def iter_json(plan: Plan) -> Iterator[str]:
     yield from _lines("notes", map(text_of, plan.notes))
     yield from _lines("bands", (f"{text_of(name)}:{_bands(of)}" for name, of in plan.bands.items()), "{}")
     stopped = ',\n"stopped":true' if plan.stopped else ""
+    if plan.cannot_be_emptied:
+        stopped = f',\n"cannot_be_emptied":[{",".join(map(str, plan.cannot_be_emptied))}]{stopped}'
     yield f'"hard_violations_left":{plan.hard_violations_left:d}{stopped}}}\n'
 
 
@@ -106,7 +110,7 @@ class ActionWriter:
         self._topics: dict[str, str] = {}
 
     def lines(self, actions: Iterable[Action]) -> Iterator[str]:
-        if not COMPILED or not isinstance(actions, ActionLog):
+        if not is_compiled(write) or not isinstance(actions, ActionLog):
             yield from map(self.line, actions)
             return
         names = actions.frame.names
@@ -242,6 +246,7 @@ def _state(state: GoalState | None) -> dict[str, object] | None:
         "max_deviation": state.max_deviation,
         "cv": state.cv,
         "in_band": state.in_band,
+        **({} if state.misplaced is None else {"misplaced": state.misplaced}),
     }
 
 
@@ -258,6 +263,7 @@ def _goal(g: GoalOutcome) -> str:
             "after": _state(g.after),
             "explanation": g.explanation,
             **({"from_calibration": g.from_calibration} if g.from_calibration else {}),
+            **({"unknown": g.unknown} if g.unknown else {}),
         }
     )
 

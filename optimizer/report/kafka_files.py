@@ -26,6 +26,12 @@ def to_reassignment(plan: Plan) -> str:
     return assignment((c.topic, c.partition, c.replicas_after) for c in changed)
 
 
+def to_rollback(plan: Plan) -> str:
+    """Kafka's reassignment file that takes a carried out plan back: the replica lists before it."""
+    changed = (c for c in plan.proposals if c.replicas_before != c.replicas_after)
+    return assignment((c.topic, c.partition, c.replicas_before) for c in changed)
+
+
 def to_election(plan: Plan) -> str:
     """Partitions for preferred leader election: those whose leader would change to another broker."""
     changed = (c for c in plan.proposals if c.leader_after is not None and c.leader_after != c.leader_before)

@@ -13,8 +13,8 @@ from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
 from optimizer.report.standing import worst_first
 from optimizer.report.survey import flows, partition_name, route, survey, type_words
-from optimizer.report.units import percent, share_in_band, size, turn
-from optimizer.report.verdict import bounds_sentence, verdict
+from optimizer.report.units import percent, share_in_band, turn
+from optimizer.report.verdict import action_size, bounds_sentence, verdict
 
 MOST_BROKERS = 20
 MOST_ACTIONS = 20
@@ -97,7 +97,7 @@ def _goals(goals: Iterable[GoalOutcome]) -> str:
                 escaped(g.explanation),
             )
         )
-    head = ("goal", "weight", "status", "violations", "in band", "worst deviation", "explanation")
+    head = ("goal", "weight", "status", "violations", "in range", "worst deviation", "explanation")
     return table(head, rows, numeric=(3, 4, 5))
 
 
@@ -118,7 +118,7 @@ def _brokers(plan: Plan) -> str:
         "rack",
         *(escaped(r.replace("_", " ")) for r in resources),
         "replicas in / out",
-        "would stay out of band",
+        "would stay outside",
     )
     return table(head, rows, numeric=range(2, len(resources) + 3))
 
@@ -135,7 +135,8 @@ def _actions(actions: Iterable[Action], plan: Plan) -> str:
     rows = []
     for a in actions:
         what = "; ".join(f"`{_code(partition_name(c))}` {route(c)}" for c in a.changes)
-        cost = "–" if a.bytes_to_move == 0 else size(a.bytes_to_move)
+        moves = any(c.added for c in a.changes) and plan.storage != "shared"
+        cost = action_size(a, plan) if moves else "–"
         rows.append((f"{a.seq:,}", a.type, what, cost, f"{a.score:.3f}", escaped(a.reason)))
     return table(("#", "type", "would change", "would copy", "score", "reason"), rows, numeric=(0, 3, 4))
 

@@ -11,7 +11,7 @@ from json.encoder import encode_basestring_ascii as text_of
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from kernels.compiled import inner, kernel, whole
 
 QUOTE, COMMA, COLON, ZERO, ONE, DOT, CLOSE = 34, 44, 58, 48, 49, 46, 125
 OPENING, BETWEEN = b',"before":{', b'},"after":{'

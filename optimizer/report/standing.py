@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from optimizer.plan import BrokerOutcome, GoalOutcome, Plan
 from optimizer.report.survey import TOLERANCE
 
-BUDGETS = ("max_moves", "max_bytes", "max_partitions")
 BANDED = ("usage_distribution", "topic_distribution")
 
 
@@ -22,6 +21,8 @@ class Standing:
     goals_out: tuple[str, ...]  # banded goals with a broker out of band before
     limits: tuple[GoalOutcome, ...]  # other goals with violations before or after
     leaving: tuple[BrokerOutcome, ...]  # dead and draining brokers that host replicas before
+
+    replicas: bool  # whether any broker hosts any
 
     @property
     def stuck(self) -> tuple[BrokerOutcome, ...]:
@@ -48,14 +49,8 @@ def standing(plan: Plan) -> Standing:
         ),
         limits=tuple(g for g in counted if g.kind not in BANDED and violations(g) != (0, 0)),
         leaving=tuple(b for b in plan.brokers if b.state in ("dead", "draining") and b.before.get("replicas", 0) > 0),
+        replicas=any(b.before.get("replicas", 1) > 0 for b in plan.brokers),
     )
-
-
-def not_emptied(plan: Plan) -> tuple[BrokerOutcome, ...]:
-    """Draining brokers that no plan could empty: those that would still host replicas, without a budget or a person that stops it."""
-    if plan.stopped or any(plan.options.get(key) is not None for key in BUDGETS):
-        return ()
-    return tuple(b for b in standing(plan).stuck if b.state == "draining")
 
 
 def worst_first(plan: Plan) -> list[BrokerOutcome]:

@@ -80,7 +80,7 @@ def scale(width: int) -> str:
 
 def legend(paper: Paper) -> str:
     band, _, before, after, _ = _signs(paper)
-    return f"{before} before  {after} after  {band} band; beyond ±100% at the end of the strip"
+    return f"{before} before  {after} after  {band} target range; beyond ±100% at the end of the strip"
 
 
 def _signs(paper: Paper) -> tuple[str, str, str, str, str]:

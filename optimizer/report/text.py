@@ -15,8 +15,8 @@ from optimizer.report.paper import Paper
 from optimizer.report.standing import standing, stay_out, worst_first
 from optimizer.report.strips import legend, scale, strip, strip_width, worst_deviation
 from optimizer.report.survey import Survey, partition_name, route, survey, type_words
-from optimizer.report.units import count, percent, share_in_band, size
-from optimizer.report.verdict import Tone, verdict
+from optimizer.report.units import count, percent, share_in_band
+from optimizer.report.verdict import Tone, action_size, verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_BROKERS = 20
 MOST_ACTIONS = 10
 GAP = 2  # columns between columns
-LEFT_HEAD = "would stay out in"
+LEFT_HEAD = "outside in"
 STYLES: dict[Tone, str] = {
     "balanced": "bold green",
     "good": "bold green",
@@ -33,6 +33,7 @@ STYLES: dict[Tone, str] = {
     "stopped": "bold yellow",
     "infeasible": "bold red",
     "unjudged": "bold yellow",
+    "unchecked": "bold yellow",
 }
 STATUS_STYLES = {
     "satisfied": "green",
@@ -72,7 +73,7 @@ def _goals(plan: Plan, paper: Paper) -> None:
         ("", False),
         ("status", False),
         ("violations", True),
-        ("in band", True),
+        ("in range", True),
         ("worst deviation", True),
     ]
     table = paper.table(*heads, *([("cv", True)] if paper.wide else []))
@@ -94,7 +95,7 @@ def _goals(plan: Plan, paper: Paper) -> None:
         )
     paper.show(table)
     for g in plan.goals:  # the words of those that are not simply satisfied
-        if g.explanation and g.status not in ("satisfied", "improved"):
+        if g.explanation and (g.status not in ("satisfied", "improved") or g.unknown):
             paper.item(f"{g.name}: {g.explanation}")
 
 
@@ -126,17 +127,21 @@ def _brokers(plan: Plan, paper: Paper) -> None:
         table.add_row(*map(paper.text, cells[i]), strip(d, width, paper), *map(paper.text, left[i : i + 1]))
     paper.show(table)
     paper.show(paper.text(legend(paper), "dim"))
+    for b in plan.brokers:
+        if b.state != "active" and "replicas" in b.before:
+            paper.item(f"broker {b.id} is {b.state}: {b.before['replicas']:,.0f} → {b.after['replicas']:,.0f} replicas")
     if rest:
         out = {b.id for b in standing(plan).out_after}
         inside = sum(b.id not in out for b, _ in rest)
-        paper.paragraph(f"{count(len(rest), 'more broker')}: {inside:,} would be in band, {len(rest) - inside:,} out.")
+        more = count(len(rest), "more broker")
+        paper.paragraph(f"{more}: {inside:,} would be within their target range, {len(rest) - inside:,} outside.")
 
 
 def _left(plan: Plan, paper: Paper) -> None:
     groups = stay_out(plan)
     if not groups:
         return
-    paper.heading("What would stay out")
+    paper.heading("What would stay unbalanced")
     for violates, why, members in groups[:MOST_BROKERS]:
         said = violates and why.startswith(violates[0])  # the reason names the goal itself
         where = "" if said or not violates else f" in {', '.join(violates)}"
@@ -163,7 +168,7 @@ def _actions(plan: Plan, found: Survey, paper: Paper) -> None:
 
 
 def _action_lines(a: Action, plan: Plan) -> list[str]:
-    cost = "" if not a.bytes_to_move or plan.storage == "shared" else f", {size(a.bytes_to_move)}"
+    cost = "" if plan.storage == "shared" or not any(c.added for c in a.changes) else f", {action_size(a, plan)}"
     head = f"{'#' + str(a.seq):>6} {a.type}, score {a.score:.3f}{cost}: "
     routes = [one_line(f"{partition_name(c)}  {route(c)}") for c in a.changes]
     return [head + routes[0], *(" " * 9 + text for text in routes[1:])]

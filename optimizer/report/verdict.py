@@ -1,7 +1,6 @@
-"""What a plan comes to, in one sentence and a few more.
+"""The sentences that sum up a plan: how the cluster stands, what the plan would do, what remains, what was not checked.
 
-Called by every report a person reads, so that all of them say the same. Conditional mood: a plan changes
-nothing.
+Called by every report a person reads, so that all of them say the same. A plan changes nothing, so nothing is told as done.
 """
 
 from __future__ import annotations
@@ -11,37 +10,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from optimizer.plan import BrokerOutcome, Plan
+from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
 from optimizer.report.standing import Standing, standing, violations
-from optimizer.report.units import count, listing, ratio, size
+from optimizer.report.units import count, listing, resource_label, size
 
-MOST_NAMED = 2  # limits with violations; of more, only the number is told
 MOST_GOALS = 3  # named in a row
 LONGEST_REASON = 160  # characters of a reason in the verdict, as far as its clauses allow
+NEAR = 1.15  # times a lower bound: a plan within it is near the fewest
 COUNTS = re.compile(r"^[\d,]+ would be left out, [\d,]+ before \(.*?\): ")
-Tone = Literal["balanced", "good", "partial", "stuck", "stopped", "infeasible", "unjudged"]
+LIMITS = ("capacity", "count_limit")
+Tone = Literal["balanced", "good", "partial", "stuck", "stopped", "infeasible", "unjudged", "unchecked"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`situation` and `remedy` (with what would remain) make the sentence; `remarks` follow it."""
+    """`situation`, `remedy`, `remainder` and `unchecked` make the sentences; `remarks` follow them."""
 
     tone: Tone
     situation: str
     remedy: str
     remainder: str
+    unchecked: str
     remarks: tuple[str, ...]
 
     @property
     def sentence(self) -> str:
-        parts = [self.situation, self.remedy, self.remainder]
-        return _stop("; ".join(_bare(p) for p in parts if p))
+        return " ".join(_stop(_upper(_bare(p))) for p in (self.situation, self.remedy, self.remainder, self.unchecked) if p)
 
 
 def verdict(plan: Plan) -> Verdict:
     """See the module."""
     s = standing(plan)
-    return Verdict(_tone(plan, s), _situation(plan, s), _remedy(plan, s), _remainder(plan, s), tuple(_remarks(plan)))
+    return Verdict(_tone(plan, s), _situation(plan, s), _remedy(plan, s), _remainder(plan, s), _unchecked(plan), tuple(_remarks(plan)))
 
 
 def budgets(options: Mapping[str, object]) -> list[str]:
@@ -57,58 +57,108 @@ def budgets(options: Mapping[str, object]) -> list[str]:
     return words
 
 
+def copied(plan: Plan) -> str:
+    """The bytes that a plan would copy: ``41.2 GB``, ``unknown size``, ``at least 41.2 GB, 3 replicas of unknown size``."""
+    s = plan.summary
+    if plan.storage == "shared":
+        return "shared storage: moves no data"
+    if not s.unsized_moves:
+        return size(s.bytes_to_move)
+    if s.unsized_moves >= s.replica_moves:
+        return "unknown size"
+    return f"at least {size(s.bytes_to_move)}, {count(s.unsized_moves, 'replica')} of unknown size"
+
+
+def action_size(action: Action, plan: Plan) -> str:
+    """Bytes that one action would copy, where it moves a replica: ``41.2 GB``; ``unknown size`` where none is known."""
+    if not action.bytes_to_move and plan.summary.unsized_moves:
+        return "unknown size"
+    return size(action.bytes_to_move)
+
+
 def effort(plan: Plan) -> str:
-    """``118 replica moves (41.2 GB) and 12 leadership changes``."""
+    """``118 replicas (41.2 GB) and 12 leaders``, to be moved."""
     s = plan.summary
     words = []
     if s.replica_moves:
-        cost = "shared storage: moves no data" if plan.storage == "shared" else size(s.bytes_to_move)
-        words.append(f"{count(s.replica_moves, 'replica move')} ({cost})")
+        words.append(f"{count(s.replica_moves, 'replica')} ({copied(plan)})")
     if s.leadership_changes:
-        words.append(count(s.leadership_changes, "leadership change"))
-    return " and ".join(words) or count(s.actions, "action")
+        words.append(count(s.leadership_changes, "leader"))
+    return " and ".join(words)
+
+
+def _left(s: Standing) -> bool:
+    return bool(s.out_after or s.stuck or any(violations(g)[1] for g in s.limits))
 
 
 def _tone(plan: Plan, s: Standing) -> Tone:
-    left = s.out_after or s.stuck or any(violations(g)[1] for g in s.limits)
+    left = _left(s)
     if plan.stopped and left:
         return "stopped"
-    if plan.infeasible:
+    if plan.infeasible or plan.cannot_be_emptied:
         return "infeasible"
-    if all(g.status == "skipped" for g in plan.goals) and not plan.summary.actions:
+    if plan.summary.actions:
+        return "partial" if left else "good"
+    if all(g.status == "skipped" for g in plan.goals) or not s.replicas:
         return "unjudged"
-    if not plan.summary.actions:
-        return "stuck" if left else "balanced"
-    return "partial" if left else "good"
+    if left:
+        return "stuck"
+    return "unchecked" if any(g.hard and g.unchecked for g in plan.goals) else "balanced"
 
 
 def _situation(plan: Plan, s: Standing) -> str:
-    counted = [g for g in plan.goals if g.status != "skipped"]
-    if not counted:
+    judged = [g for g in plan.goals if g.status != "skipped"]
+    if not judged:
         return "No goal could be judged: " + (
             f"all {count(len(plan.goals), 'goal')} are skipped" if plan.goals else "there are no goals"
         )
+    if not s.replicas:
+        return "Nothing to judge: the cluster has no replicas"
     clauses = []
     if s.out_before:
-        where = s.goals_out[0] if len(s.goals_out) == 1 else count(len(s.goals_out), "goal")
-        clauses.append(f"{_part(len(s.out_before), len(s.judged))} out of band in {where}")
-    broken = [g for g in s.limits if violations(g)[0]]
-    if len(broken) > MOST_NAMED:
-        total = sum(violations(g)[0] for g in broken)
-        clauses.append(f"{count(len(broken), 'further goal')} have {count(total, 'violation')}")
-    else:
-        clauses += [f"{g.name} has {count(violations(g)[0], 'violation')}" for g in broken]
+        its = "its" if len(s.out_before) == 1 else "their"
+        clauses.append(f"{_part(len(s.out_before), len(s.judged))} outside {its} target range")
+    clauses += _exceeded(s)
+    led = _leaders_given(plan)
+    if led:
+        clauses.append(f"{count(led, 'partition')} {'has' if led == 1 else 'have'} no leader")
     for state in ("dead", "draining"):
         brokers = [b for b in s.leaving if b.state == state]
         if brokers:
             replicas = count(round(sum(b.before["replicas"] for b in brokers)), "replica")
             clauses.append(f"{_named(brokers)} {'is' if len(brokers) == 1 else 'are'} {state} with {replicas}")
     if clauses:
-        return _capital(listing(clauses, most=len(clauses)))
+        lead = "Unbalanced: " if s.out_before or s.limits else ""
+        return lead + (clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])} and {clauses[-1]}")
     if not s.judged:
         return "No broker is active"
-    goals = "the only goal" if len(counted) == 1 else f"all {count(len(counted), 'goal')}"
-    return f"{_part(len(s.judged), len(s.judged))} in band in {goals}"
+    goals = {1: "the only goal", 2: "both goals"}.get(len(judged), f"all {count(len(judged), 'goal')}")
+    which = "that could be checked" if any(g.hard and g.unchecked for g in plan.goals) else ""
+    lead = "Balanced: " if not which else ""
+    return f"{lead}{_part(len(s.judged), len(s.judged))} within {goals} {which}".rstrip()
+
+
+def _exceeded(s: Standing) -> list[str]:
+    """``3 hard limits are exceeded (disk on 2 brokers, network out on 1)``, and partitions that crowd racks."""
+    clauses = []
+    for hard in (True, False):
+        broken = [g for g in s.limits if g.kind in LIMITS and g.hard == hard and violations(g)[0]]
+        if broken:
+            total = sum(violations(g)[0] for g in broken)
+            where = [f"{resource_label(g.resource or g.name)} on {violations(g)[0]:,}" for g in broken]
+            limits = count(total, f"{'hard' if hard else 'soft'} limit")
+            named = ", ".join(where[:MOST_GOALS]) + (", …" if len(where) > MOST_GOALS else "")
+            clauses.append(f"{limits} {'is' if total == 1 else 'are'} exceeded ({named})")
+    for g in s.limits:
+        if g.kind not in LIMITS and violations(g)[0]:
+            clauses.append(_crowded(g, violations(g)[0], g.before.misplaced if g.before else None))
+    return clauses
+
+
+def _crowded(g: GoalOutcome, brokers: int, partitions: int | None) -> str:
+    if partitions:
+        return f"{count(partitions, 'partition')} {'has' if partitions == 1 else 'have'} too many replicas in a rack"
+    return f"{count(brokers, 'broker')} {'violates' if brokers == 1 else 'violate'} {g.name}"
 
 
 def _remedy(plan: Plan, s: Standing) -> str:
@@ -116,26 +166,29 @@ def _remedy(plan: Plan, s: Standing) -> str:
     within = f"within the budget of at most {listing(limits)}, " if limits else ""
     within = "planning was stopped before it was done: " + within if plan.stopped else within
     if not plan.summary.actions:
-        if _tone(plan, s) in ("balanced", "unjudged"):
+        if not _left(s):
             return "the plan is empty and nothing would change"
         if plan.stopped:
             return "planning was stopped before anything was found, so the plan is empty"
-        return f"{within}nothing acceptable would bring the cluster clearly closer, so the plan is empty"
+        return f"{within}no allowed move would noticeably improve the balance, so the plan is empty"
+    moving = f"moving {effort(plan)}" if effort(plan) else count(plan.summary.actions, "action")
+    led = _leaders_given(plan)
+    if not _left(s) and (s.out_before or s.limits or s.leaving):
+        return f"{within}{moving} fixes all of it"
     aims = []
     if s.out_before:
         aims.append(_aim_of_bands(s))
     aims += _aims_of_limits(s)
     emptied = [b for b in s.leaving if b not in s.stuck]
     if emptied:
-        aims.append(f"empty {_named(emptied)}")
+        aims.append(f"empties {_named(emptied)}")
     lighter = [b for b in s.stuck if b.after["replicas"] < b.before["replicas"]]
     if lighter:
         taken = round(sum(b.before["replicas"] - b.after["replicas"] for b in lighter))
-        aims.append(f"take {count(taken, 'replica')} off {_named(lighter)}")
-    led = _leaders_given(plan)
+        aims.append(f"takes {count(taken, 'replica')} off {_named(lighter)}")
     if led:
-        aims.append(f"give {count(led, 'partition')} a leader")
-    return f"{within}{effort(plan)} would {listing(aims, most=len(aims)) or 'bring loads closer to their means'}"
+        aims.append(f"gives {count(led, 'partition')} a leader")
+    return f"{within}{moving} {listing(aims, most=len(aims)) or 'brings loads closer to their means'}"
 
 
 def _leaders_given(plan: Plan) -> int:
@@ -148,47 +201,55 @@ def _leaders_given(plan: Plan) -> int:
 
 
 def _aims_of_limits(s: Standing) -> list[str]:
-    broken = [g for g in s.limits if violations(g)[0]]
-    if len(broken) > MOST_NAMED:
-        total = sum(violations(g)[0] for g in broken)
-        ended = total - sum(violations(g)[1] for g in broken)
-        return [f"end {'all' if ended == total else f'{ended:,} of the'} {total:,} violations"] if ended > 0 else []
+    """How many exceeded limits a plan ends, and how many partitions it spreads over racks."""
     aims = []
-    for g in broken:
-        before, after = violations(g)
-        if after < before:
-            aims.append(f"end {f'{before - after:,} of the violations' if after else 'every violation'} of {g.name}")
+    limits = [violations(g) for g in s.limits if g.kind in LIMITS]
+    total, ended = sum(b for b, _ in limits), sum(max(b - a, 0) for b, a in limits)
+    if ended:
+        aims.append(f"ends {_of(ended, total, 'exceeded limit')}")
+    for g in s.limits:
+        if g.kind in LIMITS or g.before is None or g.after is None:
+            continue
+        before, after = g.before.misplaced, g.after.misplaced
+        if before and after is not None and after < before:
+            aims.append(f"spreads {_of(before - after, before, 'partition')} over racks")
+        elif not before and violations(g)[1] < violations(g)[0]:
+            aims.append(f"brings {_of(violations(g)[0] - violations(g)[1], violations(g)[0], 'broker')} within {g.name}")
     return aims
 
 
+def _of(some: int, every: int, noun: str) -> str:
+    """``2 of 3 brokers``, ``all 3 brokers``, ``1 broker``."""
+    if some < every:
+        return f"{some:,} of {count(every, noun)}"
+    return count(every, noun) if every == 1 else f"all {count(every, noun)}"
+
+
 def _aim_of_bands(s: Standing) -> str:
-    it = "it" if len(s.out_before) == 1 else "them"
     if not s.out_after:
-        return "bring it into band" if it == "it" else "bring all of them into band"
+        return f"brings {'it into its' if len(s.out_before) == 1 else 'all of them into their'} target range"
     if not s.mended:
-        return f"bring {it} closer"
+        return f"brings {'it' if len(s.out_before) == 1 else 'them'} closer"
     total = (
         f" ({len(s.judged) - len(s.out_after):,} of {len(s.judged):,} in all)" if len(s.out_before) < len(s.judged) else ""
     )
-    return f"bring {s.mended:,} of them into band{total}"
+    return f"brings {s.mended:,} of them into {'its' if s.mended == 1 else 'their'} target range{total}"
 
 
 def _part(some: int, every: int) -> str:
-    """``All 12 brokers are``, ``3 of 12 brokers are``, ``The only broker is``."""
-    if some == every:
-        return "The only broker is" if every == 1 else f"All {count(every, 'broker')} are"
+    """``12 of 12 brokers are``, ``1 of 12 brokers is``."""
     return f"{some:,} of {count(every, 'broker')} {'is' if some == 1 else 'are'}"
 
 
 def _remainder(plan: Plan, s: Standing) -> str:
     clauses = _unmet_goals(plan)
     clauses += [
-        f"{count(violations(g)[1], 'violation')} of {g.name} would stay" for g in s.limits if violations(g)[1] and not g.hard
+        f"{count(violations(g)[1], 'violation')} of {g.name} would remain" for g in s.limits if violations(g)[1] and not g.hard
     ]
     told = " ".join(clauses)
     left = list(s.out_after)
     if left:
-        text = f"{_named(left)} would stay out"
+        text = f"{_named(left)} would stay outside {'its' if len(left) == 1 else 'their'} target range"
         explained = next((b for b in left if b.why and not plan.stopped), None)
         why = _first_reason(plan, explained.why or "", told) if explained is not None else ""
         if explained is not None and why:
@@ -217,6 +278,22 @@ def _unmet_goals(plan: Plan) -> list[str]:
             of = f"{unmet[0].name}: " if len(unmet) > 1 else ""
             clauses.append(f"{text} ({of}{why})" if why and of else f"{text}: {why}" if why else text)
     return clauses
+
+
+def _unchecked(plan: Plan) -> str:
+    """Hard goals that nothing was known of, and those that were judged by some of the partitions only."""
+    skipped = [g for g in plan.goals if g.hard and g.status == "skipped"]
+    partly = [g for g in plan.goals if g.hard and g.status != "skipped" and g.unknown]
+    clauses = []
+    if skipped:
+        names = listing([g.name for g in skipped], most=MOST_GOALS)
+        why = _bare(skipped[0].explanation.removeprefix("skipped: "))
+        of = f"{skipped[0].name}: " if len(skipped) > 1 else ""
+        clauses.append(f"{count(len(skipped), 'hard goal')} {'is' if len(skipped) == 1 else 'are'} not checked: {names} ({of}{why})")
+    if partly:
+        names = listing([g.name for g in partly], most=MOST_GOALS)
+        clauses.append(f"{names} judged without {count(max(g.unknown for g in partly), 'partition')} whose load is unknown")
+    return "; ".join(clauses)
 
 
 def _first_reason(plan: Plan, why: str, told: str) -> str:
@@ -263,18 +340,32 @@ def _remarks(plan: Plan) -> list[str]:
 def bounds_sentence(plan: Plan) -> str:
     """Lower bounds beside what the plan uses."""
     used, least = plan.summary, plan.lower_bounds
-    bound, use = count(least.replica_moves, "replica move"), f"{used.replica_moves:,}"
-    use += _times(used.replica_moves, least.replica_moves)
-    if plan.storage != "shared":
-        bound += f" or {size(least.bytes_to_move)}"
-        use += f" and {size(used.bytes_to_move)}{_times(used.bytes_to_move, least.bytes_to_move)}"
-    if used.replica_moves < least.replica_moves or used.bytes_to_move < least.bytes_to_move:
+    sized = plan.storage != "shared" and not used.unsized_moves
+    needs, uses = count(least.replica_moves, "move"), f"{used.replica_moves:,}"
+    pairs = [(used.replica_moves, least.replica_moves)]
+    if sized:
+        pairs.append((used.bytes_to_move, least.bytes_to_move))
+        needs += f" and {size(least.bytes_to_move)}"
+    if any(x < y for x, y in pairs):
+        uses += f" and {size(used.bytes_to_move)}" if sized else ""
         short = (
             "planning was stopped" if plan.stopped else "the budget ends before" if budgets(plan.options) else "not all of it can be done"
         )
-        return f"Lower bound: to bring every reducible broker into band would take {bound}; this plan would use {use}, since {short}."
-    least_words = f"no plan that brings every reducible broker into band could use fewer than {bound}"
-    return f"Lower bound: {least_words}; this one would use {use}."
+        whole = "To bring every broker that can be helped into its target range"
+        return f"{whole} takes at least {needs}; this plan uses {uses}, since {short}."
+    uses += _more(*pairs[0]) + (f" and {size(used.bytes_to_move)}{_more(*pairs[1])}" if sized else "")
+    near = all(x <= NEAR * y for x, y in pairs)
+    lead = "" if not near else "Optimal: " if all(x == y for x, y in pairs) else "Near-optimal: "
+    text = f"any plan needs at least {needs}; this one needs {uses}."
+    return lead + text if lead else _upper(text)
+
+
+def _more(used: float, least: float) -> str:
+    """`` (+12 %)`` above a bound."""
+    if least <= 0 or used <= least:
+        return ""
+    share = (used / least - 1) * 100
+    return f" (+{share:,.0f} %)" if share >= 0.95 else f" (+{share:.1f} %)" if share >= 0.05 else ""
 
 
 def what_ifs(options: Mapping[str, object]) -> list[str]:
@@ -312,14 +403,10 @@ def _named(brokers: list[BrokerOutcome]) -> str:
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {listing(ids)}"
 
 
-def _times(used: float, least: float) -> str:
-    times = ratio(used, least)
-    return f" ({times})" if times and used >= least else ""
-
-
-def _capital(text: str) -> str:
+def _upper(text: str) -> str:
     """First letter in upper case, unless the sentence starts with a goal's name."""
-    return text[:1].upper() + text[1:] if text.startswith("broker") else text
+    plain = re.match(r"[a-z]+( |:|$)", text)
+    return text[:1].upper() + text[1:] if plain else text
 
 
 def _bare(text: str) -> str:

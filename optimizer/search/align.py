@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import kernel, kernel_as, whole
+from kernels.compiled import kernel, whole
 from optimizer.problem import Problem
-from optimizer.search import uncompiled
 from optimizer.search.commit import commit
 from optimizer.search.state import State
 
 
-@kernel_as(uncompiled.align_slots)
+@kernel
 def align_slots(problem: Problem, state: State, home: np.ndarray, partitions: np.ndarray) -> None:
     """Put every broker that stays in a list of `partitions` back into its slot of `home` int64 [P, R]; the placement is the same.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import kernel
+from kernels.compiled import kernel
 from optimizer.problem import Problem
 from optimizer.search.broker_scores import assess
 from optimizer.search.state import COST, State

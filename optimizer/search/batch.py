@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import by_reference
+from kernels.compiled import by_reference
 from optimizer.problem import Problem
 from optimizer.search.candidates import KEPT
 from optimizer.search.state import State

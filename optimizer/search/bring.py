@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, kernel, kernel_as
+from kernels.compiled import ahead, inner, kernel
 from optimizer.problem import Problem
-from optimizer.search import uncompiled
 from optimizer.search.broker_scores import assess
 from optimizer.search.commit import empty_lists, shift
 from optimizer.search.state import COST, LED, SOON, State
@@ -43,7 +42,7 @@ def copy_lists(state: State, like: State) -> None:
         state.mark[b, :n] = like.mark[b, :n]
 
 
-@kernel_as(uncompiled.unlike)
+@kernel
 def unlike(rows: np.ndarray, one: np.ndarray, one_lead: np.ndarray, other: np.ndarray, other_lead: np.ndarray) -> np.ndarray:
     """Of partitions `rows` (int64, ascending, some more than once) those whose lists or leaders differ, each once."""
     found = np.empty(len(rows), np.int64)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as
 from goals.score import distribution_score, limit_score, units_score
+from kernels.compiled import inner
 from optimizer.problem import (
     ABSOLUTE,
     BOUND,
@@ -29,11 +29,10 @@ from optimizer.problem import (
     VAR,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.state import RACKS, State
 
 
-@inner_as(uncompiled.rack_units)
+@inner
 def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
     """Excess of the partition over its racks; adds `sign` to each broker that holds it in an over-full rack."""
     slots = state.replicas.shape[1]
@@ -70,7 +69,7 @@ def shares_rack(problem: Problem, state: State, p: int) -> bool:
     return False
 
 
-@inner_as(uncompiled.assess)
+@inner
 def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
     """Scores of broker `b` in every goal into `score`; returns its part of the potential."""
     cost = 0.0
@@ -109,7 +108,7 @@ def assess_racks(problem: Problem, state: State, b: int) -> None:
             state.score[b, g] = units_score(state.units[RACKS, b])
 
 
-@inner_as(uncompiled.linear_cost)
+@inner
 def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     """Part of the potential that broker `b` has in the linear goal `g` at `load`."""
     over = load - problem.table[b, g, HIGH]
@@ -126,7 +125,7 @@ def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
 
 @inner
 def is_out(problem: Problem, state: State, b: int, g: int) -> bool:
-    """Whether broker `b` scores below 1 in goal `g` and something could be done: it is not where the best it can reach is."""
+    """Whether broker `b` is out of goal `g` by more than what it cannot get rid of (`optimizer.irreducible`)."""
     if state.score[b, g] >= 1.0:
         return False
     if problem.goal[g, KIND] > LIMIT:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, part, whole
+from kernels.compiled import inner, part, whole
 from optimizer.problem import Problem
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget

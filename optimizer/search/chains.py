@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, whole
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import COLUMN, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, STATE, Problem
-from optimizer.search import uncompiled
 from optimizer.search.homeward import scores_hold
 from optimizer.search.state import STRAY, State
 from optimizer.search.strays import list_by_home, put, role_of
@@ -43,7 +42,7 @@ def shorten_chains(problem: Problem, state: State, home: np.ndarray, order: np.n
     return done
 
 
-@inner_as(uncompiled.trade_back)
+@inner
 def trade_back(
     problem: Problem, state: State, linear: np.ndarray, v: int, left: np.ndarray, n: int, came: np.ndarray, amount: np.ndarray,
     row: np.ndarray, vain: int,
@@ -95,7 +94,7 @@ def trade_back(
     return done, vain
 
 
-@inner_as(uncompiled.list_arrivals)
+@inner
 def list_arrivals(
     problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, came: np.ndarray, amount: np.ndarray
 ) -> int:

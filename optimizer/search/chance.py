@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner_as
-from optimizer.search import uncompiled
+from kernels.compiled import inner
 
 
-@inner_as(uncompiled.scramble)
+@inner
 def scramble(x: int) -> int:
     """A well-mixed non-negative 62-bit number from any integer (splitmix64 finaliser)."""
     z = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)

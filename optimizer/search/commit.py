@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, kernel_as
+from kernels.compiled import inner, kernel
 from optimizer.problem import FOLLOWING, LEADING, NO_RACK_GOAL, RACK_GOAL, Problem
-from optimizer.search import uncompiled
 from optimizer.search.broker_scores import assess, assess_racks, rack_units
 from optimizer.search.state import COST, LED, MAX_CHANGES, STRAY, TRAIL, State, list_room
 from optimizer.search.topic_counts import count_topics, recount
@@ -62,7 +61,7 @@ def empty_lists(brokers: int, room: int) -> tuple[np.ndarray, np.ndarray]:
     return np.empty((brokers, room), np.int32), np.empty((brokers, room), np.uint8)
 
 
-@kernel_as(uncompiled.fill)
+@kernel
 def fill(problem: Problem, state: State) -> None:
     """Replica lists, loads, counts and caches of a state whose placement is set."""
     partitions, slots = state.replicas.shape
@@ -96,7 +95,7 @@ def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
     return carry(problem, state, p, replicas, lead)
 
 
-@inner_as(uncompiled.carry)
+@inner
 def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
     """As `shift`, without what topic goals count."""
     slots = state.replicas.shape[1]
@@ -141,7 +140,7 @@ def relist(state: State, p: int, s: int, old: int, new: int) -> None:
     state.hosts[new] = end + 1
 
 
-@inner_as(uncompiled.put)
+@inner
 def put(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
     """As `commit`, but scores and potential are left as they were; who calls it has to `assess` the brokers before they are read."""
     slots = state.replicas.shape[1]
@@ -162,7 +161,7 @@ def put(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int)
             state.dirty[old] = 1
 
 
-@inner_as(uncompiled.commit)
+@inner
 def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
     """Put partition `p` on `replicas` led by slot `lead`, lists and caches included."""
     slots = state.replicas.shape[1]

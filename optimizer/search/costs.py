@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, whole
+from kernels.compiled import inner, whole
 from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
@@ -19,7 +19,6 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.broker_scores import linear_cost
 from optimizer.search.state import State
 from optimizer.search.topic_counts import topic_rise
@@ -27,7 +26,7 @@ from optimizer.search.topic_counts import topic_rise
 NOTHING = -1  # role of a broker that holds no replica
 
 
-@inner_as(uncompiled.cost_of_gaining)
+@inner
 def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
     """By how much the potential of broker `b` rises when its replica of `p` goes from role `held` to `role`.
 
@@ -105,7 +104,7 @@ def typical_loads(problem: Problem, state: State, felt: np.ndarray, entries: np.
     return typical
 
 
-@inner_as(uncompiled.load_cost_of_taking)
+@inner
 def load_cost_of_taking(
     problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int
 ) -> float:
@@ -120,7 +119,7 @@ def load_cost_of_taking(
     return cost
 
 
-@inner_as(uncompiled.cost_of_taking)
+@inner
 def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int) -> float:
     """`cost_of_gaining` of a broker that has no replica of `p` and may host one, from what is `known` of it."""
     cost = load_cost_of_taking(problem, state, felt, known, b, p, role)

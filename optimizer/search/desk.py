@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, whole
+from kernels.compiled import inner, whole
 from optimizer.problem import STATE, Problem
 from optimizer.search.candidates import watched_goals
 from optimizer.search.commit import commit

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, part, whole
 from cluster_model.snapshot import BrokerState
+from kernels.compiled import inner, kernel, part, whole
 from optimizer.problem import (
     COLUMN,
     FOLLOWING,
     HARD_RACK,
     LEADING,
-    MOVABLE,
+    MENDABLE,
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
     STATE,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.chance import scramble
 from optimizer.search.commit import commit
 from optimizer.search.costs import (
@@ -40,7 +39,7 @@ SHORT = 16  # of them are looked at closely, where there are more than twice as 
 MANY = 5_000  # replicas
 
 
-@inner_as(uncompiled.short_list)
+@inner
 def short_list(
     problem: Problem, state: State, p: int, s: int, felt: np.ndarray, slope: np.ndarray, targets: np.ndarray, tries: int,
     chosen: np.ndarray, keys: np.ndarray, amount: np.ndarray,
@@ -107,7 +106,7 @@ def lead_leaderless(problem: Problem, state: State) -> int:
     done = 0
     row = np.zeros(state.replicas.shape[1], np.int64)
     for p in range(len(state.lead)):
-        if state.lead[p] >= 0 or problem.partition[p, MOVABLE] == 0:
+        if state.lead[p] >= 0 or problem.partition[p, MENDABLE] == 0:
             continue
         heir, _ = best_heir(problem, state, p, whole(-1))
         if heir >= 0:
@@ -143,7 +142,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
     amount = np.zeros(len(felt))
     for entry in entries:
         p, s = entry // slots, entry % slots
-        if problem.partition[p, MOVABLE] == 0:
+        if problem.partition[p, MENDABLE] == 0:
             continue
         source = state.replicas[p, s]
         if problem.broker[source, STATE] != 1 and problem.broker[source, STATE] != 2:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, whole
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
     GROUP,
     GROUPS,
@@ -28,9 +28,9 @@ from optimizer.problem import (
     WEIGHT,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.broker_scores import assess, assess_racks
 from optimizer.search.commit import carry, put, shift
+from optimizer.search.hosting import loses_rack
 from optimizer.search.state import COST, LEAD, State
 from optimizer.search.topic_counts import recount
 
@@ -82,7 +82,7 @@ def find_touched(
     return count
 
 
-@inner_as(uncompiled.evaluate)
+@inner
 def evaluate(
     problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
     scores: np.ndarray,
@@ -111,6 +111,10 @@ def evaluate(
                     repairs |= 1 << REPAIRS_DRAINING
     rack_gain = 0
     worse = False
+    if problem.setting[RACK_GOAL] == HARD_RACK:
+        for i in range(n):
+            if loses_rack(problem, state.replicas[partitions[i]], replicas[i], whole(-1), whole(-1)):
+                worse = True
     alone = n == 1  # of one change, counts need not be kept
     if alone:
         for k in range(len(problem.topic_goal)):
@@ -204,7 +208,7 @@ def judge(
     return evaluate(problem, state, n, partitions, replicas, leads, scores)
 
 
-@inner_as(uncompiled.combine)
+@inner
 def combine(problem: Problem, scores: np.ndarray) -> tuple[bool, float]:
     """Whether the soft goals' action scores are above neutral, group by group, and their weighted mean."""
     total, weights = 0.0, 0.0

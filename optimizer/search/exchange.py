@@ -9,9 +9,8 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, part, whole
+from kernels.compiled import inner, part, whole
 from optimizer.problem import MOVABLE, STATE, UNIT_WEIGHT, Problem
-from optimizer.search import uncompiled
 from optimizer.search.broker_scores import assess
 from optimizer.search.chance import scramble
 from optimizer.search.commit import shift
@@ -63,7 +62,7 @@ def exchange(
     return 0
 
 
-@inner_as(uncompiled.wander)
+@inner
 def wander(
     problem: Problem, state: State, around: np.ndarray, members: int, steps: int, random: np.ndarray, typical: float, warmth: float,
     least: float, found_n: np.ndarray, found_p: np.ndarray, found_r: np.ndarray, found_l: np.ndarray,
@@ -154,9 +153,9 @@ def wander(
         for o in range(slots):
             home = base[at, o] if at >= 0 else was[o]
             if row[o] != home:
-                delta += BYTES_PRICE * (problem.size[p] / typical + 0.2)
+                delta += BYTES_PRICE * (problem.cost[p] / typical)
             if was[o] != home:
-                delta -= BYTES_PRICE * (problem.size[p] / typical + 0.2)
+                delta -= BYTES_PRICE * (problem.cost[p] / typical)
         if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
             shift(problem, state, p, was, old_lead)
             for i in range(n):

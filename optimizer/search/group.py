@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, whole
+from kernels.compiled import inner, whole
 from optimizer.problem import CEILING, KIND, LIMIT, MEAN, Problem
-from optimizer.search import uncompiled
 from optimizer.search.state import State
 from optimizer.search.windows import band_of
 
@@ -153,7 +152,7 @@ def distance(need: np.ndarray) -> float:
     return far
 
 
-@inner_as(uncompiled.closest)
+@inner
 def closest(
     amount: np.ndarray, free: np.ndarray, held: int, source: np.ndarray, target: np.ndarray, both: bool, far: np.ndarray
 ) -> tuple[int, float]:

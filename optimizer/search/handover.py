@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
 from cluster_model.snapshot import BrokerState
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import MOVABLE, STATE, Problem
 from optimizer.search.broker_scores import is_out
 from optimizer.search.candidates import LEAST_GAIN, watched_goals

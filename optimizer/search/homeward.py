@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, inner_as, kernel_as, whole
+from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import (
     BOUND,
     CEILING,
@@ -22,7 +22,6 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.commit import commit
 from optimizer.search.costs import NOTHING
 from optimizer.search.hosting import may_host
@@ -61,7 +60,7 @@ def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -
     return True
 
 
-@inner_as(uncompiled.leaves_band)
+@inner
 def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
     """Whether broker `b` would leave the band of a goal in which it scores 1, when its replica of `p` goes from `held` to `role`.
 
@@ -125,7 +124,7 @@ def note_shut(problem: Problem, state: State, b: int, least: np.ndarray, most: n
                 shut[GIVES, b] = 1
 
 
-@kernel_as(uncompiled.send_home)
+@kernel
 def send_home(
     problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray
 ) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cluster_model.compiled import inner_as, kernel
+import numpy as np
+
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -17,13 +19,13 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.state import State
 
 
-@inner_as(uncompiled.fits_rack)
+@inner
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """Whether putting slot `s` on `target` leaves the partition's rack excess as it is or lower (where the rule is hard)."""
+    """Whether putting slot `s` on `target` leaves the partition's rack excess as it is or lower (where the rule is hard), and its
+    replicas in as many racks as at the start of the round, unless the slot leaves a broker that goes."""
     if problem.setting[RACK_GOAL] != 2:
         return True
     old, new = problem.broker[state.replicas[p, s], RACK_OF], problem.broker[target, RACK_OF]
@@ -37,10 +39,34 @@ def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bo
                 left += 1
             elif problem.broker[other, RACK_OF] == new:
                 came += 1
+    if left == 1 and came > 1 and loses_rack(problem, state.home[p], state.replicas[p], s, target):
+        return False
     return bool(came <= problem.partition[p, RACK_LIMIT] or left > problem.partition[p, RACK_LIMIT])
 
 
-@inner_as(uncompiled.may_host)
+@inner
+def loses_rack(problem: Problem, before: np.ndarray, after: np.ndarray, s: int, target: int) -> bool:
+    """Whether list `after` int64 [R], with `target` in slot `s` (-1: as it is), has fewer racks than `before`, and takes no replica off a
+    dead or draining broker."""
+    racks = whole(0)
+    for o in range(len(after)):
+        b = before[o]
+        if b < 0:
+            continue
+        now = target if o == s else after[o]
+        if now != b and (problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2):
+            return False
+        old_first, new_first = True, True
+        for e in range(o):
+            if problem.broker[before[e], RACK_OF] == problem.broker[b, RACK_OF]:
+                old_first = False
+            if problem.broker[target if e == s else after[e], RACK_OF] == problem.broker[now, RACK_OF]:
+                new_first = False
+        racks += (1 if new_first else 0) - (1 if old_first else 0)
+    return bool(racks < 0)
+
+
+@inner
 def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether broker `target` may take the place of slot `s`: active, not in the list, room in the rack and under hard limits."""
     if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:

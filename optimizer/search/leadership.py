@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, inner_as, whole
+from kernels.compiled import ahead, inner, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -28,7 +28,6 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.batch import LEADERSHIPS, Batch, Room
 from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import LEAST_GAIN, cut_of, topic_burden
@@ -41,7 +40,7 @@ LOOKED_AT = 64  # replicas that promise most, weighed before others
 SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
 
 
-@inner_as(uncompiled.find_all)
+@inner
 def find_all(
     problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, first: int, step: int, room: Room
 ) -> None:  # fmt: skip
@@ -157,7 +156,7 @@ def transfer_leaders(
     return done
 
 
-@inner_as(uncompiled.promises)
+@inner
 def promises(
     problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, steep: np.ndarray,
     mine: np.ndarray, bounds: np.ndarray,
@@ -213,7 +212,7 @@ def promise(
     return most
 
 
-@inner_as(uncompiled.survey)
+@inner
 def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, steep: np.ndarray) -> None:
     """By how much the potential of each broker rises with its load, into `slopes` float64 [B, G]; and into `steep` float64 [G, 6] where
     that is least and most: how much, at which broker, and at the next."""
@@ -240,7 +239,7 @@ def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, 
         steep[g, 3], steep[g, 4], steep[g, 5] = most, at_most, next_most
 
 
-@inner_as(uncompiled.appraise)
+@inner
 def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.ndarray) -> None:
     """What broker `b` costs in the goals `led` as it stands, into its row of `costs`, whose last column says that it is known."""
     if costs[b, -1] == 0.0:
@@ -249,7 +248,7 @@ def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.
         costs[b, -1] = 1.0
 
 
-@inner_as(uncompiled.transfer_gain)
+@inner
 def transfer_gain(
     problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray
 ) -> float:

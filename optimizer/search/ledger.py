@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import by_reference, inner, whole
+from kernels.compiled import by_reference, inner, whole
 from optimizer.options import PlanOptions
 from optimizer.problem import Compiled, Problem
 from optimizer.search.commit import commit

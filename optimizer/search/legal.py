@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import kernel
+from kernels.compiled import kernel
 from optimizer.problem import Problem
 from optimizer.search.hosting import may_host
 from optimizer.search.state import State

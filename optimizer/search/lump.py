@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, whole
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, STATE, Problem
-from optimizer.search import uncompiled
 from optimizer.search.chains import counts_hold
 from optimizer.search.homeward import scores_hold
 from optimizer.search.state import State
@@ -79,7 +78,7 @@ def lump_together(problem: Problem, state: State, home: np.ndarray, order: np.nd
     return done
 
 
-@inner_as(uncompiled.costs_of_each)
+@inner
 def costs_of_each(problem: Problem) -> np.ndarray:
     """float64 [C]: what every replica costs, in either role; -1 where they differ."""
     each = np.zeros(problem.vector.shape[2])
@@ -117,7 +116,7 @@ def fits(problem: Problem, state: State, lump: Lump, v: int, u: int) -> bool:
     )
 
 
-@inner_as(uncompiled.by_target)
+@inner
 def by_target(state: State, mine: np.ndarray, brokers: int) -> np.ndarray:
     """The entries `mine` by the broker where they are, and in the other order than they come: the smallest first."""
     slots = state.replicas.shape[1]
@@ -187,7 +186,7 @@ def stand_in(
     slots, at, floor, tried = state.replicas.shape[1], whole(-1), -1.0, whole(0)
     if not may_swap(problem, state, one // slots, one % slots, v) or not may_swap(problem, state, other // slots, other % slots, v):
         return at, tried
-    roof = problem.size[one // slots] + problem.size[other // slots] + MORE * problem.typical[0]
+    roof = problem.cost[one // slots] + problem.cost[other // slots] + MORE * problem.typical[0]
     for _ in range(TRIES):
         at = smallest(lump.amount, lump.size, held, lump.low, lump.high, floor, at, roof)
         if at < 0:

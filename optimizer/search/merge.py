@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, inner_as, kernel, kernel_as, whole
+from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, STATE, Problem
-from optimizer.search import uncompiled
 from optimizer.search.homeward import scores_hold
 from optimizer.search.hosting import may_host
 from optimizer.search.order import ascending
@@ -117,7 +116,7 @@ def enlist(state: State, home: np.ndarray, left: np.ndarray, starts: np.ndarray,
             break
 
 
-@kernel_as(uncompiled.largest)
+@kernel
 def largest(problem: Problem, home: np.ndarray) -> np.ndarray:
     """The largest loads, float64 [B, C], of what may move and has its home on a broker, in either role."""
     columns = problem.vector.shape[2]
@@ -276,7 +275,7 @@ def large_enough(problem: Problem, table: Table, source: int, low: np.ndarray) -
     return True
 
 
-@inner_as(uncompiled.keep_fitting)
+@inner
 def keep_fitting(low: np.ndarray, high: np.ndarray, amounts: np.ndarray, entries: np.ndarray, n: int) -> int:
     """Keep only those of `n` replicas whose loads lie in one of the windows float64 [m, W] at least, in their order; returns how many."""
     kept = whole(0)

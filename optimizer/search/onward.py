@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, inner_as, whole
+from kernels.compiled import ahead, inner, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -23,7 +23,6 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.costs import NOTHING
 from optimizer.search.group import BROKERS, Group, meet
 from optimizer.search.homeward import leaves_band, scores_hold
@@ -38,7 +37,7 @@ CANDIDATES = 6  # brokers for a replica: those that it would take least far out 
 ONWARD = 12  # replicas that go on from one of them
 
 
-@inner_as(uncompiled.rises)
+@inner
 def rises(problem: Problem, crowd: Crowd, linear: np.ndarray, p: int, role: int, rise: np.ndarray) -> None:
     """By how much the potential of every broker rises with `p` in `role`, by goals `linear`, into `rise` float64 [B]."""
     for u in range(len(rise)):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, whole
-from optimizer.search import uncompiled
+from kernels.compiled import inner, whole
 
 
-@inner_as(uncompiled.ascending)
+@inner
 def ascending(keys: np.ndarray) -> np.ndarray:
     """int64 [n]: indices that sort `keys` (float64 [n]) ascending, equal keys in index order. Merge sort, O(n log n)."""
     n = len(keys)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import by_reference, inner, inner_as, part, whole
+from kernels.compiled import by_reference, inner, part, whole
 from optimizer.problem import (
     COLUMN,
     DISTRIBUTION,
@@ -26,7 +26,6 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.broker_scores import linear_cost
 from optimizer.search.chance import scramble
 from optimizer.search.state import State
@@ -49,7 +48,7 @@ def crowd_of(problem: Problem) -> Crowd:
     return Crowd(np.zeros_like(columns[0]), *columns)
 
 
-@inner_as(uncompiled.observe)
+@inner
 def observe(problem: Problem, state: State, watched: np.ndarray, crowd: Crowd) -> None:
     """Loads as they are now."""
     for g in watched:
@@ -58,7 +57,7 @@ def observe(problem: Problem, state: State, watched: np.ndarray, crowd: Crowd) -
             crowd.load[g, b] = state.load[b, c]
 
 
-@inner_as(uncompiled.rank_partners)
+@inner
 def rank_partners(
     problem: Problem, state: State, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
     worth: np.ndarray,
@@ -87,7 +86,7 @@ def rank_partners(
     return best_of(problem, v, most, noise, partners, worth)
 
 
-@inner_as(uncompiled.rank_crowd)
+@inner
 def rank_crowd(
     problem: Problem, state: State, crowd: Crowd, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
     worth: np.ndarray,
@@ -107,7 +106,7 @@ def rank_crowd(
     return best_of(problem, v, most, noise, partners, worth)
 
 
-@inner_as(uncompiled.rank_all)
+@inner
 def rank_all(
     problem: Problem, state: State, crowd: Crowd, watched: np.ndarray, left: np.ndarray, first: int, last: int, step: int, noise: int,
     ranked: np.ndarray, ranks: np.ndarray, worth: np.ndarray,
@@ -160,7 +159,7 @@ def best_of(problem: Problem, v: int, most: int, noise: int, partners: np.ndarra
     return found
 
 
-@inner_as(uncompiled.leans)
+@inner
 def leans(problem: Problem, state: State, watched: np.ndarray, b: int) -> tuple[bool, bool]:
     """Whether the broker is over, and whether it is under, its hinge in some of the goals."""
     over, under = False, False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner
+from kernels.compiled import ahead, inner
 from optimizer.problem import FOLLOWING, LEADING, RACK_GOAL, SOFT_RACK, STATE, Problem
 from optimizer.search.broker_scores import scores_low
 from optimizer.search.state import RACKS, State

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import kernel, whole
+from kernels.compiled import kernel, whole
 from optimizer.problem import STATE, Problem
 from optimizer.search.broker_scores import scores_low
 from optimizer.search.candidates import watched_goals
@@ -69,8 +69,8 @@ def polish(
     if count == 0:
         return 0
     zero, one = whole(0), whole(1)
-    for p in range(len(problem.size)):
-        size_sum += problem.size[p]
+    for p in range(len(problem.cost)):
+        size_sum += problem.cost[p]
         replica_sum += 1
     typical = size_sum / replica_sum if size_sum > 0.0 else 1.0
     published = whole(0)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import inner, whole
+from kernels.compiled import inner, whole
 from optimizer.problem import (
     BOUND,
     COLUMN,
@@ -146,7 +146,7 @@ def fare_of(problem: Problem, state: State, p: int, b: int, typical: float) -> f
     for o in range(state.home.shape[1]):
         if state.home[p, o] == b:
             return 0.0
-    return float(problem.size[p] / typical + 0.2)
+    return float(problem.cost[p] / typical)
 
 
 @inner

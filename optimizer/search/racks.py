@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, whole
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
     COLUMN,
     FOLLOWING,
@@ -19,7 +19,6 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.chance import scramble
 from optimizer.search.commit import commit
 from optimizer.search.costs import (
@@ -167,7 +166,7 @@ def is_crowded(problem: Problem, state: State, p: int, s: int) -> bool:
     return bool(rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT])
 
 
-@inner_as(uncompiled.rack_mates)
+@inner
 def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
     """Replicas of the partition in the rack of broker `b`."""
     count = 0

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import BACKEND, kernel, kernel_as, whole
+from kernels.compiled import kernel, whole
 from optimizer.problem import STATE, Problem
-from optimizer.search import uncompiled
 from optimizer.search.evaluate import acceptable, adopt, evaluate
 from optimizer.search.ledger import Log
 from optimizer.search.pending import ask_for, ask_for_counts
@@ -84,9 +83,7 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
         other=np.empty((most, goals)),
         after=np.empty((most, goals)),
     )
-    refused = uncompiled.replay(problem, state, log, by_potential, out) if BACKEND == "numpy" else None
-    if refused is None:
-        refused = replay(problem, state, log, by_potential, out)
+    refused = replay(problem, state, log, by_potential, out)
     if refused >= 0:
         raise AssertionError(f"action {refused} of the plan is not acceptable at its turn")
     used = int(out.first[actions])
@@ -156,7 +153,7 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
     return -1
 
 
-@kernel_as(uncompiled.write_lists)
+@kernel
 def write_lists(
     problem: Problem, log: Log, replicas: np.ndarray, home: np.ndarray, home_lead: np.ndarray, previous: np.ndarray,
     before: np.ndarray, lead_before: np.ndarray, after: np.ndarray, lead_after: np.ndarray,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, whole
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import COLUMN, STATE, Problem
 from optimizer.search.group import BROKERS, ENDLESS, GROUP, LOAD, Group, choose, meet, new_group
 from optimizer.search.homeward import scores_hold

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, part, whole
-from optimizer.problem import HARD_RACK, MOVABLE, RACK_GOAL, RACK_LIMIT, STATE, Problem
-from optimizer.search.evaluate import acceptable, evaluate
+from kernels.compiled import inner, kernel, part, whole
+from optimizer.problem import HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, STATE, Problem
+from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, acceptable, evaluate
 from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
 from optimizer.search.racks import crowds, rack_mates
 from optimizer.search.state import MAX_CHANGES, State
 from optimizer.search.swaps import may_swap
+
+MENDS = 1 << REPAIRS_DEAD | 1 << REPAIRS_DRAINING | 1 << REPAIRS_LEADERLESS  # what partitions of excluded topics may change for
 
 
 @inner
@@ -40,7 +42,8 @@ def relieve(
     row = np.zeros(slots, np.int64)
     done = 0
     for p in range(len(state.lead)):
-        if problem.partition[p, MOVABLE] == 0 or log.used[1] + 1 >= len(log.partition):
+        movable = problem.partition[p, MOVABLE] == 1  # an excluded topic leaves brokers that go, and gets leaders, but leaves no rack
+        if problem.partition[p, MENDABLE] == 0 or log.used[1] + 1 >= len(log.partition):
             continue
         needs = state.lead[p] < 0
         for s in range(slots):
@@ -49,7 +52,7 @@ def relieve(
                 continue
             if problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2:
                 needs = True
-            if problem.setting[RACK_GOAL] == HARD_RACK:
+            if movable and problem.setting[RACK_GOAL] == HARD_RACK:
                 if rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT]:
                     needs = True
         if not needs:
@@ -58,7 +61,7 @@ def relieve(
         best_lead = whole(-1)
         for s in range(slots):
             b = state.replicas[p, s]
-            if b < 0 or problem.broker[b, STATE] == 3:
+            if b < 0 or problem.broker[b, STATE] == 3 or (not movable and problem.broker[b, STATE] == 0 and state.lead[p] >= 0):
                 continue
             # A replica that need not move does so only to make room for a leader that nobody else can be.
             urgency = 2.0 if problem.broker[b, STATE] != 0 else 0.0
@@ -91,6 +94,8 @@ def relieve(
                     leads[0] = lead
                     verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
                     if verdict.repairs == 0 or not acceptable(verdict, by_potential, LEAST_STEP):
+                        continue
+                    if problem.partition[p, MOVABLE] == 0 and verdict.repairs & MENDS == 0:
                         continue
                     key = max((urgency if i >= 0 else 1.0) + verdict.gain, 1e-6)
                     if key > best_key and has_room(state, one, partitions, replicas):

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import BACKEND, inner, kernel, whole
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
     BOUND,
     COLUMN,
@@ -64,22 +64,20 @@ HOT_HOME, COLD_HOME = 2.0, 0.01  # the same, of the fare of a typical replica
 def repack(problem: Problem, state: State, seed: int) -> int:
     """Bring brokers of `state` into band, or nearer to it; the potential does not rise. Returns how many came into band.
 
-    Does nothing without a compiler, where it would take minutes.
-
     Notes
     -----
     At most `VAIN` + n times `STEPS` steps of O(G), fewer where replicas are few, for n brokers out of band, and as many again to send home.
     """
     eligible = problem.broker[:, STATE] == 0
     low = count_low(problem, state)
-    if BACKEND == "numpy" or eligible.sum() < 2 or not low or low > LAST * eligible.sum():
+    if eligible.sum() < 2 or not low or low > LAST * eligible.sum():
         return 0
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]
     weight = float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0
     widths = (problem.table[:, bands, BOUND] * problem.table[:, bands, SCALE])[eligible]
     fare = FARE * weight * float((widths**2).mean()) if len(bands) else FARE
-    typical = float(problem.size.mean())
+    typical = float(problem.cost.mean())
     return pack_all(problem, state, np.flatnonzero(eligible), goals, seed, weight, fare, low, typical if typical > 0.0 else 1.0)
 
 

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import BACKEND, inner, kernel, whole
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import Problem
-from optimizer.search import uncompiled
 from optimizer.search.bundle import bundle
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.ledger import LEAST_STEP, Budget, Log, asks, has_room, is_limited, publish
@@ -62,8 +61,6 @@ def sequence(
     changes are judged once before the first, by all `threads`; from then on one comes after the other.
     """
     threads = threads or Threads()
-    if BACKEND == "numpy":
-        pending = uncompiled.in_order(problem, state, budget, log, pending, to, to_lead, by_potential)
     count = len(pending)
     judged = Judged(np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.uint8))
     parts = max(min(2 * threads.count, count // LEAST_PART), 1) if threads.count > 1 else 1

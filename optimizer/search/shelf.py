@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, inner_as, kernel_as, whole
+from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
-from optimizer.search import uncompiled
 from optimizer.search.state import LED, State
 from optimizer.search.thrift import thrift_of
 
@@ -55,13 +54,7 @@ def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
     )  # fmt: skip
 
 
-def _fetch_all(problem: Problem, state: State, shelf: Shelf, first: int, last: int) -> None:
-    """`lay_out` without a compiler; whoever has the first partition does it."""
-    for b in range(len(state.hosts) if first == 0 else 0):
-        uncompiled.fetch(problem, state, shelf, b)
-
-
-@kernel_as(_fetch_all)
+@kernel
 def lay_out(problem: Problem, state: State, shelf: Shelf, first: int, last: int) -> None:
     """Bring the replicas of partitions from `first` up to `last` to their places on an empty shelf.
 
@@ -88,7 +81,7 @@ def lay_out(problem: Problem, state: State, shelf: Shelf, first: int, last: int)
             shelf.known[b] = state.hosts[b]
 
 
-@inner_as(uncompiled.fetch)
+@inner
 def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
     """Bring the places of broker `b` up to date."""
     slots, columns = state.replicas.shape[1], problem.vector.shape[2]
@@ -108,7 +101,7 @@ def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
                 ahead(problem.vector[q], LEADING)
                 ahead(problem.vector[q], FOLLOWING)
                 ahead(problem.partition, q)
-                ahead(problem.size, q)
+                ahead(problem.cost, q)
         for i in range(start, stop):
             entry = state.hosted[b, i]
             role = LEADING if state.mark[b, i] & LED else FOLLOWING

@@ -31,7 +31,6 @@ from optimizer.problem import (
 from optimizer.search.state import COST, LED, RACKS, State
 
 LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
-CLEAR_PROGRESS = 0.2  # of the potential of all brokers
 WORSE = 1.05  # times the potential of all brokers, at most, for some that come into band
 
 
@@ -72,7 +71,7 @@ def standing_of(problem: Problem, state: State) -> Standing:
 
 
 def count_low(problem: Problem, state: State) -> int:
-    """Eligible brokers out of some goal, as in `standing_of`, without the rest of that."""
+    """Eligible brokers out of some goal."""
     low = state.score[:, :COST] < 1.0
     rows = np.flatnonzero(low.any(axis=1) & (problem.broker[:, STATE] == BrokerState.ACTIVE))
     linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
@@ -91,7 +90,7 @@ def same_rack_only(problem: Problem, state: State) -> int:
 
 
 def is_progress(before: Standing, after: Standing) -> bool:
-    """Whether a round is worth its moves: it repairs, brings brokers into band, or those that it changes clearly nearer to it.
+    """Whether a round is worth its moves: it repairs, or brings brokers into band, or those that it changes clearly nearer to it.
 
     Hard limits that cannot be met weigh so much that they would hide the rest; so they are left out once.
     """
@@ -103,26 +102,3 @@ def is_progress(before: Standing, after: Standing) -> bool:
     old, new = before.potential[changed].sum(), after.potential[changed].sum()
     soft, soft_after = old - before.hard[changed].sum(), new - after.hard[changed].sum()
     return bool(old - new > LEAST_PROGRESS * old or (soft - soft_after > LEAST_PROGRESS * soft and new <= old))
-
-
-def brings_nobody(before: Standing, after: Standing) -> bool:
-    """Whether a round leaves as many repairs and as many brokers out of band as there were."""
-    return after.undone >= before.undone and after.low >= before.low > 0
-
-
-def is_worthwhile(before: Standing, after: Standing) -> bool:
-    """Whether rounds are worth their moves all in all: they repair, bring brokers into band, or those they change much nearer to it."""
-    if after.undone < before.undone or after.low < before.low:
-        return True
-    changed = before.potential != after.potential
-    return bool(after.potential[changed].sum() < (1.0 - CLEAR_PROGRESS) * before.potential[changed].sum())
-
-
-def is_clear_progress(before: Standing, after: Standing) -> bool:
-    """Whether trades for the last brokers are worth their moves: most of what is out of band stays so, often, whatever is traded.
-
-    By all brokers together, so that two kinds of rounds cannot undo each other's work for ever.
-    """
-    old, new = before.potential.sum(), after.potential.sum()
-    fewer = after.undone < before.undone or after.low < before.low
-    return bool(new < (1.0 - CLEAR_PROGRESS) * old or (fewer and new <= WORSE * old))

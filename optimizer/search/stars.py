@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, inner_as, whole
+from kernels.compiled import ahead, inner, whole
 from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
@@ -21,7 +21,6 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.batch import Batch, Room
 from optimizer.search.broker_scores import assess, is_out, linear_cost
 from optimizer.search.candidates import (
@@ -47,7 +46,7 @@ NEAR = 32  # candidates that are weighed again after every move, as long as the 
 COARSE = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
 
 
-@inner_as(uncompiled.is_low)
+@inner
 def is_low(problem: Problem, state: State, b: int) -> bool:
     """Whether an eligible broker is out of a goal on loads."""
     if problem.broker[b, STATE] != 0:
@@ -58,7 +57,7 @@ def is_low(problem: Problem, state: State, b: int) -> bool:
     return False
 
 
-@inner_as(uncompiled.solve_all)
+@inner
 def solve_all(
     problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, coarse: bool, batch: Batch, first: int, step: int,
     room: Room, stale: np.ndarray,
@@ -115,7 +114,7 @@ def withdraw(problem: Problem, state: State, batch: Batch, i: int) -> None:
         weigh(problem, state, p, s, batch.target[i, m], state.replicas[p, s])
 
 
-@inner_as(uncompiled.pour)
+@inner
 def pour(
     problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, thrifty: bool, coarse: bool, batch: Batch,
     star: int, room: Room,
@@ -244,7 +243,7 @@ def bring_forward(found: int, room: Room) -> tuple[int, float]:
     return (front, cut) if front > 0 else (found, 0.0)
 
 
-@inner_as(uncompiled.weigh)
+@inner
 def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: int) -> None:
     """Sums as if slot `s` of `p` went from `source` to `target`. Back and forth is exact, because loads lie on a grid."""
     leads = state.lead[p] == s
@@ -259,14 +258,14 @@ def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: i
             state.topic_count[column, target, k] = int(state.topic_count[column, target, k]) + 1
 
 
-@inner_as(uncompiled.settle_all)
+@inner
 def settle_all(problem: Problem, state: State, watched: np.ndarray, batch: Batch, row: np.ndarray, stale: np.ndarray) -> None:
     """`settle` every star of a batch, where there is more than one; `batch.moves` says after it how many moves were carried out."""
     for i in range(batch.used[0] if len(batch.centre) > 1 else 0):
         batch.moves[i] = settle(problem, state, watched, batch, i, row, stale)
 
 
-@inner_as(uncompiled.assess_stale)
+@inner
 def assess_stale(problem: Problem, state: State, stale: np.ndarray) -> None:
     """Assess the brokers that are marked in `stale` uint8 [B], and take the marks away."""
     for b in range(len(stale)):

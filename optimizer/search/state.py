@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cluster_model.compiled import by_reference
+from kernels.compiled import by_reference
 from optimizer.problem import STATE, Problem
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, part, whole
+from kernels.compiled import inner, part, whole
 from optimizer.problem import MOVABLE, STATE, Problem
 from optimizer.search.candidates import gather, keep_best, scan
 from optimizer.search.evaluate import acceptable, evaluate

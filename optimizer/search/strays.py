@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import ahead, inner, inner_as, whole
+from kernels.compiled import ahead, inner, whole
 from optimizer.problem import CEILING, COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, MEAN, MOVABLE, Problem
-from optimizer.search import uncompiled
 from optimizer.search.commit import commit
 from optimizer.search.state import LED, SOON, State
 
@@ -33,7 +32,7 @@ def role_of(state: State, entry: int) -> int:
     return whole(LEADING if state.lead[entry // slots] == entry % slots else FOLLOWING)
 
 
-@inner_as(uncompiled.list_by_home)
+@inner
 def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Entries of replicas that left a broker, by broker, from `starts` int64 [B + 1] on, in the order of `moved`."""
     slots = state.replicas.shape[1]
@@ -53,7 +52,7 @@ def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.n
     return strays
 
 
-@inner_as(uncompiled.list_present)
+@inner
 def list_present(
     problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, amounts: np.ndarray, entries: np.ndarray
 ) -> int:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, kernel, whole
+from kernels.compiled import inner, kernel, whole
 from optimizer.problem import COLUMN, STATE, Problem
-from optimizer.search import uncompiled
 from optimizer.search.homeward import scores_hold
 from optimizer.search.state import State
 from optimizer.search.strays import list_present, put, role_of
@@ -60,11 +59,11 @@ def substitute(problem: Problem, state: State, home: np.ndarray, order: np.ndarr
             open_window(low, high)
             narrow(problem, state, linear, v, amount, True, low, high)
             narrow(problem, state, linear, u, amount, False, low, high)
-            at = smallest(amounts, sizes, n, low, high, -1.0, whole(-1), problem.size[p])
+            at = smallest(amounts, sizes, n, low, high, -1.0, whole(-1), problem.cost[p])
             for _ in range(TRIES):
                 if at < 0 or stands_in(problem, state, entries[at], p, u):
                     break
-                at = smallest(amounts, sizes, n, low, high, sizes[at], at, problem.size[p])
+                at = smallest(amounts, sizes, n, low, high, sizes[at], at, problem.cost[p])
             if at < 0 or not stands_in(problem, state, entries[at], p, u):
                 continue
             touched[0], touched[1] = v, u
@@ -76,7 +75,7 @@ def substitute(problem: Problem, state: State, home: np.ndarray, order: np.ndarr
             if scores_hold(state, touched, whole(2), before):
                 done += 1
                 changed[v], changed[u] = 1, 1
-                entries[at], sizes[at] = strays[k], problem.size[p]
+                entries[at], sizes[at] = strays[k], problem.cost[p]
                 for i in range(count):
                     amounts[i, at] = amount[i]
             else:
@@ -85,11 +84,11 @@ def substitute(problem: Problem, state: State, home: np.ndarray, order: np.ndarr
     return done
 
 
-@inner_as(uncompiled.list_sizes)
+@inner
 def list_sizes(problem: Problem, entries: np.ndarray, n: int, slots: int, sizes: np.ndarray) -> None:
     """How large the first `n` of `entries` are, into `sizes` float64."""
     for i in range(n):
-        sizes[i] = problem.size[entries[i] // slots]
+        sizes[i] = problem.cost[entries[i] // slots]
 
 
 @inner
@@ -101,14 +100,14 @@ def list_large(problem: Problem, state: State, home: np.ndarray, order: np.ndarr
     for p in order:
         for s in range(slots):
             if home[p, s] >= 0 and state.replicas[p, s] != home[p, s]:
-                total += problem.size[p]
+                total += problem.cost[p]
     left, last = total, 0
     seen = 0
     while last < len(order) and left > REST * total and seen < MOST:
         p = order[last]
         for s in range(slots):
             if home[p, s] >= 0 and state.replicas[p, s] != home[p, s]:
-                left -= problem.size[p]
+                left -= problem.cost[p]
                 seen += 1
                 if problem.broker[home[p, s], STATE] == 0:
                     starts[home[p, s] + 1] += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, part, whole
+from kernels.compiled import inner, part, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -23,7 +23,6 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search import uncompiled
 from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import LEAST_GAIN, gather, keep_best, scan, take, topic_burden
 from optimizer.search.commit import commit
@@ -66,7 +65,7 @@ def swap_with(
     return 1
 
 
-@inner_as(uncompiled.best_swap)
+@inner
 def best_swap(
     problem: Problem, state: State, watched: np.ndarray, v: int, u: int, found: int, small: np.ndarray, mine: np.ndarray,
     given: np.ndarray, found2: int, small2: np.ndarray, theirs: np.ndarray, got: np.ndarray, gains: np.ndarray,
@@ -133,7 +132,7 @@ def keeps_limits(problem: Problem, state: State, v: int, u: int, x: np.ndarray, 
     return True
 
 
-@inner_as(uncompiled.swap_gains)
+@inner
 def swap_gains(
     problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, i: int, n: int, y: np.ndarray,
     gains: np.ndarray,

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from cluster_model.compiled import inner
+from kernels.compiled import inner
 from optimizer.problem import Problem
 
 
 @inner
 def thrift_of(problem: Problem, p: Any) -> Any:
     """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 for a typical size, less for many bytes."""
-    return 1.0 / np.sqrt(0.1 + 0.9 * problem.size[p] / problem.typical[0])
+    return 1.0 / np.sqrt(0.1 + 0.9 * problem.cost[p] / problem.typical[0])

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from cluster_model.compiled import inner, part, whole
+from goals.score import TOLERANCE
+from kernels.compiled import inner, part, whole
 from optimizer.problem import COUNTS_LEADERS, STATE, TOPIC_BOUND, TOPIC_GAP, TOPIC_ROW, Problem
 from optimizer.search.state import State
 
@@ -99,8 +100,9 @@ def topic_band(problem: Problem, k: int, t: int, b: int) -> tuple[int, int]:
     """The fewest and the most replicas (or leaders) of topic `t` with which broker `b` scores 1; the fewest may be below 0."""
     mean, row = topic_level(problem, k, t, b), problem.topic_goal[k, TOPIC_ROW]
     bound, gap = problem.force[row, TOPIC_BOUND], int(problem.force[row, TOPIC_GAP])
-    low = min(math.floor(mean * (1.0 - bound)), math.floor(mean) - gap)
-    high = max(math.ceil(mean * (1.0 + bound)), math.ceil(mean) + gap)
+    up, down = 1.0 + TOLERANCE, 1.0 - TOLERANCE  # of products: 50 x 1.1 is 55, not a little more
+    low = min(math.floor(mean * (1.0 - bound) * up), math.floor(mean * up) - gap)
+    high = max(math.ceil(mean * (1.0 + bound) * down), math.ceil(mean * down) + gap)
     return low, high
 
 

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import BACKEND, kernel, whole
+from kernels.compiled import kernel, whole
 from optimizer.problem import COUNTS_LEADERS, STATE, Problem
 from optimizer.search.state import State
 from optimizer.search.topic_counts import largest_share, outside, wanted_by_all
 
 
 def mark_topics(problem: Problem, state: State, topics: np.ndarray, marks: np.ndarray) -> None:
-    """1 in `marks` uint8 [K, T] where some eligible broker holds too much or too little of one of `topics` (int64), else 0.
-
-    Without a compiler, where it would take longer than it saves, all of them are marked.
-    """
-    if BACKEND == "numpy":
-        marks[:, topics] = 1
-        return
+    """1 in `marks` uint8 [K, T] where some eligible broker holds too much or too little of one of `topics` (int64), else 0."""
     for k in range(len(problem.topic_goal)):
         mark_each(problem, state, k, topics, marks[k])
 

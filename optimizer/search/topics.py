@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, kernel, part, whole
+from kernels.compiled import inner, kernel, part, whole
 from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, whole
+from kernels.compiled import inner, whole
 from optimizer.problem import (
     BOUND,
     CEILING,

@@ -1,7 +1,8 @@
-"""Changes too small for `trivial_change` are left out of a target.
+"""A plan, or an independent part of one, that changes too little for `trivial_change` is left out of a target.
 
-Called by `rounds`. What repairs something stays in: what leaves a dead or draining broker or one out of a hard goal, gives a partition
-a leader, or takes replicas out of an over-full rack.
+Called by `search`. Parts are judged from the start of the plan: changes of partitions that touch a broker in common belong together, and a
+part is left out only where it is trivial for every broker it touches, in every goal. Repairs stay in, and with them their
+part: what leaves a dead or draining broker or one out of a hard goal, gives a partition a leader, or takes replicas out of a crowded rack.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from cluster_model.snapshot import BoolArray, BrokerState
 from goals.model import UsageDistribution
 from optimizer.problem import (
     COLUMN,
+    DISTRIBUTION,
     HARD_RACK,
     KIND,
     MEAN,
@@ -26,6 +28,8 @@ from optimizer.problem import (
 from optimizer.search.commit import build_state
 from optimizer.search.state import Rows, State
 
+ROUNDING = 1e-9  # of a mean
+
 
 def leaves_trivial(compiled: Compiled) -> bool:
     """Whether some goal has changes left out that are too small."""
@@ -35,51 +39,100 @@ def leaves_trivial(compiled: Compiled) -> bool:
 def without_trivial(
     compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, state: State
 ) -> tuple[Rows, Rows]:
-    """Lists of the target `state` without the changes of brokers whose net change is below `trivial_change` in every goal that has one."""
+    """Lists and leaders of the target `state`, with trivial parts of the plan as they are in `replicas` int64 [P, R] and `lead`."""
     if not leaves_trivial(compiled):
         return state.replicas, state.lead
-    limits = [
-        (g, goal.trivial_change)
-        for g, goal in enumerate(compiled.goals)
-        if isinstance(goal, UsageDistribution) and goal.trivial_change > 0
-    ]
+    dropped = trivial_partitions(compiled, problem, state)
     target, target_lead = state.replicas.copy(), state.lead.copy()
-    start = build_state(problem, replicas, lead)
-    urgent = _urgent(compiled, problem, start)
-    for _ in range(replicas.shape[0] + 1):
-        net = np.abs(build_state(problem, target, target_lead).load - start.load)
-        trivial = problem.broker[:, STATE] == BrokerState.ACTIVE
-        for g, share in limits:
-            trivial &= net[:, problem.goal[g, COLUMN]] < share * problem.table[:, g, MEAN]
-        changed = np.flatnonzero((target != replicas).any(axis=1) | (target_lead != lead))
-        lists, leads = (replicas[changed], target[changed]), (lead[changed], target_lead[changed])
-        repairs = (leads[0] < 0) | _touch(urgent, lists, leads)
-        if problem.setting[RACK_GOAL] == HARD_RACK:
-            repairs |= _excess(problem, changed, lists[1]) < _excess(problem, changed, lists[0])
-        dropped = changed[_touch(trivial, lists, leads) & ~repairs]
-        if not len(dropped):
-            break
-        target[dropped], target_lead[dropped] = replicas[dropped], lead[dropped]
+    target[dropped], target_lead[dropped] = replicas[dropped], lead[dropped]
     return target, target_lead
 
 
-def _urgent(compiled: Compiled, problem: Problem, start: State) -> BoolArray:
-    """bool [B]: brokers that are to be emptied, and those out of a hard goal; of racks each partition is asked."""
+def adds_trivial(compiled: Compiled, problem: Problem, replicas: Rows, lead: Rows, state: State) -> bool:
+    """Whether steps from `replicas` int64 [P, R] and `lead` int64 [P] to `state` changed a part that is trivial all in all."""
+    rows = trivial_partitions(compiled, problem, state)
+    return bool((np.sort(replicas[rows]) != np.sort(state.replicas[rows])).any()) or bool(
+        (_leaders(replicas[rows], lead[rows]) != _leaders(state.replicas[rows], state.lead[rows])).any()
+    )
+
+
+def trivial_partitions(compiled: Compiled, problem: Problem, end: State) -> Rows:
+    """int64: partitions of trivial parts of the plan that leads from the start of `compiled` to `end`.
+
+    O(P R), and the connected parts of the changed partitions.
+    """
+    lists, leads = end.replicas, end.lead
+    begin, begin_lead = np.sort(compiled.replicas, axis=1), _leaders(compiled.replicas, compiled.lead)
+    goal, goal_lead = np.sort(lists, axis=1), _leaders(lists, leads)
+    changed = np.flatnonzero((begin != goal).any(axis=1) | (begin_lead != goal_lead))
+    if not len(changed):
+        return changed
+    start = build_state(problem, compiled.replicas, compiled.lead)
+    partition, broker = _touched(begin[changed], goal[changed], begin_lead[changed], goal_lead[changed])
+    of_partition, of_broker = _parts(partition, broker, len(changed), len(problem.broker))
+    keeps = np.zeros(len(problem.broker), np.bool_)
+    keeps[of_broker[_moved(compiled, problem, start, end)]] = True
     states = problem.broker[:, STATE]
+    urgent = _urgent(compiled, problem, start) | (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
+    repairs = (begin_lead[changed] < 0) & (goal_lead[changed] >= 0)
+    repairs[partition[urgent[broker]]] = True
+    if problem.setting[RACK_GOAL] == HARD_RACK:
+        repairs |= _excess(problem, changed, lists[changed]) < _excess(problem, changed, compiled.replicas[changed])
+    keeps[of_partition[repairs]] = True
+    return changed[~keeps[of_partition]]
+
+
+def _parts(partition: Rows, broker: Rows, partitions: int, brokers: int) -> tuple[Rows, Rows]:
+    """int64 by partition and by broker: the lowest broker of the part that each belongs to, joined by pairs `partition`, `broker`."""
+    of_broker = np.arange(brokers)
+    while True:
+        of_partition = np.full(partitions, brokers - 1)
+        np.minimum.at(of_partition, partition, of_broker[broker])
+        joined = of_broker.copy()
+        np.minimum.at(joined, broker, of_partition[partition])
+        joined = joined[joined]  # the lowest broker of a part is its own
+        if np.array_equal(joined, of_broker):
+            return of_partition, of_broker
+        of_broker = joined
+
+
+def _leaders(lists: Rows, leads: Rows) -> Rows:
+    """int64 [P]: broker rows of leaders, -1 where there is none."""
+    leaders: Rows = np.where(leads >= 0, lists[np.arange(len(lists)), np.maximum(leads, 0)], -1)
+    return leaders
+
+
+def _touched(begin: Rows, goal: Rows, begin_lead: Rows, goal_lead: Rows) -> tuple[Rows, Rows]:
+    """Pairs of partition (0..n) and broker, both int64: brokers whose replica set or leadership each changed partition alters."""
+    came = (goal[:, :, None] != begin[:, None, :]).all(axis=2) & (goal >= 0)
+    gone = (begin[:, :, None] != goal[:, None, :]).all(axis=2) & (begin >= 0)
+    led = np.flatnonzero(begin_lead != goal_lead)
+    pairs = [
+        *((np.nonzero(hit)[0], lists[hit]) for lists, hit in ((goal, came), (begin, gone))),
+        *((led[leads[led] >= 0], leads[led][leads[led] >= 0]) for leads in (begin_lead, goal_lead)),
+    ]
+    return np.concatenate([p for p, _ in pairs]), np.concatenate([b for _, b in pairs])
+
+
+def _moved(compiled: Compiled, problem: Problem, start: State, end: State) -> BoolArray:
+    """bool [B]: active brokers that some goal sees changed by more than its `trivial_change`, or, where it has none, at all."""
+    moved = np.zeros(len(problem.broker), np.bool_)
+    for g, goal in enumerate(compiled.goals):
+        if problem.goal[g, KIND] == DISTRIBUTION and isinstance(goal, UsageDistribution):
+            mean = problem.table[:, g, MEAN]
+            net = np.abs(end.load[:, problem.goal[g, COLUMN]] - start.load[:, problem.goal[g, COLUMN]])
+            moved |= (mean > 0) & (net > (goal.trivial_change + ROUNDING) * mean)
+        else:
+            moved |= start.score[:, g] != end.score[:, g]
+    active: BoolArray = problem.broker[:, STATE] == BrokerState.ACTIVE
+    return moved & active
+
+
+def _urgent(compiled: Compiled, problem: Problem, start: State) -> BoolArray:
+    """bool [B]: active brokers out of a hard goal; of racks each partition is asked."""
     hard = [g for g, goal in enumerate(compiled.goals) if goal.hard and problem.goal[g, KIND] != RACK]
-    out = (states == BrokerState.ACTIVE) & (start.score[:, hard] < 1.0).any(axis=1)
-    urgent: BoolArray = out | (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
+    urgent: BoolArray = (problem.broker[:, STATE] == BrokerState.ACTIVE) & (start.score[:, hard] < 1.0).any(axis=1)
     return urgent
-
-
-def _touch(brokers: BoolArray, lists: tuple[Rows, Rows], leads: tuple[Rows, Rows]) -> BoolArray:
-    """bool [n]: whether a change from lists and leaders to others takes something off one of `brokers` (bool [B]) or gives it something."""
-    at = np.append(brokers, False)  # where a list is shorter
-    (before, after), every = lists, np.arange(len(lists[0]))
-    placed = ((before != after) & (at[before] | at[after])).any(axis=1)
-    led = [at[np.where(lead >= 0, on[every, np.maximum(lead, 0)], -1)] for on, lead in zip(lists, leads, strict=True)]
-    touched: BoolArray = placed | ((leads[0] != leads[1]) & (led[0] | led[1]))
-    return touched
 
 
 def _excess(problem: Problem, partitions: Rows, lists: Rows) -> Rows:

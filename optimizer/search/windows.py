@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.compiled import inner, inner_as, whole
+from kernels.compiled import inner, whole
 from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, MIN_LOAD, STATE, Problem
-from optimizer.search import uncompiled
 from optimizer.search.state import State
 
 
@@ -75,7 +74,7 @@ def stands_open(low: np.ndarray, high: np.ndarray) -> bool:
     return True
 
 
-@inner_as(uncompiled.smallest)
+@inner
 def smallest(
     amounts: np.ndarray, sizes: np.ndarray, n: int, low: np.ndarray, high: np.ndarray, floor: float, after: int, roof: float
 ) -> int:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from cluster_model.snapshot import Storage
 from goals.model import GoalSet
+from kernels.compiled import compile_all
 from optimizer.options import PlanOptions
 from spark.backtest.configuration import Configuration
 from spark.backtest.outcome import Day, Outcome
@@ -100,6 +101,7 @@ def replayed(
 
 def outcomes_of(rows: pa.Table, job: Job, configurations: Sequence[Configuration], shares: int, phases: int = 1) -> pa.Table:
     """What one task does: its share of the configurations on its stretch, one row each."""
+    compile_all()  # hundreds of plans
     stretch = unpacked(
         rows.drop_columns(["share", "task"]), job.cut, job.cluster_id, job.capacity, job.storage
     )

@@ -57,6 +57,18 @@ def test_snapshot_to_a_file_holds_the_cluster_and_its_capacities(cluster: KafkaC
     assert any("network_out is a lower bound" in note for note in snapshot.notes)
 
 
+def test_the_capture_that_a_plan_was_made_of_is_kept(cluster: KafkaCluster, tmp_path: Path) -> None:
+    """A second capture is another cluster: report, moves and snapshot must be of one moment."""
+    done = trimtab(
+        "plan", "--bootstrap-server", cluster.bootstrap, "--interval", "0", "--preset", "counts",
+        "--out", "plan.json", "--out", "moves.json", "--save-snapshot", "kept.json", folder=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert plan["snapshot"]["digest"] == read_snapshot(tmp_path / "kept.json").digest
+    assert json.loads((tmp_path / "moves.json").read_text())["partitions"]
+
+
 def test_snapshot_without_out_is_json_on_stdout(cluster: KafkaCluster, tmp_path: Path) -> None:
     done = trimtab("snapshot", "--bootstrap-server", cluster.bootstrap, "--interval", "0", folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -52,6 +52,11 @@ class Watched:
         self._ear.join(5)
         return code
 
+    def done(self) -> None:
+        """End it where it has not ended."""
+        if self._popen.poll() is None:
+            self.kill()
+
     def kill(self) -> None:
         """With everything it started."""
         os.killpg(self._popen.pid, signal.SIGKILL)

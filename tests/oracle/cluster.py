@@ -9,7 +9,8 @@ Literal readings where the contract leaves room:
 - ``exclude_brokers`` (option or constraint) makes a broker excluded whatever its state was.
 - ``scale_load`` multiplies every measured resource of leader and follower of the topics it matches; several
   matching globs multiply.
-- A topic is movable when it matches no excluded glob and, where included globs are given, one of those.
+- A topic is movable when it matches no excluded glob and, where included globs are given, one of those. A topic that is not
+  movable is changed by repairs only, and a frozen one by nothing.
 - A live replica is one on a broker that is not dead.
 """
 
@@ -39,6 +40,7 @@ class Partition:
     leader_load: dict[str, float]
     follower_load: dict[str, float]
     movable: bool
+    frozen: bool
 
 
 class Cluster:
@@ -79,7 +81,8 @@ class Cluster:
             movable = not any(fnmatchcase(key[0], glob) for glob in excluded)
             if included and not any(fnmatchcase(key[0], glob) for glob in included):
                 movable = False
-            self.partitions[key] = Partition(leading, following, movable)
+            frozen = any(fnmatchcase(key[0], glob) for glob in constraints["freeze_topics"])
+            self.partitions[key] = Partition(leading, following, movable and not frozen, frozen)
             self.replicas[key] = list(p["replicas"])
             self.leader[key] = p.get("leader")
             for b in p["replicas"]:

@@ -56,6 +56,9 @@ def case_of(seed: int, *, most_brokers: int = 60, per_broker: int = 30) -> Case:
         "storage": "shared" if r.random() < 0.15 else "local", "brokers": brokers, "partitions": partitions,
     }  # fmt: skip
     goals = goals_of(r, snapshot)
+    f = Random(f"frozen {seed}")  # of its own, so that the other parts of a case stay as they were
+    if f.random() < 0.15:
+        goals["constraints"]["freeze_topics"] = f.sample(("__*", "orders", "*s", "i?t", "p*"), f.randint(1, 2))
     options = options_of(r, snapshot) if r.random() < 0.35 else {}
     return Case(seed, snapshot, goals, r.choice(("score", "score", "potential")), options)
 

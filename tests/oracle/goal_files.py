@@ -59,8 +59,9 @@ def goals_of(document: Document) -> list[dict[str, Any]]:
 
 
 def constraints_of(document: Document) -> dict[str, list[Any]]:
-    """Excluded and included topics and excluded brokers, empty lists where the file is silent."""
+    """Excluded, frozen and included topics and excluded brokers, empty lists where the file is silent."""
     given = document.get("constraints") or {}
     return {
-        key: list(given.get(key) or []) for key in ("exclude_topics", "exclude_brokers", "include_topics")
+        key: list(given.get(key) or [])
+        for key in ("exclude_topics", "freeze_topics", "exclude_brokers", "include_topics")
     }

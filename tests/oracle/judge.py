@@ -8,8 +8,10 @@ Literal readings where the contract leaves room:
 - "No rack is null" (per-rack mean) speaks of every broker of the snapshot, in whatever state.
 - The count of a topic in `topic_distribution` follows the rule for totals: leaderless partitions count a
   leader where one is possible, and what excluded brokers hold is taken off.
-- floor and ceil of that goal are taken of the float products as they come (so 110 x 1.1 is above 121).
-- A goal is skipped when nothing in the snapshot reports its resource, a `capacity` goal also when no broker
+- floor and ceil of that goal are taken of products with the common tolerance of 1e-9 (so 50 x 1.1 ends at 55).
+- Racks that count have an active or an excluded broker. An action that lowers the number of racks of a partition takes a replica of
+  that partition off a dead or draining broker (the contract allows any repair).
+- A goal is skipped when no broker is active, when nothing in the snapshot reports its resource, a `capacity` goal also when no broker
   has that capacity.
 - Where all capacities of a rack are 0, its brokers share equally.
 - Hard excess is looked at on eligible brokers; a hard distribution score on touched eligible brokers.
@@ -57,7 +59,9 @@ class Judge:
         self.cluster = cluster
         self.goals = [g for g in goals if self.counts(g)]
         self.skipped = [g for g in goals if not self.counts(g)]
-        self.racks = len({cluster.rack_of(b) for b in cluster.active})
+        within = [b for b, broker in cluster.brokers.items() if broker.state in ("active", "excluded")]
+        self.racks = len({cluster.rack_of(b) for b in within})
+        self.eligible_racks = len({cluster.rack_of(b) for b in cluster.active})
         self.total: dict[str, float] = {}
         self.means: dict[str, dict[int, float]] = {}
         self.topic_bands: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
@@ -72,7 +76,9 @@ class Judge:
                 }
 
     def counts(self, goal: Goal) -> bool:
-        """Whether the snapshot says enough to judge the goal."""
+        """Whether the snapshot says enough to judge the goal, and has a broker to be judged."""
+        if not self.cluster.active:
+            return False
         if goal["kind"] == "rack_aware":
             return True
         if goal["kind"] == "capacity" and not any(
@@ -113,7 +119,7 @@ class Judge:
         return (
             any(g["kind"] == "rack_aware" and g["hard"] for g in self.goals)
             and all(b.rack is not None for b in c.brokers.values())
-            and all(len(r) == self.racks for r in c.replicas.values())
+            and all(len(r) == self.eligible_racks for r in c.replicas.values())
             and all(c.as_leader(k, resource) == c.as_follower(k, resource) for k in c.partitions)
         )
 
@@ -134,10 +140,12 @@ class Judge:
     def topic_band(self, goal: Goal, topic: str) -> dict[int, tuple[int, int]]:
         resource, bound, gap = goal["resource"], goal["bound"], goal["min_gap"]
         total = self.total_of(resource, [key for key in self.cluster.partitions if key[0] == topic])
-        return {
-            broker: (min(floor(mean * (1 - bound)), floor(mean) - gap), max(ceil(mean * (1 + bound)), ceil(mean) + gap))
-            for broker, mean in self.shared(total, resource, self.cluster.active).items()
-        }
+        bands = {}
+        for broker, mean in self.shared(total, resource, self.cluster.active).items():
+            lows = [floor(x * (1 + TOLERANCE)) for x in (mean * (1 - bound), mean)]
+            highs = [ceil(x * (1 - TOLERANCE)) for x in (mean * (1 + bound), mean)]
+            bands[broker] = (min(lows[0], lows[1] - gap), max(highs[0], highs[1] + gap))
+        return bands
 
     # Brokers
 

@@ -28,7 +28,7 @@ def undone(snapshot: Document, goals: Document, plan: Document, options: Documen
     judge.cluster = cluster  # the means stay those of the snapshot
     found = []
     for key in sorted(cluster.partitions):
-        if cluster.partitions[key].movable and not cluster.is_offline(key):
+        if not cluster.partitions[key].frozen and not cluster.is_offline(key):
             found += [f"{key[0]}-{key[1]}: {text}" for text in undone_of(cluster, judge, key)]
     return found
 

@@ -172,8 +172,10 @@ class Replay:
     def check_change(self, place: str, key: Key, after: list[int], leader_after: int | None) -> None:
         c = self.cluster
         before, leader_before = c.replicas[key], c.leader[key]
-        if not c.partitions[key].movable:
-            self.say(f"{place}: its topic is excluded")
+        if c.partitions[key].frozen:
+            self.say(f"{place}: its topic is frozen")
+        elif not c.partitions[key].movable and not self.repairs_of_change(before, after, leader_before, leader_after):
+            self.say(f"{place}: its topic is excluded, and the change takes nothing off a dead or draining broker and gives no leader")
         if c.is_offline(key):
             self.say(f"{place}: no live replica, it must stay where it is")
         if len(set(after)) != len(after):
@@ -231,6 +233,7 @@ class Replay:
             (g["name"], b): judge.excess(g, b) for g in self.hard_limits for b in judged[g["name"]]
         }
         racks_before = {key: judge.rack_excess(key) for key in keys}
+        distinct_before = {key: len(judge.rack_counts(key)) for key in keys}
         below_one = any(s < 1 - 1e-9 for scores in before.values() for s in scores.values())
 
         for key, change in zip(keys, action["changes"], strict=True):
@@ -259,7 +262,11 @@ class Replay:
                 if now > was + TOLERANCE:
                     repairs.add(goal["name"])
         for goal in self.hard_racks:
-            for key in keys:
+            for key, ch in zip(keys, action["changes"], strict=True):
+                was_in, now_in = distinct_before[key], len(judge.rack_counts(key))
+                gone = set(ch["replicas_before"]) - set(ch["replicas_after"])
+                if now_in < was_in and not any(c.brokers[b].state in ("dead", "draining") for b in gone):
+                    self.say(f"{where}: {key[0]}-{key[1]} is in {now_in} racks instead of {was_in}, and no broker that goes forces it")
                 was_in, now_in = racks_before[key], judge.rack_excess(key)
                 if now_in > was_in:
                     self.say(f"{where}: rack excess of {key[0]}-{key[1]} rises from {was_in} to {now_in}")
@@ -297,17 +304,23 @@ class Replay:
     def repairs_of_brokers(self, action: Document) -> set[str]:
         """Repairs that are not of a goal: a broker being emptied, a partition given a leader."""
         found = set()
-        for change in action["changes"]:
-            gone = set(change["replicas_before"]) - set(change["replicas_after"])
-            if change["leader_before"] != change["leader_after"]:
-                if change["leader_before"] is None:
-                    found.add("leaderless partition")
-                else:
-                    gone.add(change["leader_before"])
-            for b in gone:
-                if self.cluster.brokers[b].state in ("dead", "draining"):
-                    found.add(f"{self.cluster.brokers[b].state} broker")
+        for ch in action["changes"]:
+            found |= self.repairs_of_change(ch["replicas_before"], ch["replicas_after"], ch["leader_before"], ch["leader_after"])
         return found
+
+    def repairs_of_change(
+        self, before: list[int], after: list[int], leader_before: int | None, leader_after: int | None
+    ) -> set[str]:
+        """As `repairs_of_brokers`, of one change."""
+        found, gone = set(), set(before) - set(after)
+        if leader_before != leader_after:
+            if leader_before is None:
+                found.add("leaderless partition")
+            else:
+                gone.add(leader_before)
+        return found | {
+            f"{self.cluster.brokers[b].state} broker" for b in gone if self.cluster.brokers[b].state in ("dead", "draining")
+        }
 
     def check_repairs(self, where: str, printed: list[str], right: set[str]) -> None:
         named = {g["name"] for g in self.all_goals}

@@ -50,7 +50,7 @@ def test_the_cluster_ends_where_the_plan_said(demo: Demo) -> None:
     for deviation in deviations(plan, after):
         # Counts are exact; rates are noisy (5 % per partition), and cpu is attributed.
         exact = deviation.resource in ("replicas", "leaders")
-        assert deviation.largest <= (0.0 if exact else 0.06), deviation
+        assert deviation.largest <= (0.0 if exact else 0.08), deviation
     assert demo.measured.decode_errors == 0
 
 
@@ -76,12 +76,14 @@ def test_a_broker_lost_in_the_middle_is_told_and_everything_else_done(demo: Demo
     demo.cluster.faults.kill(target)
     demo.cluster.step(20)
     for _, progress in zip(range(2000), steps, strict=False):
-        if progress.done >= len(changes[False]):
+        if progress.finished:
             break
+    assert progress.finished, "what goes to a broker that is gone is taken back, and nothing waits for it"
     assert progress.done >= len(changes[False])
-    assert not progress.finished
-    steps.close()  # what Ctrl-C does
-    assert demo.cluster.throttle is None
+    assert {(f.topic, f.partition) for f in progress.failed} <= {(c.topic, c.partition) for c in changes[True]}
+    assert {f.reason for f in progress.failed} == {f"its target, broker {target}, is down"}
+    # A broker takes a change of its own settings only from itself, so its throttle is there until it is back.
+    assert set(demo.cluster.configs) == {("broker", str(target))}
     assert demo.cluster.list_partition_reassignments() == {}
 
 

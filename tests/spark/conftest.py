@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -33,13 +34,17 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def command_line() -> Callable[..., tuple[int, str]]:
-    """Runs ``trimtab`` in a process of its own, with a Spark of its own: exit code and what it told on stderr."""
+def command_line() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs ``trimtab`` in a process of its own, with a Spark of its own as small as the one above; what it said and its exit code."""
+    small = {
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+        "PYSPARK_SUBMIT_ARGS": "--conf spark.sql.shuffle.partitions=2 --conf spark.default.parallelism=2 pyspark-shell",
+    }
 
-    def run(*arguments: str) -> tuple[int, str]:
-        ended = subprocess.run(
-            [sys.executable, "-m", "trimtab", *arguments], capture_output=True, text=True, check=False, timeout=500
-        )
-        return ended.returncode, ended.stderr
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "trimtab", *arguments],
+            env={**os.environ, **small}, capture_output=True, text=True, check=False, timeout=500,
+        )  # fmt: skip
 
     return run

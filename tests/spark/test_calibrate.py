@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,8 +15,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.histories import Truth, drawn, synthetic, write
-from benchmarks.histories import samples as samples_of
 from cluster_model.errors import InputError
 from goals.calibration import Calibration, load_calibration
 from spark.blocks import packed, tally
@@ -23,6 +22,8 @@ from spark.history.sift import reason
 from spark.jobs.calibrate import Request, calibrate
 from spark.jobs.resources import Detection
 from spark.schemas import PartitionLoads
+from tests.histories.synthetic import Truth, drawn, synthetic, write
+from tests.histories.synthetic import samples as samples_of
 from trimtab.cli import main
 
 WEEK = 604_800
@@ -223,15 +224,15 @@ def test_neither_the_history_nor_other_files_are_overwritten(tmp_path: Path, cap
 
 
 def test_the_command_writes_a_file_that_reads_back_and_the_loads_beside_it(
-    history: Path, tmp_path: Path, command_line: Callable[..., tuple[int, str]]
+    history: Path, tmp_path: Path, command_line: Callable[..., CompletedProcess[str]]
 ) -> None:
     out = tmp_path / "calibration.yaml"
     (tmp_path / "calibration-loads").mkdir()
     (tmp_path / "calibration-loads" / "old.parquet").write_text("of the last run")
     until = (datetime.fromtimestamp(DIRTY.begin, UTC) + timedelta(days=1)).isoformat()
     report = tmp_path / "r.html"
-    code, told = command_line("calibrate", "--history", str(history), "--out", str(out), "--to", until, "--report", str(report))
-    assert code == 0, told
+    ended = command_line("calibrate", "--history", str(history), "--out", str(out), "--to", until, "--report", str(report))
+    assert ended.returncode == 0, ended.stderr
     calibration = load_calibration(out)
     assert calibration.loads == "calibration-loads"
     assert calibration.history.end.startswith("2026-09-21T23")
@@ -242,11 +243,11 @@ def test_the_command_writes_a_file_that_reads_back_and_the_loads_beside_it(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration-loads", "calibration.yaml", "r.html"]
     assert "<svg" in report.read_text()
     for stage in ("reading ", "samples, ", "noise told from imbalance", "loads of 24 partitions", "network_in: bound"):
-        assert stage in told
+        assert stage in ended.stderr
 
 
-def test_a_history_that_is_not_there_leaves_no_file(tmp_path: Path, command_line: Callable[..., tuple[int, str]]) -> None:
-    code, told = command_line("calibrate", "--history", str(tmp_path / "none"), "--out", str(tmp_path / "c.yaml"))
-    assert code == 2
-    assert "there is nothing at this path" in told
+def test_a_history_that_is_not_there_leaves_no_file(tmp_path: Path, command_line: Callable[..., CompletedProcess[str]]) -> None:
+    ended = command_line("calibrate", "--history", str(tmp_path / "none"), "--out", str(tmp_path / "c.yaml"))
+    assert ended.returncode == 2
+    assert "there is nothing at this path" in ended.stderr
     assert not list(tmp_path.iterdir())

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.histories import Truth, samples, synthetic, write
 from spark.schemas import Samples
+from tests.histories.synthetic import Truth, samples, synthetic, write
 
 TRUTH = Truth(brokers=4, partitions=20, interval=300, span=86_400, missing=0.05, corrupt=0.01)
 

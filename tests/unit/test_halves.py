@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,23 +15,47 @@ from tests.halves import main
 GOOD, BAD = "def test_it() -> None:\n    pass\n", "def test_it() -> None:\n    raise AssertionError('what went wrong')\n"
 
 
-def ended(folder: Path, waiting: str, others: str, *more: str) -> int:
-    """The exit code of a run of these two files."""
+@pytest.fixture(autouse=True)
+def _light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs without pytest's plugins, which take most of the time to load."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+def ended(folder: Path, waiting: str, spark: str, others: str, *more: str) -> int:
+    """The exit code of a run of these files, the first two one after the other."""
     files = []
-    for name, text in (("test_waiting.py", waiting), ("test_others.py", others)):
+    for name, text in (("test_waiting.py", waiting), ("test_spark.py", spark), ("test_others.py", others)):
         (folder / name).write_text(text)
         files.append([str(folder / name), f"--rootdir={folder}", "-q", *more])
-    return main(*files)
+    return main(files[:2], files[2])
 
 
-@pytest.mark.parametrize(("waiting", "others", "code"), [(GOOD, GOOD, 0), (BAD, GOOD, 1), (GOOD, BAD, 1)])
-def test_both_halves_have_to_pass(waiting: str, others: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert ended(tmp_path, waiting, others) == code
+@pytest.mark.parametrize("texts", [(GOOD, GOOD, GOOD), (BAD, GOOD, GOOD), (GOOD, BAD, GOOD), (GOOD, GOOD, BAD)])
+def test_both_halves_have_to_pass(texts: tuple[str, str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = 1 if BAD in texts else 0
+    assert ended(tmp_path, *texts) == code
     said = capfd.readouterr().out
-    assert said.count("1 passed") == (waiting, others).count(GOOD)
+    assert said.count("1 passed") == texts.count(GOOD)
     assert ("AssertionError: what went wrong" in said) == (code != 0)
 
 
 def test_a_half_of_which_nothing_is_chosen_is_no_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert ended(tmp_path, GOOD, GOOD.replace("test_it", "test_other"), "-k", "test_other") == 0
+    assert ended(tmp_path, GOOD, GOOD, GOOD.replace("test_it", "test_other"), "-k", "test_other") == 0
     assert "1 deselected" in capfd.readouterr().out
+
+
+def test_ctrl_c_ends_both_halves_and_starts_no_other_run(tmp_path: Path) -> None:
+    names = ("first", "second", "other")
+    for name in names:
+        os.mkfifo(tmp_path / name)  # opened by both sides once the test runs
+        (tmp_path / f"test_{name}.py").write_text(
+            "import threading\n\ndef test_it() -> None:\n"
+            f"    open({str(tmp_path / name)!r}, 'w').close()\n    threading.Event().wait()\n"
+        )
+    runs = [[str(tmp_path / f"test_{name}.py"), f"--rootdir={tmp_path}", "-q"] for name in names]
+    program = f"from tests.halves import main; import sys; sys.exit(main({runs[:2]!r}, {runs[2]!r}))"
+    with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as running:
+        for name in ("first", "other"):
+            (tmp_path / name).open().close()
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.wait() == 2  # with the second run, it would wait for somebody who opens the other end

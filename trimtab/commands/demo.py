@@ -16,6 +16,7 @@ from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from cluster_model.plain_text import printable
 from trimtab.commands.options import DEFAULT_PRESET, LARGEST, GoalsPath, Preset
 from trimtab.output import overwritten, unwritable, write_file
+from trimtab.planning import apart
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def demo(
         before = run.measure()
         show.measured(before)
         with console.status("planning (the first run compiles the planner, some seconds)"):
-            plan = run.plan(before, wanted)
+            plan = apart(lambda: run.plan(before, wanted))
         show.plan(plan)
         failed = show.execution(plan)
         after = run.measure()

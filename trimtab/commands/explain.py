@@ -41,6 +41,7 @@ def explain_command(
     command_config: o.CommandConfig = None,
     interval: o.Interval = None,
     capacity: o.CapacityPath = None,
+    save_snapshot: o.SaveSnapshot = None,
     goals: o.GoalsPath = None,
     preset: o.Preset = None,
     calibration: o.CalibrationPath = None,
@@ -53,6 +54,7 @@ def explain_command(
     max_moves: o.MaxMoves = None,
     max_bytes: o.MaxBytes = None,
     max_partitions: o.MaxPartitions = None,
+    move_cost: o.MoveCost = None,
     acceptance: o.AcceptanceRule = None,
     seed: o.Seed = None,
     threads: o.Threads = None,
@@ -62,10 +64,10 @@ def explain_command(
 
     Give the options that the plan was made with, so that the answer is about that plan.
     """
-    source = o.Source(snapshot, bootstrap_server, command_config, interval, capacity)
+    source = o.Source(snapshot, bootstrap_server, command_config, interval, capacity, save_snapshot)
     planning = o.planning_options(
         seed=seed, acceptance=acceptance, threads=threads,
-        max_moves=max_moves, max_bytes=max_bytes, max_partitions=max_partitions,
+        max_moves=max_moves, max_bytes=max_bytes, max_partitions=max_partitions, move_cost=move_cost,
         add_brokers=add_broker, remove_brokers=remove_broker, exclude_brokers=exclude_broker,
         exclude_topics=exclude_topic, scale_load=scale_load,
     )  # fmt: skip
@@ -75,7 +77,7 @@ def explain_command(
         found = "none" if partition is None else "both"
         message = f"expected one of them, found {found}; ask about one partition or one broker"
         problems.append(Problem("--partition, --broker", message))
-    problems += overwritten({"--out": out}, source.files | wanted.files)
+    problems += overwritten({"--out": out, "--save-snapshot": save_snapshot}, source.files | wanted.files)
     problems += unwritable("--out", out)
     if problems:
         raise ConfigurationError("trimtab explain", problems)
@@ -94,4 +96,5 @@ def explain_command(
         else:
             assert broker is not None
             answer = explain_broker(cluster, goal_set, planning, broker)
+    source.keep(cluster)
     emit(answer, out)

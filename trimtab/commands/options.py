@@ -15,6 +15,7 @@ import typer
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration, parse_size
 from optimizer.options import Acceptance, AddedBroker, PlanOptions
+from trimtab.output import unwritable
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
@@ -137,6 +138,15 @@ CapacityPath = Annotated[
         help="Capacities of the brokers of a live cluster.",
     ),
 ]
+SaveSnapshot = Annotated[
+    Path | None,
+    typer.Option(
+        "--save-snapshot",
+        rich_help_panel=SOURCE,
+        metavar="FILE",
+        help="Keep the capture of a live cluster: .json, .json.gz, or a folder for Parquet files.",
+    ),
+]
 GoalsPath = Annotated[
     Path | None,
     typer.Option(
@@ -208,7 +218,7 @@ ExcludeTopic = Annotated[
         "--exclude-topic",
         rich_help_panel=IMAGINED,
         metavar="GLOB",
-        help="Topics that are not moved; their load counts.",
+        help="Topics that only repairs move; their load counts.",
     ),
 ]
 ScaleLoad = Annotated[
@@ -264,9 +274,23 @@ MaxPartitions = Annotated[
         help="Partitions changed at most.",
     ),
 ]
+ElectionOut = Annotated[
+    Path | None,
+    typer.Option("--election-out", metavar="FILE", help="Write the file for kafka-leader-election here."),
+]
 Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write the data here instead of to stdout."),
+]
+MoveCost = Annotated[
+    int | None,
+    typer.Option(
+        "--move-cost",
+        parser=parsed_by(parse_size),
+        metavar="SIZE",
+        rich_help_panel=BUDGETS,
+        help="What a replica move costs besides its bytes, such as 100MB; 0: bytes alone. Default: a fifth of a replica of mean size.",
+    ),
 ]
 MaxBytes = Annotated[
     int | None,
@@ -300,6 +324,7 @@ class Source:
     command_config: Path | None
     interval: float | None
     capacity: Path | None
+    save: Path | None = None
 
     @property
     def files(self) -> dict[str, Path | None]:
@@ -317,8 +342,9 @@ class Source:
             remedy = "give a file that `trimtab snapshot` wrote, or HOST:PORT of a live cluster"
             return [Problem(EITHER, f"expected one of them, found none; {remedy}")]
         if self.snapshot is None:
-            return []
+            return unwritable("--save-snapshot", self.save) if self.save is not None and is_file_name(self.save) else []
         live = {
+            "--save-snapshot": self.save,
             "--command-config": self.command_config,
             "--interval": self.interval,
             "--capacity": self.capacity,
@@ -339,6 +365,20 @@ class Source:
         from trimtab.commands.snapshot import captured
 
         return captured(story, self.bootstrap_server, self.command_config, self.interval, self.capacity)
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Write what was captured to `save`, where that was asked for."""
+        if self.save is None:
+            return
+        from cluster_model.files import write_snapshot
+
+        write_snapshot(snapshot, self.save)
+        log.info("wrote %s (snapshot)", self.save)
+
+
+def is_file_name(path: Path) -> bool:
+    """Whether the ending names a snapshot file; a folder of Parquet files has none of these."""
+    return path.name.endswith((".json", ".json.gz"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,37 +1,43 @@
 """`trimtab plan`: the dry run. Reads a cluster and goals, calls the planner, writes the result.
 
-Changes nothing on a cluster. What a plan is worth is `optimizer`'s; here is only parsing and writing.
+Changes nothing on a cluster, unless it is to carry the plan out at once. What a plan is worth is `optimizer`'s; here is only parsing and
+writing.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
-from trimtab.output import emit, overwritten, unwritable, unwritable_folders, write_file, write_folders
+from trimtab.commands.execute import JournalFolder, Throttle, carry_out, tell_size
+from trimtab.output import emit, unwritable, unwritable_folders, write_file, write_folders
+from trimtab.plan_output import (
+    FormatOption,
+    Output,
+    Outs,
+    output_problems,
+    outputs,
+    write_outputs,
+    write_text,
+)
 from trimtab.signals import ending_at_once
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cluster_model.snapshot import Snapshot
     from optimizer.plan import Plan
 
-Format = Literal["text", "json", "html", "markdown", "reassignment"]
-FORMAT_BY_ENDING: dict[str, Format] = {".json": "json", ".html": "html", ".htm": "html", ".md": "markdown"}
+INTERRUPTED = 130
 PROPOSALS = 3
 INFEASIBLE = 4
-TEXT_WIDTH = 120  # of a text report that no terminal shows
+UNCHECKED = 5
 ORIGINAL, MIGRATED = "original", "migrated"
 
 
@@ -39,27 +45,23 @@ ORIGINAL, MIGRATED = "original", "migrated"
 class Targets:
     """Where the result goes."""
 
-    form: Format
-    out: Path | None
+    outs: list[Output]
     election_out: Path | None
     per_topic: Path | None
     frontier: bool
 
-    def problems(self, inputs: Mapping[str, Path | None]) -> list[Problem]:
-        """What keeps the result from being written; `inputs` are files that are read, by option."""
-        same = self.election_out is not None and self.election_out == self.out
+    def problems(self, inputs: Mapping[str, Path | None], save: Path | None) -> list[Problem]:
+        """Reasons why the result cannot be written; `inputs` are files that are read, by option."""
         stdout = str(self.election_out) == "-"
-        shapeless = self.frontier and self.form not in ("text", "json")
+        shapeless = next((o.form for o in self.outs if o.form not in ("text", "json")), None) if self.frontier else None
         return [
-            *([Problem("--frontier", f"expected --format text or json beside it, found {self.form}")] if shapeless else []),
-            *([Problem("--election-out", "expected a file of its own, found that of --out")] if same else []),
+            *([Problem("--frontier", f"expected --format text or json beside it, found {shapeless}")] if shapeless else []),
             *(
                 [Problem("--election-out", "expected a file, found stdout, where the data goes")]
                 if stdout
                 else []
             ),
-            *overwritten({"--out": self.out, "--election-out": self.election_out}, inputs),
-            *unwritable("--out", self.out),
+            *output_problems(self.outs, {"--election-out": self.election_out, "--save-snapshot": save}, inputs),
             *unwritable("--election-out", self.election_out),
             *unwritable_folders("--per-topic-dir", self.per_topic, (ORIGINAL, MIGRATED)),
         ]
@@ -80,15 +82,10 @@ def plan_command(
     goals: o.GoalsPath = None,
     preset: o.Preset = None,
     calibration: o.CalibrationPath = None,
-    form: Annotated[
-        Format | None,
-        typer.Option("--format", help="Shape of the data; by the ending of --out where left out, else text."),
-    ] = None,
-    out: o.Out = None,
-    election_out: Annotated[
-        Path | None,
-        typer.Option("--election-out", metavar="FILE", help="Write the file for kafka-leader-election here."),
-    ] = None,
+    save_snapshot: o.SaveSnapshot = None,
+    form: FormatOption = None,
+    out: Outs = None,
+    election_out: o.ElectionOut = None,
     per_topic_dir: Annotated[
         Path | None,
         typer.Option(
@@ -107,6 +104,7 @@ def plan_command(
     max_moves: o.MaxMoves = None,
     max_bytes: o.MaxBytes = None,
     max_partitions: o.MaxPartitions = None,
+    move_cost: o.MoveCost = None,
     acceptance: o.AcceptanceRule = None,
     seed: o.Seed = None,
     threads: o.Threads = None,
@@ -114,26 +112,42 @@ def plan_command(
         bool,
         typer.Option("--frontier", help="Instead of the plan, what each part of its bytes would buy (text or json)."),
     ] = False,
+    keep_partial: Annotated[
+        bool,
+        typer.Option("--keep-partial", help="After Ctrl-C, write the best plan so far; the exit code is 130 all the same."),
+    ] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="After the dry run ask, then carry the plan out on the live cluster.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --execute: do not ask.")] = False,
+    throttle: Throttle = None,
+    journal: JournalFolder = None,
     exit_code: Annotated[
         bool,
-        typer.Option("--exit-code", help="3 when there are proposals, 4 when a hard goal fails or a broker cannot be emptied."),
+        typer.Option(
+            "--exit-code",
+            help="3: there are proposals. 4: it is proven that a hard goal cannot be met or a broker cannot be emptied. "
+            "5: no proposals, but some hard goals were not checked.",
+        ),
     ] = False,
 ) -> int:
-    """The dry run: what would be moved, why, and what it would cost. Changes nothing.
+    """The dry run: what would be moved, why, and what it would cost. Changes nothing without --execute.
 
     Reads a captured cluster (--snapshot), or captures a live one first (--bootstrap-server), and plans the
     fewest moves that bring every broker into the band of every goal.
     """
-    source = o.Source(snapshot, bootstrap_server, command_config, interval, capacity)
-    targets = Targets(form or _form_of(out), out, election_out, per_topic_dir, frontier)
+    source = o.Source(snapshot, bootstrap_server, command_config, interval, capacity, save_snapshot)
+    outs, wrong = outputs(out, form)
+    targets = Targets(outs, election_out, per_topic_dir, frontier)
     planning = o.planning_options(
         seed=seed, acceptance=acceptance, threads=threads,
-        max_moves=max_moves, max_bytes=max_bytes, max_partitions=max_partitions,
+        max_moves=max_moves, max_bytes=max_bytes, max_partitions=max_partitions, move_cost=move_cost,
         add_brokers=add_broker, remove_brokers=remove_broker, exclude_brokers=exclude_broker,
         exclude_topics=exclude_topic, scale_load=scale_load,
     )  # fmt: skip
     wanted = o.Wanted(goals, preset, calibration)
-    problems = [*source.problems(), *targets.problems(source.files | wanted.files)]
+    problems = [*source.problems(), *wrong, *targets.problems(source.files | wanted.files, save_snapshot)]
+    problems += _not_to_execute(source, imagined=bool(add_broker or scale_load), yes=yes) if execute else []
     if problems:
         raise ConfigurationError("trimtab plan", problems)
 
@@ -142,26 +156,51 @@ def plan_command(
         goal_set = wanted.read()
         cluster = source.read(story)
         from optimizer import planner, report  # noqa: F401  # imported while nothing is to be put away
-        from optimizer.report.standing import not_emptied
         from optimizer.report.verdict import verdict
         from optimizer.whatif import check_whatifs
+        from trimtab.compiling import compile_for_plan
         from trimtab.planning import planned
-        from trimtab.warmup import announce
 
         planning = o.with_loads(planning, load, goal_set, cluster)
         check_whatifs(cluster, goal_set, planning)
-        announce()
-    result = planned(cluster, goal_set, planning, story)
+        compile_for_plan(cluster, goal_set, planning, story)
+    source.keep(cluster)
+    result = planned(cluster, goal_set, planning, story, keep_partial=keep_partial)
     _write(result, cluster, targets)
-    if not (targets.form == "text" and out is None and sys.stdout.isatty()):  # there the report just said it
+    if not (any(o.form == "text" and o.path is None for o in outs) and sys.stdout.isatty()):  # there the report just said it
         log.info("%s", verdict(result).sentence)
-    if exit_code and (result.infeasible or not_emptied(result)):
+    if result.stopped:
+        return INTERRUPTED
+    if throttle is not None or execute:
+        from trimtab.execution.order import order_of, sized
+
+        order = sized(order_of(result), cluster)
+        if execute and bootstrap_server is not None and order.tasks:
+            from trimtab.execution.documents import Settings
+
+            tell_size(order.tasks, order.plan_id, throttle)
+            if not (yes or typer.confirm("Carry it out?", err=True)):
+                log.info("nothing was changed")
+                return 0
+            return carry_out(context, order, Settings(throttle=throttle), bootstrap_server, command_config, journal)
+        tell_size(order.tasks, order.plan_id, throttle)
+    if exit_code and (result.infeasible or result.cannot_be_emptied):
         return INFEASIBLE
-    return PROPOSALS if exit_code and result.proposals else 0
+    if exit_code and result.proposals:
+        return PROPOSALS
+    return UNCHECKED if exit_code and any(g.hard and g.unchecked for g in result.goals) else 0
 
 
-def _form_of(out: Path | None) -> Format:
-    return FORMAT_BY_ENDING.get(out.suffix.lower(), "text") if out is not None else "text"
+def _not_to_execute(source: o.Source, *, imagined: bool, yes: bool) -> list[Problem]:
+    """Why a plan may not be carried out right after its dry run."""
+    found = []
+    if source.bootstrap_server is None:
+        found.append(Problem("--execute", "goes with --bootstrap-server; for a plan of a file: trimtab execute --plan FILE"))
+    if imagined:
+        found.append(Problem("--execute", "goes with neither --add-broker nor --scale-load: the plan would be for an imagined cluster"))
+    if not yes and not sys.stdin.isatty():
+        found.append(Problem("--execute", "there is no terminal to ask on; give --yes, or `trimtab execute` later"))
+    return found
 
 
 def _write(plan: Plan, snapshot: Snapshot, targets: Targets) -> None:
@@ -172,36 +211,11 @@ def _write(plan: Plan, snapshot: Snapshot, targets: Targets) -> None:
         write_folders(targets.per_topic, report.topic_files(plan, snapshot))
     if targets.election_out is not None:
         write_file(targets.election_out, report.to_election(plan))
-    if targets.frontier:
-        if targets.form == "json":
-            emit(report.frontier_json(plan), targets.out)
+    if not targets.frontier:
+        write_outputs(plan, targets.outs)
+        return
+    for output in targets.outs:
+        if output.form == "json":
+            emit(report.frontier_json(plan), output.path)
         else:
-            _write_text(plan, targets.out, report.render_frontier)
-        return
-    match targets.form:
-        case "text":
-            _write_text(plan, targets.out, report.render_text)
-        case "json":
-            emit(report.iter_json(plan), targets.out)
-        case "html":
-            emit(report.to_html(plan), targets.out)
-        case "markdown":
-            emit(report.to_markdown(plan), targets.out)
-        case "reassignment":
-            emit(report.to_reassignment(plan), targets.out)
-
-
-def _write_text(plan: Plan, out: Path | None, render: Callable[[Plan, Console], None]) -> None:
-    """The report for people: as wide as the terminal and in colour there, plain elsewhere."""
-    from rich.console import Console
-
-    if out is None and sys.stdout.isatty():
-        render(plan, Console())
-        return
-    width = os.environ.get("COLUMNS", "")
-    page = BytesIO()
-    encoding = "utf-8" if out is not None else sys.stdout.encoding or "utf-8"  # decides on ASCII or more
-    plain = TextIOWrapper(page, encoding=encoding, newline="\n")
-    render(plan, Console(file=plain, width=int(width) if width.isdecimal() else TEXT_WIDTH, no_color=True))
-    plain.flush()
-    emit(page.getvalue().decode(encoding), out)
+            write_text(plan, output.path, report.render_frontier)

@@ -71,7 +71,7 @@ def snapshot_command(
     """
     if out is not None and out != STDOUT:
         problems = overwritten({"--out": out}, {"--command-config": command_config, "--capacity": capacity})
-        problems += unwritable("--out", out) if _is_file_name(out) else []
+        problems += unwritable("--out", out) if o.is_file_name(out) else []
         if problems:
             raise ConfigurationError("trimtab snapshot", problems)
     story = context.find_object(Story) or Story()
@@ -120,11 +120,6 @@ def captured(
             bootstrap_server, command_config=command_config, interval=seconds, capacity=capacity, kraft_log=kraft_log,
             progress=lambda what, share: bar.update(task, description=what, completed=share),
         )  # fmt: skip
-
-
-def _is_file_name(path: Path) -> bool:
-    """Whether the ending names a file; a folder of Parquet files has none of these."""
-    return path.name.endswith((".json", ".json.gz"))
 
 
 def _told(snapshot: Snapshot, out: Path | None) -> str:

@@ -195,6 +195,10 @@ class Api:
             )
         )
 
+    async def rollback(self, request: Request) -> Response:
+        plan_id, by = exact_plan_id_of(request), await body_of(ByBody, request)
+        return _answer(await self._change(lambda: self._face.rollback(plan_id, by.who), f"roll back plan {plan_id}", by))
+
     async def pause(self, request: Request) -> Response:
         by = await body_of(WhyBody, request)
         await self._change(lambda: self._face.pause(by.who, by.why), "pause", by)

@@ -205,6 +205,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         PLAN + "/reject", "reject", "Reject a plan, by its id.", Api.reject, PlanView, WhyBody, missing=True
     ),
     _change(
+        PLAN + "/rollback",
+        "rollback",
+        "Bring back what a plan changed, by its id.",
+        Api.rollback,
+        PlanView,
+        ByBody,
+        missing=True,
+    ),
+    _change(
         "/api/v1/pause",
         "pause",
         "Plan and begin nothing until someone resumes.",

@@ -35,7 +35,7 @@ from trimtab.service.coverage import Coverage
 from trimtab.service.decider import ASKED, Decider, Planner
 from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
-from trimtab.service.execution import Execution
+from trimtab.service.execution import Execution, kafka_executor
 from trimtab.service.goals import GoalsKeeper, goals_text
 from trimtab.service.keeping import KEPT, DecisionKeeper, Pause, SampleKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads, whom_to_ask
@@ -85,7 +85,8 @@ class Balancer:
     config
         As `trimtab.service.config.load_config` reads it, or made in a program.
     executor
-        What carries plans out; without one they are shown only.
+        What carries plans out; by default the engine on the cluster of the configuration. With a `reach` of another kind and none,
+        plans are shown only.
     reach
         How the cluster is reached; by default as the configuration says.
     clock
@@ -111,6 +112,8 @@ class Balancer:
         step: float = STEP,
         planner: Planner | None = None,
     ) -> None:
+        if executor is None and reach is None:
+            executor = kafka_executor(config, clock)
         self.config, self._clock, self._executor = config, clock, executor
         self._started_ms = clock.wall_ms()
         self._instance = config.instance or _instance_name(config)
@@ -167,11 +170,11 @@ class Balancer:
             self._told, clock, instance=self._instance, has_executor=executor is not None, prepare=self._compile,
             plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
-            changed=self._changed,
+            changed=self._changed, busy=lambda: self._execution.busy,
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
-            changed=self._changed, step=step,
+            changed=self._changed, acts=config.mode != "dry-run", step=step,
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
@@ -209,7 +212,7 @@ class Balancer:
         self._hold = locked(folder)
         if config.mode != "dry-run" and self._executor is None:
             log.warning(
-                "mode is %s, but this release has no executor for a real cluster: plans are made and shown, and not carried out",
+                "mode is %s, but this service was made without an executor: plans are made and shown, and not carried out",
                 config.mode,
             )
         if config.http.enabled:
@@ -251,6 +254,9 @@ class Balancer:
         self._decisions.close()
         with suppress(Exception):
             self._reach.close()
+        if self._executor is not None and "executor" not in alive:
+            with suppress(Exception):
+                self._executor.close()
         if self._hold is not None:
             self._hold.close()
         return not late
@@ -339,7 +345,7 @@ class Balancer:
             now_ms=now, mode=self.config.mode, has_executor=self._executor is not None, leadership=known, trouble=trouble,
             pause=pause, holds=holds, held=held, last=self._decider.last, planning=self._decider.planning,
             cooldown_until_ms=self._decider.cooldown_until_ms, next_plan_ms=self._agenda.due_ms(),
-            down=self._metadata.down, dead_after_ms=round(1000 * self.config.model.dead_after),
+            down=self._metadata.down, dead_after_ms=round(1000 * self.config.model.dead_after), busy=self._execution.busy,
         )  # fmt: skip
         decides = known.leads and pause is None and not holds
         return StateView(
@@ -492,6 +498,18 @@ class Balancer:
             raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.", OVER)
         self._recorded(lambda: self._desk.become(held, "rejected", "rejected", who, why))
         log.info("plan %s rejected by %s%s", plan_id, who, f": {why}" if why else "")
+        return held.view()
+
+    def rollback(self, plan_id: str, who: str) -> PlanView:
+        """Bring back what a plan changed, while it runs or after it ended."""
+        held = self._desk.decide_on(plan_id, "roll back")
+        if held.state not in ("running", "done", "failed", "cancelled") or held.progress is None:
+            raise Refused(f"Plan {plan_id} is {held.state}, and nothing of it was carried out here.", "There is nothing to roll back.")
+        if not self._leader.known.leads:
+            raise Refused(who_leads(self._leader.known), whom_to_ask(self._leader.known))
+        held.rollback_asked = who
+        log.warning("plan %s is to be rolled back, by %s", plan_id, who)
+        self._workers["executor"].wake()
         return held.view()
 
     def pause(self, who: str, why: str) -> None:

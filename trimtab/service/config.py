@@ -64,6 +64,15 @@ class LimitsPart(Part):
     min_brokers: int = Field(default=2, ge=1, description="active brokers below which nothing is balanced")
 
 
+class ExecutionPart(Part):
+    throttle: Bytes | None = Field(default=None, description="bytes a second copied into, and out of, each broker")
+    concurrency: int = Field(default=5, ge=1, description="replicas copied into, and from, a broker at a time")
+    partitions: int = Field(default=50, ge=1, description="partitions in progress at a time")
+    elections: int = Field(default=100, ge=1, description="leaders elected in a second")
+    reserve: Bytes = Field(default=1_000_000_000, description="bytes that stay free on every log directory")
+    foreign: Literal["wait", "refuse"] = Field(default="wait", description="what to do about reassignments of other tools")
+
+
 class ModelPart(Part):
     long: Seconds = Field(default=1800.0, description="horizon for steady state")
     short: Seconds = Field(default=120.0, validate_default=True, description="horizon for reaction")
@@ -123,6 +132,9 @@ class ServiceConfig(Part):
     horizon: Literal["short", "long"] = Field(default="long", description="which means plans are made on")
     budgets: Annotated[BudgetsPart, BeforeValidator(or_defaults)] = Field(default=BudgetsPart(), description="limits of a plan")
     limits: Annotated[LimitsPart, BeforeValidator(or_defaults)] = Field(default=LimitsPart(), description="limits over time")
+    execution: Annotated[ExecutionPart, BeforeValidator(or_defaults)] = Field(
+        default=ExecutionPart(), description="how approved plans are carried out"
+    )
     acceptance: Literal["score", "potential"] = Field(default="score", description="which actions are acceptable")
     seed: int = Field(default=0, ge=0, le=2**31 - 1, description="of the search")
     approval_valid: Seconds = Field(default=3600.0, description="how long a plan waits for approval")

@@ -78,6 +78,8 @@ class Decider:
         Called while planning takes long.
     interrupted
         Whether planning is to end with what there is, because the service stops.
+    busy
+        Why no plan is made now, where an execution is not over that is not of the plan in hand.
     """
 
     def __init__(
@@ -100,12 +102,14 @@ class Decider:
         beat: Callable[[], None],
         interrupted: Callable[[], bool],
         changed: Callable[[], None],
+        busy: Callable[[], str] = str,
     ) -> None:
         self._config, self._goals, self._leader, self._agenda = config, goals, leader, agenda
         self._lookout, self._readiness, self._desk, self._decisions = lookout, readiness, desk, decisions
         self._told, self._clock, self._instance, self._has_executor = told, clock, instance, has_executor
         self._plan = plan
         self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
+        self._busy = busy
         self._prepared = False
         self._ask_again = True
         self._led: tuple[int | None, int | None] | None = None  # controller and epoch under which this instance last led
@@ -148,7 +152,7 @@ class Decider:
             self._agenda.clear()  # whoever leads next decides at once anyway
             return TURN
         held = self._desk.open
-        if held is not None and held.state in ("approved", "running"):
+        if (held is not None and held.state in ("approved", "running")) or self._busy():
             return TURN
         if self._told.pause is not None or now < self._cooldown_until_ms:
             return TURN

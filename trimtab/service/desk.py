@@ -38,6 +38,7 @@ class Held:
     progress: Progress | None = None
     told: tuple[int, int, int] = (0, 0, 0)
     cancel_asked: str | None = None
+    rollback_asked: str | None = None  # by whom
     changed_ms: int = field(default=0)
 
     @property

@@ -1,30 +1,74 @@
 """Has approved plans carried out: hands them to the executor and asks it on, as long as this instance leads.
 
 The turn of the worker ``executor``, and the only one that calls the executor. Who leads is asked before the hand-over and before
-every step. When leadership is gone the executor lets go without touching the cluster; when the service stops, or a person rejects
-a plan that runs, it takes back what is in progress and what is done stays.
+every step. When leadership is gone the executor lets go without touching the cluster, and the instance that leads next carries the rest
+on; when the service stops, or a person rejects a plan that runs, it takes back what is in progress and what is done stays.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cluster_model.errors import ExternalError
+from cluster_model.errors import ExternalError, TrimtabError
 from cluster_model.model import ClusterModel
 from metrics_reporter.reporter import Clock
-from trimtab.executor import Executor, Progress
+from trimtab.execution.ledger import Fenced, instance_name
+from trimtab.execution.order import order_of
+from trimtab.executor import Executor, Left, Progress
 from trimtab.history.records import OutcomeKind
 from trimtab.service.desk import Held, PlanDesk, State
 from trimtab.service.keeping import Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.standing import moved_away
 
+if TYPE_CHECKING:
+    from trimtab.execution.ledger import Ledger
+    from trimtab.execution.port import ClusterPort
+    from trimtab.service.config import ServiceConfig
+
 log = logging.getLogger(__name__)
 
 TURN = 1.0  # seconds between two steps
 NOTE_EVERY_MS = 60_000  # so often what was done is added to the history, for limits that a restart does not forget
 PATIENCE_MS = 60_000  # nobody says who leads for so long: another may
+RECOVER_MS = 5_000  # so often it is looked whether an execution was left unfinished
+NOTHING = Progress(0, 0, 0, (), 0.0, 0.0)
+
+
+def kafka_executor(config: ServiceConfig, clock: Clock) -> Executor:
+    """The engine on the cluster of a configuration; it connects when it is needed for the first time."""
+    from trimtab.execution.documents import Settings
+    from trimtab.execution.executor import EngineExecutor
+    from trimtab.execution.state import Limits
+
+    part = config.execution
+    limits = Limits(
+        into=part.concurrency, out_of=part.concurrency, cluster=part.partitions, elections=part.elections, reserve=float(part.reserve)
+    )
+    settings = Settings(throttle=part.throttle, foreign=part.foreign, limits=limits)
+
+    def connect() -> tuple[ClusterPort, Ledger]:
+        from trimtab.capture.client import client_settings
+        from trimtab.execution.journal import Journal
+        from trimtab.execution.kafka_port import KafkaPort
+        from trimtab.execution.ledger import JointLedger
+        from trimtab.execution.shared import SharedRecord
+
+        path, servers = config.kafka.command_config, config.kafka.bootstrap_servers
+        client = client_settings(None if path is None else Path(path))
+        port = KafkaPort(servers, client, wall_ms=clock.wall_ms, monotonic=clock.monotonic)
+        try:
+            cluster_id = port.look(()).cluster_id
+            ledger = JointLedger(Journal(Path(config.history.folder), cluster_id), SharedRecord(servers, client.options, cluster_id))
+        except BaseException:
+            port.close()
+            raise
+        return port, ledger
+
+    return EngineExecutor(connect, clock, settings, instance=instance_name())
 
 
 class Execution:
@@ -34,6 +78,8 @@ class Execution:
     ----------
     finished
         Called after a plan was carried out, wholly or not.
+    acts
+        Whether the mode lets anything be carried out, also what another instance left unfinished.
     step
         Seconds between two steps.
     """
@@ -49,25 +95,115 @@ class Execution:
         *,
         finished: Callable[[str], None],
         changed: Callable[[], None],
+        acts: bool = True,
         step: float = TURN,
     ) -> None:
         self._executor, self._desk, self._leader, self._model = executor, desk, leader, model
         self._told, self._clock, self._finished, self._changed = told, clock, finished, changed
-        self._step = step
+        self._acts, self._step = acts, step
         self._running: Held | None = None
+        self._left: Left | None = None
+        self._asked_ms: int | None = None
+        self._paused = False
+        self._note = ""
+        self._back: str | None = None  # who has the running plan rolled back
         self._noted_ms = 0
         self._unsure_since_ms: int | None = None
 
     def turn(self) -> float:
         """One step of the plan in hand, where there is one to take."""
-        held = self._desk.current
-        if self._executor is None or held is None:
+        held, executor = self._desk.current, self._executor
+        if executor is None or not self._acts:
             return self._step
         if self._running is not None:
-            self._go_on(self._executor, self._running)
-        elif held.state == "approved":
-            self._begin(self._executor, held)
+            self._go_on(executor, self._running)
+        elif self._left is not None and self._left.plan_id:
+            self._finish_what_was_left(executor)
+        elif held is not None and held.state == "approved":
+            self._begin(executor, held)
+        elif held is not None and held.rollback_asked is not None:
+            self._roll_back(executor, held)
+        else:
+            self._look_for_what_was_left(executor)
         return self._step
+
+    def _roll_back(self, executor: Executor, held: Held) -> None:
+        """Bring back what an ended plan changed."""
+        who = held.rollback_asked
+        assert who is not None
+        if not self._leader.ask().leads:
+            return
+        try:
+            count = executor.rollback(held.plan.plan_id, who)
+        except ExternalError as error:
+            if error.retriable:  # asked again at the next turn
+                raise
+            held.rollback_asked, held.note = None, f"not rolled back: {error}"
+            log.warning("plan %s is not rolled back: %s", held.plan.plan_id, error)
+            return
+        held.rollback_asked = None
+        self._desk.become(held, "running", "noted", who, f"rolled back by {who}: {count} partitions", note="being taken back")
+        self._running, self._back = held, who
+        log.warning("plan %s is rolled back by %s: %d partitions", held.plan.plan_id, who, count)
+
+    @property
+    def busy(self) -> str:
+        """Why no plan is made now, in a sentence, where an execution that this instance did not begin is not over."""
+        left = self._left
+        if left is None:
+            return ""
+        return left.busy or f"plan {left.plan_id}, which another process left unfinished, is carried on{self._note}"
+
+    def _look_for_what_was_left(self, executor: Executor) -> None:
+        now = self._clock.wall_ms()
+        if not self._leader.known.leads or (self._asked_ms is not None and now - self._asked_ms < RECOVER_MS):
+            return
+        if not self._leader.ask().leads:
+            return
+        self._asked_ms = now
+        found = executor.recover()
+        before, self._left = self._left, found if found.plan_id or found.busy else None
+        if self._left is not None and self._left != before:
+            log.warning("%s", self.busy)
+            self._changed()
+
+    def _finish_what_was_left(self, executor: Executor) -> None:
+        answer = self._leader.ask()
+        if not answer.leads:
+            if answer.error is None:
+                executor.release()
+                self._left = None
+            return
+        progress = self._polled(executor)
+        if isinstance(progress, str):
+            log.warning("%s", progress)
+            self._left = None
+            return
+        total = progress.waiting + progress.moving + progress.done + len(progress.failed)
+        self._note = f": {progress.done} of {total} partitions are done{f', {progress.waits}' if progress.waits else ''}"
+        if progress.finished:
+            log.info("%s", self.busy)
+            self._left, self._note = None, ""
+            self._finished("a plan that was left unfinished has ended")
+
+    def _polled(self, executor: Executor) -> Progress | str:
+        """The next step; a sentence where the execution is not ours any more, or cannot be begun."""
+        pause = self._told.pause
+        if pause is not None and not self._paused:
+            executor.pause(pause.who)
+        elif pause is None and self._paused:
+            executor.resume()
+        self._paused = pause is not None
+        try:
+            return executor.poll()
+        except Fenced as error:
+            executor.release()
+            return str(error)
+        except TrimtabError as error:
+            if isinstance(error, ExternalError) and error.retriable:
+                raise
+            executor.release()
+            return str(error)
 
     def stop(self) -> None:
         """The service stops: take back what is in progress, where this instance still leads."""
@@ -94,7 +230,8 @@ class Execution:
             return
         self._desk.become(held, "running", "started", held.who or "auto", "", note="being carried out")
         self._running, self._noted_ms, self._unsure_since_ms = held, self._clock.wall_ms(), None
-        executor.submit(held.plan.plan_id, held.plan.proposals)
+        self._paused = False
+        executor.submit(order_of(held.plan))
         log.info("plan %s is being carried out", held.plan.plan_id)
 
     def _go_on(self, executor: Executor, held: Held) -> None:
@@ -110,23 +247,31 @@ class Execution:
             self._end(held, executor.release(), "cancelled", "cancelled", why)
             return
         self._unsure_since_ms = None
+        if held.rollback_asked is not None:
+            self._roll_back(executor, held)
         if held.cancel_asked is not None:
             self._end(held, executor.cancel(), "cancelled", "cancelled", held.cancel_asked)
             return
-        pause = self._told.pause
+        pause, progress = self._told.pause, self._polled(executor)
+        if isinstance(progress, str):
+            state: State = "cancelled" if held.progress is not None else "failed"
+            self._end(held, held.progress or NOTHING, state, "cancelled" if state == "cancelled" else "failed", progress)
+            return
+        held.progress = progress
+        held.note = "being carried out" + (f", {progress.waits}" if progress.waits else "")
         if pause is not None:
             held.note = f"no further step while paused by {pause.who}; what is in progress goes on"
-            return
-        progress = held.progress = executor.poll()
-        held.note = "being carried out"
-        if progress.finished:
+        if progress.finished and self._back is not None:
+            stay = f"{progress.done} partitions stay as planned"
+            self._end(held, progress, "cancelled", "rolled_back", f"rolled back by {self._back}; {stay}")
+        elif progress.finished:
             failed = len(progress.failed)
             detail = ""
             if failed:
                 first = progress.failed[0]
                 name = f"{first.topic}-{first.partition}"
                 detail = f"{failed} of {failed + progress.done} partitions were not changed; {name}: {first.reason}"
-            state: State = "failed" if failed and not progress.done else "done"
+            state = "failed" if failed and not progress.done else "done"
             self._end(held, progress, state, "failed" if failed else "done", detail)
         elif now - self._noted_ms >= NOTE_EVERY_MS:
             self._noted_ms = now
@@ -135,7 +280,7 @@ class Execution:
 
     def _end(self, held: Held, progress: Progress, state: State, kind: OutcomeKind, detail: str) -> None:
         held.progress = progress
-        self._running = None
+        self._running = self._back = None
         try:
             self._desk.become(held, state, kind, "executor", detail, _amounts(held, progress))
         except ExternalError as error:

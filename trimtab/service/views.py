@@ -194,6 +194,10 @@ class ServiceFace(Protocol):
         """Raises `Refused`."""
         ...
 
+    def rollback(self, plan_id: str, who: str) -> PlanView:
+        """Bring back what a plan changed. Raises `Refused`."""
+        ...
+
     def pause(self, who: str, why: str) -> None: ...
 
     def resume(self, who: str) -> bool:

@@ -33,6 +33,7 @@ class Facts:
     next_plan_ms: int
     down: Sequence[tuple[int, int]]
     dead_after_ms: int
+    busy: str = ""
 
 
 def why_nothing(facts: Facts) -> tuple[str, ...]:
@@ -46,6 +47,8 @@ def why_nothing(facts: Facts) -> tuple[str, ...]:
     if f.pause is not None:
         why = f": {f.pause.why}" if f.pause.why else ""
         return (*found, f"Paused by {f.pause.who} since {clock(f.pause.since_ms)}{why}. Nothing is planned or moved until resumed.")
+    if f.busy:
+        return (*found, f"No plan is made for now: {f.busy}.")
     if f.planning:
         return tuple(found)
     if f.held is not None and f.held.state in ("proposed", "approved"):

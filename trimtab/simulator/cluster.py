@@ -39,6 +39,10 @@ class SimulatedCluster:
         Virtual Unix time in milliseconds.
     throttle
         Bytes/s that adding replicas may copy into, and out of, each broker; None is no limit.
+    configs
+        What is set on brokers and topics: ("broker" or "topic", name) -> key -> value.
+    min_isr
+        ``min.insync.replicas`` by topic; 1 where it is not named. Guards look at it, produced bytes do not.
     flows
         What the last single step moved.
     faults
@@ -57,6 +61,8 @@ class SimulatedCluster:
     ) -> None:
         self.cluster_id, self.now_ms = cluster_id, start_ms
         self.throttle: float | None = None
+        self.configs: dict[tuple[str, str], dict[str, str]] = {}
+        self.min_isr: dict[str, int] = {}
         self._start_ms, self._resolution_ms = start_ms, max(1, round(resolution_s * 1000))
         self._traffic = traffic if traffic is not None else Traffic(seed)
         self.brokers, self.logs = BrokerColumns(), LogColumns()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
-from benchmarks.histories import Truth, write
 from goals.calibration import (
     Calibration,
     HistorySpan,
@@ -14,11 +13,12 @@ from goals.calibration import (
     calibration_text,
     load_calibration,
 )
+from tests.histories.synthetic import Truth, write
 
-ROOT = Path(__file__).parents[3]
 
-
-def test_a_history_becomes_weights_and_a_table_in_the_calibration(tmp_path: Path) -> None:
+def test_a_history_becomes_weights_and_a_table_in_the_calibration(
+    tmp_path: Path, command_line: Callable[..., CompletedProcess[str]]
+) -> None:
     write(
         Truth(brokers=4, partitions=12, interval=3600, span=2 * 86_400, imbalance=0.4, seed=3),
         tmp_path / "history",
@@ -35,14 +35,7 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(tmp_path: Path
         "--window", "1h", "--horizon", "1h,6h", "--stretch", "1d", "--cadence", "6h", "--search", "grid", "--trials", "3",
         "--master", "local[1]",
     ]  # fmt: skip
-    ended = subprocess.run(
-        [sys.executable, "-m", "trimtab", *map(str, words)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=550,
-        check=False,
-    )
+    ended = command_line(*map(str, words))
     assert ended.returncode == 0, ended.stderr
     after = load_calibration(out)
     assert after.resources == before.resources

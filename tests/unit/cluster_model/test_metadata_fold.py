@@ -340,7 +340,7 @@ def test_without_a_compiler_the_image_is_the_same() -> None:
     program = """
 import random
 from tests.unit.cluster_model.test_metadata_fold import *
-from cluster_model.compiled import COMPILED
+from kernels.compiled import COMPILED
 assert not COMPILED
 choice = random.Random(5)
 oracle, fold = Oracle(), RecordFold(MetadataImage())

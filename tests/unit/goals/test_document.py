@@ -556,6 +556,13 @@ def test_constraints_are_sets_to_the_digest() -> None:
     assert digest(one) == digest(two)
 
 
+def test_frozen_topics_are_in_the_digest() -> None:
+    """They decide the plan; a file without them keeps the digest that it had before there were any."""
+    without = digest("version: 1\npreset: counts\n")
+    assert digest("version: 1\npreset: counts\nconstraints: {freeze_topics: []}") == without
+    assert digest("version: 1\npreset: counts\nconstraints: {freeze_topics: [a]}") != without
+
+
 def test_zero_has_one_digest() -> None:
     both = [
         f"version: 1\ngoals: [{{kind: capacity, resource: cpu, limit: {zero}}}]" for zero in ("0", "-0.0")

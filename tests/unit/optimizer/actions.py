@@ -68,8 +68,9 @@ class Trial:
     """A cluster under goals, ready to have actions judged. Partitions of a topic are numbered as they come; rows are by topic."""
 
     def __init__(
-        self, brokers: Sequence[int | Document], partitions: Sequence[Document], *goals: Document, exclude_topics: Sequence[str] = ()
-    ) -> None:
+        self, brokers: Sequence[int | Document], partitions: Sequence[Document], *goals: Document,
+        exclude_topics: Sequence[str] = (), freeze_topics: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         numbers: Counter[str] = Counter()
         rows = []
         for p in partitions:
@@ -80,7 +81,8 @@ class Trial:
             "brokers": [{"id": b} if isinstance(b, int) else dict(b) for b in brokers], "partitions": rows,
         }  # fmt: skip
         self.goals: Document = {
-            "version": 1, "goals": [dict(g) for g in goals], "constraints": {"exclude_topics": list(exclude_topics)},
+            "version": 1, "goals": [dict(g) for g in goals],
+            "constraints": {"exclude_topics": list(exclude_topics), "freeze_topics": list(freeze_topics)},
         }  # fmt: skip
         self.snapshot = build_snapshot(self.document)
         self.parsed = parse_goals(json.dumps(self.goals), "goals.yaml")

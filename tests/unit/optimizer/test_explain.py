@@ -63,16 +63,18 @@ def test_repairs_and_changes_made_together_are_told() -> None:
 
 
 def test_an_excluded_partition_stays_for_that_reason() -> None:
-    trial = Trial([1, 2], [partition([1], None, topic="__x", network_in=1.0)], usage(bound=5.0, var=9.0), exclude_topics=["__*"])
+    trial = Trial([1, 2], [partition([1], topic="__x", network_in=1.0)], usage(bound=0.5), exclude_topics=["__*"])
+    assert "Its topic is excluded, so only repairs would change it" in of_partition(trial, "__x", 0)
+    trial = Trial([1, 2], [partition([1], None, topic="__x", network_in=1.0)], usage(bound=5.0, var=9.0), freeze_topics=["__*"])
     text = of_partition(trial, "__x", 0)
     assert "__x-0 is on brokers 1, without a leader." in text
-    assert "Its topic is excluded" in text
+    assert "Its topic is frozen" in text
 
 
 def test_a_partition_on_a_broker_out_of_band_says_what_its_best_move_would_bring() -> None:
     parts = [partition([1], network_in=a) for a in (30.0, 30.0)] + [partition([2], network_in=a) for a in (20.0, 10.0)]
     text = of_partition(Trial([1, 2], parts, usage(trivial_change=0.01)), "t", 0, **NOTHING_MAY_MOVE)
-    assert "Its broker 1 (network_in) would stay out of band." in text
+    assert "Its broker 1 (network_in) would stay outside its target range." in text
     assert "the best, moving it from broker 1 to 2, would score 0.5000, and more than 0.5 is asked." in text  # 60 and 30, or 30 and 60
 
 
@@ -90,7 +92,7 @@ def test_after_the_plan_what_stays_is_judged_where_the_plan_leads() -> None:
     parts.append(partition([2], network_in=1.0, disk=1.0))
     trial = Trial([1, 2], parts, usage(trivial_change=0.01))
     text = of_partition(trial, "t", 0)
-    assert "Its broker 1 (network_in) would stay out of band." in text
+    assert "Its broker 1 (network_in) would stay outside its target range." in text
     assert "moving it from broker 1 to 2, would score 0.4927, and more" in text
 
 

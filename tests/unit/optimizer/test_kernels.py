@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster_model.compiled import COMPILED
+from kernels.compiled import COMPILED
 from tests.oracle.clusters import case_of
 from tests.oracle.runs import plan_text
 

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
-from benchmarks.clusters import cluster
-from benchmarks.incremental import heated, level_cluster
-from benchmarks.planner import goals_text
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
@@ -18,12 +12,13 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.problem import STATE, Compiled
-from optimizer.search import rounds
 from optimizer.search.balance import balance
 from optimizer.search.commit import build_state
 from optimizer.search.repack import repack
 from optimizer.search.standing import standing_of
 from optimizer.search.state import COST, State
+from tests.clusters.goals import goals_text
+from tests.clusters.synthetic import cluster
 
 FEW = [(100, 5_000, "a", 2), (100, 5_000, "b", 1), (100, 5_000, "b", 2), (100, 5_000, "d", 2)]
 
@@ -46,13 +41,6 @@ def left_by(made: Plan) -> list[int]:
 def test_with_fifty_replicas_a_broker_nobody_stays_out_of_band(brokers: int, replicas: int, scenario: str, seed: int) -> None:
     snapshot = cluster(brokers, replicas, scenario, seed)  # type: ignore[arg-type]
     made = plan(snapshot, parse_goals(goals_text("even", 0.10), "test"), PlanOptions(acceptance="potential"))
-    assert left_by(made) == []
-
-
-@pytest.mark.parametrize(("variant", "band"), [("even", 0.02), ("topics-wide", 0.10)])
-def test_a_replica_for_several_is_tried_where_bands_are_narrow_or_a_topic_has_large_ones(variant: str, band: float) -> None:
-    snapshot = cluster(100, 50_000, "a", 0, variant)
-    made = plan(snapshot, parse_goals(goals_text(variant, band), "test"), PlanOptions(acceptance="potential"))
     assert left_by(made) == []
 
 
@@ -93,27 +81,3 @@ def test_where_nobody_is_out_of_band_nothing_moves() -> None:
     replicas = state.replicas.copy()
     assert repack(compiled.problem, state, 0) == 0
     assert np.array_equal(state.replicas, replicas)
-
-
-@pytest.mark.parametrize(("many", "packed"), [(False, 2), (True, 1)])
-def test_where_replicas_are_many_brokers_are_packed_in_the_first_round_only(
-    many: bool, packed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    level = level_cluster("10x1k")
-    hot = heated(level, np.random.default_rng(0).choice(level.partition_count, 8, replace=False), 60.0)
-    called = {"_round": 0, "repack": 0}
-
-    def counting(name: str) -> None:
-        original: Callable[..., Any] = getattr(rounds, name)
-
-        def counted(*arguments: Any) -> Any:
-            called[name] += 1
-            return original(*arguments)
-
-        monkeypatch.setattr(rounds, name, counted)
-
-    counting("_round")
-    counting("repack")
-    monkeypatch.setattr(rounds, "SEARCHES", ((0 if many else level.replicas.size, 1, 1, True),) * 2)
-    assert left_by(plan(hot, parse_goals(goals_text("even", 0.10), "test"))), "somebody stays out"
-    assert called == {"_round": 2, "repack": packed}

@@ -127,7 +127,7 @@ def test_page_has_every_part() -> None:
         "Goals",
         "Load of the brokers",
         "Scores",
-        "What would stay out",
+        "What would stay unbalanced",
         "Actions",
         "Brokers",
         "Skipped, and remarks",
@@ -199,7 +199,7 @@ def test_brokers_out_of_band_are_seen_among_many() -> None:
         drawing = score_curve(goal, plan.brokers, plan.bands[goal.name])
         assert drawing is not None
         out = sum(goal.name in b.violates for b in plan.brokers)
-        assert f"{out} would be out of band" in drawing
+        assert f"{out} would be outside the target range" in drawing
         assert bool(out) == ('class="dot out"' in drawing)
     page = Page(to_html(plan))
     assert page.classes["flag"] >= sum(any(g.name in b.violates for b in plan.brokers) for g in plan.goals[:6])

@@ -178,12 +178,12 @@ def test_a_partition_whose_replicas_are_all_dead_stays_and_is_reported() -> None
     assert "offline" in told(result) or "no live replica" in told(result)
 
 
-def test_an_excluded_topic_stays_even_on_a_dead_broker_and_that_is_said() -> None:
+def test_a_frozen_topic_stays_even_on_a_dead_broker_and_that_is_said() -> None:
     snapshot = cluster(
         [1, 2, {"id": 3, "state": "dead"}], [([3, 1], {"network_in": 5.0})], topic="__internal"
     )
     snapshot["partitions"][0]["leader"] = 1
-    result = planned(snapshot, IN, constraints={"exclude_topics": ["__*"]})
+    result = planned(snapshot, IN, constraints={"freeze_topics": ["__*"]})
     assert list(result.actions) == []
     assert "__internal" in told(result) or "excluded" in told(result)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.clusters import cluster
-from benchmarks.planner import goals_text
-from cluster_model.compiled import kernel
 from goals.document import parse_goals
+from kernels.compiled import kernel
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, KIND, LIMIT, Problem
@@ -17,6 +15,8 @@ from optimizer.search.balance import open_shelf
 from optimizer.search.commit import build_state
 from optimizer.search.shelf import Shelf, fetch, lay_out
 from optimizer.search.state import LED, State
+from tests.clusters.goals import goals_text
+from tests.clusters.synthetic import cluster
 
 
 @kernel

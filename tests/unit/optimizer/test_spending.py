@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cluster_model.build import build_snapshot
-from goals.document import load_goals
+from cluster_model.files import read_snapshot
+from goals.document import load_goals, parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.planner import plan
 from optimizer.problem import Compiled
 from optimizer.search.ledger import budget_for, is_spent
 from optimizer.why_totals import Totals
@@ -57,3 +60,13 @@ def test_sums_of_proofs_are_gone_with_the_plan(compiled: Compiled) -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_a_budget_goes_to_hard_limits_before_bands() -> None:
+    """With four moves the plan of an example ended none of two disk violations, and levelled bands instead."""
+    snapshot = read_snapshot(Path(__file__).parents[3] / "examples" / "three-brokers.json")
+    found = plan(snapshot, parse_goals("version: 1\npreset: default\n", "test"), PlanOptions(max_moves=4))
+    disk = next(g for g in found.goals if g.name == "capacity-disk")
+    assert disk.before is not None
+    assert disk.after is not None
+    assert disk.after.violations < disk.before.violations

@@ -8,10 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.clusters import cluster
-from benchmarks.planner import goals_text
-from cluster_model.compiled import COMPILED, kernel, whole
 from goals.document import parse_goals
+from kernels.compiled import COMPILED, kernel, whole
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import KIND, LIMIT, RACK_OF, Problem
@@ -22,6 +20,8 @@ from optimizer.search.hosting import may_host
 from optimizer.search.shelf import new_shelf
 from optimizer.search.stars import FIRST, NEAR, bring_forward, pour, send_best, weigh, withdraw
 from optimizer.search.state import State
+from tests.clusters.goals import goals_text
+from tests.clusters.synthetic import cluster
 
 MOST = 60
 

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.clusters import cluster
-from benchmarks.planner import goals_text
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
@@ -161,19 +159,3 @@ def test_excluded_topics_stay_where_they_are() -> None:
     why = next(b.why for b in found.brokers if b.id == 1)
     assert why is not None
     assert "excluded topic fixed has 6 replicas on it, at most 3 are in its band" in why
-
-
-@pytest.mark.parametrize("acceptance", ["score", "potential"])
-def test_new_brokers_are_filled_by_what_full_topics_leave_them(acceptance: Any) -> None:
-    """Four new brokers among forty may hold few of the largest topics: with one replica too many of them, they stayed out of band."""
-    snapshot = cluster(40, 20_000, "a", 4, "topics-wide")
-    found = plan(snapshot, parse_goals(goals_text("topics-wide", 0.10), "test"), PlanOptions(acceptance=acceptance))
-    assert out(found) == {}
-    assert found.summary.replica_moves <= 1.01 * found.lower_bounds.replica_moves
-
-
-def test_the_last_topics_are_spread_where_that_takes_brokers_off_the_middle_of_a_band() -> None:
-    """What was left of a topic had a place, and nobody would have left a band: it was kept from it by the preference for the middle."""
-    snapshot = cluster(60, 30_000, "b", 5, "topics")
-    found = plan(snapshot, parse_goals(goals_text("topics", 0.10), "test"), PlanOptions())
-    assert out(found) == {}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.clusters import cluster
-from benchmarks.planner import goals_text
 from cluster_model.build import build_snapshot
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, FOLLOWING, KIND, LEADING, LIMIT, MOVABLE, RACK_LIMIT, RACK_OF, RF, STATE
 from optimizer.why_totals import Totals
+from tests.clusters.goals import goals_text
+from tests.clusters.synthetic import cluster
 
 
 @pytest.mark.parametrize("variant", ["even", "rf-mixed", "everything", "racks"])

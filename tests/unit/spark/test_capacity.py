@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchmarks.histories import Truth, synthetic
 from spark.methods.capacity import Bend, capacities, find_bend
+from tests.histories.synthetic import Truth, synthetic
 
 FloatArray = npt.NDArray[Any]
 WINDOWS = 2016  # a week of five minutes

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import lsq_linear
 
-from benchmarks.histories import Truth, synthetic
 from spark.methods.cpu_cost import FEATURES, CpuCosts, attributed, fit
+from tests.histories.synthetic import Truth, synthetic
 
 Array = npt.NDArray[Any]
 TRUE = {"network_in": 2e-8, "network_out": 1e-8, "produce_rate": 4e-4, "fetch_rate": 8e-4}

@@ -307,7 +307,7 @@ def test_exit_code_4_when_a_broker_cannot_be_emptied(trimtab: CommandLine, tmp_p
     command = ("plan", "--snapshot", path, "--goals", goals, "--remove-broker", "3", "--format", "json")
     ended = trimtab(*command, "--exit-code")
     assert ended.code == 4
-    assert "broker 3 would still host 2 replicas" in ended.err
+    assert "Broker 3 would still host 2 replicas" in ended.err
     assert "would find no broker that capacity-disk allows" in ended.err
     assert trimtab(*command).code == 0
     assert trimtab(*command, "--exit-code", "--max-moves", "0").code == 0
@@ -326,3 +326,26 @@ def test_where_stdout_takes_ascii_only_no_sign_is_lost(skewed: Path, arguments: 
     assert ended.code == 0
     assert "?" not in ended.out
     assert ("->" if not arguments else "####") in ended.out
+
+
+def test_exit_code_5_when_nothing_would_move_and_hard_goals_were_not_checked(trimtab: CommandLine, tmp_path: Path) -> None:
+    """The first plan of a captured cluster has no capacities: a script must not take it for one within its limits."""
+    pairs = [[1, 2], [2, 3], [3, 1]]
+    bare = [{"id": i, "rack": f"r{i}"} for i in (1, 2, 3)]
+    path = snapshot_file(tmp_path, brokers=bare, partitions=[partition("orders", n, pair) for n, pair in enumerate(pairs)])
+    goals = tmp_path / "goals.yaml"
+    goals.write_text("version: 1\npreset: counts\ngoals:\n  - {kind: capacity, resource: disk, limit: 0.8}\n")
+    command = ("plan", "--snapshot", path, "--goals", goals, "--format", "json")
+    ended = trimtab(*command, "--exit-code")
+    assert ended.code == 5
+    assert "1 hard goal is not checked: capacity-disk" in ended.err
+    assert trimtab(*command).code == 0
+
+
+def test_a_budget_in_bytes_needs_sizes(trimtab: CommandLine, tmp_path: Path) -> None:
+    parts = [{**partition("t", n, [1]), "leader_load": {"network_in": 1.0}} for n in range(3)]
+    path = snapshot_file(tmp_path, partitions=parts)
+    ended = trimtab("plan", "--snapshot", path, *COUNTS, "--max-bytes", "1GB")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--max-bytes: the size of 3 of 3 partitions is unknown" in ended.err
+    assert trimtab("plan", "--snapshot", path, *COUNTS, "--max-moves", "1").code == 0

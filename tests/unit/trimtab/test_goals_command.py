@@ -105,7 +105,7 @@ def test_check_as_json_under_a_preset(tmp_path: Path, capsys: Capture) -> None:
         ("usage_distribution-leaders", False),
     ]
     assert found["digest"] == load_goals(path, "counts").digest
-    assert found["constraints"] == {"exclude_topics": [], "exclude_brokers": [], "include_topics": []}
+    assert found["constraints"] == {"exclude_topics": [], "exclude_brokers": [], "include_topics": [], "freeze_topics": []}
 
 
 def test_the_example_passes(capsys: Capture) -> None:

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from benchmarks.clusters import cluster
 from cluster_model.files import read_snapshot
 from goals.document import load_goals
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.report import render_frontier, to_html, to_json
-from optimizer.report.standing import not_emptied
 from optimizer.report.verdict import verdict
+from tests.clusters.synthetic import cluster
+from tests.unit.trimtab.command_line import finished, process
 from trimtab.planning import planned
 from trimtab.story import Story
 
@@ -55,14 +55,55 @@ def marked(made: Plan) -> bool:
     return any("best plan so far" in note for note in made.notes)
 
 
+WHEN_IT_PLANS = """
+import os, signal, threading
+def press() -> None:
+    while all(thread.name != "planning" for thread in threading.enumerate()):
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=press, daemon=True).start()
+"""
+
+
+def test_ctrl_c_ends_at_once_without_a_plan() -> None:
+    """Also in a phase of the search that is compiled and takes minutes: here one that ends only afterwards."""
+    given_up = threading.Event()
+
+    def press(low: int) -> None:
+        if not given_up.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+            assert given_up.wait(timeout=60)
+
+    with pytest.raises(KeyboardInterrupt):
+        planned(read_snapshot(EXAMPLES / "three-brokers.json"), GOALS, PlanOptions(), Story(), press)
+    given_up.set()
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_after_ctrl_c_the_command_ends_with_130_and_writes_a_plan_only_where_asked(tmp_path: Path, asked: bool) -> None:
+    """A script that reads an empty plan and exit code 0 takes the cluster for balanced."""
+    out = tmp_path / "plan.json"
+    option = ["--keep-partial"] if asked else []
+    ended = finished(
+        process("plan", "--snapshot", EXAMPLES / "skewed-12-brokers.json.gz", "--out", out, *option, before=WHEN_IT_PLANS)
+    )
+    assert ended.code == 130, ended.err
+    assert out.exists() == asked
+    assert ("stopping with the best plan so far" in ended.err) == asked
+    if asked:
+        assert json.loads(out.read_text())["stopped"] is True
+    else:
+        assert "interrupted" in ended.err
+
+
 def test_after_ctrl_c_before_the_search_the_plan_is_empty_and_says_so() -> None:
-    made = planned(read_snapshot(EXAMPLES / "three-brokers.json"), GOALS, PlanOptions(), Story(), interrupt)
+    made = planned(read_snapshot(EXAMPLES / "three-brokers.json"), GOALS, PlanOptions(), Story(), interrupt, keep_partial=True)
     assert not made.actions
     assert marked(made)
 
 
 def test_after_ctrl_c_in_the_middle_the_plan_is_what_was_found_till_then() -> None:
-    snapshot = cluster(100, 50_000, "b")
+    snapshot = cluster(100, 4_000, "b")
     heard: list[int] = []
 
     def second(low: int) -> None:
@@ -70,7 +111,7 @@ def test_after_ctrl_c_in_the_middle_the_plan_is_what_was_found_till_then() -> No
         if len(heard) == 2:
             interrupt(low)
 
-    made = planned(snapshot, GOALS, PlanOptions(), Story(), second)
+    made = planned(snapshot, GOALS, PlanOptions(), Story(), second, keep_partial=True)
     whole = plan(snapshot, GOALS)
     assert heard[0] == 100
     assert 0 < heard[1] < 100
@@ -92,7 +133,7 @@ def test_a_second_ctrl_c_gives_up() -> None:
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        planned(read_snapshot(EXAMPLES / "three-brokers.json"), GOALS, PlanOptions(), Story(), twice)
+        planned(read_snapshot(EXAMPLES / "three-brokers.json"), GOALS, PlanOptions(), Story(), twice, keep_partial=True)
     given_up.set()
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -108,15 +149,15 @@ def test_what_fails_in_the_search_fails_here() -> None:
 def test_a_plan_that_was_stopped_does_not_say_that_nothing_more_can_be_done() -> None:
     """Somebody who reads "a hard goal cannot be met" buys brokers, and "nothing acceptable was found" widens bands."""
     snapshot = read_snapshot(EXAMPLES / "three-brokers.json")
-    made = planned(snapshot, GOALS, PlanOptions(remove_brokers=(3,)), Story(), interrupt)
+    made = planned(snapshot, GOALS, PlanOptions(remove_brokers=(3,)), Story(), interrupt, keep_partial=True)
     assert made.stopped
     assert {g.status for g in made.goals if g.hard and g.after is not None and g.after.violations} == {"violated"}
     assert all("planning was stopped" in b.why for b in made.brokers if b.why)
     assert any(b.why for b in made.brokers)
-    assert not not_emptied(made)
+    assert not made.cannot_be_emptied
     said = verdict(made)
     assert said.tone == "stopped"
-    assert "planning was stopped before anything was found, so the plan is empty" in said.sentence
+    assert "Planning was stopped before anything was found, so the plan is empty" in said.sentence
     assert "cannot be met" not in said.sentence
     assert "acceptable" not in said.sentence
     assert json.loads(to_json(made))["stopped"] is True

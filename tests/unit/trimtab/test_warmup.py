@@ -1,4 +1,4 @@
-"""What `python -m trimtab.warmup` leaves to be compiled later."""
+"""What `trimtab compile` leaves to be compiled later."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from cluster_model.compiled import COMPILED
+from kernels.compiled import COMPILED
 
 LEFT = """
 import pkgutil
 from importlib import import_module
 import cluster_model, optimizer
-from cluster_model.lean_cache import LeanCache
+from kernels.compiled import Kernel
 from trimtab.warmup import warm_up
 
 warm_up()
 for room in (cluster_model, optimizer):
     for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
         for name, each in vars(import_module(module.name)).items():
-            if isinstance(getattr(each, "_cache", None), LeanCache) and each.py_func.__module__ == module.name:
-                if not each.signatures:
+            if isinstance(each, Kernel) and each.py_func.__module__ == module.name:
+                if not each.dispatcher.signatures:
                     print(module.name, name)
 """
 ALGEBRA = "import sys\nfrom trimtab.warmup import warm_up\nwarm_up()\nprint('scipy.linalg' in sys.modules)"

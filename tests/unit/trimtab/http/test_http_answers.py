@@ -126,6 +126,14 @@ def test_approving_and_rejecting(client: Client, face: FakeFace) -> None:
     assert face.done == [("approve", face.made.plan_id, "Ana")]
 
 
+def test_rolling_back(client: Client, face: FakeFace) -> None:
+    assert face.made is not None
+    answer = client.post(f"/api/v1/plans/{face.made.plan_id}/rollback", {"who": "Ana"})
+    assert (answer.status, answer.json["note"]) == (200, "being taken back")
+    assert face.done == [("rollback", face.made.plan_id, "Ana")]
+    assert client.post("/api/v1/plans/sha256:0/rollback", {"who": "Ana"}).status == 404
+
+
 def test_only_the_plan_that_was_read_can_be_approved(client: Client, face: FakeFace) -> None:
     """`current` may be another plan by the time the request comes."""
     assert "Name the plan that you have read" in client.post("/api/v1/plans/current/approve").words

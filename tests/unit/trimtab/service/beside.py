@@ -17,6 +17,7 @@ from cluster_model.metadata.image import MetadataImage
 from metrics_reporter.reporter import Clock
 from metrics_reporter.topic import EmbeddedTopic, TopicError
 from optimizer.planner import plan
+from trimtab.execution.ledger import MemoryDocuments
 from trimtab.executor import Executor
 from trimtab.service.balancer import Balancer
 from trimtab.service.claim import Claim
@@ -189,5 +190,5 @@ def configured(folder: Path, node: int | None = NODE, **keys: Any) -> ServiceCon
     return ServiceConfig.model_validate(document)
 
 
-def simulated_executor(world: World) -> SimulatedExecutor:
-    return SimulatedExecutor(world.cluster, throttle=50 * MB)
+def simulated_executor(world: World, record: MemoryDocuments | None = None, instance: str = "simulated") -> SimulatedExecutor:
+    return SimulatedExecutor(world.cluster, throttle=50 * MB, record=record, instance=instance)

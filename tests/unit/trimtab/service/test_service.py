@@ -24,6 +24,7 @@ from tests.unit.trimtab.service.beside import (
     World,
     simulated_executor,
 )
+from trimtab.execution.ledger import MemoryDocuments
 from trimtab.http.glance import glance
 from trimtab.service.views import Refused, StateView
 from trimtab.simulator.spec import TopicPartition
@@ -661,3 +662,24 @@ def test_a_kill_in_the_middle_is_told_of_by_the_next_run(world: World) -> None:
     assert [kind for _, kind, _, _ in decision.outcomes] == ["approved", "started", "failed"]
     assert "killed in the middle" in decision.outcomes[-1][3]
     again.stop()
+
+
+def test_what_an_instance_that_was_killed_left_is_carried_on_by_the_next(world: World) -> None:
+    """The record in the cluster tells the next leader of the plan; until it is over, that one makes none of its own."""
+    record = MemoryDocuments()
+    first = Service(world, executor=simulated_executor(world, record, "first"), mode="auto")
+    first.run(35)
+    for _ in range(10):
+        first.turns("planner", "executor")
+    assert world.cluster.list_partition_reassignments()
+    world.elect(OTHER)  # and the first is never heard of again
+    second = Service(world, node=OTHER, executor=simulated_executor(world, record, "second"), mode="auto")
+    state = second.run(15)
+    assert "first carries out plan" in said(state)
+    assert state.plan is None
+    second.run(90)
+    hosts = [b for n in range(12) for b in world.cluster.replicas(TopicPartition("orders", n))]
+    assert {b: hosts.count(b) for b in (1, 2, 3)} == {1: 8, 2: 8, 3: 8}
+    assert world.cluster.configs == {}
+    assert second.rows("SELECT COUNT(*) FROM decision WHERE verdict = 'planned'") == [(0,)]
+    second.stop()

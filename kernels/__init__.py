@@ -1,0 +1,4 @@
+"""Compiled kernels: the decorators that mark them, how they are compiled, and where compiled code is kept.
+
+Imports no other room; `cluster_model`, `goals` and `optimizer` mark their kernels with `kernels.compiled`.
+"""

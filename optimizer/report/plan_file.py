@@ -1,0 +1,124 @@
+"""A plan file (`optimizer.report.json_form`) read back into a `Plan`, so that a saved plan can be shown, compared and carried out.
+
+Called by the command line. Checks the shape, and that each change names replicas and a leader that Kafka would take; whether the plan
+still fits a cluster is for its executor to ask.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
+
+from cluster_model.errors import InputError, Problem
+from optimizer.plan import (
+    Action,
+    Band,
+    BrokerOutcome,
+    Change,
+    GoalOutcome,
+    LowerBounds,
+    Plan,
+    Skipped,
+    Summary,
+)
+
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+GZIP = b"\x1f\x8b"
+LONGEST_FOUND = 60
+
+
+class _Source(BaseModel):
+    cluster_id: str
+    taken_at: str
+    digest: Digest
+    storage: Literal["local", "shared"]
+
+
+class _Document(BaseModel):
+    version: Literal[1]
+    plan_id: Digest
+    snapshot: _Source
+    goals_digest: Digest
+    options: dict[str, Any]
+    actions: tuple[Action, ...]
+    proposals: tuple[Change, ...]
+    goals: tuple[GoalOutcome, ...]
+    summary: Summary
+    lower_bounds: LowerBounds
+    brokers: tuple[BrokerOutcome, ...]
+    skipped: tuple[Skipped, ...]
+    notes: tuple[str, ...]
+    bands: Mapping[str, Mapping[int, Band]]
+    stopped: bool = Field(default=False)
+    cannot_be_emptied: tuple[int, ...] = ()
+
+
+def read_plan(content: bytes, name: str) -> Plan:
+    """The plan in the bytes of a plan file, plain or gzip; `name` is what messages call the file.
+
+    `frontier` is empty: the file does not have it. Keys that are not known are left out, as additions of a later release.
+
+    Raises
+    ------
+    InputError
+        It is no plan file, or a damaged one; carries every problem with its place.
+    """
+    if content.startswith(GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(name, [Problem("", f"expected a gzip file, found a broken one ({error}); copy it again")]) from None
+    try:
+        read = _Document.model_validate_json(content, strict=True)
+    except ValidationError as error:
+        raise InputError(name, [_problem(e["type"], e["loc"], e["msg"], e["input"]) for e in error.errors()]) from None
+    problems = [
+        Problem(f"{part}[{i}]{inner}", message)
+        for part, i, inner, change in _changes(read)
+        if (message := _refused(change))
+    ]
+    if problems:
+        raise InputError(name, problems)
+    return Plan(
+        plan_id=read.plan_id, cluster_id=read.snapshot.cluster_id, taken_at=read.snapshot.taken_at,
+        snapshot_digest=read.snapshot.digest, storage=read.snapshot.storage, goals_digest=read.goals_digest,
+        options=read.options,
+        actions=read.actions, proposals=read.proposals, goals=read.goals, summary=read.summary, lower_bounds=read.lower_bounds,
+        brokers=read.brokers, skipped=read.skipped, notes=read.notes, bands=read.bands, stopped=read.stopped,
+        cannot_be_emptied=read.cannot_be_emptied,
+    )  # fmt: skip
+
+
+def _changes(read: _Document) -> list[tuple[str, int, str, Change]]:
+    """Every change with its place."""
+    of_actions = [("actions", i, f".changes[{j}]", c) for i, a in enumerate(read.actions) for j, c in enumerate(a.changes)]
+    return of_actions + [("proposals", i, "", c) for i, c in enumerate(read.proposals)]
+
+
+def _refused(change: Change) -> str | None:
+    """Why Kafka would not take a change; None where it would."""
+    for key, replicas, leader in (
+        ("before", change.replicas_before, change.leader_before),
+        ("after", change.replicas_after, change.leader_after),
+    ):
+        if not replicas or len(set(replicas)) != len(replicas) or min(replicas) < 0:
+            return f"replicas_{key}: expected broker ids, each once, found {list(replicas)}; make the plan again"
+        if leader is not None and leader not in replicas:
+            return f"leader_{key}: expected one of {list(replicas)}, found {leader}; make the plan again"
+    return None
+
+
+def _problem(kind: str, loc: tuple[int | str, ...], message: str, found: object) -> Problem:
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")
+    remedy = "give a file that `trimtab plan --format json` wrote"
+    if kind == "json_invalid":
+        return Problem(place, f"expected a plan file, found no whole JSON text ({message.partition(': ')[2]}); {remedy}")
+    if kind == "missing":
+        return Problem(place, f"expected this key, found none; {remedy}")
+    shown = repr(found) if isinstance(found, str | int | float | None) else f"a {type(found).__name__}"
+    shown = shown if len(shown) <= LONGEST_FOUND else shown[: LONGEST_FOUND - 1] + "…"
+    return Problem(place, f"{message[:1].lower()}{message[1:]}, found {shown}; {remedy}")

@@ -1,0 +1,160 @@
+"""Where brokers can get at all, as data: the bands that the potential aims at.
+
+A partition larger than every broker's band keeps its broker out of band for good, and so do replicas that may not move. `Aim` moves the
+potential's bands there at the start of each round, so that the search works on what can be had. Scores, and with them what is acceptable,
+stay as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster_model.snapshot import BrokerState
+from optimizer.conflicts import NOTHING, Conflict, conflicts
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    COLUMN,
+    FOLLOWING,
+    HIGH,
+    HINGE,
+    KIND,
+    LEADING,
+    LIMIT,
+    LOW,
+    MEAN,
+    MOVABLE,
+    SPREAD,
+    STATE,
+    Problem,
+)
+from optimizer.search.state import COST, LED, Rows, State
+
+Floats = npt.NDArray[np.float64]
+AMPLE = 0.9  # of the band: where what is left for a typical broker is above its lower end by the rest, all can get into it
+SHORT = 0.25  # of the band: where it is below the middle by more, and all can still get into the band, the middle is no longer aimed at
+MANY = 8  # where suspects hold one of so many replicas, all partitions are looked at first
+LARGE, MOST = 200_000, 0.5  # replicas; of the brokers: where so many are out of band, a search finds more than proofs would spare it
+
+
+class Aim:
+    """What a search aims at, from any placement of the replicas in `replicas` int64 [P, R] and `lead` int64 [P]."""
+
+    def __init__(self, problem: Problem, replicas: Rows, lead: Rows) -> None:
+        self._problem, self._replicas, self._lead = problem, replicas, lead
+        self._without: Problem | None = None
+
+    def at(self, state: State) -> Problem:
+        """The problem as the placement of `state` has it; a function of that placement alone.
+
+        To look through a million replicas for conflicts takes a second, so that is done only where brokers are out of band, and of
+        many replicas where those brokers are few.
+        """
+        active = self._problem.broker[:, STATE] == BrokerState.ACTIVE
+        low = int((state.score[active, :COST] < 1.0).any(axis=1).sum())
+        if not low or (self._replicas.size > LARGE and low > MOST * active.sum()):
+            return within_reach(self._problem, state)
+        if self._without is None:
+            self._without = without_conflicts(self._problem, conflicts(self._problem, self._replicas, self._lead))
+        return within_reach(self._without, state)
+
+
+def within_reach(problem: Problem, state: State) -> Problem:
+    """`problem` itself, or one whose potential rises from what brokers can reach, judged by the placement of `state`.
+
+    A broker with more than its band for good may hold that and what the lower end of the band asks for beside it; beyond a limit, that
+    alone. The others share less than the band wants, so the lower ends of their bands fall.
+
+    Notes
+    -----
+    O(replicas on brokers above every band, or partitions).
+    """
+    goals = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
+    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
+    if not len(goals) or eligible.sum() < 2:
+        return problem
+    columns, limit = problem.goal[goals, COLUMN], problem.goal[goals, KIND] == LIMIT
+    mean, bound = problem.table[:, goals, MEAN], problem.table[:, goals, BOUND]
+    most = np.where(limit, problem.table[:, goals, CEILING], mean + bound)
+    top = most[eligible].max(axis=0)
+    suspect = eligible[:, None] & (state.load[:, columns] > most)
+    brokers = np.flatnonzero(suspect.any(axis=1))
+    if MANY * state.hosts[brokers].sum() > len(problem.partition):
+        brokers = np.intersect1d(brokers, _hosts_of_stuck(problem, state, columns, top))
+    least, giants, seats, loose = np.zeros((4, len(problem.broker), len(goals)))
+    for b in brokers.tolist():
+        least[b], giants[b], seats[b], loose[b] = _stuck(problem, state, b, columns, top)
+    forced = (least > most) & (loose <= 1) & suspect  # of several too large ones that may move, all but one may go
+    if not forced.any():
+        return problem
+    table, force = problem.table.copy(), problem.force
+    total, lacking = mean.sum(axis=0), 0.0
+    for i, g in enumerate(goals.tolist()):
+        at = forced[:, i]
+        if not at.any():
+            continue
+        if limit[i]:
+            table[at, g, HIGH] = least[at, i]
+            continue
+        margin = HINGE * bound[:, i]
+        table[at, g, HIGH] = least[at, i] + np.maximum(table[at, g, LOW], 0.0)
+        others = eligible & ~at
+        whole = float(giants[at, i].sum())
+        taken = max(int(seats[at, i].sum()), int(at.sum()))
+        part = (total[i] - whole) / (eligible.sum() - taken) * eligible.sum() / total[i] if taken < eligible.sum() else 0.0
+        width = bound[others, i].sum() / max(mean[others, i].sum(), 1e-300)
+        lacking = max(lacking, (1.0 - part) / width if width > 0.0 else 0.0)
+        if part < 1.0 - AMPLE * width:
+            low = max(part, 0.0) * mean[:, i] - margin
+            table[others, g, LOW] = np.minimum(table[others, g, LOW], low[others])
+    if SHORT < lacking <= AMPLE:
+        force = problem.force.copy()
+        force[:, SPREAD] = 0.0
+    return problem._replace(table=table, force=force)
+
+
+def without_conflicts(problem: Problem, found: tuple[Conflict, ...]) -> Problem:
+    """The problem with bands of the potential where brokers can get that cannot keep all their bands; itself where there are none.
+
+    A hard limit goes before a band; of two bands the one that is short is filled, and the other gives way.
+    """
+    if not found:
+        return problem
+    table = problem.table.copy()
+    for one in found:
+        b = one.broker
+        if one.caps == NOTHING or problem.goal[one.caps, KIND] == LIMIT or not np.isfinite(one.least):
+            table[b, one.needs, LOW] = -np.inf
+        else:  # by as much more as a band has on one side, since replicas are not of any size
+            top = problem.table[b, one.caps, MEAN] + 2.0 * problem.table[b, one.caps, BOUND]
+            table[b, one.caps, HIGH] = max(table[b, one.caps, HIGH], top + one.least - one.room)
+    return problem._replace(table=table)
+
+
+def _hosts_of_stuck(problem: Problem, state: State, columns: npt.NDArray[np.int64], top: Floats) -> npt.NDArray[np.int64]:
+    """Brokers with anything that may not move, or that is too large for every broker's band."""
+    stuck = problem.partition[:, MOVABLE] == 0
+    most = np.full(problem.vector.shape[2], np.inf)
+    np.minimum.at(most, columns, top)
+    giant = problem.vector.reshape(len(stuck), -1) > np.tile(most, 2)
+    if giant.any():
+        stuck |= giant.any(axis=1)
+    return np.unique(state.replicas[np.flatnonzero(stuck)])
+
+
+def _stuck(
+    problem: Problem, state: State, b: int, columns: npt.NDArray[np.int64], top: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """By goal: the least load that broker `b` can have, all of it that no other can take within its band, how many partitions of it are
+    too large for that, and how many of these may move."""
+    entries = state.hosted[b, : state.hosts[b]]
+    partitions = entries // state.replicas.shape[1]
+    role = np.where(state.mark[b, : state.hosts[b]] & LED, LEADING, FOLLOWING)
+    vector = problem.vector[partitions, role][:, columns]
+    fixed = problem.partition[partitions, MOVABLE] == 0
+    giant = vector > top
+    fixed_load = vector[fixed].sum(axis=0)
+    least = np.maximum(fixed_load, np.where(giant, vector, 0.0).max(axis=0, initial=0.0))
+    kept = np.where(giant | fixed[:, None], vector, 0.0).sum(axis=0)
+    return least, kept, giant.sum(axis=0).astype(np.float64), giant[~fixed].sum(axis=0).astype(np.float64)

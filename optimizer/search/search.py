@@ -1,0 +1,359 @@
+"""The whole search, from a compiled problem to logs of acceptable actions. `docs/search.md` explains it.
+
+One potential (`optimizer.problem`) guides it. Stages have the names of the field: construct and repair, improve, escape, reduce, schedule,
+finish. What differs from the plain potential is data: bands that can be reached, at the start of a round; no middle of a band in escapes;
+broken hard limits as wishes while a target is looked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster_model.snapshot import BrokerState
+from optimizer.options import PlanOptions, Watch
+from optimizer.problem import (
+    CEILING,
+    COLUMN,
+    HARD,
+    HIGH,
+    HINGE,
+    KIND,
+    LIMIT,
+    NO_RACK_GOAL,
+    RACK_GOAL,
+    SAME_RACK,
+    SPREAD,
+    STATE,
+    STRENGTH,
+    Compiled,
+    Problem,
+)
+from optimizer.search.align import align_slots, follow
+from optimizer.search.appraise import appraise
+from optimizer.search.balance import balance
+from optimizer.search.bench import Bench, differing
+from optimizer.search.commit import build_state
+from optimizer.search.drain import drain, lead_leaderless, to_drain
+from optimizer.search.fewer_moves import reduce
+from optimizer.search.handover import hand_over
+from optimizer.search.irreducible import Aim
+from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
+from optimizer.search.polish import polish
+from optimizer.search.published import Lists, published_changes
+from optimizer.search.racks import mend_racks
+from optimizer.search.record import Record, record
+from optimizer.search.relief import relieve_all
+from optimizer.search.repack import repack
+from optimizer.search.sequence import sequence
+from optimizer.search.standing import Standing, count_low, is_progress, same_rack_only, standing_of
+from optimizer.search.state import COST, Rows, State
+from optimizer.search.swap_out import swap_out
+from optimizer.search.topics import spread_topics
+from optimizer.search.trivial import adds_trivial, leaves_trivial, without_trivial
+from optimizer.threads import Threads
+
+ROUNDS_OF_BALANCE = 400
+FEW_MOVES = 0.05  # of all replicas: one round finds more
+MOST_TARGETS = 8  # in one round
+ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
+MOST_ROUNDS = 200
+RESTARTS = ((2_000, 6), (20_000, 2))  # up to so many replicas: so many seeds while a broker is out of band; beyond, one
+MOST_ESCAPED = 200_000  # replicas; beyond, what escapes bring does not pay for the time
+SEED_STEP = 1_000_003
+SEEDS = 2**40  # what a seed is multiplied with on the way must fit into int64
+MANY_CHANGES = 50_000
+POLISH_ROOM = 20_000  # changes
+POLISH_STEPS = 1500  # of annealing, for one attempt
+MOST_EXCHANGED = 24  # brokers
+
+
+@dataclass(frozen=True)
+class Round:
+    """Actions of one round of search, on the lists of its start (broker rows, slots in published order)."""
+
+    replicas: Rows
+    lead: Rows
+    log: Log
+    record: Record
+    changes: Lists
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Rounds from one placement until one was empty, where they lead, and how good that is (smaller is better)."""
+
+    rounds: list[Round]
+    replicas: Rows
+    lead: Rows
+    end: State
+    budget: Budget
+    reached: Standing
+    potential: float
+
+    @property
+    def worth(self) -> tuple[int, int, int, float]:
+        """Smaller is better."""
+        return self.reached.undone, self.reached.low, self.reached.violations, self.potential
+
+    @property
+    def is_perfect(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.reached.undone == self.reached.low == 0
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and the state it leads to (the slots of its lists in no particular order)."""
+
+    rounds: list[Round]
+    end: State
+    stopped: bool = False  # before it was done, because the caller's watch said so
+
+
+class Lookout:
+    """Tells the caller's watch between phases, and keeps in mind that it said stop."""
+
+    def __init__(self, watch: Watch | None) -> None:
+        self._watch = watch
+        self.stopped = False
+
+    def tell(self, low: int) -> None:
+        if self._watch is not None and not self.stopped:
+            self.stopped = not self._watch(low)
+
+
+def search(
+    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None, threads: Threads | None = None
+) -> Found:
+    """Restarts of `descend` with other seeds, from the best end so far, until none of them finds an action.
+
+    Where one leaves no broker out of band there is no other; large problems get one only. `bench`, where given, stands at
+    the placement of `compiled` with its loads; tasks beside may read it as long as it stands there.
+    """
+    threads = threads or Threads()
+    problem = compiled.problem
+    bench = Bench(problem, compiled.replicas, compiled.lead) if bench is None else bench
+    if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
+        return Found([], bench.at(problem, compiled.replicas, compiled.lead))
+    replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
+    size, first_seed = compiled.replicas.size, options.seed % SEEDS
+    tries = 1 if options.budgeted else next((tries for most, tries in RESTARTS if size <= most), 1)
+    rounds: list[Round] = []
+    end: State | None = bench.begin
+    lookout, aim = Lookout(watch), Aim(problem, compiled.replicas, compiled.lead)
+    exhausted: tuple[int, Chain] | None = None  # the attempt that led here and finds nothing more
+    for _ in range(MOST_ROUNDS):
+        best: Chain | None = None
+        for attempt in range(tries):
+            if exhausted is not None and attempt == exhausted[0]:
+                chain = exhausted[1]
+            else:
+                seeded = replace(options, seed=first_seed + attempt * SEED_STEP)
+                chain = descend(compiled, aim, bench, replicas, lead, seeded, budget, lookout, threads)
+            if best is None or chain.worth < best.worth:
+                best, found = chain, attempt
+            if chain.is_perfect or lookout.stopped:
+                break
+        if best is None or not best.rounds:
+            end = None if tries > 1 and rounds else end
+            break
+        end = best.end if best is chain else None
+        exhausted = found, replace(best, rounds=[])
+        rounds.extend(best.rounds)
+        replicas, lead, budget = best.replicas, best.lead, best.budget
+        if tries == 1 or best.is_perfect or lookout.stopped:
+            break
+    if end is None:
+        threads.settle()
+        end = bench.at(problem, replicas, lead)
+    return Found(rounds, end, lookout.stopped)
+
+
+def descend(
+    compiled: Compiled, aim: Aim, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
+    threads: Threads,
+) -> Chain:  # fmt: skip
+    """Rounds with one seed from the given lists, as long as each is worth its moves.
+
+    Where rounds leave nothing to be done, so that no search goes on from their end, the lists of the chain are not kept up.
+    """
+    budget = copied(budget)
+    rounds: list[Round] = []
+    end = bench.at(compiled.problem, replicas, lead)
+    problem, reached = _start(aim, bench)
+    lookout.tell(reached.low)
+    while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
+        spent = copied(budget)
+        log, tried = one_round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads)
+        after = standing_of(problem, tried)
+        if log.used[1] > MANY_CHANGES:  # the record will be large
+            del tried
+            bench.drop(1)
+        if log.used[0] == 0 or not is_progress(reached, after):
+            break
+        end = bench.spare(0)
+        scores = record(problem, end, log, options.acceptance == "potential")
+        changes = published_changes(compiled, replicas, lead, log)
+        rounds.append(Round(replicas, lead, log, scores, changes))
+        reached, budget = after, spent
+        if is_spent(problem, budget):
+            break
+        if reached.undone or reached.low:
+            rows = log.partition[: log.used[1]]
+            replicas, lead = replicas.copy(), lead.copy()
+            replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
+            threads.settle()
+            end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
+            problem, reached = _start(aim, bench)
+    potential = float(end.score[problem.broker[:, STATE] == BrokerState.ACTIVE, COST].sum())
+    return Chain(rounds, replicas, lead, end, budget, reached, potential)
+
+
+def one_round(
+    compiled: Compiled, problem: Problem, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
+    lookout: Lookout, threads: Threads,
+) -> tuple[Log, State]:  # fmt: skip
+    """One search from the given lists, at which `bench` stands: its log, and the state it leads to.
+
+    Targets are looked for by the potential alone, one after the other from where the last could be put in acceptable order, as
+    long as each brings brokers into band; single acceptable actions end it.
+    """
+    by_potential = options.acceptance == "potential"
+    target, standing = bench.spare(0), bench.begin  # which stays as it is until something is put in order
+    log = bench.log(replicas.size + POLISH_ROOM)
+
+    def schedule(to: Rows, to_lead: Rows) -> int:
+        nonlocal standing
+        pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
+        standing = bench.spare(1) if standing is bench.begin else standing
+        if len(pending):
+            sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
+        follow(problem, target, standing, pending)
+        return len(pending)
+
+    # Construct and repair: leaders, brokers that must hold nothing, racks.
+    lead_leaderless(problem, target)
+    drain(problem, target, to_drain(problem, standing, compiled.leading), options.seed)
+    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        mend_racks(problem, target, options.seed)
+    if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
+        align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
+        schedule(target.replicas, target.lead)
+        broken = _broken_limits(problem, target)
+        if broken.any():  # then hard limits
+            limits = _limits_alone(problem)
+            appraise(limits, target)
+            balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
+            appraise(problem, target)
+            align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
+            reduce(problem, target, standing, replicas, lead)
+            schedule(target.replicas, target.lead)
+    low, roles, enough = len(problem.broker) + 1, _led_goals(problem, compiled.roles), plenty(problem, budget)
+    begun, cut, marks = int(log.used[0]), False, bench.topics_out(problem)
+    packing = replicas.size <= MOST_ESCAPED
+    wish, most = problem, len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
+    for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
+        seed = options.seed + turn
+        # Improve.
+        if wish is not problem:
+            appraise(wish, target)
+        spread_topics(wish, target, seed, False, marks)
+        balance(wish, target, seed, 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE, roles, True, threads)
+        threads.begin()  # from here on little is shared
+        spread_topics(wish, target, seed, True, marks)
+        # Escape: destroy and repair as long as that brings brokers into band, then swaps of all with all.
+        packing = packing and repack(wish, target, seed) > 0
+        if replicas.size <= MOST_ESCAPED and count_low(problem, target):
+            edges = _without_middle(wish)
+            appraise(edges, target)
+            swap_out(edges, target, seed)
+            appraise(wish, target)
+        if wish is not problem:
+            appraise(problem, target)
+        # Reduce.
+        align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
+        reduce(problem, target, standing, replicas, lead)
+        # Schedule.
+        moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
+        align_slots(problem, target, standing.replicas, moved)
+        put = schedule(*without_trivial(compiled, problem, replicas, lead, target))
+        cut = 2 * put >= enough
+        left, low = low, count_low(problem, standing)
+        lookout.tell(low)
+        if lookout.stopped:
+            return written(log), standing
+        broken = _broken_limits(problem, standing)
+        wish, most = (_mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
+        if low == 0 or (low > ENOUGH_BETTER * left and wish is problem) or not put or options.budgeted:
+            break
+    # Finish: what single acceptable actions still reach.
+    if is_spent(problem, budget):
+        if has_partitions(budget):
+            hand_over(problem, target, roles)
+            schedule(*without_trivial(compiled, problem, replicas, lead, target))
+    elif cut and log.used[0] > begun:
+        pass  # the next round has a target for what is left of the budget
+    elif leaves_trivial(compiled):
+        relieve_all(problem, standing, budget, log, by_potential)
+        before, used, spent = (standing.replicas.copy(), standing.lead.copy()), log.used.copy(), copied(budget)
+        polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
+        if adds_trivial(compiled, problem, *before, standing):
+            log.used[:], budget.spent[:], budget.touched[:] = used, spent.spent, spent.touched
+            standing = build_state(problem, *before)
+    else:
+        polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
+    return written(log), standing
+
+
+def _start(aim: Aim, bench: Bench) -> tuple[Problem, Standing]:
+    """What a round aims at from where `bench` stands, and how good that placement is."""
+    problem = aim.at(bench.begin)
+    if problem is not bench.judged_by:
+        bench.appraise(problem)
+    setting = problem.setting.copy()
+    setting[SAME_RACK] = same_rack_only(problem, bench.begin)
+    return problem._replace(setting=setting), standing_of(problem, bench.begin)
+
+
+def _broken_limits(problem: Problem, state: State) -> npt.NDArray[np.int64]:
+    """int64 [G]: active brokers beyond each hard limit."""
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    limits = (problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1)
+    over = (state.score[active, :COST] < 1.0).sum(axis=0)
+    return np.where(limits, over, 0).astype(np.int64)
+
+
+def _limits_alone(problem: Problem) -> Problem:
+    """The problem with a potential of hard goals alone."""
+    force = problem.force.copy()
+    force[problem.goal[:, HARD] == 0, STRENGTH] = 0.0
+    force[:, SPREAD] = 0.0
+    return problem._replace(force=force)
+
+
+def _mending(problem: Problem, broken: npt.NDArray[np.int64]) -> Problem:
+    """The problem in which `broken` hard limits are wishes of great weight: a target may exceed them on the way.
+
+    The order of actions holds them all the same.
+    """
+    goals = np.flatnonzero(broken)
+    goal, table = problem.goal.copy(), problem.table.copy()
+    goal[goals, HARD] = 0
+    at_limit = table[:, goals, HIGH] == table[:, goals, CEILING]
+    table[:, goals, HIGH] = np.where(at_limit, HINGE, 1.0) * table[:, goals, HIGH]
+    return problem._replace(goal=goal, table=table)
+
+
+def _without_middle(problem: Problem) -> Problem:
+    """The problem with a potential that does not prefer the middle of a band."""
+    force = problem.force.copy()
+    force[:, SPREAD] = 0.0
+    return problem._replace(force=force)
+
+
+def _led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:
+    """int64 [G]: goals on loads in which a leader costs another amount than a follower, which `roles` says of each column."""
+    return np.array([kind <= LIMIT and roles[column] > 0 for kind, column in problem.goal[:, [KIND, COLUMN]]], dtype=np.int64)

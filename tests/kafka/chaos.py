@@ -1,0 +1,317 @@
+"""Executions that are disturbed in every way at several moments, on a real cluster under verified traffic.
+
+``python -m tests.kafka.chaos`` runs the whole matrix and prints a line a case; ``--case NAME --moments 1`` a part of it. A short form
+stands in `test_execution.py`. After each case: no acknowledged record is lost or out of order, every partition stands as planned or as
+before, what was not done has a reason, and no throttle is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from metrics_reporter.reporter import SYSTEM_CLOCK
+from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster
+from tests.kafka.executions import Executing, Verified, leaders, looking, placed, plan_file, throttles, until
+from tests.kafka.traffic import administering, create_topic, fill
+from trimtab.capture.client import client_settings
+from trimtab.execution.engine import Execution
+from trimtab.execution.shared import SharedRecord
+from trimtab.execution.state import Partition
+
+SOURCE, TARGET, THIRD, FOURTH = 1, 2, 3, 4
+BEFORE, AFTER = (SOURCE, THIRD, FOURTH), (TARGET, THIRD, FOURTH)
+COUNT, KILOBYTES = 8, 1_500  # partitions, and of each
+PACE = ("--throttle", "1MB/s", "--concurrency", "2", "--reserve", "0")
+PATIENCE = 240.0
+DOWN_SECONDS = 12.0  # longer than a broker's session
+
+
+@dataclass
+class Case:
+    """One execution that is disturbed once."""
+
+    cluster: KafkaCluster
+    admin: KafkaAdminClient
+    topic: str
+    folder: Path
+    running: Executing | None = None
+    code: int | None = None
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[Partition]:
+        return [Partition(self.topic, n) for n in range(COUNT)]
+
+    def begin(self) -> None:
+        plan = plan_file(self.folder / "plan.json", self.cluster.cluster_id, dict.fromkeys(self.names, (BEFORE, AFTER)))
+        self.running = Executing(self.cluster, self.folder, "execute", "--plan", str(plan), *PACE)
+
+    def reaches(self, done: int) -> None:
+        """Until so many partitions stand as planned and one is on its way."""
+
+        with looking(self.cluster) as port:
+
+            def there() -> bool:
+                now = [p.replicas for n, p in port.look(()).partitions.items() if n.topic == self.topic]
+                return sum(r == AFTER for r in now) >= done and any(len(r) > len(BEFORE) for r in now)
+
+            if not until(there, PATIENCE, every=0.05):
+                raise RuntimeError(f"{done} partitions were not reached: {self.now.said[-3:]}")
+
+    @property
+    def now(self) -> Executing:
+        assert self.running is not None
+        return self.running
+
+    def ends(self) -> None:
+        self.code = self.now.ends(PATIENCE)
+        self.said += self.now.said
+
+    def runs(self, verb: str, *more: str, folder: Path | None = None) -> None:
+        other = Executing(self.cluster, folder or self.folder, verb, *more)
+        self.code = other.ends(PATIENCE)
+        self.said += other.said
+
+
+def _executor_killed(case: Case) -> None:
+    case.now.kill()
+    case.runs("resume")
+
+
+def _executor_killed_and_journal_lost(case: Case) -> None:
+    case.now.kill()
+    shutil.rmtree(case.folder / "journal")
+    case.runs("resume")
+
+
+def _killed_twice(case: Case) -> None:
+    case.now.kill()
+    case.running = Executing(case.cluster, case.folder, "resume")
+    if not until(lambda: case.now.hears("partitions done", 0.1), PATIENCE):
+        raise RuntimeError("the resumed execution did not begin")
+    case.now.kill()
+    case.runs("resume")
+
+
+def _broker_killed(broker: int) -> Callable[[Case], None]:
+    def disturb(case: Case) -> None:
+        case.cluster.kill_broker(broker)
+        time.sleep(DOWN_SECONDS)  # the time that it is away is the disturbance
+        case.cluster.start_broker(broker)
+        case.ends()
+
+    return disturb
+
+
+def _cancelled(case: Case) -> None:
+    case.runs("cancel")
+    case.ends()
+
+
+def _finished(case: Case) -> None:
+    case.runs("cancel", "--finish")
+    case.ends()
+
+
+def _rolled_back(case: Case) -> None:
+    case.runs("rollback")
+    case.ends()
+
+
+def _killed_and_rolled_back(case: Case) -> None:
+    case.now.kill()
+    case.runs("rollback")
+
+
+def _second_executor(case: Case) -> None:
+    plan = plan_file(case.folder / "second.json", case.cluster.cluster_id, {case.names[0]: (AFTER, BEFORE)}, name="sha256:second")
+    case.runs("execute", "--plan", str(plan), folder=case.folder / "second")
+    if case.code != 1 or not any("one at a time" in line for line in case.said):
+        raise RuntimeError(f"a second execution was not refused: {case.code}, {case.said[-2:]}")
+    case.ends()
+
+
+def _deposed(case: Case) -> None:
+    """Another instance takes over while the first stands still; when that goes on, it takes no further step."""
+    case.now.send(signal.SIGSTOP)
+    options = client_settings(None).options
+    record = SharedRecord(case.cluster.bootstrap, options, case.cluster.cluster_id)
+    try:
+        with looking(case.cluster) as port:
+            other = Execution(port, record, SYSTEM_CLOCK, instance="another machine process 1")
+            other.adopt()
+            other.turn()
+            case.now.send(signal.SIGCONT)
+            case.ends()
+            if case.code != 1 or not any("another instance" in line for line in case.said):
+                raise RuntimeError(f"the deposed instance went on: {case.code}, {case.said[-2:]}")
+            if not until(lambda: other.turn().over, PATIENCE, every=1.0):
+                raise RuntimeError("the instance that took over did not come to the end")
+    finally:
+        record.close()
+    case.code = 0
+
+
+def _topic_deleted(case: Case) -> None:
+    case.admin.delete_topics([case.topic])
+    case.ends()
+
+
+def _partitions_added(case: Case) -> None:
+    case.admin.create_partitions({case.topic: {"count": COUNT + 1, "assignments": [[THIRD, FOURTH, SOURCE]]}})
+    case.ends()
+
+
+def _another_tool_moves_one(case: Case) -> None:
+    """The last partition goes elsewhere before its turn."""
+    case.admin.alter_partition_reassignments({TopicPartition(case.topic, COUNT - 1): [THIRD, SOURCE, FOURTH]})
+    case.ends()
+
+
+def _another_tool_cancels(case: Case) -> None:
+    with looking(case.cluster) as port:
+        moving = [n for n, p in port.look(()).partitions.items() if n.topic == case.topic and p.reassigning]
+    case.admin.alter_partition_reassignments(dict.fromkeys(TopicPartition(*n) for n in moving[:1]))
+    case.ends()
+
+
+PLANNED, BACK, EITHER, GONE = "planned", "back", "either", "gone"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What happens, where it has to end (all as planned, all as before, each one or the other), and with which exit codes."""
+
+    disturb: Callable[[Case], None]
+    ends: str = PLANNED
+    codes: tuple[int, ...] = (0,)
+
+
+KINDS: Mapping[str, Kind] = {
+    "executor-killed": Kind(_executor_killed),
+    "executor-killed-twice": Kind(_killed_twice),
+    "journal-lost": Kind(_executor_killed_and_journal_lost),
+    "controller-killed": Kind(_broker_killed(FIRST_CONTROLLER)),
+    "source-killed": Kind(_broker_killed(SOURCE)),
+    "target-killed": Kind(_broker_killed(TARGET)),
+    "bystander-killed": Kind(_broker_killed(5)),
+    "cancelled": Kind(_cancelled, EITHER, (1,)),
+    "cancelled-finishing": Kind(_finished, EITHER, (1,)),
+    "rolled-back": Kind(_rolled_back, BACK),
+    "killed-and-rolled-back": Kind(_killed_and_rolled_back, BACK),
+    "second-executor": Kind(_second_executor),
+    "deposed": Kind(_deposed),
+    "topic-deleted": Kind(_topic_deleted, GONE, (1,)),
+    "partitions-added": Kind(_partitions_added),
+    "another-tool-moves": Kind(_another_tool_moves_one, EITHER, (1,)),
+    "another-tool-cancels": Kind(_another_tool_cancels, EITHER, (0, 1)),  # before it was seen in progress it is asked for again
+}
+SETTLED, ROUNDS = 100, 400  # rounds of records that are not counted, and that are, before an execution is measured
+MOMENTS = (0, 2, 5)  # partitions done when it happens
+
+
+def run(cluster: KafkaCluster, name: str, done: int, folder: Path) -> list[str]:
+    """One case; what was wrong after it, in sentences."""
+    kind, topic = KINDS[name], f"chaos-{name}-{done}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with administering(cluster) as admin:
+        create_topic(admin, topic, [BEFORE] * COUNT, {"min.insync.replicas": "2"})
+        fill(cluster.bootstrap, {(topic, n): KILOBYTES for n in range(COUNT)}, 1000)
+        case = Case(cluster, admin, topic, folder)
+        wrong: list[str] = []
+        with Verified(cluster, case.names, every=0.1) as traffic:
+            case.begin()
+            try:
+                case.reaches(done)
+                if kind.ends == GONE:
+                    traffic.stop()
+                kind.disturb(case)
+            except (RuntimeError, TimeoutError) as error:
+                wrong.append(str(error))
+            finally:
+                if case.running is not None:
+                    case.running.done()
+        if kind.ends != GONE:
+            wrong += traffic.faults() + traffic.failed[:3]
+        wrong += _left(case, kind)
+        if kind.ends != GONE:
+            admin.delete_topics([topic])
+    return wrong if not wrong else [*wrong, *case.said[-6:]]
+
+
+def _left(case: Case, kind: Kind) -> list[str]:
+    """What does not stand as it should."""
+    found = [] if case.code in kind.codes else [f"exit code {case.code}, expected {kind.codes}"]
+    now = {n: r for n, r in placed(case.cluster, case.topic).items() if n.number < COUNT}
+    last = (THIRD, SOURCE, FOURTH)
+    allowed = {PLANNED: {AFTER}, BACK: {BEFORE}, EITHER: {BEFORE, AFTER, last, (THIRD, FOURTH, SOURCE)}, GONE: set()}[kind.ends]
+    found += [f"{n} is on {list(r)}" for n, r in now.items() if r not in allowed]
+    if kind.ends in (PLANNED, BACK):
+        lead = (AFTER if kind.ends == PLANNED else BEFORE)[0]
+        found += [f"{n} is led by {b}" for n, b in leaders(case.cluster, case.topic).items() if n.number < COUNT and b != lead]
+    left = throttles(case.cluster, *([] if kind.ends == GONE else [case.topic]))
+    found += [f"throttles are left: {json.dumps(left)}"] if left else []
+    return found
+
+
+def measure(cluster: KafkaCluster, count: int, folder: Path, after: tuple[int, ...]) -> int:
+    """Move so many partitions of 200 kB under traffic on twenty of them; times of producers before and meanwhile."""
+    topic, names = "measured", [Partition("measured", n) for n in range(count)]
+    with administering(cluster) as admin:
+        create_topic(admin, topic, [BEFORE] * count, {"min.insync.replicas": "2"})
+    fill(cluster.bootstrap, {(topic, n): 200 for n in range(count)}, 1000)
+    plan = plan_file(folder / "plan.json", cluster.cluster_id, dict.fromkeys(names, (BEFORE, after)))
+    with Verified(cluster, names[:: max(count // 20, 1)]) as traffic:
+        until(lambda: len(traffic.slow) >= SETTLED + ROUNDS, PATIENCE)
+        before, began = len(traffic.slow), time.monotonic()
+        running = Executing(cluster, folder, "execute", "--plan", str(plan), "--throttle", "2MB/s", "--reserve", "0")
+        code, took, until_end = running.ends(PATIENCE), time.monotonic() - began, len(traffic.slow)
+    wrong = traffic.faults() + traffic.failed + [f"{n} is on {list(r)}" for n, r in placed(cluster, topic).items() if r != after]
+    left = throttles(cluster, topic)
+    usual, meanwhile = traffic.p99(SETTLED, before), traffic.p99(before, until_end)
+    slow = sum(seconds > 2 * usual for seconds in traffic.slow[before:until_end])
+    sys.stdout.write(
+        f"{count} partitions in {took:.0f} s, exit code {code}; producers p99 {1000 * usual:.0f} ms before, {1000 * meanwhile:.0f} ms "
+        f"meanwhile ({before - SETTLED} and {until_end - before} rounds, {slow} of these above twice the p99 of before); "
+        f"{sum(traffic.acknowledged.values())} records verified, wrong: {wrong or 'nothing'}; throttles left: {left or 'none'}\n"
+    )
+    return 1 if wrong or left or code else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.kafka.chaos", description=__doc__)
+    parser.add_argument("--case", choices=sorted(KINDS), action="append", help="only these; repeatable")
+    parser.add_argument("--measure", type=int, metavar="N", help="instead: move N partitions undisturbed, and say what producers noticed")
+    parser.add_argument("--followers", action="store_true", help="with --measure: leaders stay where they are")
+    parser.add_argument("--moments", type=int, default=len(MOMENTS), choices=range(1, len(MOMENTS) + 1), help="moments of each case")
+    asked = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as made, KafkaCluster(("r1", "r1", "r2", "r3", "r2")) as cluster:
+        folder = Path(made)
+        if asked.measure:
+            return measure(cluster, asked.measure, folder, (SOURCE, THIRD, TARGET) if asked.followers else AFTER)
+        for name in asked.case or KINDS:
+            for done in MOMENTS[: asked.moments]:
+                began = time.monotonic()
+                wrong = run(cluster, name, done, folder / f"{name}-{done}")
+                failed += bool(wrong)
+                verdict = "ok" if not wrong else "WRONG: " + "; ".join(wrong)
+                sys.stdout.write(f"{name}, {done} of {COUNT} done: {verdict} ({time.monotonic() - began:.0f} s)\n")
+                sys.stdout.flush()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""What the engine makes of brokers that go, and of looks that come from brokers that are behind."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from metrics_reporter.reporter import Clock
+from trimtab.execution.documents import Settings
+from trimtab.execution.engine import LOOKS, Execution
+from trimtab.execution.ledger import MemoryLedger
+from trimtab.execution.order import Order
+from trimtab.execution.state import Limits, Observed, Partition, SeenPartition, Stage, Task
+from trimtab.simulator.cluster import SimulatedCluster
+from trimtab.simulator.port import SimulatedPort
+from trimtab.simulator.spec import MB, BrokerSpec, TopicPartition, TopicSpec
+from trimtab.simulator.traffic import Traffic
+
+NAME = Partition("t", 0)
+
+
+class OlderKafka(SimulatedPort):
+    """Describes no broker that is down, as Kafka before 4.0."""
+
+    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
+        seen = super().look(names, brokers)
+        return replace(seen, brokers={b: known for b, known in seen.brokers.items() if known.alive})
+
+
+class Behind(SimulatedPort):
+    """Tells of both replica lists for some looks after a reassignment is complete."""
+
+    looks = 0
+
+    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
+        seen = super().look(names, brokers)
+        there = seen.partitions[NAME]
+        if self.looks and not there.reassigning and there.replicas == (3, 2):
+            self.looks -= 1
+            return replace(seen, partitions={NAME: SeenPartition((3, 2, 1), (3, 2), 2)})
+        return seen
+
+
+@pytest.fixture
+def cluster() -> SimulatedCluster:
+    made = SimulatedCluster([BrokerSpec(b) for b in (1, 2, 3)], traffic=Traffic(0, noise=0.0), resolution_s=1.0)
+    made.create_topic(TopicSpec("t", ((1, 2),), np.zeros(1), 1.0, np.full(1, 100 * MB), filled=1.0))
+    return made
+
+
+def begun(cluster: SimulatedCluster, port: SimulatedPort, throttle: float) -> Execution:
+    clock = Clock(lambda: cluster.now_ms / 1000, lambda: cluster.now_ms)
+    execution = Execution(port, MemoryLedger(), clock, instance="here")
+    order = Order("sha256:x", cluster.cluster_id, (Task(NAME, (1, 2), (3, 2), 1, 3),), racks=False)
+    execution.begin(order, Settings(throttle=round(throttle), limits=Limits(patience_ms=60_000, reserve=0.0)))
+    return execution
+
+
+def test_a_target_that_is_not_described_any_more_gets_its_time(cluster: SimulatedCluster) -> None:
+    """It may be restarting: only after a minute its step is taken back."""
+    execution = begun(cluster, OlderKafka(cluster), 1 * MB)
+    execution.turn()
+    cluster.faults.kill(3)
+    cluster.step(15)
+    for _ in range(5):
+        execution.turn()
+        cluster.step(10)
+    assert execution.marks[NAME].stage is Stage.MOVING
+    for _ in range(10):
+        if execution.turn().over:
+            break
+        cluster.step(10)
+    assert execution.marks[NAME].stage is Stage.BACK
+    assert execution.marks[NAME].reason == "its target, broker 3, is down"
+    assert cluster.replicas(TopicPartition("t", 0)) == (1, 2)
+
+
+@pytest.mark.parametrize(("looks", "stage"), [(LOOKS - 1, Stage.DONE), (LOOKS + 1, Stage.FAILED)])
+def test_a_broker_that_is_behind_is_not_believed_at_once(looks: int, stage: Stage, cluster: SimulatedCluster) -> None:
+    port = Behind(cluster)
+    execution = begun(cluster, port, 50 * MB)
+    port.looks = looks
+    for _ in range(60):
+        if execution.turn().over:
+            break
+        cluster.step(1)
+    assert execution.marks[NAME].stage is stage

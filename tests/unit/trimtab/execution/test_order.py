@@ -1,0 +1,72 @@
+"""A plan file that is not what it should be is refused with every problem and its place; what helps most per byte comes first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster_model.errors import InputError
+from goals.document import load_goals
+from optimizer.options import PlanOptions
+from optimizer.planner import plan
+from optimizer.report import to_json
+from trimtab import read_snapshot
+from trimtab.execution.order import order_of, read_order, sized
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(to_json(_made()))
+    return found
+
+
+def _made() -> Any:
+    return plan(read_snapshot(EXAMPLES / "three-brokers.json"), load_goals(None, preset="counts"), PlanOptions())
+
+
+def written(folder: Path, document: Any) -> Path:
+    path = folder / "plan.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_a_plan_file_is_the_plan_that_was_approved(document: dict[str, Any], tmp_path: Path) -> None:
+    order = read_order(written(tmp_path, document))
+    made = order_of(_made())
+    assert order.tasks, "the example has something to do"
+    assert (order.plan_id, order.cluster_id, order.racks) == (made.plan_id, made.cluster_id, made.racks)
+    assert [(t.name, t.source, t.target, t.leader) for t in order.tasks] == [(t.name, t.source, t.target, t.leader) for t in made.tasks]
+    assert [t.value for t in order.tasks] == pytest.approx([t.value for t in made.tasks], rel=1e-6)
+    assert all(t.size > 0.0 for t in sized(made, read_snapshot(EXAMPLES / "three-brokers.json")).tasks)
+
+
+def test_an_edited_plan_is_refused(document: dict[str, Any], tmp_path: Path) -> None:
+    edited = json.loads(json.dumps(document))
+    edited["proposals"][0]["replicas_after"] = [99]
+    with pytest.raises(InputError, match=r"proposals\[0\]\.replicas_after: the actions lead .* elsewhere: the file was edited; plan again"):
+        read_order(written(tmp_path, edited))
+
+
+def test_every_problem_is_told_with_its_place(document: dict[str, Any], tmp_path: Path) -> None:
+    wrong = json.loads(json.dumps(document))
+    wrong["proposals"][0] |= {"topic": "", "replicas_before": [1, 1], "leader_after": "two"}
+    wrong["snapshot"], wrong["plan_id"] = {}, 7
+    with pytest.raises(InputError) as told:
+        read_order(written(tmp_path, wrong))
+    places = [p.place for p in told.value.problems]
+    assert places == [
+        "proposals[0].topic", "proposals[0].replicas_before", "proposals[0].leader_after", "plan_id", "snapshot.cluster_id",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', "not json"])
+def test_something_else_is_no_plan(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="expected a plan"):
+        read_order(path)

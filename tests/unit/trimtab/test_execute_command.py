@@ -1,0 +1,52 @@
+"""`trimtab execute` and its companions refuse what cannot be right before they touch a cluster, and say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.trimtab.command_line import CommandLine, snapshot_file
+
+NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
+COUNTS = ("--preset", "counts")
+
+
+@pytest.fixture
+def plan(trimtab: CommandLine, tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    assert trimtab("plan", "--snapshot", snapshot_file(tmp_path), *COUNTS, "--out", path).code == 0
+    return path
+
+
+def test_a_file_that_is_no_plan_is_refused(trimtab: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text('{"version": 1, "partitions": []}')
+    ended = trimtab("execute", "--plan", path, *NOWHERE)
+    assert (ended.code, ended.out) == (2, "")
+    assert "expected a plan, version 1, as `trimtab plan --format json` writes it" in ended.err
+
+
+@pytest.mark.parametrize("command", ["execute", "status", "pause", "resume", "cancel", "rollback", "throttles"])
+def test_without_a_cluster_every_command_says_so(command: str, trimtab: CommandLine, plan: Path, tmp_path: Path) -> None:
+    more = ("--plan", plan) if command == "execute" else ()
+    ended = trimtab(command, *more, *NOWHERE, "--journal", tmp_path)
+    assert (ended.code, ended.out) == (1, "")
+    assert "expected a Kafka broker, found none: 127.0.0.1:1" in ended.err
+
+
+def test_the_dry_run_says_how_long_it_takes_at_a_throttle(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("plan", "--snapshot", snapshot_file(tmp_path), *COUNTS, "--throttle", "1MB/s", "--format", "json")
+    assert ended.code == 0
+    assert "at 1 MB/s it takes at least" in ended.err
+    assert "broker 3" in ended.err
+
+
+def test_only_a_plan_of_the_cluster_as_it_is_may_be_carried_out_at_once(trimtab: CommandLine, tmp_path: Path) -> None:
+    """And a person is asked, where --yes does not answer for them."""
+    snapshot = snapshot_file(tmp_path)
+    ended = trimtab("plan", "--snapshot", snapshot, *COUNTS, "--execute", "--scale-load", "orders=2")
+    assert ended.code == 2
+    assert "--execute: goes with --bootstrap-server; for a plan of a file: trimtab execute --plan FILE" in ended.err
+    assert "the plan would be for an imagined cluster" in ended.err
+    assert "there is no terminal to ask on; give --yes" in ended.err

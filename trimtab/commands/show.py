@@ -1,0 +1,65 @@
+"""`trimtab show`: a saved plan in any form. Plans nothing, asks no cluster.
+
+The texts are `optimizer.report`'s; here is only parsing, reading and writing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster_model.errors import ConfigurationError, InputError, Problem
+from trimtab.commands import options as o
+from trimtab.output import unwritable, write_file
+from trimtab.plan_output import FormatOption, Outs, output_problems, outputs, write_outputs
+
+if TYPE_CHECKING:
+    from optimizer.plan import Plan
+
+SavedPlan = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, metavar="PLAN", help="A plan that `trimtab plan --out FILE.json` wrote.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command("show")(show_command)
+
+
+def show_command(
+    plan: SavedPlan,
+    form: FormatOption = None,
+    out: Outs = None,
+    election_out: o.ElectionOut = None,
+) -> None:
+    """A saved plan in any form: report, Kafka's reassignment file, its rollback. Plans nothing and asks no cluster."""
+    made, problems = outputs(out, form)
+    problems += output_problems(made, {"--election-out": election_out}, {"PLAN": plan})
+    problems += unwritable("--election-out", election_out)
+    if problems:
+        raise ConfigurationError("trimtab show", problems)
+    saved = read_plan_file(plan)
+    if election_out is not None:
+        from optimizer.report import to_election
+
+        write_file(election_out, to_election(saved))
+    write_outputs(saved, made)
+
+
+def read_plan_file(path: Path) -> Plan:
+    """The plan in a file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is no plan file.
+    """
+    from optimizer.report.plan_file import read_plan
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(str(path), [Problem("", f"cannot be read ({error.strerror}); give a file that you may read")]) from None
+    return read_plan(content, str(path))

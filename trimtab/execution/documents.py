@@ -1,0 +1,136 @@
+"""Executions as documents of a ledger and back: header, tasks with their marks, throttles.
+
+A form is changed by adding keys with a default; what a newer release wrote and this one cannot read is refused with its version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from cluster_model.errors import InputError, Problem
+from trimtab.execution.ledger import HEADER, TASK, THROTTLE, Document, Documents
+from trimtab.execution.port import Resource
+from trimtab.execution.state import Limits, Mark, Partition, Stage, Task
+from trimtab.execution.throttle import Setting
+
+VERSION = 1
+State = Literal["running", "done", "failed", "cancelled", "rolled back"]
+Direction = Literal["forward", "cancel", "rollback"]
+Foreign = Literal["wait", "refuse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to carry a plan out.
+
+    Attributes
+    ----------
+    throttle
+        Bytes/s into, and out of, each broker for what is copied; None is no throttle.
+    strict
+        Refuse the whole plan where a partition is not as it was when the plan was made.
+    foreign
+        What to do about reassignments of other tools that are in progress at the start.
+    """
+
+    throttle: int | None = None
+    strict: bool = False
+    foreign: Foreign = "wait"
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """How an execution as a whole stands. Times are milliseconds of Unix time by the clock of the instance that wrote them."""
+
+    plan_id: str
+    cluster_id: str
+    settings: Settings
+    instance: str
+    started_ms: int
+    revision: int = 0
+    beat_ms: int = 0
+    ended_ms: int | None = None
+    state: State = "running"
+    direction: Direction = "forward"
+    why: str = ""
+    paused: str = ""
+    heard: str = ""  # the wish that was heard last
+    note: str = ""
+    lagging_before: tuple[Partition, ...] = field(default=())
+
+
+def header_document(header: Header) -> Document:
+    document = asdict(header)
+    document["lagging_before"] = [[n.topic, n.number] for n in header.lagging_before]
+    return {"version": VERSION, **document}
+
+
+def header_of(documents: Mapping[str, Document]) -> Header | None:
+    """The header, or None where there never was an execution.
+
+    Raises
+    ------
+    InputError
+        It is of another release.
+    """
+    found = documents.get(HEADER)
+    if found is None or "plan_id" not in found:
+        return None
+    if found.get("version") != VERSION:
+        message = f"expected version {VERSION}, found {found.get('version')!r}; use the release that began this execution"
+        raise InputError("record of executions", [Problem("version", message)])
+    of: dict[str, Any] = {k: v for k, v in found.items() if k in Header.__dataclass_fields__}
+    settings = dict(of["settings"])
+    settings["limits"] = Limits(**settings["limits"])
+    of["settings"] = Settings(**settings)
+    of["lagging_before"] = tuple(Partition(*n) for n in of["lagging_before"])
+    return Header(**of)
+
+
+def task_key(name: Partition) -> str:
+    return f"{TASK}{name.topic}/{name.number}"
+
+
+def task_document(task: Task, mark: Mark) -> Document:
+    return {
+        "topic": task.name.topic, "partition": task.name.number, "source": list(task.source), "target": list(task.target),
+        "source_leader": task.source_leader, "leader": task.leader, "size": task.size, "value": task.value, "undo": task.undo,
+        "why": task.why, "stage": mark.stage.value, "reason": mark.reason, "attempts": mark.attempts, "touched": mark.touched,
+    }  # fmt: skip
+
+
+def tasks_of(documents: Documents) -> tuple[dict[Partition, Task], dict[Partition, Mark]]:
+    tasks, marks = {}, {}
+    for key in sorted(k for k in documents if k.startswith(TASK)):
+        d = documents[key]
+        name = Partition(d["topic"], d["partition"])
+        tasks[name] = Task(
+            name, tuple(d["source"]), tuple(d["target"]), d["source_leader"], d["leader"], d["size"], d["value"], d["undo"], d["why"]
+        )
+        marks[name] = Mark(Stage(d["stage"]), d["reason"], d["attempts"], d["touched"])
+    return tasks, marks
+
+
+def throttle_documents(settings: Iterable[Setting]) -> Documents:
+    """One document a resource: key -> [value before or null, own value]."""
+    found: Documents = {}
+    for s in settings:
+        found.setdefault(f"{THROTTLE}{s.resource.kind}/{s.resource.name}", {})[s.key] = [s.before, s.own]
+    return found
+
+
+def throttles_of(documents: Mapping[str, Document]) -> list[Setting]:
+    made = []
+    for key in sorted(k for k in documents if k.startswith(THROTTLE)):
+        kind, _, name = key.removeprefix(THROTTLE).partition("/")
+        resource = Resource("broker" if kind == "broker" else "topic", name)
+        made += [Setting(resource, k, before, own) for k, (before, own) in sorted(documents[key].items())]
+    return made
+
+
+def beaten(header: Header, now_ms: int) -> Header:
+    """The header as it is written next."""
+    return replace(header, revision=header.revision + 1, beat_ms=now_ms)

@@ -1,0 +1,165 @@
+"""What is to be carried out: an approved plan as tasks, read from a plan file or taken from a plan in memory.
+
+The tasks are the plan's proposals. What each is worth comes from its actions: how far they stand above a neutral score, for each byte
+that they copy, so that what helps most for least comes first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cluster_model.errors import InputError, Problem
+from trimtab.execution.state import Partition, Task
+
+if TYPE_CHECKING:
+    from cluster_model.snapshot import Snapshot
+    from optimizer.plan import Change, Plan
+
+NEUTRAL = 0.5
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Order:
+    """A plan as an execution sees it.
+
+    Attributes
+    ----------
+    racks
+        Whether a hard goal keeps replicas apart by rack, so that no step may bring them together.
+    shared
+        Whether storage is shared: a move copies nothing, and the partition is without a leader for a moment.
+    """
+
+    plan_id: str
+    cluster_id: str
+    tasks: tuple[Task, ...]
+    racks: bool = True
+    shared: bool = False
+
+
+def order_of(plan: Plan) -> Order:
+    """The order of a plan in memory."""
+    worth = _worth((a.score, a.bytes_to_move, [(c.topic, c.partition) for c in a.changes]) for a in plan.actions)
+    racks = any(g.hard and g.kind == "rack_aware" for g in plan.goals)
+    return Order(plan.plan_id, plan.cluster_id, tasks_of(plan.proposals, worth), racks, plan.storage == "shared")
+
+
+def sized(order: Order, snapshot: Snapshot) -> Order:
+    """The same with the sizes of partitions in a snapshot."""
+    disk = snapshot.leader_load.get("disk")
+    if disk is None or order.shared:
+        return order
+    tasks = tuple(replace(t, size=float(disk[snapshot.row_of_partition(*t.name)])) for t in order.tasks)
+    return replace(order, tasks=tasks)
+
+
+def tasks_of(proposals: Iterable[Change], worth: dict[tuple[str, int], float] | None = None) -> tuple[Task, ...]:
+    """One task a proposal; without `worth` all are worth the same."""
+    return tuple(
+        Task(
+            Partition(c.topic, c.partition), c.replicas_before, c.replicas_after, c.leader_before, c.leader_after,
+            value=(worth or {}).get((c.topic, c.partition), 0.0),
+        )
+        for c in proposals
+    )  # fmt: skip
+
+
+def _worth(actions: Iterable[tuple[float, float, Sequence[tuple[str, int]]]]) -> dict[tuple[str, int], float]:
+    """By partition, how much its actions improve per byte; those that copy nothing count as if they copied one."""
+    gained: dict[tuple[str, int], float] = defaultdict(float)
+    for score, size, names in actions:
+        for name in names:
+            gained[name] += (score - NEUTRAL) / max(size, 1.0)
+    return gained
+
+
+def read_order(path: Path) -> Order:
+    """The order in a plan file that ``trimtab plan --format json`` wrote.
+
+    Raises
+    ------
+    InputError
+        It is no plan file, or somebody edited it: its actions do not lead to its proposals. All problems with their places.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), [Problem("", f"expected a plan that `trimtab plan --format json` wrote: {error}")]) from error
+    problems: list[Problem] = []
+    if not isinstance(document, dict) or document.get("version") != VERSION or "proposals" not in document:
+        found = f"version {document.get('version')!r}" if isinstance(document, dict) else type(document).__name__
+        wanted = "expected a plan, version 1, as `trimtab plan --format json` writes it"
+        raise InputError(str(path), [Problem("version", f"{wanted}, found {found}; make it again with this release")])
+    proposals = [_change(f"proposals[{i}]", c, problems) for i, c in enumerate(_items(document, "proposals", problems))]
+    actions = _items(document, "actions", problems)
+    reached: dict[Partition, tuple[int, ...]] = {}
+    for i, action in enumerate(actions):
+        for j, c in enumerate(action.get("changes", ()) if isinstance(action, dict) else ()):
+            task = _change(f"actions[{i}].changes[{j}]", c, problems)
+            if task is not None:
+                reached[task.name] = task.target
+    for i, task in enumerate(proposals):
+        if task is not None and actions and reached.get(task.name) != task.target:
+            problems.append(
+                Problem(f"proposals[{i}].replicas_after", f"the actions lead {task.name} elsewhere: the file was edited; plan again")
+            )
+    plan_id, snapshot = document.get("plan_id"), document.get("snapshot")
+    if not isinstance(plan_id, str) or not plan_id:
+        problems.append(Problem("plan_id", f"expected the id of the plan, found {plan_id!r}"))
+    if not isinstance(snapshot, dict) or not isinstance(snapshot.get("cluster_id"), str):
+        problems.append(Problem("snapshot.cluster_id", "expected the id of the cluster that the plan is for, found none"))
+    if problems or not isinstance(snapshot, dict):
+        raise InputError(str(path), problems)
+    worth = _worth(
+        (float(a["score"]), float(a["bytes_to_move"]), [(c["topic"], c["partition"]) for c in a["changes"]]) for a in actions
+    )
+    tasks = tuple(
+        Task(t.name, t.source, t.target, t.source_leader, t.leader, value=worth.get(t.name, 0.0)) for t in proposals if t is not None
+    )
+    goals = document.get("goals", ())
+    racks = any(g.get("hard") and g.get("kind") == "rack_aware" for g in goals)
+    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, snapshot.get("storage") == "shared")
+
+
+def _items(document: dict[str, Any], key: str, problems: list[Problem]) -> list[Any]:
+    found = document.get(key, [])
+    if isinstance(found, list):
+        return found
+    problems.append(Problem(key, f"expected a list, found {type(found).__name__}"))
+    return []
+
+
+def _change(place: str, found: Any, problems: list[Problem]) -> Task | None:
+    """One change of the file as a task; None where it is wrong, which is told."""
+    before = len(problems)
+    if not isinstance(found, dict):
+        problems.append(Problem(place, f"expected a change of a partition, found {found!r}"))
+        return None
+    topic, number = found.get("topic"), found.get("partition")
+    if not isinstance(topic, str) or not topic:
+        problems.append(Problem(f"{place}.topic", f"expected the name of a topic, found {topic!r}"))
+    if not _is_id(number):
+        problems.append(Problem(f"{place}.partition", f"expected the number of a partition, found {number!r}"))
+    for key in ("replicas_before", "replicas_after"):
+        listed = found.get(key)
+        if not isinstance(listed, list) or not listed or not all(map(_is_id, listed)) or len(set(listed)) != len(listed):
+            problems.append(Problem(f"{place}.{key}", f"expected broker ids, each once, found {listed!r}"))
+    for key in ("leader_before", "leader_after"):
+        if found.get(key) is not None and not _is_id(found[key]):
+            problems.append(Problem(f"{place}.{key}", f"expected a broker id or null, found {found[key]!r}"))
+    if len(problems) > before:
+        return None
+    return Task(
+        Partition(str(topic), int(str(number))), tuple(found["replicas_before"]), tuple(found["replicas_after"]),
+        found.get("leader_before"), found.get("leader_after"),
+    )  # fmt: skip
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,0 +1,113 @@
+"""How an execution stands, as one value: counts, bytes, pace, what is left to copy, and why it waits.
+
+Made by the engine after every turn; shown by the commands, the service and the page.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trimtab.execution.state import Mark, Partition, Stage, Task
+from trimtab.execution.throttle import Setting
+
+if TYPE_CHECKING:
+    from trimtab.execution.documents import Header
+
+WINDOW_MS = 60_000  # over which a pace is measured
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStanding:
+    """One partition: `copied` of `size` bytes, over all replicas that it gets."""
+
+    name: Partition
+    stage: Stage
+    reason: str
+    target: tuple[int, ...]
+    copied: float
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An execution as a whole. Bytes are those that moves copy; `rate` is bytes/s and `eta_s` seconds, None where not known yet."""
+
+    plan_id: str
+    state: str
+    direction: str
+    instance: str
+    paused: str
+    counts: Mapping[Stage, int]
+    bytes_copied: float
+    bytes_total: float
+    rate: float | None
+    eta_s: float | None
+    waits: str
+    throttles_left: int
+    partitions: Sequence[PartitionStanding]
+
+    @property
+    def over(self) -> bool:
+        return self.state != "running"
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def final(self) -> int:
+        return sum(n for stage, n in self.counts.items() if stage.final)
+
+    @property
+    def unchanged(self) -> tuple[PartitionStanding, ...]:
+        """What was not brought where it was to go, with the reasons."""
+        if self.direction == "rollback":  # what was never touched is as before
+            return tuple(p for p in self.partitions if p.stage is Stage.FAILED)
+        return tuple(p for p in self.partitions if p.stage in (Stage.SKIPPED, Stage.FAILED, Stage.BACK))
+
+
+@dataclass(eq=False)
+class Pace:
+    """Bytes copied over the last minute; a dozen or so notes are kept."""
+
+    _notes: deque[tuple[int, float]] = field(default_factory=deque)
+
+    def note(self, at_ms: int, copied: float) -> None:
+        self._notes.append((at_ms, copied))
+        while len(self._notes) > 2 and at_ms - self._notes[1][0] >= WINDOW_MS:
+            self._notes.popleft()
+
+    @property
+    def rate(self) -> float | None:
+        """Bytes/s; None before two looks."""
+        if len(self._notes) < 2:
+            return None
+        (since, before), (until, now) = self._notes[0], self._notes[-1]
+        return max(now - before, 0.0) / (until - since) * 1000 if until > since else None
+
+
+def standing(
+    header: Header, tasks: Mapping[Partition, Task], marks: Mapping[Partition, Mark], copied: Mapping[Partition, float], pace: Pace,
+    waits: str, throttles: Sequence[Setting],
+) -> Standing:  # fmt: skip
+    """How it stands by what is written down and what adding replicas have."""
+    counts = dict.fromkeys(Stage, 0)
+    partitions = []
+    have = total = 0.0
+    for name in sorted(tasks):
+        task, mark = tasks[name], marks[name]
+        counts[mark.stage] += 1
+        lost = mark.stage in (Stage.SKIPPED, Stage.FAILED) or (mark.stage is Stage.BACK and header.direction != "rollback")
+        size = 0.0 if lost else task.to_copy
+        done = size if mark.stage in (Stage.PLACED, Stage.DONE, Stage.BACK) else min(copied.get(name, 0.0), size)
+        partitions.append(PartitionStanding(name, mark.stage, mark.reason, task.target, done, task.to_copy))
+        have, total = have + done, total + size
+    rate = pace.rate
+    eta = None if not rate or header.state != "running" else (total - have) / rate
+    return Standing(
+        header.plan_id, header.state, header.direction, header.instance, header.paused, counts, have, total, rate, eta,
+        waits, len(throttles), partitions,
+    )  # fmt: skip
