@@ -46,12 +46,9 @@ OPERATORS: dict[str, tuple[str, str, Any]] = {
     "restarts": ("search", "RESTARTS", ()),
     "within reach": ("irreducible", "within_reach", as_given),
     "mending": ("search", "_mending", as_given),
-    "send_home": ("fewer_moves", "send_home", nothing),
-    "substitute": ("fewer_moves", "substitute", nothing),
-    "chains": ("fewer_moves", "shorten_chains", nothing),
-    "lump": ("fewer_moves", "lump_together", nothing),
+    "replace": ("reduce", "replace", nothing),
+    "send_home": ("reduce", "send_home", nothing),
     "polish": ("search", "polish", nothing),
-    "exchange": ("search", "MOST_EXCHANGED", 0),
 }
 
 

@@ -15,3 +15,10 @@ def scramble(x: int) -> int:
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
     return int(np.int64(z >> np.uint64(2)))
+
+
+@inner
+def draw(random: np.ndarray, below: int) -> int:
+    """The next integer in [0, below); `random` int64 [1] is where the series stands."""
+    random[0] += 1
+    return scramble(random[0]) % below

@@ -87,6 +87,15 @@ def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> boo
     return True
 
 
+@inner
+def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """`may_host` without the hard limits, which a swap meets by its difference."""
+    for o in range(state.replicas.shape[1]):
+        if state.replicas[p, o] == target:
+            return False
+    return fits_rack(problem, state, p, s, target)
+
+
 @kernel
 def hosts_legally(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """`may_host` for callers in Python."""

@@ -28,8 +28,8 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
+from optimizer.search.hosting import may_swap
 from optimizer.search.state import State
-from optimizer.search.swaps import may_swap
 from optimizer.search.topic_counts import topic_band, topic_holds
 
 HINGE_HIGH, HINGE_LOW, MIDDLE, UNIT, WEIGHT, CENTER, TOP, BOTTOM = range(8)  # columns of `Pool.shape`

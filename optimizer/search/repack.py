@@ -32,9 +32,8 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.broker_scores import is_out
-from optimizer.search.chance import scramble
+from optimizer.search.chance import draw, scramble
 from optimizer.search.commit import commit
-from optimizer.search.exchange import draw
 from optimizer.search.order import ascending
 from optimizer.search.partners import rank_partners
 from optimizer.search.pool import (

@@ -37,7 +37,6 @@ from optimizer.search.balance import balance
 from optimizer.search.bench import Bench, differing
 from optimizer.search.commit import build_state
 from optimizer.search.drain import drain, lead_leaderless, to_drain
-from optimizer.search.fewer_moves import reduce
 from optimizer.search.handover import hand_over
 from optimizer.search.irreducible import Aim
 from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
@@ -45,6 +44,7 @@ from optimizer.search.polish import polish
 from optimizer.search.published import Lists, published_changes
 from optimizer.search.racks import mend_racks
 from optimizer.search.record import Record, record
+from optimizer.search.reduce import reduce
 from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
 from optimizer.search.sequence import sequence
@@ -66,8 +66,6 @@ SEED_STEP = 1_000_003
 SEEDS = 2**40  # what a seed is multiplied with on the way must fit into int64
 MANY_CHANGES = 50_000
 POLISH_ROOM = 20_000  # changes
-POLISH_STEPS = 1500  # of annealing, for one attempt
-MOST_EXCHANGED = 24  # brokers
 
 
 @dataclass(frozen=True)
@@ -299,12 +297,12 @@ def one_round(
     elif leaves_trivial(compiled):
         relieve_all(problem, standing, budget, log, by_potential)
         before, used, spent = (standing.replicas.copy(), standing.lead.copy()), log.used.copy(), copied(budget)
-        polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
+        polish(problem, standing, budget, log, options.seed, by_potential)
         if adds_trivial(compiled, problem, *before, standing):
             log.used[:], budget.spent[:], budget.touched[:] = used, spent.spent, spent.touched
             standing = build_state(problem, *before)
     else:
-        polish(problem, standing, budget, log, options.seed, by_potential, POLISH_STEPS, MOST_EXCHANGED)
+        polish(problem, standing, budget, log, options.seed, by_potential)
     return written(log), standing
 
 

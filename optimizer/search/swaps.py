@@ -26,7 +26,7 @@ from optimizer.problem import (
 from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import LEAST_GAIN, gather, keep_best, scan, take, topic_burden
 from optimizer.search.commit import commit
-from optimizer.search.hosting import fits_rack
+from optimizer.search.hosting import may_swap
 from optimizer.search.shelf import Shelf
 from optimizer.search.state import State
 
@@ -171,12 +171,3 @@ def swap_gains(
             beyond2 *= beyond2
             cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
             gains[j] += now - w * cost - e * (off * off + off2 * off2)
-
-
-@inner
-def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """`may_host` without the hard limits, which a swap meets by its difference."""
-    for o in range(state.replicas.shape[1]):
-        if state.replicas[p, o] == target:
-            return False
-    return fits_rack(problem, state, p, s, target)

@@ -29,8 +29,8 @@ from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import topic_burden
 from optimizer.search.chance import scramble
 from optimizer.search.desk import Desk, least_of, make_move, put, room_of
+from optimizer.search.hosting import may_swap
 from optimizer.search.state import State
-from optimizer.search.swaps import may_swap
 
 TRADES, RETURNS = 48, 64  # replicas looked at for a swap, and for what comes back
 LEAST_GAIN = 1e-9

@@ -119,7 +119,7 @@ def test_the_last_brokers_get_swaps_for_their_topics() -> None:
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
     log = empty_log(1, 100)
     budget = Budget(np.full(3, -1.0), np.zeros(3), compiled.replicas, compiled.lead, np.zeros(len(compiled.lead), np.int64))
-    polish(compiled.problem, state, budget, log, 0, False, 1, 0)  # no exchanges, which try at random
+    polish(compiled.problem, state, budget, log, 0, False)
     assert not state.units[0].any()
     assert (state.score == 1.0)[:, :-1].all()
 

@@ -1,0 +1,378 @@
+"""Reduce: another replica goes in place of one or two that a target moves, where that costs less.
+
+A stand-in is a replica that the broker still holds, or one that came to it and goes on: its move is paid for already. No broker scores lower in
+any goal for it. Called by `reduce`, once what needs no stand-in is home.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.compiled import ahead, inner, kernel, whole
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    COLUMN,
+    FOLLOWING,
+    KIND,
+    LEADING,
+    LIMIT,
+    MEAN,
+    MIN_LOAD,
+    MOVABLE,
+    RACK_GOAL,
+    RACK_OF,
+    SOFT_RACK,
+    STATE,
+    Problem,
+)
+from optimizer.search.commit import commit
+from optimizer.search.homeward import scores_hold
+from optimizer.search.hosting import may_swap
+from optimizer.search.state import SOON, State
+
+TRIES = 8  # of stand-ins that fit by loads
+PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
+LOOKS, LOOKS_EACH = 2_000_000, 12  # candidates looked at in all, or so many for each replica, if that is more
+REFUSED = 200  # candidates in the time that it takes to try one in vain
+LESS = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
+
+
+class Table(NamedTuple):
+    """What is laid out for one broker; W goals on loads, n replicas on it, m that left it."""
+
+    linear: np.ndarray  # int64 [W], rows of the goals
+    entry: np.ndarray  # int64 [n], stand-ins: partition * R + slot
+    amount: np.ndarray  # float64 [W, n], their loads
+    price: np.ndarray  # float64 [n], and what it costs that they go, 0 for one that came
+    gone: np.ndarray  # int64 [2], replicas that go home
+    low: np.ndarray  # float64 [W], window of what may stand in for these
+    high: np.ndarray  # float64 [W]
+    back: np.ndarray  # float64 [W], loads that a broker gets or loses
+    brokers: np.ndarray  # int64 [3], that a replacement touches
+    before: np.ndarray  # float64 [3, G], their scores
+    units: np.ndarray  # float64 [3, K], and what they have misplaced by topic
+    looks: np.ndarray  # int64 [1], candidates looked at for this broker
+    row: np.ndarray  # int64 [R], scratch
+
+
+@kernel
+def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray) -> int:
+    """Send one or two replicas of a broker home and a cheaper stand-in instead, as often as that can be found; returns how often.
+
+    `home` int64 [P, R] is where replicas were; `order` int64 are the partitions among which are all that stand elsewhere, dearest first.
+
+    Notes
+    -----
+    O(replicas of a broker) for each that left it, as far as `LOOKS` and `LOOKS_EACH` go.
+    """
+    brokers, slots = len(problem.broker), state.replicas.shape[1]
+    linear, room = linear_goals(problem), state.hosted.shape[1] + 3
+    table = Table(
+        linear, np.zeros(room, np.int64), np.zeros((len(linear), room)), np.zeros(room), np.zeros(2, np.int64), np.zeros(len(linear)),
+        np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(3, np.int64), np.zeros((3, len(problem.goal))),
+        np.zeros((3, len(problem.topic_goal))), np.zeros(1, np.int64), np.zeros(slots, np.int64),
+    )  # fmt: skip
+    starts = np.zeros(brokers + 1, np.int64)
+    left = list_by_home(state, home, order, starts)
+    givers = 0
+    for v in range(brokers):
+        givers += 1 if starts[v + 1] > starts[v] and problem.broker[v, STATE] == 0 else 0
+    most = max(LOOKS, LOOKS_EACH * state.replicas.size) // max(givers, 1)
+    done = 0
+    for v in range(brokers):
+        mine = left[starts[v] : starts[v + 1]]
+        if len(mine) == 0 or problem.broker[v, STATE] != 0:
+            continue
+        n = list_stand_ins(problem, state, table, home, v)
+        table.looks[0] = 0
+        for i in range(len(mine)):
+            if table.looks[0] > most:
+                break
+            found = stand_in(problem, state, table, v, mine[i], whole(-1), n)
+            if found >= 0:
+                mine[i], done = table.entry[found], done + 1
+                n = list_stand_ins(problem, state, table, home, v)
+        done += replace_pairs(problem, state, table, home, v, mine, n, most)
+    return done
+
+
+@inner
+def replace_pairs(
+    problem: Problem, state: State, table: Table, home: np.ndarray, v: int, mine: np.ndarray, n: int, most: int
+) -> int:
+    """Send two of the replicas `mine` that left broker `v` home and one of its `n` stand-ins instead; returns how often."""
+    done, tried, last = 0, 0, len(mine) - 1
+    for a in range(len(mine)):
+        for b in range(a):
+            tried += 1
+            if tried > PAIRS or table.looks[0] > most:
+                return done
+            one, other = mine[last - a], mine[last - b]  # the cheapest come last
+            if not is_away(state, one, v) or not is_away(state, other, v):
+                continue
+            found = stand_in(problem, state, table, v, one, other, n)
+            if found >= 0:
+                mine[last - a], done = table.entry[found], done + 1
+                n = list_stand_ins(problem, state, table, home, v)
+    return done
+
+
+@inner
+def is_away(state: State, entry: int, v: int) -> bool:
+    """Whether the replica `entry` stands on another broker than `v`."""
+    return bool(state.replicas[entry // state.replicas.shape[1], entry % state.replicas.shape[1]] != v)
+
+
+@inner
+def stand_in(problem: Problem, state: State, table: Table, v: int, one: int, other: int, n: int) -> int:
+    """Send the replicas `one` and `other` (unless -1) home to `v`, and the cheapest of `n` stand-ins that fits instead; its index, -1 if
+    none does, and nothing is changed then."""
+    slots = state.replicas.shape[1]
+    table.gone[0], table.gone[1] = one, other
+    pair = 1 if other < 0 else 2
+    roof = 0.0
+    for i in range(pair):
+        entry = table.gone[i]
+        if not is_away(state, entry, v) or not may_swap(problem, state, entry // slots, entry % slots, v):
+            return whole(-1)
+        roof += LESS * problem.cost[entry // slots]
+    u = receiver(problem, state, table, v, pair)
+    if u < 0 or (problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]):
+        return whole(-1)  # where racks are a soft goal, other brokers share in what a change of racks does
+    at, floor = whole(-1), -np.inf
+    for _ in range(TRIES):
+        at = smallest(table.amount, table.price, n, table.low, table.high, floor, at, roof)
+        table.looks[0] += n
+        if at < 0:
+            break
+        floor = table.price[at]
+        if replaced(problem, state, table, v, u, pair, table.entry[at]):
+            return at
+    return whole(-1)
+
+
+@inner
+def receiver(problem: Problem, state: State, table: Table, v: int, pair: int) -> int:
+    """The broker that gets the stand-in of `table.gone`, and the window of its loads into the table; -1 where there is none.
+
+    Of two brokers where replicas went, one must need nothing in the place of its replica.
+    """
+    slots = state.replicas.shape[1]
+    u = state.replicas[table.gone[0] // slots, table.gone[0] % slots]
+    if pair == 2:
+        w = state.replicas[table.gone[1] // slots, table.gone[1] % slots]
+        if w != u:
+            if needs_nothing(problem, state, table, w, 1):
+                pass
+            elif needs_nothing(problem, state, table, u, 0):
+                u = w
+            else:
+                return whole(-1)
+    open_window(table.low, table.high)
+    weigh(problem, state, table, pair, whole(-1))
+    if not narrow(problem, state, table.linear, v, table.back, True, table.low, table.high):
+        return whole(-1)
+    weigh(problem, state, table, pair, u)
+    return u if narrow(problem, state, table.linear, u, table.back, False, table.low, table.high) else whole(-1)
+
+
+@inner
+def weigh(problem: Problem, state: State, table: Table, pair: int, u: int) -> None:
+    """Loads of those of the replicas `table.gone` that stand on broker `u` (-1: of all), into `table.back`."""
+    slots = state.replicas.shape[1]
+    for k in range(len(table.linear)):
+        table.back[k] = 0.0
+        for i in range(pair):
+            p, s = table.gone[i] // slots, table.gone[i] % slots
+            if u < 0 or state.replicas[p, s] == u:
+                table.back[k] += problem.vector[p, role_of(state, table.gone[i]), problem.goal[table.linear[k], COLUMN]]
+
+
+@inner
+def needs_nothing(problem: Problem, state: State, table: Table, w: int, which: int) -> bool:
+    """Whether broker `w` keeps its bands without replica `which` of `table.gone`."""
+    slots = state.replicas.shape[1]
+    p, role = table.gone[which] // slots, role_of(state, table.gone[which])
+    for k in range(len(table.linear)):
+        bottom, _ = band_of(problem, state, w, table.linear[k])
+        c = problem.goal[table.linear[k], COLUMN]
+        if state.load[w, c] - problem.vector[p, role, c] < bottom:
+            return False
+    return True
+
+
+@inner
+def replaced(problem: Problem, state: State, table: Table, v: int, u: int, pair: int, entry: int) -> bool:
+    """Send `table.gone` home to `v` and `entry` from there to `u`; False, and nothing changed, where that is not allowed or a broker is worse
+    for it."""
+    slots = state.replicas.shape[1]
+    p = entry // slots
+    if p == table.gone[0] // slots or (pair == 2 and p == table.gone[1] // slots) or not may_swap(problem, state, p, entry % slots, u):
+        return False
+    table.brokers[0], table.brokers[1], table.brokers[2] = v, u, u
+    there = np.zeros(2, np.int64)
+    for i in range(pair):
+        there[i] = state.replicas[table.gone[i] // slots, table.gone[i] % slots]
+        if there[i] != u:
+            table.brokers[2] = there[i]
+    for i in range(3):
+        for g in range(len(problem.goal)):
+            table.before[i, g] = state.score[table.brokers[i], g]
+        for k in range(table.units.shape[1]):
+            table.units[i, k] = state.units[k, table.brokers[i]]
+    for i in range(pair):
+        put(problem, state, table.gone[i], v, table.row)
+    put(problem, state, entry, u, table.row)
+    if scores_hold(state, table.brokers, whole(3), table.before) and counts_hold(state, table.brokers, table.units):
+        return True
+    put(problem, state, entry, v, table.row)
+    for i in range(pair):
+        put(problem, state, table.gone[i], there[i], table.row)
+    table.looks[0] += REFUSED
+    return False
+
+
+@inner
+def counts_hold(state: State, brokers: np.ndarray, before: np.ndarray) -> bool:
+    """Whether no broker has more replicas or leaders of topics misplaced than `before` float64 [n, K] says."""
+    for i in range(len(brokers)):
+        for k in range(before.shape[1]):
+            if state.units[k, brokers[i]] > before[i, k] + 1e-12:
+                return False
+    return True
+
+
+@inner
+def list_stand_ins(problem: Problem, state: State, table: Table, home: np.ndarray, v: int) -> int:
+    """What broker `v` holds and may leave it: entries, loads and prices; returns how many."""
+    slots, n = state.replicas.shape[1], whole(0)
+    for i in range(state.hosts[v]):
+        if i + SOON < state.hosts[v]:
+            q = state.hosted[v, i + SOON] // slots
+            ahead(home, q)
+            ahead(problem.partition, q)
+            ahead(problem.vector[q], LEADING)
+            ahead(problem.vector[q], FOLLOWING)
+        entry = whole(state.hosted[v, i])
+        p, s = entry // slots, entry % slots
+        if problem.partition[p, MOVABLE] == 1:
+            role = role_of(state, entry)
+            for k in range(len(table.linear)):
+                table.amount[k, n] = problem.vector[p, role, problem.goal[table.linear[k], COLUMN]]
+            table.entry[n], table.price[n] = entry, problem.cost[p] if home[p, s] == v else 0.0
+            n += 1
+    return n
+
+
+@inner
+def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Entries of replicas that left a broker, by broker, from `starts` int64 [B + 1] on, in the order of `moved`."""
+    slots = state.replicas.shape[1]
+    for p in moved:
+        for s in range(slots):
+            if home[p, s] >= 0 and state.replicas[p, s] != home[p, s]:
+                starts[home[p, s] + 1] += 1
+    for b in range(len(starts) - 1):
+        starts[b + 1] += starts[b]
+    at = starts.copy()
+    away = np.zeros(starts[-1], np.int64)
+    for p in moved:
+        for s in range(slots):
+            if home[p, s] >= 0 and state.replicas[p, s] != home[p, s]:
+                away[at[home[p, s]]] = p * slots + s
+                at[home[p, s]] += 1
+    return away
+
+
+@inner
+def put(problem: Problem, state: State, entry: int, target: int, row: np.ndarray) -> None:
+    """Commit that the replica `entry` stands on `target`; `row` int64 [R] is scratch."""
+    slots = state.replicas.shape[1]
+    p, s = entry // slots, entry % slots
+    for o in range(slots):
+        row[o] = state.replicas[p, o]
+    row[s] = target
+    commit(problem, state, p, row, state.lead[p])
+
+
+@inner
+def role_of(state: State, entry: int) -> int:
+    slots = state.replicas.shape[1]
+    return whole(LEADING if state.lead[entry // slots] == entry % slots else FOLLOWING)
+
+
+@inner
+def linear_goals(problem: Problem) -> np.ndarray:
+    """Rows (int64) of the goals on loads, also of limits that no broker exceeds yet."""
+    found, count = np.zeros(len(problem.goal), np.int64), 0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT:
+            found[count] = g
+            count += 1
+    return found[:count].copy()
+
+
+@inner
+def band_of(problem: Problem, state: State, b: int, g: int) -> tuple[float, float]:
+    """Least and most load with which broker `b` is no worse off in goal `g` than it is."""
+    if problem.broker[b, STATE] != 0:
+        return -np.inf, np.inf
+    load, mean = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g, MEAN]
+    if problem.goal[g, KIND] == LIMIT:
+        return -np.inf, max(problem.table[b, g, CEILING], load)
+    if mean <= 0.0:
+        return -np.inf, np.inf
+    low, high = mean - problem.table[b, g, BOUND], mean + problem.table[b, g, BOUND]
+    if mean < problem.force[g, MIN_LOAD]:
+        low, high = -np.inf, max(high, problem.force[g, MIN_LOAD])
+    return min(low, load), max(high, load)
+
+
+@inner
+def open_window(low: np.ndarray, high: np.ndarray) -> None:
+    """Let everything into the window."""
+    for k in range(len(low)):
+        low[k], high[k] = -np.inf, np.inf
+
+
+@inner
+def narrow(
+    problem: Problem, state: State, linear: np.ndarray, b: int, back: np.ndarray, gives: bool, low: np.ndarray, high: np.ndarray
+) -> bool:
+    """Narrow the window, float64 [W] by goal of `linear`, to what broker `b` may give up once it has got the loads `back`; or, unless
+    it `gives`, to what it may take once it has lost them. Returns whether anything is left of the window."""
+    some = True
+    for k in range(len(linear)):
+        bottom, top = band_of(problem, state, b, linear[k])
+        load = state.load[b, problem.goal[linear[k], COLUMN]]
+        if gives:
+            low[k], high[k] = max(low[k], load + back[k] - top), min(high[k], load + back[k] - bottom)
+        else:
+            low[k], high[k] = max(low[k], bottom - load + back[k]), min(high[k], top - load + back[k])
+        some = some and low[k] <= high[k]
+    return some
+
+
+@inner
+def smallest(
+    amounts: np.ndarray, prices: np.ndarray, n: int, low: np.ndarray, high: np.ndarray, floor: float, after: int, roof: float
+) -> int:
+    """The first cheapest of `n` replicas whose loads lie between `low` and `high` and that is cheaper than `roof`; -1 if none.
+
+    It comes behind the one at `after`, of price `floor`, in the order of prices, then of the list.
+    """
+    best, least = whole(-1), roof
+    for i in range(n):
+        if prices[i] >= least or prices[i] < floor or (prices[i] == floor and i <= after):
+            continue
+        good = True
+        for k in range(len(low)):
+            if amounts[k, i] < low[k] or amounts[k, i] > high[k]:
+                good = False
+                break
+        if good:
+            best, least = whole(i), prices[i]
+    return best
