@@ -15,7 +15,7 @@ from optimizer.plan import Plan
 from optimizer.problem import Compiled
 from optimizer.search.commit import build_state
 from optimizer.search.evaluate import Verdict, judge
-from optimizer.search.hosting import hosts_legally
+from optimizer.search.feasible import hosts_legally
 from optimizer.search.state import MAX_CHANGES, State
 from optimizer.why_words import counted
 

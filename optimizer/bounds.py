@@ -37,7 +37,7 @@ from optimizer.problem import (
 from optimizer.rack_bounds import with_racks
 from optimizer.search.order import ascending
 from optimizer.search.state import RACKS, SOON, State
-from optimizer.search.topic_marks import all_marked
+from optimizer.search.topic_counts import all_marked
 from optimizer.topic_bounds import forced_by_topics
 
 Array = np.ndarray

@@ -15,14 +15,13 @@ from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.caution import Caution
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import MOVABLE, NO_RACK_GOAL, RACK_GOAL, STATE, Compiled, Problem
-from optimizer.search.align import align_slots
 from optimizer.search.bench import differing
+from optimizer.search.bring import align_slots
 from optimizer.search.commit import build_state
 from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.ledger import Budget, budget_for, empty_log
-from optimizer.search.published import published_changes
 from optimizer.search.racks import mend_racks
-from optimizer.search.record import record
+from optimizer.search.record import published_changes, record
 from optimizer.search.search import Found, Round, search
 from optimizer.search.sequence import sequence
 from optimizer.search.state import Rows

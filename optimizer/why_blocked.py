@@ -25,7 +25,7 @@ from optimizer.problem import (
     STATE,
     Compiled,
 )
-from optimizer.search.legal import legal_moves
+from optimizer.search.feasible import legal_moves
 from optimizer.search.state import State
 
 MOST_REPLICAS, MOST_BROKERS = 40, 40  # looked at, those that would help most

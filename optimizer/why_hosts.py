@@ -22,7 +22,7 @@ from optimizer.problem import (
     STATE,
     Compiled,
 )
-from optimizer.search.hosting import hosts_legally
+from optimizer.search.feasible import hosts_legally
 from optimizer.search.state import State
 
 

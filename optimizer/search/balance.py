@@ -12,17 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import both, by_reference, inner, kernel, whole
-from optimizer.problem import COLUMN, HIGH, KIND, LIMIT, LOW, SCALE, STATE, STRENGTH, Problem
+from optimizer.problem import STATE, Problem
 from optimizer.search.batch import MOST_MOVED, RANKED, WIDEST, Batch, Room, new_batch, new_room
-from optimizer.search.broker_scores import is_out
 from optimizer.search.candidates import watched_goals
-from optimizer.search.fill_shelf import fill_shelf
 from optimizer.search.leadership import find_all, survey, transfer_leaders
 from optimizer.search.order import ascending
 from optimizer.search.partners import Crowd, crowd_of, observe, rank_all, rank_partners
-from optimizer.search.shelf import Shelf, new_shelf
+from optimizer.search.potential import badness, is_low, is_out
+from optimizer.search.shelf import Shelf, fill_shelf, new_shelf
 from optimizer.search.standing import count_low
-from optimizer.search.stars import assess_stale, is_low, settle_all, solve_all
+from optimizer.search.stars import assess_stale, settle_all, solve_all
 from optimizer.search.state import State
 from optimizer.search.swaps import swap_with
 from optimizer.threads import Threads
@@ -123,7 +122,7 @@ def look(
     watched, led = walk.goals[: walk.at[WATCHED]], walk.led[: walk.at[LED_GOALS]]
     if task == RANK:
         rank_all(
-            problem, state, crowd, watched, walk.left, first, walk.at[AHEAD], step, noise_of(seed, walk), walk.ranked, walk.ranks,
+            problem, crowd, watched, walk.left, first, walk.at[AHEAD], step, noise_of(seed, walk), walk.ranked, walk.ranks,
             room.worth,
         )  # fmt: skip
         return
@@ -140,20 +139,6 @@ def look(
 def noise_of(seed: int, walk: Walk) -> int:
     """Another one in every round."""
     return int(seed * 7919 + walk.at[TURN] + 1)
-
-
-@inner
-def badness(problem: Problem, state: State, b: int) -> float:
-    """Hinge part of the potential of a broker: 0 in band."""
-    cost = 0.0
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] <= LIMIT:
-            load = state.load[b, problem.goal[g, COLUMN]]
-            over, under = load - problem.table[b, g, HIGH], problem.table[b, g, LOW] - load
-            beyond = over if over > 0.0 else (under if under > 0.0 else 0.0)
-            beyond *= problem.table[b, g, SCALE]
-            cost += problem.force[g, STRENGTH] * beyond * beyond
-    return cost
 
 
 @kernel
@@ -198,7 +183,7 @@ def advance(
             claim(problem, state, typical, walk, batch)
             task, at[STAGE] = whole(SOLVE), SETTLE
         elif at[STAGE] == SETTLE:
-            conclude(problem, state, shelf, seed, walk, batch, room)
+            conclude(problem, state, shelf, crowd, seed, walk, batch, room)
             at[STAGE] = CHOOSE
         else:
             at[TURN] += 1
@@ -336,7 +321,9 @@ def claim(problem: Problem, state: State, typical: float, walk: Walk, batch: Bat
 
 
 @inner
-def conclude(problem: Problem, state: State, shelf: Shelf, seed: int, walk: Walk, batch: Batch, room: Room) -> None:
+def conclude(
+    problem: Problem, state: State, shelf: Shelf, crowd: Crowd, seed: int, walk: Walk, batch: Batch, room: Room
+) -> None:
     """Commit what the stars of a batch propose; who has no moves may swap."""
     at = walk.at
     watched = walk.goals[: at[WATCHED]]
@@ -346,7 +333,7 @@ def conclude(problem: Problem, state: State, shelf: Shelf, seed: int, walk: Walk
         v, done = batch.centre[i], batch.moves[i]
         if done == 0 and (at[SWAPPING] == 1 or walk.failed[v] > 0) and is_low(problem, state, v):
             most = 4 if walk.failed[v] < 2 else (MOST_SWAPPED if at[COUNT] <= FEW_LOW else 12)
-            found = rank_partners(problem, state, watched, v, whole(most), noise_of(seed, walk), walk.partners, walk.worth)
+            found = rank_partners(problem, state, crowd, watched, v, whole(most), noise_of(seed, walk), walk.partners, walk.worth)
             for k in range(found):
                 done += swap_with(
                     problem, state, shelf, watched, v, walk.partners[k], room.factors, room.gains, room.small, room.small2, room.kept,

@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from optimizer.problem import Problem
-from optimizer.search.appraise import appraise, count_all_topics, reweigh, weigh
 from optimizer.search.bring import become, bring, copy_state, resemble, unlike
-from optimizer.search.commit import build_state, fill
+from optimizer.search.commit import appraise, build_state, count_all_topics, fill, reweigh, weigh
 from optimizer.search.ledger import Log, empty_log
 from optimizer.search.state import State, list_room
-from optimizer.search.topic_marks import all_marked, mark_topics
+from optimizer.search.topic_counts import all_marked, mark_topics
 
 Rows = np.ndarray
 FEW = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made anew

@@ -22,13 +22,12 @@ from optimizer.problem import (
     SCALE,
     SPREAD,
     STATE,
-    STEEP,
     STRENGTH,
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search.broker_scores import linear_cost
 from optimizer.search.order import nth_largest
+from optimizer.search.potential import cost_at, linear_cost
 from optimizer.search.shelf import Shelf, fetch
 from optimizer.search.state import STRAY, State
 from optimizer.search.topic_counts import topic_rise
@@ -105,19 +104,7 @@ def scan(
         column = block[c]
         for i in range(n):
             x = float(column[i])
-            a, b = ls - x, lt + x
-            over, under = a - hs, os - a
-            over = over if over > 0.0 else 0.0
-            under = under if under > 0.0 else 0.0
-            beyond, off = (over + under) * ss, (a - ms) * ss
-            over, under = b - ht, ot - b
-            over = over if over > 0.0 else 0.0
-            under = under if under > 0.0 else 0.0
-            beyond2, off2 = (over + under) * st, (b - mt) * st
-            beyond *= beyond
-            beyond2 *= beyond2
-            cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
-            gains[i] += now - w * cost - e * (off * off + off2 * off2)
+            gains[i] += now - cost_at(ls - x, hs, os, ms, ss, w, e) - cost_at(lt + x, ht, ot, mt, st, w, e)
 
 
 @inner

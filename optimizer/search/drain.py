@@ -23,7 +23,8 @@ from optimizer.problem import (
 )
 from optimizer.search.chance import scramble
 from optimizer.search.commit import commit
-from optimizer.search.costs import (
+from optimizer.search.feasible import may_host
+from optimizer.search.potential import (
     NOTHING,
     cost_of_gaining,
     cost_of_taking,
@@ -31,7 +32,6 @@ from optimizer.search.costs import (
     note_costs,
     typical_loads,
 )
-from optimizer.search.hosting import may_host
 from optimizer.search.state import Rows, State
 
 SAMPLED_TARGETS, MANY_TARGETS = 160, 12  # brokers looked at for one replica, and where very many are to be moved

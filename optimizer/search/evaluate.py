@@ -28,9 +28,9 @@ from optimizer.problem import (
     WEIGHT,
     Problem,
 )
-from optimizer.search.broker_scores import assess, assess_racks
 from optimizer.search.commit import carry, put, shift
-from optimizer.search.hosting import loses_rack
+from optimizer.search.feasible import loses_rack
+from optimizer.search.potential import assess, assess_racks
 from optimizer.search.state import COST, LEAD, State
 from optimizer.search.topic_counts import recount
 

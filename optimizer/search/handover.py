@@ -11,11 +11,12 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import MOVABLE, STATE, Problem
-from optimizer.search.broker_scores import is_out
 from optimizer.search.candidates import LEAST_GAIN, watched_goals
 from optimizer.search.commit import commit
-from optimizer.search.leadership import appraise, fits_as_leader, transfer_gain
+from optimizer.search.feasible import fits_as_leader
+from optimizer.search.leadership import appraise, transfer_gain
 from optimizer.search.order import ascending
+from optimizer.search.potential import is_out
 from optimizer.search.state import State
 
 SWEEPS = 6  # over what a transfer was found for in the sweep before, at first all partitions

@@ -23,9 +23,9 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.commit import commit
-from optimizer.search.costs import NOTHING
-from optimizer.search.hosting import may_host
-from optimizer.search.state import SOON, State
+from optimizer.search.feasible import leaves_band, may_host
+from optimizer.search.potential import NOTHING
+from optimizer.search.state import COST, SOON, State
 from optimizer.search.topic_counts import topic_rise
 
 GIVES, TAKES = 0, 1  # rows of `shut`
@@ -58,32 +58,6 @@ def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -
             if state.score[brokers[i], g] < before[i, g] - 1e-12:
                 return False
     return True
-
-
-@inner
-def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
-    """Whether broker `b` would leave the band of a goal in which it scores 1, when its replica of `p` goes from `held` to `role`.
-
-    Roles are `NOTHING`, `LEADING` and `FOLLOWING`.
-    """
-    if problem.broker[b, STATE] != 0:
-        return False
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] > LIMIT or state.score[b, g] < 1.0:
-            continue
-        c = problem.goal[g, COLUMN]
-        load = state.load[b, c]
-        if role != NOTHING:
-            load += problem.vector[p, role, c]
-        if held != NOTHING:
-            load -= problem.vector[p, held, c]
-        if problem.goal[g, KIND] == LIMIT:
-            if load > problem.table[b, g, CEILING]:
-                return True
-        elif abs(load - problem.table[b, g, MEAN]) > problem.table[b, g, BOUND] * (1.0 + 1e-9):
-            if load > problem.force[g, MIN_LOAD] and problem.table[b, g, MEAN] > 0.0:
-                return True
-    return False
 
 
 @inner
@@ -126,9 +100,10 @@ def note_shut(problem: Problem, state: State, b: int, least: np.ndarray, most: n
 
 @kernel
 def send_home(
-    problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray
+    problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray, firm: bool
 ) -> int:
-    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it."""
+    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it; where `firm`, only
+    where the potential does not rise either."""
     slots = state.replicas.shape[1]
     goals = state.score.shape[1] - 1
     row, was = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
@@ -192,9 +167,13 @@ def send_home(
                 for j in range(n):
                     for g in range(goals):
                         before[j, g] = state.score[brokers[j], g]
-                old_lead = state.lead[p]
+                old_lead, rise = state.lead[p], 0.0
+                for j in range(n):
+                    rise -= state.score[brokers[j], COST]
                 commit(problem, state, p, row, lead)
-                if scores_hold(state, brokers, n, before):
+                for j in range(n):
+                    rise += state.score[brokers[j], COST]
+                if scores_hold(state, brokers, n, before) and not (firm and rise > 0.0):
                     taken += 1
                     for j in range(n):
                         note_shut(problem, state, brokers[j], least, most, shut)

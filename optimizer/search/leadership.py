@@ -9,30 +9,26 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, whole
 from optimizer.problem import (
-    CEILING,
     COLUMN,
     COUNTS_LEADERS,
     FOLLOWING,
-    HARD,
     HIGH,
-    KIND,
     LEADING,
-    LIMIT,
     LOW,
     MEAN,
     SCALE,
     SPREAD,
     STATE,
-    STEEP,
     STRENGTH,
     TOPIC_ROW,
     Problem,
 )
 from optimizer.search.batch import LEADERSHIPS, Batch, Room
-from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import LEAST_GAIN, cut_of, topic_burden
 from optimizer.search.commit import commit
+from optimizer.search.feasible import fits_as_leader
 from optimizer.search.partners import leans
+from optimizer.search.potential import cost_at, linear_cost, slope_at
 from optimizer.search.shelf import Shelf, fetch
 from optimizer.search.state import LED, SOON, State
 
@@ -186,13 +182,7 @@ def promises(
         for i in range(n):
             x = float(lead[i])
             x = x if mark[i] & LED else -x  # off `v`, onto another
-            after = load - x
-            out, lack = after - high, low - after
-            out = out if out > 0.0 else 0.0
-            lack = lack if lack > 0.0 else 0.0
-            beyond, off = (out + lack) * scale, (after - mean) * scale
-            beyond *= beyond
-            gain = now - w * beyond * (1.0 + STEEP * beyond) - e * off * off
+            gain = now - cost_at(load - x, high, low, mean, scale, w, e)
             theirs = (rising if x > 0.0 else -falling) * x
             mine[i] += gain + SLACK * abs(gain) + LEAST_SLACK * now
             bounds[i] += theirs + SLACK * abs(theirs)
@@ -220,12 +210,9 @@ def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, 
         c, w, e = problem.goal[g, COLUMN], problem.force[g, STRENGTH], problem.force[g, SPREAD]
         least, at_least, next_least, most, at_most, next_most = np.inf, -1.0, np.inf, -np.inf, -1.0, -np.inf
         for u in range(len(problem.broker)):
-            load, scale = state.load[u, c], problem.table[u, g, SCALE]
-            out, lack = load - problem.table[u, g, HIGH], problem.table[u, g, LOW] - load
-            beyond = (out if out > 0.0 else (-lack if lack > 0.0 else 0.0)) * scale
-            slope = 2.0 * scale * (
-                w * beyond * (1.0 + 2.0 * STEEP * beyond * beyond) + e * (load - problem.table[u, g, MEAN]) * scale
-            )
+            load = state.load[u, c]
+            row = problem.table[u, g]
+            slope = slope_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], w, e)
             slopes[u, g] = slope
             if slope < next_least:
                 next_least = slope
@@ -266,20 +253,6 @@ def transfer_gain(
     if gain > 0.0 and len(problem.topic_goal) > 0:
         gain -= topic_burden(problem, state, p, False, True, giver, taker)
     return gain
-
-
-@inner
-def fits_as_leader(problem: Problem, state: State, p: int, b: int) -> bool:
-    """Whether leading `p` keeps broker `b`, which holds a follower, under its hard limits."""
-    if problem.broker[b, STATE] != 0:
-        return False
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
-            c = problem.goal[g, COLUMN]
-            x = problem.vector[p, LEADING, c] - problem.vector[p, FOLLOWING, c]
-            if x > 0.0 and state.load[b, c] + x > problem.table[b, g, CEILING]:
-                return False
-    return True
 
 
 @inner

@@ -11,23 +11,22 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
 from optimizer.problem import MOVABLE, STATE, STRENGTH, TOPIC_ROW, Problem
-from optimizer.search.balance import badness
-from optimizer.search.broker_scores import scores_low
 from optimizer.search.candidates import gather, keep_best, scan, topic_burden, watched_goals
 from optimizer.search.chance import scramble
 from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.hosting import may_host
+from optimizer.search.feasible import may_host
 from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
 from optimizer.search.order import ascending
-from optimizer.search.partners import rank_partners
+from optimizer.search.partners import Crowd, rank_partners
+from optimizer.search.potential import badness, scores_low
 from optimizer.search.relief import needs_relief, relieve
 from optimizer.search.shelf import Shelf, new_shelf
 from optimizer.search.state import COST, MAX_CHANGES, State
 from optimizer.search.topics import lead_gain
 
 RANKED = 12  # brokers that a step may go to or come from: the best by loads, and as many at random
-LOOKS = 48  # steps of a broker that are evaluated in full, those first that gain most for their cost
-OF_ONE = 24  # of them between two brokers
+LOOKS = 256  # steps of a broker that are evaluated in full, those first that gain most for their cost
+OF_ONE = 32  # of them between two brokers
 FREE = 10.0  # factor on the gain of a transfer of leadership, which costs nothing
 LEAST_SHARE = 0.01  # of what is out of band on the broker, that a step has to bring
 STEPS, PASSES = 256, 64  # steps of a broker in one pass, and passes
@@ -37,6 +36,7 @@ class Looks(NamedTuple):
     """Room to look for a step; n replicas of a broker."""
 
     shelf: Shelf
+    crowd: Crowd
     factors: np.ndarray  # float64 [n]
     gains: np.ndarray  # float64 [n]
     spare: np.ndarray  # float64 [n]
@@ -49,7 +49,7 @@ class Looks(NamedTuple):
 
 
 @kernel
-def polish(problem: Problem, state: State, budget: Budget, log: Log, seed: int, by_potential: bool) -> int:
+def polish(problem: Problem, state: State, crowd: Crowd, budget: Budget, log: Log, seed: int, by_potential: bool) -> int:
     """Repairs still open, then acceptable steps for the brokers that score low, worst first. Returns actions published."""
     brokers, slots = len(problem.broker), state.replicas.shape[1]
     goals, eligible, count = np.zeros(len(problem.goal), np.int64), np.zeros(brokers, np.int64), whole(0)
@@ -65,7 +65,7 @@ def polish(problem: Problem, state: State, budget: Budget, log: Log, seed: int, 
         published = relieve(problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores)
     room = max(state.hosted.shape[1] + 1, OF_ONE)
     looks = Looks(
-        new_shelf(problem, state, np.zeros(0, np.int64)), np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(OF_ONE, np.int64),
+        new_shelf(problem, state, np.zeros(0, np.int64)), crowd, np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(OF_ONE, np.int64),
         np.zeros(2 * RANKED, np.int64), np.zeros(brokers), np.zeros(LOOKS), np.zeros(LOOKS, np.int64), np.zeros(LOOKS, np.int64),
     )  # fmt: skip
     for turn in range(PASSES):
@@ -91,7 +91,7 @@ def polish(problem: Problem, state: State, budget: Budget, log: Log, seed: int, 
 def partners_of(
     problem: Problem, state: State, watched: np.ndarray, v: int, eligible: np.ndarray, seed: int, looks: Looks
 ) -> int:
-    """Brokers with which `v` may trade: all where they are few, else the best by loads, and where topics count, some at random. How many."""
+    """Brokers with which `v` may trade: all where they are few, else the best by loads, and for topics some at random. How many."""
     count, found = len(eligible), whole(0)
     if count <= len(looks.partner):
         for u in eligible:
@@ -99,7 +99,7 @@ def partners_of(
                 looks.partner[found] = u
                 found += 1
         return found
-    found = rank_partners(problem, state, watched, v, whole(RANKED), whole(0), looks.partner, looks.worth)
+    found = rank_partners(problem, state, looks.crowd, watched, v, whole(RANKED), whole(0), looks.partner, looks.worth)
     for i in range(RANKED if len(problem.topic_goal) > 0 else 0):
         u = eligible[scramble(seed * 1000003 + v * 131 + i) % count]
         if u != v:

@@ -23,12 +23,12 @@ from optimizer.problem import (
     SCALE,
     SPREAD,
     STATE,
-    STEEP,
     STRENGTH,
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search.hosting import may_swap
+from optimizer.search.feasible import may_swap
+from optimizer.search.potential import cost_at
 from optimizer.search.state import State
 from optimizer.search.topic_counts import topic_band, topic_holds
 
@@ -110,7 +110,7 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
         for g in range(len(goals)):
             put_shape(problem, group[k], goals[g], shape[k, g])
             load[k, g] = state.load[group[k], problem.goal[goals[g], COLUMN]]
-            cost[k, g] = cost_at(shape[k, g], load[k, g])
+            cost[k, g] = shape_cost(shape[k, g], load[k, g])
     count, band = np.zeros((kinds, members, topics), np.int64), np.zeros((kinds, members, topics, 2), np.int64)
     units, by_leaders, unit = np.zeros((kinds, members)), np.zeros(kinds, np.uint8), np.zeros(kinds)
     for j in range(kinds):
@@ -160,15 +160,9 @@ def put_shape(problem: Problem, b: int, g: int, shape: np.ndarray) -> None:
 
 
 @inner
-def cost_at(shape: np.ndarray, load: float) -> float:
+def shape_cost(shape: np.ndarray, load: float) -> float:
     """As `linear_cost`, with what it needs in one row."""
-    over = load - shape[HINGE_HIGH]
-    under = shape[HINGE_LOW] - load
-    beyond = over if over > 0.0 else (under if under > 0.0 else 0.0)
-    beyond *= shape[UNIT]
-    off = (load - shape[MIDDLE]) * shape[UNIT]
-    square = beyond * beyond
-    return float(shape[WEIGHT] * square * (1.0 + STEEP * square) + shape[CENTER] * off * off)
+    return float(cost_at(load, shape[HINGE_HIGH], shape[HINGE_LOW], shape[MIDDLE], shape[UNIT], shape[WEIGHT], shape[CENTER]))
 
 
 @inner
@@ -201,8 +195,8 @@ def rise_of(pool: Pool, i: int, j: int, a: int, b: int) -> float:
         amount = pool.vector[i, g]
         if j >= 0:
             amount -= pool.vector[j, g]
-        pool.fresh[0, g] = cost_at(pool.shape[a, g], pool.load[a, g] - amount)
-        pool.fresh[1, g] = cost_at(pool.shape[b, g], pool.load[b, g] + amount)
+        pool.fresh[0, g] = shape_cost(pool.shape[a, g], pool.load[a, g] - amount)
+        pool.fresh[1, g] = shape_cost(pool.shape[b, g], pool.load[b, g] + amount)
         rise += pool.fresh[0, g] + pool.fresh[1, g] - pool.cost[a, g] - pool.cost[b, g]
     if len(pool.units) > 0:
         rise += recount(pool, i, a, b)
@@ -251,7 +245,7 @@ def potential_of(pool: Pool) -> float:
     total = 0.0
     for k in range(len(pool.load)):
         for g in range(pool.load.shape[1]):
-            total += cost_at(pool.shape[k, g], pool.load[k, g])
+            total += shape_cost(pool.shape[k, g], pool.load[k, g])
         for j in range(len(pool.units)):
             total += pool.unit[j] * pool.units[j, k]
     return total

@@ -21,7 +21,9 @@ from optimizer.problem import (
 )
 from optimizer.search.chance import scramble
 from optimizer.search.commit import commit
-from optimizer.search.costs import (
+from optimizer.search.drain import MANY, SAMPLED_TARGETS
+from optimizer.search.feasible import may_host
+from optimizer.search.potential import (
     NOTHING,
     cost_of_gaining,
     felt_goals,
@@ -29,8 +31,6 @@ from optimizer.search.costs import (
     note_costs,
     topic_cost,
 )
-from optimizer.search.drain import MANY, SAMPLED_TARGETS
-from optimizer.search.hosting import may_host
 from optimizer.search.state import RACKS, State
 from optimizer.search.topic_counts import largest_share, wanted_by_all
 

@@ -11,7 +11,7 @@ import numpy as np
 from kernels.compiled import inner, kernel, part, whole
 from optimizer.problem import HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, STATE, Problem
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, acceptable, evaluate
-from optimizer.search.hosting import may_swap
+from optimizer.search.feasible import may_swap
 from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
 from optimizer.search.racks import crowds, rack_mates
 from optimizer.search.state import MAX_CHANGES, State

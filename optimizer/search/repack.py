@@ -31,11 +31,10 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search.broker_scores import is_out
 from optimizer.search.chance import draw, scramble
 from optimizer.search.commit import commit
 from optimizer.search.order import ascending
-from optimizer.search.partners import rank_partners
+from optimizer.search.partners import Crowd, crowd_of, rank_partners
 from optimizer.search.pool import (
     Pool,
     go_to,
@@ -47,6 +46,7 @@ from optimizer.search.pool import (
     toll_of,
     undo_counts,
 )
+from optimizer.search.potential import is_out
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, LED, Rows, State
 
@@ -76,8 +76,8 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     weight = float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0
     widths = (problem.table[:, bands, BOUND] * problem.table[:, bands, SCALE])[eligible]
     fare = FARE * weight * float((widths**2).mean()) if len(bands) else FARE
-    typical = float(problem.cost.mean())
-    return pack_all(problem, state, np.flatnonzero(eligible), goals, seed, weight, fare, low, typical if typical > 0.0 else 1.0)
+    typical = float(problem.cost.mean()) or 1.0
+    return pack_all(problem, state, crowd_of(problem), np.flatnonzero(eligible), goals, seed, weight, fare, low, typical)
 
 
 def decisive_goals(problem: Problem, state: State) -> Rows:
@@ -119,8 +119,9 @@ def is_astray(problem: Problem, state: State, b: int) -> bool:
 
 @kernel
 def pack_all(
-    problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, fare: float, low: int, typical: float
-) -> int:
+    problem: Problem, state: State, crowd: Crowd, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, fare: float,
+    low: int, typical: float,
+) -> int:  # fmt: skip
     """See `repack`; `eligible` int64 are brokers, `goals` int64 those on loads that count, `weight` that of a typical one, `fare` the
     price of a replica away from home, `low` how many brokers are out, `typical` the size of a replica."""
     brokers = len(problem.broker)
@@ -135,7 +136,7 @@ def pack_all(
             if spare == 0 or not is_astray(problem, state, v):
                 break
             size = choose(
-                problem, state, goals, v, whole(MEMBERS[attempt % len(MEMBERS)]), whole(attempt % 2), eligible, partners, worth,
+                problem, state, crowd, goals, v, whole(MEMBERS[attempt % len(MEMBERS)]), whole(attempt % 2), eligible, partners, worth,
                 group, random,
             )  # fmt: skip
             pool = pool_of(problem, state, goals, group[:size].copy(), typical, fare)
@@ -170,12 +171,12 @@ def carry_out(problem: Problem, state: State, pool: Pool, side: np.ndarray) -> N
 
 @inner
 def choose(
-    problem: Problem, state: State, goals: np.ndarray, v: int, members: int, ranked: int, eligible: np.ndarray,
+    problem: Problem, state: State, crowd: Crowd, goals: np.ndarray, v: int, members: int, ranked: int, eligible: np.ndarray,
     partners: np.ndarray, worth: np.ndarray, group: np.ndarray, random: np.ndarray,
 ) -> int:  # fmt: skip
     """Broker `v`, the `ranked` best partners for it and any others into `group`; returns how many, at most `members`."""
     size = min(members, len(eligible))
-    found = rank_partners(problem, state, goals, v, whole(min(ranked, size - 1)), draw(random, whole(1 << 40)) + 1, partners, worth)
+    found = rank_partners(problem, state, crowd, goals, v, whole(min(ranked, size - 1)), draw(random, whole(1 << 40)) + 1, partners, worth)
     group[0] = v
     for k in range(found):
         group[k + 1] = partners[k]

@@ -1,7 +1,7 @@
 """Reduce: another replica goes in place of one or two that a target moves, where that costs less.
 
-A stand-in is a replica that the broker still holds, or one that came to it and goes on: its move is paid for already. No broker scores lower in
-any goal for it. Called by `reduce`, once what needs no stand-in is home.
+A stand-in is a replica that the broker still holds, or one that came to it and goes on: its move is paid for already. No broker scores
+lower in any goal for it. Called by `reduce`, once what needs no stand-in is home.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.commit import commit
+from optimizer.search.feasible import may_swap
 from optimizer.search.homeward import scores_hold
-from optimizer.search.hosting import may_swap
 from optimizer.search.state import SOON, State
 
 TRIES = 8  # of stand-ins that fit by loads
 PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
-LOOKS, LOOKS_EACH = 2_000_000, 12  # candidates looked at in all, or so many for each replica, if that is more
+LOOKS, LOOKS_EACH = 1_000_000, 10  # candidates looked at in all, or so many for each replica, if that is more
 REFUSED = 200  # candidates in the time that it takes to try one in vain
 LESS = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
 
@@ -206,8 +206,8 @@ def needs_nothing(problem: Problem, state: State, table: Table, w: int, which: i
 
 @inner
 def replaced(problem: Problem, state: State, table: Table, v: int, u: int, pair: int, entry: int) -> bool:
-    """Send `table.gone` home to `v` and `entry` from there to `u`; False, and nothing changed, where that is not allowed or a broker is worse
-    for it."""
+    """Send `table.gone` home to `v` and `entry` from there to `u`; False, and nothing changed, where that is not allowed or a broker is
+    worse for it."""
     slots = state.replicas.shape[1]
     p = entry // slots
     if p == table.gone[0] // slots or (pair == 2 and p == table.gone[1] // slots) or not may_swap(problem, state, p, entry % slots, u):

@@ -31,19 +31,18 @@ from optimizer.problem import (
     Compiled,
     Problem,
 )
-from optimizer.search.align import align_slots, follow
-from optimizer.search.appraise import appraise
 from optimizer.search.balance import balance
 from optimizer.search.bench import Bench, differing
-from optimizer.search.commit import build_state
+from optimizer.search.bring import align_slots, follow
+from optimizer.search.commit import appraise, build_state
 from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.handover import hand_over
 from optimizer.search.irreducible import Aim
 from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
+from optimizer.search.partners import crowd_of
 from optimizer.search.polish import polish
-from optimizer.search.published import Lists, published_changes
 from optimizer.search.racks import mend_racks
-from optimizer.search.record import Record, record
+from optimizer.search.record import Lists, Record, published_changes, record
 from optimizer.search.reduce import reduce
 from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
@@ -247,10 +246,10 @@ def one_round(
             balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
             appraise(problem, target)
             align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-            reduce(problem, target, standing, replicas, lead)
+            reduce(problem, target, standing, replicas, lead, False)
             schedule(target.replicas, target.lead)
     low, roles, enough = len(problem.broker) + 1, _led_goals(problem, compiled.roles), plenty(problem, budget)
-    begun, cut, marks = int(log.used[0]), False, bench.topics_out(problem)
+    begun, cut, firm, marks = int(log.used[0]), False, False, bench.topics_out(problem)
     packing = replicas.size <= MOST_ESCAPED
     wish, most = problem, len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
@@ -273,10 +272,11 @@ def one_round(
             appraise(problem, target)
         # Reduce.
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-        reduce(problem, target, standing, replicas, lead)
+        reduce(problem, target, standing, replicas, lead, firm)
         # Schedule.
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
+        reached = count_low(problem, target)
         put = schedule(*without_trivial(compiled, problem, replicas, lead, target))
         cut = 2 * put >= enough
         left, low = low, count_low(problem, standing)
@@ -285,8 +285,10 @@ def one_round(
             return written(log), standing
         broken = _broken_limits(problem, standing)
         wish, most = (_mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
-        if low == 0 or (low > ENOUGH_BETTER * left and wish is problem) or not put or options.budgeted:
+        stuck = low > ENOUGH_BETTER * left and wish is problem
+        if low == 0 or (stuck and (firm or low <= reached)) or not put or options.budgeted:
             break
+        firm = stuck  # what was reduced may be a rise of the potential, which no action may be
     # Finish: what single acceptable actions still reach.
     if is_spent(problem, budget):
         if has_partitions(budget):
@@ -297,12 +299,12 @@ def one_round(
     elif leaves_trivial(compiled):
         relieve_all(problem, standing, budget, log, by_potential)
         before, used, spent = (standing.replicas.copy(), standing.lead.copy()), log.used.copy(), copied(budget)
-        polish(problem, standing, budget, log, options.seed, by_potential)
+        polish(problem, standing, crowd_of(problem), budget, log, options.seed, by_potential)
         if adds_trivial(compiled, problem, *before, standing):
             log.used[:], budget.spent[:], budget.touched[:] = used, spent.spent, spent.touched
             standing = build_state(problem, *before)
     else:
-        polish(problem, standing, budget, log, options.seed, by_potential)
+        polish(problem, standing, crowd_of(problem), budget, log, options.seed, by_potential)
     return written(log), standing
 
 

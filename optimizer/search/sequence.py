@@ -12,20 +12,20 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import Problem
-from optimizer.search.bundle import bundle
-from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
-from optimizer.search.ledger import LEAST_STEP, Budget, Log, asks, has_room, is_limited, publish
-from optimizer.search.order import ascending
-from optimizer.search.pending import (
+from optimizer.search.bundle import (
     ask_for,
     ask_for_counts,
+    bundle,
     last_change,
     load_change,
     moved_slots,
     note_change,
 )
+from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
+from optimizer.search.ledger import LEAST_STEP, Budget, Log, asks, has_room, is_limited, publish
+from optimizer.search.order import ascending
+from optimizer.search.potential import thrift_of
 from optimizer.search.state import MAX_CHANGES, SOON, State
-from optimizer.search.thrift import thrift_of
 from optimizer.threads import Threads
 
 FEW = 0.05  # of the leaderships that are left: with fewer in a turn, where a budget allows nothing else, there is no other
@@ -195,3 +195,5 @@ def in_turn(
                     kept += 1
             count = kept
     return count
+
+

@@ -13,11 +13,13 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
+from optimizer.search.potential import thrift_of
 from optimizer.search.state import LED, State
-from optimizer.search.thrift import thrift_of
+from optimizer.threads import Threads
 
 TOGETHER = 32  # entries that are compared, and asked of memory, before one is fetched
 PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
+
 
 
 class Shelf(NamedTuple):
@@ -115,3 +117,12 @@ def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
                     c = problem.goal[shelf.goal[j], COLUMN]
                     shelf.lead[b, j, i] = np.float32(problem.vector[p, LEADING, c]) - np.float32(problem.vector[p, FOLLOWING, c])
     shelf.known[b] = max(known, n)
+
+
+def fill_shelf(problem: Problem, state: State, shelf: Shelf, threads: Threads) -> None:
+    """`lay_out` all partitions, a part in each thread."""
+    edges = np.linspace(0, len(state.lead), threads.count + 1).astype(np.int64).tolist()
+    if threads.count == 1:
+        lay_out(problem, state, shelf, *edges)
+    else:
+        threads.share(lambda i: lay_out(problem, state, shelf, edges[i], edges[i + 1]), threads.count)

@@ -15,14 +15,10 @@ from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
     FOLLOWING,
-    KIND,
     LEADING,
-    LIMIT,
-    STATE,
     Problem,
 )
 from optimizer.search.batch import Batch, Room
-from optimizer.search.broker_scores import assess, is_out, linear_cost
 from optimizer.search.candidates import (
     ANYWAY,
     KEPT,
@@ -36,25 +32,15 @@ from optimizer.search.candidates import (
     topic_burden,
 )
 from optimizer.search.commit import put
-from optimizer.search.hosting import may_host
+from optimizer.search.feasible import may_host
 from optimizer.search.partners import leans
+from optimizer.search.potential import assess, is_low, linear_cost
 from optimizer.search.shelf import Shelf
 from optimizer.search.state import COST, SOON, State
 
 FIRST = 4  # moves that are tried before fewer candidates are kept, where one is asked for
 NEAR = 32  # candidates that are weighed again after every move, as long as the best of all is among them
 COARSE = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
-
-
-@inner
-def is_low(problem: Problem, state: State, b: int) -> bool:
-    """Whether an eligible broker is out of a goal on loads."""
-    if problem.broker[b, STATE] != 0:
-        return False
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] <= LIMIT and is_out(problem, state, b, g):
-            return True
-    return False
 
 
 @inner

@@ -11,19 +11,18 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
 from optimizer.problem import STATE, Problem
-from optimizer.search.balance import badness
 from optimizer.search.candidates import gather, topic_burden, watched_goals
 from optimizer.search.chance import scramble
 from optimizer.search.commit import commit
 from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.hosting import may_swap
+from optimizer.search.feasible import keeps_limits, may_swap
 from optimizer.search.ledger import LEAST_STEP, has_room
 from optimizer.search.order import ascending
 from optimizer.search.polish import helps
+from optimizer.search.potential import badness, is_low
 from optimizer.search.shelf import Shelf, new_shelf
-from optimizer.search.stars import is_low
 from optimizer.search.state import MAX_CHANGES, State
-from optimizer.search.swaps import keeps_limits, swap_gains
+from optimizer.search.swaps import swap_gains
 
 SAMPLED = 64  # replicas of the broker out of band, set against all of a partner
 PARTNERS = 24  # at random, for one swap

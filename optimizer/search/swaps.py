@@ -9,24 +9,19 @@ import numpy as np
 
 from kernels.compiled import inner, part, whole
 from optimizer.problem import (
-    CEILING,
     COLUMN,
-    HARD,
     HIGH,
-    KIND,
-    LIMIT,
     LOW,
     MEAN,
     SCALE,
     SPREAD,
-    STEEP,
     STRENGTH,
     Problem,
 )
-from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import LEAST_GAIN, gather, keep_best, scan, take, topic_burden
 from optimizer.search.commit import commit
-from optimizer.search.hosting import may_swap
+from optimizer.search.feasible import keeps_limits, may_swap
+from optimizer.search.potential import cost_at, linear_cost
 from optimizer.search.shelf import Shelf
 from optimizer.search.state import State
 
@@ -119,20 +114,6 @@ def shortlist(
 
 
 @inner
-def keeps_limits(problem: Problem, state: State, v: int, u: int, x: np.ndarray, i: int, y: np.ndarray, j: int) -> bool:
-    """Whether hard limits allow vector `i` of `x` to go from `v` to `u` and vector `j` of `y` from `u` to `v`."""
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
-            c = problem.goal[g, COLUMN]
-            d = x[c, i] - y[c, j]
-            if d > 0.0 and state.load[u, c] + d > problem.table[u, g, CEILING]:
-                return False
-            if d < 0.0 and state.load[v, c] - d > problem.table[v, g, CEILING]:
-                return False
-    return True
-
-
-@inner
 def swap_gains(
     problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, i: int, n: int, y: np.ndarray,
     gains: np.ndarray,
@@ -158,16 +139,4 @@ def swap_gains(
         column = y[c]
         for j in range(n):
             d = given - column[j]
-            a, b = lv - d, lu + d
-            over, under = a - hv, ov - a
-            over = over if over > 0.0 else 0.0
-            under = under if under > 0.0 else 0.0
-            beyond, off = (over + under) * sv, (a - mv) * sv
-            over, under = b - hu, ou - b
-            over = over if over > 0.0 else 0.0
-            under = under if under > 0.0 else 0.0
-            beyond2, off2 = (over + under) * su, (b - mu) * su
-            beyond *= beyond
-            beyond2 *= beyond2
-            cost = beyond * (1.0 + STEEP * beyond) + beyond2 * (1.0 + STEEP * beyond2)
-            gains[j] += now - w * cost - e * (off * off + off2 * off2)
+            gains[j] += now - cost_at(lv - d, hv, ov, mv, sv, w, e) - cost_at(lu + d, hu, ou, mu, su, w, e)

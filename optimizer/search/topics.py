@@ -22,13 +22,10 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search.broker_scores import linear_cost
 from optimizer.search.chance import scramble
-from optimizer.search.costs import NOTHING, cost_of_gaining
 from optimizer.search.desk import Desk, least_of, make_leader, make_move, most_of, new_desk, room_of
-from optimizer.search.homeward import leaves_band
-from optimizer.search.hosting import may_host
-from optimizer.search.leadership import fits_as_leader
+from optimizer.search.feasible import fits_as_leader, leaves_band, may_host
+from optimizer.search.potential import NOTHING, cost_of_gaining, linear_cost
 from optimizer.search.state import State
 from optimizer.search.topic_counts import largest_share, topic_rise, wanted_by_all
 from optimizer.search.trade import trade

@@ -9,15 +9,9 @@ import numpy as np
 
 from kernels.compiled import inner, whole
 from optimizer.problem import (
-    BOUND,
-    CEILING,
     COLUMN,
     FOLLOWING,
-    KIND,
     LEADING,
-    LIMIT,
-    MEAN,
-    MIN_LOAD,
     MOVABLE,
     SCALE,
     STATE,
@@ -25,34 +19,16 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search.broker_scores import linear_cost
 from optimizer.search.candidates import topic_burden
 from optimizer.search.chance import scramble
 from optimizer.search.desk import Desk, least_of, make_move, put, room_of
-from optimizer.search.hosting import may_swap
+from optimizer.search.feasible import keeps_band, may_swap
+from optimizer.search.potential import linear_cost
 from optimizer.search.state import State
 
 TRADES, RETURNS = 48, 64  # replicas looked at for a swap, and for what comes back
 LEAST_GAIN = 1e-9
 ENOUGH, ENOUGH_LOOKED = 0.5, 4  # of the worth of a misplaced replica, after so many replicas
-
-
-@inner
-def keeps_band(problem: Problem, state: State, b: int, p: int, role: int, q: int, other: int) -> bool:
-    """Whether broker `b` keeps its bands and hard limits when it gets a replica of `p` in `role` for one of `q` in role `other`."""
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] > LIMIT:
-            continue
-        c = problem.goal[g, COLUMN]
-        x = problem.vector[p, role, c] - problem.vector[q, other, c]
-        load = state.load[b, c] + x
-        if problem.goal[g, KIND] == LIMIT:
-            if x > 0.0 and load > problem.table[b, g, CEILING]:
-                return False
-        elif state.score[b, g] >= 1.0 and abs(load - problem.table[b, g, MEAN]) > problem.table[b, g, BOUND] * (1.0 + 1e-9):
-            if load > problem.force[g, MIN_LOAD] and problem.table[b, g, MEAN] > 0.0:
-                return False
-    return True
 
 
 @inner

@@ -21,7 +21,7 @@ from goals.document import parse_goals
 from optimizer import problem as tables
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
-from optimizer.search.align import follow
+from optimizer.search.bring import follow
 from optimizer.search.commit import build_state
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, judge
 from optimizer.search.state import MAX_CHANGES, State

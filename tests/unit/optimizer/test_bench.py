@@ -8,11 +8,11 @@ from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import HIGH, KIND, LIMIT, LOW, STATE, Compiled
-from optimizer.search.align import follow
 from optimizer.search.bench import Bench
+from optimizer.search.bring import follow
 from optimizer.search.commit import build_state
 from optimizer.search.standing import count_low
-from optimizer.search.topic_marks import all_marked, mark_topics
+from optimizer.search.topic_counts import all_marked, mark_topics
 from optimizer.search.topics import spread_topics
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster

@@ -71,7 +71,7 @@ def test_a_smaller_replica_may_not_take_a_hard_limit_of_another_load_with_it() -
 
 def test_every_large_replica_finds_another_stand_in() -> None:
     held = [(20.0, 900.0), (20.0, 800.0), (20.0, 100.0), (20.0, 50.0), (20.0, 50.0)]
-    assert sized(held, usage(bound=0.5), moved=2) == [0, 0, 0, 1, 1]
+    assert sized(held, usage(bound=0.15), moved=2, others=((15.0, 100.0), (70.0, 50.0))) == [0, 0, 0, 1, 1]
 
 
 # --- one for one: a replica that came and goes on, whose move is paid for ----------------------------------------------

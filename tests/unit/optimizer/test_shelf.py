@@ -10,8 +10,8 @@ from kernels.compiled import kernel
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, KIND, LIMIT, Problem
-from optimizer.search.align import follow
 from optimizer.search.balance import open_shelf
+from optimizer.search.bring import follow
 from optimizer.search.commit import build_state
 from optimizer.search.shelf import Shelf, fetch, lay_out
 from optimizer.search.state import LED, State

@@ -16,7 +16,7 @@ from optimizer.problem import KIND, LIMIT, RACK_OF, Problem
 from optimizer.search.batch import Batch, Room, new_batch, new_room
 from optimizer.search.candidates import KEPT, LEAST_GAIN, gather, scan
 from optimizer.search.commit import build_state
-from optimizer.search.hosting import may_host
+from optimizer.search.feasible import may_host
 from optimizer.search.shelf import new_shelf
 from optimizer.search.stars import FIRST, NEAR, bring_forward, pour, send_best, weigh, withdraw
 from optimizer.search.state import State

@@ -21,9 +21,7 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.search.commit import build_state
-from optimizer.search.ledger import Budget, empty_log
-from optimizer.search.polish import polish
-from optimizer.search.topic_marks import all_marked
+from optimizer.search.topic_counts import all_marked
 from optimizer.search.topics import spread_topics
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
@@ -111,17 +109,6 @@ def test_a_level_cluster_is_spread_by_a_plan_too() -> None:
     found = plan(case.snapshot, parse_goals(case.goals, "goals.yaml"), PlanOptions())
     assert out(found) == {}
     assert {a.type for a in found.actions} == {"swap"}
-
-
-def test_the_last_brokers_get_swaps_for_their_topics() -> None:
-    case = level()
-    compiled = compile_problem(case.snapshot, parse_goals(case.goals, "goals.yaml"), PlanOptions())
-    state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    log = empty_log(1, 100)
-    budget = Budget(np.full(3, -1.0), np.zeros(3), compiled.replicas, compiled.lead, np.zeros(len(compiled.lead), np.int64))
-    polish(compiled.problem, state, budget, log, 0, False)
-    assert not state.units[0].any()
-    assert (state.score == 1.0)[:, :-1].all()
 
 
 def test_small_topics_within_the_gap_are_left_alone() -> None:

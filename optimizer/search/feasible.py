@@ -1,4 +1,4 @@
-"""Whether a broker may take a replica: its state, the list, racks and hard limits."""
+"""What may be done: whether a broker may take a replica or a leadership, and whether it keeps its bands then."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
+    BOUND,
     CEILING,
     COLUMN,
     FOLLOWING,
@@ -13,12 +14,15 @@ from optimizer.problem import (
     KIND,
     LEADING,
     LIMIT,
+    MEAN,
+    MIN_LOAD,
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
     STATE,
     Problem,
 )
+from optimizer.search.potential import NOTHING
 from optimizer.search.state import State
 
 
@@ -100,3 +104,84 @@ def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> boo
 def hosts_legally(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """`may_host` for callers in Python."""
     return may_host(problem, state, p, s, target)
+
+
+@kernel
+def legal_moves(
+    problem: Problem, state: State, partitions: np.ndarray, slots: np.ndarray, brokers: np.ndarray, legal: np.ndarray
+) -> None:
+    """Write into `legal` bool [n] whether each broker may take the place of that slot (`may_host`)."""
+    for i in range(len(partitions)):
+        legal[i] = may_host(problem, state, partitions[i], slots[i], brokers[i])
+
+
+@inner
+def fits_as_leader(problem: Problem, state: State, p: int, b: int) -> bool:
+    """Whether leading `p` keeps broker `b`, which holds a follower, under its hard limits."""
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
+            c = problem.goal[g, COLUMN]
+            x = problem.vector[p, LEADING, c] - problem.vector[p, FOLLOWING, c]
+            if x > 0.0 and state.load[b, c] + x > problem.table[b, g, CEILING]:
+                return False
+    return True
+
+
+@inner
+def keeps_limits(problem: Problem, state: State, v: int, u: int, x: np.ndarray, i: int, y: np.ndarray, j: int) -> bool:
+    """Whether hard limits allow vector `i` of `x` to go from `v` to `u` and vector `j` of `y` from `u` to `v`."""
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
+            c = problem.goal[g, COLUMN]
+            d = x[c, i] - y[c, j]
+            if d > 0.0 and state.load[u, c] + d > problem.table[u, g, CEILING]:
+                return False
+            if d < 0.0 and state.load[v, c] - d > problem.table[v, g, CEILING]:
+                return False
+    return True
+
+
+@inner
+def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
+    """Whether broker `b` would leave the band of a goal in which it scores 1, when its replica of `p` goes from `held` to `role`.
+
+    Roles are `NOTHING`, `LEADING` and `FOLLOWING`.
+    """
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] > LIMIT or state.score[b, g] < 1.0:
+            continue
+        c = problem.goal[g, COLUMN]
+        load = state.load[b, c]
+        if role != NOTHING:
+            load += problem.vector[p, role, c]
+        if held != NOTHING:
+            load -= problem.vector[p, held, c]
+        if problem.goal[g, KIND] == LIMIT:
+            if load > problem.table[b, g, CEILING]:
+                return True
+        elif abs(load - problem.table[b, g, MEAN]) > problem.table[b, g, BOUND] * (1.0 + 1e-9):
+            if load > problem.force[g, MIN_LOAD] and problem.table[b, g, MEAN] > 0.0:
+                return True
+    return False
+
+
+@inner
+def keeps_band(problem: Problem, state: State, b: int, p: int, role: int, q: int, other: int) -> bool:
+    """Whether broker `b` keeps its bands and hard limits when it gets a replica of `p` in `role` for one of `q` in role `other`."""
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] > LIMIT:
+            continue
+        c = problem.goal[g, COLUMN]
+        x = problem.vector[p, role, c] - problem.vector[q, other, c]
+        load = state.load[b, c] + x
+        if problem.goal[g, KIND] == LIMIT:
+            if x > 0.0 and load > problem.table[b, g, CEILING]:
+                return False
+        elif state.score[b, g] >= 1.0 and abs(load - problem.table[b, g, MEAN]) > problem.table[b, g, BOUND] * (1.0 + 1e-9):
+            if load > problem.force[g, MIN_LOAD] and problem.table[b, g, MEAN] > 0.0:
+                return False
+    return True

@@ -1,0 +1,303 @@
+"""The potential: what a broker has of it, and by how much it rises with a replica or a role more or less.
+
+Beside it the broker's scores, which are read from the same sums. `docs/search.md` has the formula.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from goals.score import distribution_score, limit_score, units_score
+from kernels.compiled import inner, part, whole
+from optimizer.problem import (
+    ABSOLUTE,
+    BOUND,
+    CEILING,
+    COLUMN,
+    COUNTS_LEADERS,
+    DISTRIBUTION,
+    FOLLOWING,
+    HARD,
+    HIGH,
+    KIND,
+    LEADING,
+    LIMIT,
+    LOW,
+    MEAN,
+    MIN_LOAD,
+    RACK,
+    RACK_LIMIT,
+    RACK_OF,
+    SCALE,
+    SPREAD,
+    STATE,
+    STEEP,
+    STRENGTH,
+    TOPIC_ROW,
+    VAR,
+    Problem,
+)
+from optimizer.search.state import RACKS, State
+from optimizer.search.topic_counts import topic_rise
+
+NOTHING = -1  # role of a broker that holds no replica
+
+
+@inner
+def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
+    """Excess of the partition over its racks; adds `sign` to each broker that holds it in an over-full rack."""
+    slots = state.replicas.shape[1]
+    excess = 0
+    if problem.partition[p, RACK_LIMIT] > 0 and not shares_rack(problem, state, p):
+        return excess
+    for s in range(slots):
+        b = state.replicas[p, s]
+        if b < 0:
+            continue
+        same, first = 0, True
+        for o in range(slots):
+            other = state.replicas[p, o]
+            if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
+                same += 1
+                if o < s:
+                    first = False
+        if same > problem.partition[p, RACK_LIMIT]:
+            state.units[RACKS, b] += sign
+            if first:
+                excess += same - problem.partition[p, RACK_LIMIT]
+    return excess
+
+
+@inner
+def shares_rack(problem: Problem, state: State, p: int) -> bool:
+    """Whether two replicas of the partition stand in one rack."""
+    for s in range(1, state.replicas.shape[1]):
+        b = state.replicas[p, s]
+        for o in range(s if b >= 0 else 0):
+            other = state.replicas[p, o]
+            if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
+                return True
+    return False
+
+
+@inner
+def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
+    """Scores of broker `b` in every goal into `score`; returns its part of the potential."""
+    cost = 0.0
+    eligible = problem.broker[b, STATE] == 0
+    for g in range(len(problem.goal)):
+        kind = problem.goal[g, KIND]
+        if kind == DISTRIBUTION:
+            if not eligible:
+                score[g] = 1.0
+                continue
+            load = state.load[b, problem.goal[g, COLUMN]]
+            score[g] = distribution_score(
+                load, problem.table[b, g, MEAN], problem.table[b, g, BOUND], problem.table[b, g, VAR],
+                problem.goal[g, ABSOLUTE] == 1, problem.force[g, MIN_LOAD],
+            )  # fmt: skip
+            cost += linear_cost(problem, b, g, load)
+        elif kind == LIMIT:
+            load = state.load[b, problem.goal[g, COLUMN]]
+            score[g] = limit_score(load, problem.table[b, g, CEILING])
+            cost += linear_cost(problem, b, g, load)
+        elif kind == RACK:
+            score[g] = units_score(state.units[RACKS, b])
+        else:
+            units = state.units[problem.goal[g, COLUMN], b]
+            score[g] = units_score(units)
+            if eligible:
+                cost += problem.force[g, STRENGTH] * units
+    return cost
+
+
+@inner
+def assess_racks(problem: Problem, state: State, b: int) -> None:
+    """Score of broker `b` in goals on racks, where its load did not change; such a goal has no part of the potential of a broker."""
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == RACK:
+            state.score[b, g] = units_score(state.units[RACKS, b])
+
+
+@part
+def cost_at(load: float, high: float, low: float, mean: float, scale: float, strength: float, spread: float) -> float:
+    """What a broker costs in a goal on loads at `load`: the formula of docs/search.md, in the one place where it stands.
+
+    Numbers in, so that a loop over replicas or brokers weighs many at a time.
+    """
+    over, under = load - high, low - load
+    beyond = (over if over > 0.0 else (under if under > 0.0 else 0.0)) * scale
+    off, square = (load - mean) * scale, beyond * beyond
+    return strength * square * (1.0 + STEEP * square) + spread * off * off
+
+
+@part
+def slope_at(load: float, high: float, low: float, mean: float, scale: float, strength: float, spread: float) -> float:
+    """By how much `cost_at` rises with the load, for each unit."""
+    over, under = load - high, low - load
+    beyond = (over if over > 0.0 else (-under if under > 0.0 else 0.0)) * scale
+    return 2.0 * scale * (strength * beyond * (1.0 + 2.0 * STEEP * beyond * beyond) + spread * (load - mean) * scale)
+
+
+@inner
+def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
+    """Part of the potential that broker `b` has in the goal `g` on loads at `load`."""
+    row = problem.table[b, g]
+    return float(cost_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], problem.force[g, STRENGTH], problem.force[g, SPREAD]))
+
+
+@inner
+def is_out(problem: Problem, state: State, b: int, g: int) -> bool:
+    """Whether broker `b` is out of goal `g` by more than what it cannot get rid of (`optimizer.irreducible`)."""
+    if state.score[b, g] >= 1.0:
+        return False
+    if problem.goal[g, KIND] > LIMIT:
+        return True
+    load = state.load[b, problem.goal[g, COLUMN]]
+    return bool(load > problem.table[b, g, HIGH] or load < problem.table[b, g, LOW])
+
+
+@inner
+def scores_low(problem: Problem, state: State, b: int) -> bool:
+    """Whether an eligible broker is out of any goal."""
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if is_out(problem, state, b, g):
+            return True
+    return False
+
+
+@inner
+def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
+    """By how much the potential of broker `b` rises when its replica of `p` goes from role `held` to `role`.
+
+    Roles are `NOTHING` (no replica), `FOLLOWING` and `LEADING`.
+    """
+    cost = 0.0
+    for g in range(len(problem.goal)):
+        if (problem.goal[g, KIND] == DISTRIBUTION or problem.goal[g, KIND] == LIMIT) and problem.table[b, g, SCALE] > 0.0:
+            c = problem.goal[g, COLUMN]
+            load = state.load[b, c]
+            after = load
+            if role != NOTHING:
+                after += problem.vector[p, role, c]
+            if held != NOTHING:
+                after -= problem.vector[p, held, c]
+            if after != load:
+                cost += linear_cost(problem, b, g, after) - linear_cost(problem, b, g, load)
+    for k in range(len(problem.topic_goal)):
+        cost += topic_cost(problem, state, k, b, p, held, role)
+    return cost
+
+
+@inner
+def topic_cost(problem: Problem, state: State, k: int, b: int, p: int, held: int, role: int) -> float:
+    """`cost_of_gaining` in topic goal `k` alone."""
+    if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+        by = (1 if role == LEADING else 0) - (1 if held == LEADING else 0)
+    else:
+        by = (1 if role != NOTHING else 0) - (1 if held != NOTHING else 0)
+    if by == 0:
+        return 0.0
+    rise = topic_rise(problem, state, k, whole(problem.topic[p]), b, whole(by))
+    return float(problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise)
+
+
+@inner
+def felt_goals(problem: Problem) -> np.ndarray:
+    """int64: goals on loads in which a broker that may host a replica can be worse for it; within hard limits it never is."""
+    felt = np.zeros(len(problem.goal), np.int64)
+    count = 0
+    for g in range(len(problem.goal)):
+        kind = problem.goal[g, KIND]
+        if kind == DISTRIBUTION or (kind == LIMIT and problem.goal[g, HARD] == 0):
+            felt[count] = g
+            count += 1
+    return felt[:count]
+
+
+@inner
+def note_costs(
+    problem: Problem, state: State, felt: np.ndarray, typical: np.ndarray, b: int, known: np.ndarray, slope: np.ndarray
+) -> None:
+    """Potential of broker `b` in the goals `felt` as it stands, into `known` float64 [B, n]; by how much it rises for each unit of a
+    `typical` load more, into `slope` float64 [B, n]."""
+    for k in range(len(felt)):
+        g = felt[k]
+        load = state.load[b, problem.goal[g, COLUMN]]
+        known[b, k] = linear_cost(problem, b, g, load)
+        if typical[k] > 0.0:
+            slope[b, k] = (linear_cost(problem, b, g, load + typical[k]) - known[b, k]) / typical[k]
+
+
+@inner
+def typical_loads(problem: Problem, state: State, felt: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """float64 [n]: means over the replicas `entries`."""
+    slots = state.replicas.shape[1]
+    typical = np.zeros(len(felt))
+    for entry in entries:
+        p = entry // slots
+        role = LEADING if state.lead[p] == entry % slots else FOLLOWING
+        for k in range(len(felt)):
+            typical[k] += problem.vector[p, role, problem.goal[felt[k], COLUMN]]
+    for k in range(len(felt)):
+        typical[k] /= max(len(entries), 1)
+    return typical
+
+
+@inner
+def load_cost_of_taking(
+    problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int
+) -> float:
+    """The part of `cost_of_taking` that goals on loads have."""
+    cost = 0.0
+    for k in range(len(felt)):
+        g = felt[k]
+        amount = problem.vector[p, role, problem.goal[g, COLUMN]]
+        load = state.load[b, problem.goal[g, COLUMN]]
+        if problem.table[b, g, SCALE] > 0.0 and load + amount != load:
+            cost += linear_cost(problem, b, g, load + amount) - known[b, k]
+    return cost
+
+
+@inner
+def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int) -> float:
+    """`cost_of_gaining` of a broker that has no replica of `p` and may host one, from what is `known` of it."""
+    cost = load_cost_of_taking(problem, state, felt, known, b, p, role)
+    for k in range(len(problem.topic_goal)):
+        cost += topic_cost(problem, state, k, b, p, whole(NOTHING), role)
+    return cost
+
+
+@inner
+def thrift_of(problem: Problem, p: Any) -> Any:
+    """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 for a typical size, less for many bytes."""
+    return 1.0 / np.sqrt(0.1 + 0.9 * problem.cost[p] / problem.typical[0])
+
+
+@inner
+def badness(problem: Problem, state: State, b: int) -> float:
+    """Hinge part of the potential of a broker: 0 in band."""
+    cost = 0.0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT:
+            load = state.load[b, problem.goal[g, COLUMN]]
+            over, under = load - problem.table[b, g, HIGH], problem.table[b, g, LOW] - load
+            beyond = over if over > 0.0 else (under if under > 0.0 else 0.0)
+            beyond *= problem.table[b, g, SCALE]
+            cost += problem.force[g, STRENGTH] * beyond * beyond
+    return cost
+
+
+@inner
+def is_low(problem: Problem, state: State, b: int) -> bool:
+    """Whether an eligible broker is out of a goal on loads."""
+    if problem.broker[b, STATE] != 0:
+        return False
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT and is_out(problem, state, b, g):
+            return True
+    return False

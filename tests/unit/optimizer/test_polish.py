@@ -1,0 +1,66 @@
+"""A plan must not end while one more single action would be acceptable and help a broker."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optimizer.search.evaluate import judge
+from optimizer.search.ledger import LEAST_STEP, Budget, empty_log
+from optimizer.search.partners import crowd_of
+from optimizer.search.polish import LEAST_SHARE, polish
+from optimizer.search.potential import badness, scores_low
+from optimizer.search.state import MAX_CHANGES, State
+from tests.unit.optimizer.actions import Trial, partition, usage
+
+
+def some(seed: int) -> Trial:
+    """Five brokers, the load of most partitions on the first two of them."""
+    r = np.random.default_rng(seed)
+    rows = []
+    for _ in range(24):
+        brokers = r.choice(5, size=int(r.integers(1, 4)), replace=False, p=[0.35, 0.35, 0.1, 0.1, 0.1]) + 1
+        load = float(r.exponential(100.0))
+        rows.append(partition(brokers.tolist(), topic=f"t{r.integers(4)}", network_in=load, disk=float(r.exponential(10.0))))
+    topics = {"kind": "topic_distribution", "resource": "replicas", "name": "spread", "bound": 0.1}
+    return Trial([1, 2, 3, 4, 5], rows, usage("network_in", bound=0.1), *([topics] if seed % 2 else []))
+
+
+def polished(made: Trial, by_potential: bool) -> tuple[State, int]:
+    compiled, state = made.compiled, made.state
+    log = empty_log(state.replicas.shape[1], 500)
+    budget = Budget(np.full(3, -1.0), np.zeros(3), compiled.replicas, compiled.lead, np.zeros(len(compiled.lead), np.int64))
+    return state, int(polish(compiled.problem, state, crowd_of(compiled.problem), budget, log, 0, by_potential))
+
+
+@pytest.mark.parametrize("by_potential", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_single_action_is_left(seed: int, by_potential: bool) -> None:
+    made = some(seed)
+    state, published = polished(made, by_potential)
+    assert published > 0
+    problem, slots = made.compiled.problem, state.replicas.shape[1]
+    low = [b for b in range(5) if scores_low(problem, state, b)]
+    partitions, leads = np.zeros(MAX_CHANGES, np.int64), np.zeros(MAX_CHANGES, np.int64)
+    replicas, scores = np.zeros((MAX_CHANGES, slots), np.int64), np.zeros(len(problem.goal))
+    for p in range(len(state.lead)):
+        held = state.replicas[p]
+        for s in np.flatnonzero(held >= 0).tolist():
+            moves = [(s, b, state.lead[p]) for b in range(5) if b not in held] + [(s, held[s], s)]
+            for slot, b, lead in moves:
+                partitions[0], leads[0], replicas[0] = p, lead, held
+                replicas[0, slot] = b
+                verdict = judge(problem, state, 1, partitions, replicas, leads, scores)
+                for v in set(state.touched[: verdict.touched].tolist()) & set(low):
+                    helps = ((scores > 0.5) & (state.score[v, :-1] < 1.0)).any()
+                    good = verdict.allowed and (verdict.touches_low if by_potential else verdict.better)
+                    enough = verdict.gain > max(LEAST_STEP, LEAST_SHARE * badness(problem, state, v))
+                    assert not (helps and good and enough), (p, slot, b, lead)
+
+
+def test_a_broker_in_band_is_left_alone() -> None:
+    made = Trial([1, 2], [partition([b], network_in=50.0) for b in (1, 1, 2, 2)], usage("network_in", bound=0.1))
+    before = made.state.replicas.copy()
+    state, published = polished(made, False)
+    assert published == 0
+    assert (state.replicas == before).all()
