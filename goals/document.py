@@ -32,7 +32,6 @@ from goals.wording import meant_or_known
 from goals.yaml_source import Found, Path, YamlSource, in_order, read_yaml
 
 WHAT = "a goals file"
-MOST_GOALS = 60  # an action tells what it repairs in the bits of one number
 T = TypeVar("T")
 
 
@@ -139,9 +138,6 @@ def _read(
     elif not layer.goals:
         nothing = source.problem(("goals",), "no goals; list at least one, or name a preset")
         raise ConfigurationError(name, in_order([nothing]))
-    if len(layer.goals) > MOST_GOALS:
-        many = source.problem(("goals",), f"expected at most {MOST_GOALS} goals, found {len(layer.goals)}; leave some out")
-        raise ConfigurationError(name, in_order([many]))
     return _goal_set(layer, name, measured)
 
 

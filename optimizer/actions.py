@@ -12,13 +12,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from cluster_model.snapshot import BoolArray
+from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.changes import BLOCK, Blocks, ChangeTable, Item
 from optimizer.outcome import judged
 from optimizer.plan import Action, ActionType, Change, GoalScore, ScoreFrame, ScoreRows
-from optimizer.problem import STATE, WEIGHT, Compiled
+from optimizer.problem import HARD, KIND, LIMIT, RACK, STATE, WEIGHT, Compiled
 from optimizer.reasons import helped, reason_of
-from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS
+from optimizer.search.evaluate import (
+    REPAIRS_DEAD,
+    REPAIRS_DRAINING,
+    REPAIRS_LEADERLESS,
+    REPAIRS_RACKS,
+    REPAIRS_SCORES,
+    TOLERANCE,
+)
 from optimizer.search.record import Before
 
 REPAIR_NAMES = {
@@ -76,7 +83,9 @@ class ActionLog(Blocks[Action]):
         )
         self._weights = compiled.problem.force[:, WEIGHT].copy()
         self._states = dict(zip(self._ids.tolist(), compiled.problem.broker[:, STATE].tolist(), strict=True))
-        self._repaired: dict[int, tuple[str, ...]] = {}
+        kind, hard = compiled.problem.goal[:, KIND], compiled.problem.goal[:, HARD] == 1
+        self._hard, self._racks, self._limits = hard & (kind != RACK), hard & (kind == RACK), np.flatnonzero(hard & (kind == LIMIT))
+        self._active = compiled.problem.broker[:, STATE] == BrokerState.ACTIVE
 
     def __len__(self) -> int:
         return len(self._table.score)
@@ -112,15 +121,15 @@ class ActionLog(Blocks[Action]):
         changes = _slices(part.changes.rows(0, len(part.changes)), part.first.tolist())
         pairs = [changes[n] for n in np.flatnonzero(np.diff(part.first) == 2).tolist()]
         columns = (
-            numbers, _types(part, pairs), part.score.tolist(), part.repairs.tolist(), list(map(round, part.bytes_to_move.tolist())),
+            numbers, _types(part, pairs), part.score.tolist(), self._repairs(part), list(map(round, part.bytes_to_move.tolist())),
             changes, self._helped(part), range(len(numbers)),
         )  # fmt: skip
         return [
             Action(
-                number, kind, score, repairs := self._repairs(bits), reason_of(given, repairs, helps, self.frame.index, self._states),
+                number, kind, score, repairs, reason_of(given, repairs, helps, self.frame.index, self._states),
                 size, tuple(given), TableScores(self.frame, part, n),
             )
-            for number, kind, score, bits, size, given, helps, n in zip(*columns, strict=True)
+            for number, kind, score, repairs, size, given, helps, n in zip(*columns, strict=True)
         ]  # fmt: skip
 
     def _judged(self, part: ActionTable) -> BoolArray:
@@ -148,12 +157,20 @@ class ActionLog(Blocks[Action]):
         names = self.frame.names
         return [helped(names[g], b, was, becomes) if gain else None for gain, g, b, was, becomes in zip(*columns, strict=True)]
 
-    def _repairs(self, bits: int) -> tuple[str, ...]:
-        known = self._repaired.get(bits)
-        if known is None:
-            beyond = [name for bit, name in REPAIR_NAMES.items() if bits >> bit & 1]
-            known = self._repaired[bits] = (*beyond, *(name for g, name in enumerate(self.frame.names) if bits >> g & 1))
-        return known
+    def _repairs(self, part: ActionTable) -> list[tuple[str, ...]]:
+        """What each action repairs: brokers that go, leaders, hard goals."""
+        mends = np.zeros((len(part.repairs), len(self.frame.names)), np.bool_)
+        if (part.repairs >> REPAIRS_SCORES & 1).any():
+            before, after = part.score_before[:].copy(), part.score_after.copy()
+            for scores in (before, after):
+                scores[:, self._limits] = 1.0 - 1.0 / scores[:, self._limits]
+            raised = (after > before + TOLERANCE) & self._hard & self._active[np.searchsorted(self._ids, part.broker)][:, None]
+            mends |= np.logical_or.reduceat(raised, part.first_broker[:-1], axis=0)
+        mends |= (part.repairs >> REPAIRS_RACKS & 1).astype(np.bool_)[:, None] & self._racks
+        return [
+            (*(name for bit, name in REPAIR_NAMES.items() if bits >> bit & 1), *(self.frame.names[g] for g in np.flatnonzero(row)))
+            if bits else () for bits, row in zip(part.repairs.tolist(), mends, strict=True)
+        ]  # fmt: skip
 
 
 class TableScores(Mapping[str, GoalScore]):

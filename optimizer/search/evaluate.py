@@ -37,8 +37,8 @@ from optimizer.search.topic_counts import recount
 TOLERANCE = 1e-9
 MARGIN = 5e-10  # beyond the tolerance, for whoever replays with other roundings
 
-# What an action repairs: hard goals by bit of their row, and these beyond them.
-REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS = 60, 61, 62
+# Bits of what an action repairs. Which hard goals on loads and topics is in the scores before and after it.
+REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, REPAIRS_RACKS, REPAIRS_SCORES = 0, 1, 2, 3, 4
 
 
 class Verdict(NamedTuple):
@@ -143,28 +143,11 @@ def evaluate(
         for k in range(len(problem.topic_goal)):
             for t in range(touched):
                 state.units[k, state.touched[t]] = state.units_before[t, k]
-    allowed = True
-    for g in range(goals):
-        kind = problem.goal[g, KIND]
-        low_before, low_after = 2.0, 2.0
-        for t in range(touched):
-            b = state.touched[t]
-            before, after = state.score[b, g], state.fresh[t, g]
-            if problem.broker[b, STATE] != 0:
-                continue
-            low_before = min(low_before, before)
-            low_after = min(low_after, after)
-            if problem.goal[g, HARD] == 1 and kind != RACK and after != before:
-                if kind == LIMIT:  # the excess as a share of the limit, falling as a score does
-                    before, after = 1.0 - 1.0 / before, 1.0 - 1.0 / after
-                if after < before - 1e-12:
-                    allowed = False
-                elif after > before + TOLERANCE:
-                    repairs |= 1 << g
-        scores[g] = 0.5 if low_before > 1.5 else (low_after - low_before + 1.0) / 2.0
-        if kind == RACK:
-            if problem.goal[g, HARD] == 1 and rack_gain > 0:
-                repairs |= 1 << g
+    allowed, raised = weigh_scores(problem, state, touched, scores)
+    if raised:
+        repairs |= 1 << REPAIRS_SCORES
+    if problem.setting[RACK_GOAL] == HARD_RACK and rack_gain > 0:
+        repairs |= 1 << REPAIRS_RACKS
     if problem.setting[RACK_GOAL] == HARD_RACK:
         if worse:
             allowed = False
@@ -180,6 +163,31 @@ def evaluate(
                 if state.score[b, g] < 1.0:
                     touches_low = True
     return Verdict(allowed, better, score, repairs, gain, touches_low, touched)
+
+
+@inner
+def weigh_scores(problem: Problem, state: State, touched: int, scores: np.ndarray) -> tuple[bool, bool]:
+    """Action scores by goal into `scores`; whether no hard goal but racks gets worse on any broker, and whether one gets better."""
+    allowed, raised = True, False
+    for g in range(len(problem.goal)):
+        kind = problem.goal[g, KIND]
+        low_before, low_after = 2.0, 2.0
+        for t in range(touched):
+            b = state.touched[t]
+            before, after = state.score[b, g], state.fresh[t, g]
+            if problem.broker[b, STATE] != 0:
+                continue
+            low_before = min(low_before, before)
+            low_after = min(low_after, after)
+            if problem.goal[g, HARD] == 1 and kind != RACK and after != before:
+                if kind == LIMIT:  # the excess as a share of the limit, falling as a score does
+                    before, after = 1.0 - 1.0 / before, 1.0 - 1.0 / after
+                if after < before - 1e-12:
+                    allowed = False
+                elif after > before + TOLERANCE:
+                    raised = True
+        scores[g] = 0.5 if low_before > 1.5 else (low_after - low_before + 1.0) / 2.0
+    return allowed, raised
 
 
 @inner

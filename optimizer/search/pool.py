@@ -15,11 +15,13 @@ from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
     FOLLOWING,
+    HARD_RACK,
     HIGH,
     LEADING,
     LOW,
     MEAN,
     MOVABLE,
+    RACK_GOAL,
     SCALE,
     SPREAD,
     STATE,
@@ -42,6 +44,7 @@ class Pool(NamedTuple):
     entry: np.ndarray  # int64 [n], as in `hosted`
     side: np.ndarray  # int64 [n], which of the brokers
     free: np.ndarray  # int64 [m], replicas that may go to another of the brokers
+    mate: np.ndarray  # int64 [n, R], other replicas of the same partition on these brokers, -1 none
     vector: np.ndarray  # float64 [n, G]
     may: np.ndarray  # uint8 [n, K]
     fare: np.ndarray  # float64 [n, K]
@@ -62,7 +65,7 @@ class Pool(NamedTuple):
 
 @inner
 def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, typical: float, fare_each: float) -> Pool:
-    """The pool of brokers `group` int64 [K]. A partition with two replicas among them stays where it is.
+    """The pool of brokers `group` int64 [K]. Where racks are a hard goal, two replicas of a partition among them only change places.
 
     A replica of `typical` size away from where the plan found it costs about `fare_each`.
     """
@@ -75,6 +78,9 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
     berth = np.full(n, -1, np.int64)
     leads, known = np.zeros(n, np.uint8), np.full(len(problem.topic_first) if kinds else 0, -1, np.int64)
     names = np.zeros(len(known), np.int64)
+    mate, first = np.full((n, slots), -1, np.int64), np.zeros(members, np.int64)
+    for k in range(members - 1):
+        first[k + 1] = first[k] + state.hosts[group[k]]
     at, free_count, topics = 0, 0, 0
     for k in range(members):
         b = group[k]
@@ -91,12 +97,13 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
                     known[t], names[topics] = topics, t
                     topics += 1
                 topic[at] = known[t]
-            if is_apart(problem, state, p, group):
+            if problem.partition[p, MOVABLE] == 1:
+                alone = find_mates(state, p, s, group, first, mate[at])
                 for o in range(members):
                     fare[at, o] = fare_each * fare_of(problem, state, p, group[o], typical)
-                    if o == k or may_swap(problem, state, p, s, group[o]):
+                    if o == k or may_stand(problem, state, p, s, group[o], alone):
                         may[at, o] = 1
-                        if fare[at, o] == 0.0:
+                        if fare[at, o] == 0.0 and (berth[at] < 0 or group[o] == state.home[p, s]):
                             berth[at] = o
                 choices = 0
                 for o in range(members):  # a sum by numpy would have a compiled kernel import linear algebra
@@ -122,7 +129,7 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
                 count[j, k, t] = topic_holds(problem, state, j, names[t], group[k])
                 band[j, k, t, 0], band[j, k, t, 1] = topic_band(problem, j, names[t], group[k])
     pool = Pool(
-        group, entry, side, free[:free_count], vector, may, fare, berth, shape, load, cost, topic, leads, count, band, units,
+        group, entry, side, free[:free_count], mate, vector, may, fare, berth, shape, load, cost, topic, leads, count, band, units,
         by_leaders, unit, np.zeros((2, len(goals))), np.zeros(1),
     )  # fmt: skip
     pool.start[0] = potential_of(pool)
@@ -130,14 +137,36 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
 
 
 @inner
-def is_apart(problem: Problem, state: State, p: int, group: np.ndarray) -> bool:
-    """Whether partition `p` may move and has one replica on the brokers of `group`."""
+def find_mates(state: State, p: int, s: int, group: np.ndarray, first: np.ndarray, mate: np.ndarray) -> bool:
+    """Other replicas of partition `p` than slot `s` on brokers of `group`, into `mate` int64 [R]; `first` says with which index of the pool
+    each broker begins. Whether there are none."""
     found = 0
     for o in range(state.replicas.shape[1]):
-        for b in group:
-            if state.replicas[p, o] == b:
+        for k in range(len(group)):
+            if o != s and state.replicas[p, o] == group[k]:
+                mate[found] = first[k] + state.place[p, o]
                 found += 1
-    return bool(found == 1 and problem.partition[p, MOVABLE] == 1)
+    return found == 0
+
+
+@inner
+def may_stand(problem: Problem, state: State, p: int, s: int, b: int, alone: bool) -> bool:
+    """Whether slot `s` of partition `p`, which has no other replica in the pool (`alone`) or has some, may go to broker `b`."""
+    if alone:
+        return may_swap(problem, state, p, s, b)
+    for o in range(state.replicas.shape[1]):
+        if state.replicas[p, o] == b:  # as the place of another slot of the pool
+            return True
+    return bool(problem.setting[RACK_GOAL] != HARD_RACK)
+
+
+@inner
+def meets_mate(pool: Pool, i: int, b: int, j: int) -> bool:
+    """Whether another replica of the same partition than `i` and `j` stands on broker `b` of the pool."""
+    for m in pool.mate[i]:
+        if m >= 0 and m != j and pool.side[m] == b:
+            return True
+    return False
 
 
 @inner

@@ -39,6 +39,7 @@ from optimizer.search.pool import (
     Pool,
     go_to,
     is_beyond,
+    meets_mate,
     pool_of,
     potential_of,
     put,
@@ -50,7 +51,7 @@ from optimizer.search.potential import is_out
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, LED, Rows, State
 
-LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be
+LAST, FEW = 0.1, 4  # of the brokers, or so many; where more are out of band, they mostly have to be
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer, less moves; with more, more is possible
 VAIN, LEAST_TRIES = 10, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
 STEPS_EACH, STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
@@ -69,7 +70,7 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     """
     eligible = problem.broker[:, STATE] == 0
     low = count_low(problem, state)
-    if eligible.sum() < 2 or not low or low > LAST * eligible.sum():
+    if eligible.sum() < 2 or not low or low > max(LAST * eligible.sum(), FEW):
         return 0
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]
@@ -161,11 +162,16 @@ def carry_out(problem: Problem, state: State, pool: Pool, side: np.ndarray) -> N
     slots = state.replicas.shape[1]
     row = np.zeros(slots, np.int64)
     for i in pool.free:
-        p, s, b = pool.entry[i] // slots, pool.entry[i] % slots, pool.group[side[i]]
-        if b != state.replicas[p, s]:
-            for o in range(slots):
-                row[o] = state.replicas[p, o]
-            row[s] = b
+        p, changes = pool.entry[i] // slots, False
+        for o in range(slots):
+            row[o] = state.replicas[p, o]
+        for at in range(-1, slots):  # it and its mates, in one change
+            m = i if at < 0 else pool.mate[i, at]
+            if m >= 0:
+                s = pool.entry[m] % slots
+                changes = changes or row[s] != pool.group[side[m]]
+                row[s] = pool.group[side[m]]
+        if changes:
             commit(problem, state, p, row, state.lead[p])
 
 
@@ -208,6 +214,8 @@ def propose(pool: Pool, homeward: bool, random: np.ndarray) -> tuple[int, int, i
             return whole(-1), j, a, b
         b = pool.side[j]
     if a == b or pool.may[i, b] == 0 or (j >= 0 and pool.may[j, a] == 0):
+        return whole(-1), j, a, b
+    if meets_mate(pool, i, b, j) or (j >= 0 and meets_mate(pool, j, a, i)):
         return whole(-1), j, a, b
     return i, j, a, b
 

@@ -23,7 +23,15 @@ from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.search.bring import follow
 from optimizer.search.commit import build_state
-from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, judge
+from optimizer.search.evaluate import (
+    REPAIRS_DEAD,
+    REPAIRS_DRAINING,
+    REPAIRS_LEADERLESS,
+    REPAIRS_RACKS,
+    REPAIRS_SCORES,
+    judge,
+)
+from optimizer.search.evaluate import TOLERANCE as RISE
 from optimizer.search.state import MAX_CHANGES, State
 from tests.oracle.cluster import Cluster, Key
 from tests.oracle.goal_files import constraints_of, goals_of
@@ -140,8 +148,16 @@ class Trial:
             g: [(t, b) for t, b in enumerate(touched) if self.oracle_judge.judged(goal, self.ids[b])]
             for g, goal in enumerate(self.oracle_judge.goals)
         }
-        repairs = {name for g, name in enumerate(self.names) if verdict.repairs >> g & 1}
-        repairs |= {name for bit, name in STATES.items() if verdict.repairs >> bit & 1}
+        repairs = {name for bit, name in STATES.items() if verdict.repairs >> bit & 1}
+        for g, name in enumerate(self.names):
+            kind, hard = problem.goal[g, tables.KIND], problem.goal[g, tables.HARD] == 1
+            rows = [(t, b) for t, b in enumerate(touched) if problem.broker[b, tables.STATE] == 0]
+            before, after = (np.array(x) for x in ([state.score[b, g] for _, b in rows], [state.fresh[t, g] for t, _ in rows]))
+            if kind == tables.LIMIT:
+                before, after = 1.0 - 1.0 / before, 1.0 - 1.0 / after
+            raised = verdict.repairs >> (REPAIRS_RACKS if kind == tables.RACK else REPAIRS_SCORES) & 1
+            if hard and raised and (kind == tables.RACK or (after > before + RISE).any()):
+                repairs.add(name)
         return Judged(
             score=verdict.score,
             goals=dict(zip(self.names, scores.tolist(), strict=True)),
