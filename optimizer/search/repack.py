@@ -51,7 +51,7 @@ from optimizer.search.potential import is_out
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, LED, Rows, State
 
-LAST, FEW = 0.1, 4  # of the brokers, or so many; where more are out of band, they mostly have to be
+LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be, unless all are packed together
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer, less moves; with more, more is possible
 VAIN, LEAST_TRIES = 10, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
 STEPS_EACH, STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
@@ -70,7 +70,7 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     """
     eligible = problem.broker[:, STATE] == 0
     low = count_low(problem, state)
-    if eligible.sum() < 2 or not low or low > max(LAST * eligible.sum(), FEW):
+    if eligible.sum() < 2 or not low or (low > LAST * eligible.sum() and eligible.sum() > MEMBERS[-1]):
         return 0
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]
