@@ -6,6 +6,8 @@ nothing between calls but what a caller hands it for the next (`SearchState`), w
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from kernels.compiled import COMPILED
@@ -15,6 +17,7 @@ from optimizer.careful import careful_search
 from optimizer.options import PlanOptions, Watch
 from optimizer.outcome import picture
 from optimizer.plan import LowerBounds, Plan
+from optimizer.search.record import BrokenRuleError
 from optimizer.search.search import Found, search
 from optimizer.search_state import SearchState, Work, leaves_partitions_alone, work_on
 from optimizer.threads import Threads
@@ -38,6 +41,8 @@ def plan(
     ------
     ConfigurationError
         The options do not fit the snapshot (see `apply_whatifs`).
+    BrokenRuleError
+        A bug of the planner; its message is what to report.
 
     Notes
     -----
@@ -51,7 +56,13 @@ def plan(
     work = work_on(snapshot, imagined, goals, options, state.take() if state is not None else None)
     compiled, start = work.compiled, picture(work.compiled, work.begin)
     with Threads(options.threads if COMPILED and compiled.replicas.size >= WORTH_THREADS else 1) as threads:
-        found, bounds = _searched(work, options, watch, threads)
+        try:
+            found, bounds = _searched(work, options, watch, threads)
+        except BrokenRuleError as bug:
+            raise BrokenRuleError(
+                f"A bug of Trimtab: {bug}. There is no plan. Please report it with this line and, if you can, the files: snapshot "
+                f"{snapshot.digest}, goals {goals.digest}, {replace(options, loads=None)}."
+            ) from bug
         kept = work if state is not None else None
         del work  # where nobody keeps it, the memory of its states is free for the columns of the plan
         made = assemble(snapshot, imagined, goals, options, compiled, start, bounds, found)

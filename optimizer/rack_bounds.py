@@ -6,10 +6,11 @@ Called by `optimizer.bounds` where a rack goal is hard.
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
 
 from cluster_model.snapshot import BrokerState
 from optimizer.problem import MOVABLE, RACK_LIMIT, RACK_OF, STATE, Problem
-from optimizer.rack_givers import most_given
 from optimizer.search.state import State
 
 Array = np.ndarray
@@ -33,6 +34,21 @@ def with_racks(problem: Problem, state: State, moves: Array, data: Array) -> tup
     leave, holder = np.ascontiguousarray(groups[:, 1]), np.ascontiguousarray(groups[:, 2:])
     beside = int(leave.sum()) - most_given(leave, holder, moves.astype(np.int64))
     return float(moves.sum() + beside), _most(groups, problem.size[groups[:, 0]], data)
+
+
+def most_given(leave: Array, holder: Array, need: Array) -> int:
+    """The most replicas that can leave crowded racks while no broker gives more than it needs to: a largest flow.
+
+    Of group i `leave` int64 [n] have to go, each from another of the brokers `holder` int64 [n, R] (-1: none); `need` int64 [B].
+    """
+    groups, brokers = len(leave), len(need)
+    source, sink = groups + brokers, groups + brokers + 1
+    group, slot = np.nonzero(holder >= 0)
+    giver = groups + np.arange(brokers)
+    rows = np.concatenate([np.full(groups, source), group, giver])
+    columns = np.concatenate([np.arange(groups), giver[holder[group, slot]], np.full(brokers, sink)])
+    most = np.concatenate([leave, np.ones(len(group), np.int64), need]).astype(np.int32)
+    return int(maximum_flow(csr_array((most, (rows, columns)), shape=(sink + 1, sink + 1)), source, sink).flow_value)
 
 
 def crowded(problem: Problem, state: State) -> Array:

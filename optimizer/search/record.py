@@ -18,6 +18,10 @@ from optimizer.search.ledger import Log
 from optimizer.search.state import MAX_CHANGES, SOON, Rows, State
 
 
+class BrokenRuleError(RuntimeError):
+    """The planner broke a rule of its own: a bug, which its own check found before there was a plan."""
+
+
 class Record(NamedTuple):
     """A actions, G goals, N touched brokers in all (`first` int64 [A + 1] indexes them)."""
 
@@ -67,7 +71,7 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
 
     Raises
     ------
-    AssertionError
+    BrokenRuleError
         An action is not acceptable at its turn: a bug of the search.
     """
     actions, changes = int(log.used[0]), int(log.used[1])
@@ -85,7 +89,7 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
     )
     refused = replay(problem, state, log, by_potential, out)
     if refused >= 0:
-        raise AssertionError(f"action {refused} of the plan is not acceptable at its turn")
+        raise BrokenRuleError(f"action {refused + 1} of a round is not acceptable at its turn")
     used = int(out.first[actions])
     others = max(-int(out.earlier[:used].min(initial=0)), 0)
     return out._replace(

@@ -9,7 +9,7 @@ import pytest
 
 from kernels.compiled import kernel
 from optimizer.bounds import fewest, lower_bounds
-from optimizer.rack_givers import most_given
+from optimizer.rack_bounds import most_given
 from optimizer.search.commit import build_state
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
