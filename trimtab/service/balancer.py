@@ -32,7 +32,7 @@ from trimtab.history.lock import locked, require_writable
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
-from trimtab.service.decider import ASKED, Decider, Planner
+from trimtab.service.decider import ASKED, UNWELL, Decider, Planner
 from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
@@ -45,6 +45,7 @@ from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed
 from trimtab.service.standing import draining, moved_away
+from trimtab.service.unwell import sentence
 from trimtab.service.views import DecisionView, ModelView, PlanView, Refused, StateView
 from trimtab.service.words import Facts, clock, why_nothing
 from trimtab.service.worker import STALLED_AFTER, Worker
@@ -145,7 +146,7 @@ class Balancer:
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
-            controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of,
+            controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._changed,
         )  # fmt: skip
         self._feed = SampleFeed(
             self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,
@@ -171,6 +172,7 @@ class Balancer:
             plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
             changed=self._changed, busy=lambda: self._execution.busy,
+            condition=lambda: self._metadata.health.condition,
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
@@ -346,6 +348,7 @@ class Balancer:
             pause=pause, holds=holds, held=held, last=self._decider.last, planning=self._decider.planning,
             cooldown_until_ms=self._decider.cooldown_until_ms, next_plan_ms=self._agenda.due_ms(),
             down=self._metadata.down, dead_after_ms=round(1000 * self.config.model.dead_after), busy=self._execution.busy,
+            waits=self._decider.waits(now) if self._metadata.loaded else (),
         )  # fmt: skip
         decides = known.leads and pause is None and not holds
         return StateView(
@@ -435,7 +438,7 @@ class Balancer:
             raise Refused("A question is about one broker or one partition.", "Name one of them.")
         known = self._decider.made
         if known is not None:
-            snapshot, goals, options, made = known.looked.snapshot, known.looked.goal_set, known.options, known.plan
+            snapshot, goals, options, made = known.looked.snapshot, known.goal_set, known.options, known.plan
             since = f"As of {clock(known.looked.at_ms)}, when the newest plan was made.\n"
         else:
             snapshot, goals, since, made = self._snapshot(), self._goals.current, "", None
@@ -476,6 +479,9 @@ class Balancer:
         pause = self._told.pause
         if pause is not None:
             raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}.", "Resume first.")
+        unwell = [w for w in self._decider.waits(self._clock.wall_ms()) if w.kind in UNWELL]
+        if unwell and held.is_balance:
+            raise Refused(f"{sentence(unwell)}", "Approve it, or the plan that is made then, when the cluster is well.")
         gone = moved_away(self._snapshot(), held.plan)
         if gone is not None:
             self._recorded(lambda: self._desk.become(held, "superseded", "superseded", "service", f"asked for by {who}, but {gone}"))

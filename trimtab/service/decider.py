@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cluster_model.errors import ExternalError
@@ -16,14 +16,17 @@ from cluster_model.trust import spoken
 from metrics_reporter.reporter import Clock
 from trimtab.history.records import Decision, GoalStanding, Verdict
 from trimtab.service.agenda import INTERVAL, Agenda
+from trimtab.service.choice import Case, Make, Refuse, Rest, Scope, choose
 from trimtab.service.config import ServiceConfig
 from trimtab.service.desk import Held, PlanDesk
 from trimtab.service.goals import GoalsKeeper
+from trimtab.service.health import Condition
 from trimtab.service.keeping import DecisionKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.look import Looked, Lookout
 from trimtab.service.readiness import Readiness
 from trimtab.service.standing import after
+from trimtab.service.unwell import Waiting, astray, waits
 from trimtab.service.views import Leadership
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ ASK_EVERY_MS = 3_000  # who leads, where nothing is due
 HOUR_MS = 3_600_000
 ASKED = "asked by "
 MOST_NAMED = 5
+LASTED_MS = 30_000  # the cluster is unwell for so long: a plan that waits for approval was made for another one
+UNWELL = ("down", "settling", "under_replicated", "foreign")
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,18 @@ class Made:
     """A plan, also an empty one, and what it was made from."""
 
     looked: Looked
+    goal_set: GoalSet
     options: PlanOptions
     plan: Plan
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One decision under way: since when, who led then, and why now."""
+
+    began: int
+    lead: Leadership
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +95,8 @@ class Decider:
         Whether planning is to end with what there is, because the service stops.
     busy
         Why no plan is made now, where an execution is not over that is not of the plan in hand.
+    condition
+        How well the cluster is.
     """
 
     def __init__(
@@ -102,6 +119,7 @@ class Decider:
         beat: Callable[[], None],
         interrupted: Callable[[], bool],
         changed: Callable[[], None],
+        condition: Callable[[], Condition],
         busy: Callable[[], str] = str,
     ) -> None:
         self._config, self._goals, self._leader, self._agenda = config, goals, leader, agenda
@@ -109,7 +127,8 @@ class Decider:
         self._told, self._clock, self._instance, self._has_executor = told, clock, instance, has_executor
         self._plan = plan
         self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
-        self._busy = busy
+        self._busy, self._condition = busy, condition
+        self._waited = False  # balance did, at the last decision
         self._prepared = False
         self._ask_again = True
         self._led: tuple[int | None, int | None] | None = None  # controller and epoch under which this instance last led
@@ -148,6 +167,7 @@ class Decider:
             self._ask_again = False
             self._follow(self._leader.ask(), now)
         self._notice_readiness(now)
+        self._notice_condition(now)
         if not self._leader.known.leads:
             self._agenda.clear()  # whoever leads next decides at once anyway
             return TURN
@@ -205,6 +225,24 @@ class Decider:
         """Whether plans are for more than looking at."""
         return self._config.mode != "dry-run"
 
+    def waits(self, now_ms: int) -> tuple[Waiting, ...]:
+        """What balance waits for. Any thread."""
+        from optimizer.detectors import policy_of
+
+        policy = policy_of(self._goals.current).wait
+        return waits(self._condition(), policy, now_ms, round(1000 * self._config.model.dead_after))
+
+    def _notice_condition(self, now: int) -> None:
+        """Decide again when the cluster is well again, and when it is unwell while a plan waits that was made before."""
+        found = self.waits(now)
+        if self._waited and not found:
+            self._waited = False
+            self._agenda.add("balance waits no longer", now)
+        held = self._desk.open
+        lasting = any(w.kind in UNWELL and w.since_ms is not None and now - w.since_ms >= LASTED_MS for w in found)
+        if lasting and held is not None and held.state == "proposed" and held.is_balance:
+            self._agenda.add("the cluster is unwell", now, at_once=True)
+
     # -- one decision --------------------------------------------------------------------------------------
 
     def decide(self, cause: str) -> None:
@@ -219,37 +257,64 @@ class Decider:
         self._follow(lead, self._clock.wall_ms())
         if not lead.leads:
             return
-        began = self._clock.wall_ms()
-        holds = self._readiness.holds(began)
-        if holds:
-            if self._is_news(cause, holds[0].kind):
-                self._write(began, lead, cause, "refused", " ".join(h.text for h in holds), kind=holds[0].kind)
-            return
-        looked = self._lookout.look()
-        wanted = looked.repair is not None or ASKED in cause
-        if not wanted and not looked.detection.fired:
+        turn = Turn(self._clock.wall_ms(), lead, cause)
+        holds = self._readiness.holds(turn.began)
+        looked = None if holds else self._lookout.look()
+        options = None
+        if looked is None:
+            case = Case(holds=holds)
+        else:
+            options, reached = self._options(looked, turn.began)
             calm = " ".join([looked.detection.sentence(), *(f"{_capital(note)}." for note in looked.detection.notes)])
-            self._write(began, lead, cause, "nothing", calm, looked=looked, kind="detector")
-            self._desk.supersede("nothing is out of line any more", record=self._binding)
-            return
-        options, why = self._options(looked, began, wanted)
-        if why is not None:
-            self._write(began, lead, cause, "refused", why, looked=looked, kind="limits")
-            return
+            case = Case(
+                waits=self.waits(turn.began), repair=looked.repair, asked=ASKED in cause, fired=looked.detection.fired, calm=calm,
+                limits=reached, astray=astray(self._condition(), looked.policy.wait),
+            )  # fmt: skip
+            self._waited = bool(case.waits)
+        match choose(case):
+            case Refuse(kind, text):
+                if kind == "limits" or self._is_news(cause, kind):
+                    self._write(turn, "refused", text, looked=looked, kind=kind)
+                if any(w.kind in UNWELL for w in case.waits):
+                    self._desk.supersede("the cluster is unwell", record=self._binding)
+            case Rest(text):
+                self._write(turn, "nothing", text, looked=looked, kind="detector")
+                self._desk.supersede("nothing is out of line any more", record=self._binding)
+            case Make() as make:
+                assert looked is not None
+                assert options is not None
+                self._make(turn, looked, options if not make.urgent else self._budgets(), make)
+
+    def _make(self, turn: Turn, looked: Looked, options: PlanOptions, make: Make) -> None:
         self.planning = True
         self._changed()
         try:
-            made = self._plan(looked.snapshot, looked.goal_set, options, self._watch)
+            made = self._planned(looked, options, make.scope)
         except Exception as error:
             log.error("planning failed", exc_info=True)
-            self._write(began, lead, cause, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
+            self._write(turn, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
             return
         finally:
             self.planning = False
         if self._interrupted():
             return
-        self.made = Made(looked, options, made)
-        self._conclude(began, lead, cause, looked, made, wanted)
+        self.made = made
+        self._conclude(turn, made, make)
+
+    def _planned(self, looked: Looked, options: PlanOptions, scope: Scope) -> Made:
+        """A plan of what may be in it."""
+        goals = looked.goal_set
+        match scope:
+            case "restore":
+                options = replace(options, exclude_topics=("*",))  # topics that are excluded are repaired all the same
+            case "repairs":
+                goals = replace(goals, goals=tuple(g for g in goals.goals if g.hard), digest="")
+            case "leaders":
+                free = replace(options, max_moves=0)
+                made = self._plan(looked.snapshot, goals, free, self._watch)
+                if made.summary.actions or self._interrupted():
+                    return Made(looked, goals, free, made)
+        return Made(looked, goals, options, self._plan(looked.snapshot, goals, options, self._watch))
 
     def _watch(self, low: int) -> bool:
         self._beat()
@@ -258,53 +323,66 @@ class Decider:
     def _is_news(self, cause: str, kind: str) -> bool:
         return cause != INTERVAL or self.last is None or self.last.verdict != "refused" or self.last.kind != kind
 
-    def _options(self, looked: Looked, now: int, wanted: bool) -> tuple[PlanOptions, str | None]:
-        """What to plan with, and why not to plan at all; repairs and what a person asks for pass the guards."""
-        from optimizer.detectors import Deed, Guards, may_act
+    def _budgets(self) -> PlanOptions:
         from optimizer.options import PlanOptions
 
-        config, limits = self._config, self._config.limits
+        budgets = self._config.budgets
+        return PlanOptions(
+            seed=self._config.seed, acceptance=self._config.acceptance, max_moves=budgets.max_moves,
+            max_bytes=budgets.max_bytes, max_partitions=budgets.max_partitions,
+        )  # fmt: skip
+
+    def _options(self, looked: Looked, now: int) -> tuple[PlanOptions, tuple[str, ...]]:
+        """What to plan with for balance, and which limits over time are reached."""
+        from optimizer.detectors import Deed, Guards, may_act
+
+        limits, options = self._config.limits, self._budgets()
         done = self._decisions.get().done_since(now - HOUR_MS)
         deeds = [Deed(now - HOUR_MS + 1, done.replica_moves)] if self._binding else []
         gate = may_act(Guards(limits.min_brokers, 0, limits.moves_per_hour), looked.snapshot, deeds, now)
-        most = config.budgets.max_moves
-        if self._binding and gate.moves_left is not None and not wanted:
-            most = gate.moves_left if most is None else min(most, gate.moves_left)
-        options = PlanOptions(
-            seed=config.seed, acceptance=config.acceptance, max_moves=most,
-            max_bytes=config.budgets.max_bytes, max_partitions=config.budgets.max_partitions,
-        )  # fmt: skip
-        if gate.open or wanted:
-            return options, None
-        return options, "Not now: " + "; ".join(gate.reasons) + "."
+        if self._binding and gate.moves_left is not None:
+            most = options.max_moves
+            options = replace(options, max_moves=gate.moves_left if most is None else min(most, gate.moves_left))
+        return options, gate.reasons
 
-    def _conclude(self, began: int, lead: Leadership, cause: str, looked: Looked, made: Plan, wanted: bool) -> None:
-        from optimizer.detectors import agrees, detect
+    def _conclude(self, turn: Turn, found: Made, make: Make) -> None:
         from optimizer.report.verdict import verdict
 
-        sentence = verdict(made).sentence + _doubts(made)
-        confirmed = self._leader.ask()
+        looked, made = found.looked, found.plan
+        sentence = verdict(made).sentence + _doubts(made) + (f" {make.note}" if make.note else "")
+        lead, confirmed = turn.lead, self._leader.ask()
         self._follow(confirmed, self._clock.wall_ms())
+        ended = confirmed.checked_ms
         if not confirmed.leads or (confirmed.controller, confirmed.epoch) != (lead.controller, lead.epoch):
             why = f"Leadership went elsewhere while planning. {who_leads(confirmed)}"
-            self._write(began, lead, cause, "refused", why, looked=looked, kind="leadership", ended=confirmed.checked_ms)
-            return
-        if self._goals.current.digest != made.goals_digest:
-            self._write(began, lead, cause, "refused", "The goals changed while planning.", looked=looked, kind="goals")
-            return
-        if not made.summary.actions:
-            self._write(began, lead, cause, "nothing", sentence, looked=looked, made=made, ended=confirmed.checked_ms, kind="plan")
+            self._write(turn, "refused", why, looked=looked, kind="leadership", ended=ended)
+        elif self._goals.current.digest != looked.goal_set.digest:
+            self._write(turn, "refused", "The goals changed while planning.", looked=looked, kind="goals")
+        elif not made.summary.actions and make.note:
+            self._write(turn, "refused", sentence, looked=looked, made=made, ended=ended, kind="unwell")
+            self._desk.supersede("the cluster is unwell", record=self._binding)
+        elif not made.summary.actions:
+            self._write(turn, "nothing", sentence, looked=looked, made=made, ended=ended, kind="plan")
             self._desk.supersede("a newer look found nothing to do", record=self._binding)
-            return
-        if not wanted and looked.policy.accept != "score":
-            ahead = detect(looked.policy, after(looked.snapshot, made), looked.goal_set, looked.memory)
-            if not agrees(looked.policy, looked.detection, ahead):
-                why = f"The detector would not be better off with the plan that the goals suggest ({sentence})"
-                self._write(began, lead, cause, "nothing", why, looked=looked, ended=confirmed.checked_ms, kind="accept")
-                return
-        id = self._write(began, lead, cause, "planned", sentence, looked=looked, made=made, ended=confirmed.checked_ms, kind="plan")
+        elif not make.urgent and not self._is_wanted(looked, made):
+            why = f"The detector would not be better off with the plan that the goals suggest ({sentence})"
+            self._write(turn, "nothing", why, looked=looked, ended=ended, kind="accept")
+        else:
+            self._propose(turn, found, make, sentence, ended)
+
+    def _is_wanted(self, looked: Looked, made: Plan) -> bool:
+        """Whether the detector agrees to a plan, where the policy asks it."""
+        from optimizer.detectors import agrees, detect
+
+        if looked.policy.accept == "score":
+            return True
+        ahead = detect(looked.policy, after(looked.snapshot, made), looked.goal_set, looked.memory)
+        return agrees(looked.policy, looked.detection, ahead)
+
+    def _propose(self, turn: Turn, found: Made, make: Make, sentence: str, ended: int | None) -> None:
+        id = self._write(turn, "planned", sentence, looked=found.looked, made=found.plan, ended=ended, kind="plan")
         self._desk.supersede("a newer plan was made", record=self._binding)
-        held = Held(made, id, self._clock.wall_ms(), note=self._note())
+        held = Held(found.plan, id, self._clock.wall_ms(), note=self._note(), is_balance=make.scope in ("all", "leaders"))
         self._desk.put(held)
         if self._config.mode == "auto" and self._has_executor:
             self._desk.become(held, "approved", "approved", "auto", "mode is auto")
@@ -320,9 +398,10 @@ class Decider:
         return ""
 
     def _write(
-        self, began: int, lead: Leadership, cause: str, what: Verdict, reason: str, *, kind: str,
+        self, turn: Turn, what: Verdict, reason: str, *, kind: str,
         looked: Looked | None = None, made: Plan | None = None, ended: int | None = None,
     ) -> int:  # fmt: skip
+        began, lead, cause = turn.began, turn.lead, turn.cause
         summary = made.summary if made is not None else None
         decision = Decision(
             began_ms=began,

@@ -40,6 +40,7 @@ class Held:
     cancel_asked: str | None = None
     rollback_asked: str | None = None  # by whom
     changed_ms: int = field(default=0)
+    is_balance: bool = True  # not only repairs
 
     @property
     def share(self) -> float | None:

@@ -422,7 +422,7 @@ def test_a_lost_broker_is_planned_away_and_told_before_that(world: World) -> Non
     service.run(45)
     world.cluster.faults.kill(2)
     state = service.run(30)
-    assert "Broker 2 has been down for" in said(state)
+    assert "broker 2 has been down for" in said(state)
     state = service.run(60)
     assert state.plan is not None
     assert service.rows("SELECT verdict FROM decision WHERE cause = 'broker 2 lost'") == [("planned",)]

@@ -1,0 +1,118 @@
+"""A service beside a cluster that is not well: it waits with balance, says why, and repairs what is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, simulated_executor
+from trimtab.service.views import Refused, StateView
+from trimtab.simulator.spec import TopicPartition
+
+PATIENT = f"{GOALS}policy: {{wait: {{settle: 20, leaders: 30}}}}\n"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def said(state: StateView) -> str:
+    return " ".join(state.why_nothing)
+
+
+def hosts(world: World, broker: int) -> int:
+    return sum(broker in world.cluster.replicas(TopicPartition("orders", n)) for n in range(12))
+
+
+def test_a_restart_moves_no_byte_and_balance_goes_on_when_loads_have_settled(world: World) -> None:
+    service = Service(world, executor=simulated_executor(world), mode="approve", goals=PATIENT)
+    before = service.run(40).plan
+    assert before is not None
+    world.cluster.faults.kill(2)
+    state = service.run(55)
+    assert "Balance waits: broker 2 has been down for" in said(state)
+    assert state.plan is not None
+    assert state.plan.state == "superseded", "it was made for another cluster"
+    with pytest.raises(Refused, match="superseded"):
+        service.balancer.approve(before.plan_id, "anna")
+    service.balancer.plan_now("anna")
+    service.turns("planner")
+    (cause, verdict, reason) = service.rows("SELECT cause, verdict, reason FROM decision ORDER BY id DESC LIMIT 1")[0]
+    assert (cause, verdict) == ("asked by anna", "refused")
+    assert "Balance waits: broker 2 has been down" in reason
+    world.cluster.faults.restart(2)
+    state = service.run(15)
+    assert "loads settle for" in said(state) or "catches up" in said(state)
+    planned = "SELECT COUNT(*) FROM decision WHERE verdict = 'planned'"
+    assert service.rows(planned) == [(1,)]
+    state = service.run(80)
+    assert service.rows(planned) > [(1,)]
+    assert ("balance waits no longer",) in service.rows("SELECT cause FROM decision")
+    assert state.plan is not None
+    assert state.plan.state == "proposed"
+    service.stop()
+
+
+def test_a_lost_broker_is_repaired_and_nothing_else_moves_until_replicas_are_in_sync(world: World) -> None:
+    service = Service(world, executor=simulated_executor(world), mode="auto", goals=LEVEL)
+    service.run(45)
+    service.goals.write_text(GOALS)
+    world.cluster.faults.kill(2)
+    service.balancer.reload_goals()
+    state = service.run(40)
+    assert "Balance waits" in said(state)
+    assert service.rows("SELECT COUNT(*) FROM decision WHERE verdict = 'planned'") == [(0,)], "broker 3 is empty, and stays so for now"
+    service.run(45)
+    planned = "SELECT cause, reason, replica_moves FROM decision WHERE verdict = 'planned' ORDER BY id LIMIT 1"
+    ((cause, reason, moves),) = service.rows(planned)
+    assert cause == "broker 2 lost"
+    assert "Only what was lost is repaired. Balance waits: 12 partitions are under-replicated" in reason
+    assert moves == 12
+    service.run(60)
+    assert hosts(world, 2) == 0
+    service.stop()
+
+
+def test_quiet_hours_and_limits_of_the_policy_are_of_the_goals_file(world: World) -> None:
+    service = Service(world, goals=f"{GOALS}policy: {{wait: {{quiet_hours: ['00:00-24:00']}}}}\n")
+    state = service.run(40)
+    assert state.plan is None
+    assert "Balance waits: these are quiet hours (00:00-24:00), until 00:00:00 UTC." in said(state)
+    service.run(150)
+    assert service.rows("SELECT COUNT(*) FROM decision WHERE verdict = 'refused' AND reason LIKE '%quiet%'") == [(1,)], "said once"
+    service.balancer.plan_now("anna")
+    assert service.turns("planner").plan is not None, "who asks means it"
+    service.goals.write_text(GOALS)
+    service.balancer.reload_goals()
+    service.run(20)
+    assert ("balance waits no longer",) in service.rows("SELECT cause FROM decision") or (
+        "goals reloaded, balance waits no longer",) in service.rows("SELECT cause FROM decision")
+    service.stop()
+
+
+def test_a_plan_for_balance_is_not_approved_while_the_cluster_is_unwell(world: World) -> None:
+    service = Service(world, executor=simulated_executor(world), mode="approve", goals=PATIENT)
+    plan = service.run(40).plan
+    assert plan is not None
+    world.cluster.faults.kill(3)
+    for _ in range(3):
+        world.pass_time(5)
+        service.turns("metadata", "samples")
+    with pytest.raises(Refused, match=r"Balance waits: broker 3 has been down for .* when the cluster is well"):
+        service.balancer.approve(plan.plan_id, "anna")
+    service.stop()
+
+
+def test_why_balance_waited_is_kept_with_the_decision(world: World) -> None:
+    service = Service(world, goals=PATIENT)
+    service.run(40)
+    world.cluster.alter_partition_reassignments({TopicPartition("orders", 0): (3, 1)})
+    world.cluster.faults.stall(TopicPartition("orders", 0), 3)
+    service.run(70)
+    with sqlite3.connect(service.folder / "history" / "decisions.db") as db:
+        reasons = [reason for (reason,) in db.execute("SELECT reason FROM decision WHERE verdict = 'refused'")]
+    assert "Balance waits: 1 reassignment is in progress that this service did not start." in reasons
+    service.stop()
