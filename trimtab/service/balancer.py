@@ -32,7 +32,7 @@ from trimtab.history.lock import locked, require_writable
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
-from trimtab.service.decider import ASKED, UNWELL, Decider, Planner
+from trimtab.service.decider import ASKED, UNWELL, Decider
 from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
@@ -41,6 +41,7 @@ from trimtab.service.keeping import KEPT, DecisionKeeper, Pause, SampleKeeper, T
 from trimtab.service.leadership import LeaderCheck, who_leads, whom_to_ask
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
+from trimtab.service.planning import Planner
 from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed

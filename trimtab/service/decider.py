@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from cluster_model.errors import ExternalError
 from cluster_model.trust import spoken
 from metrics_reporter.reporter import Clock
-from trimtab.history.records import Decision, GoalStanding, Verdict
+from trimtab.history.records import Decision, Verdict
 from trimtab.service.agenda import INTERVAL, Agenda
-from trimtab.service.choice import Case, Make, Refuse, Rest, Scope, choose
+from trimtab.service.choice import Case, Make, Refuse, Rest, choose
 from trimtab.service.config import ServiceConfig
 from trimtab.service.desk import Held, PlanDesk
 from trimtab.service.goals import GoalsKeeper
@@ -24,38 +24,25 @@ from trimtab.service.health import Condition
 from trimtab.service.keeping import DecisionKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.look import Looked, Lookout
+from trimtab.service.planning import Made, Planner, budgets, planned
 from trimtab.service.readiness import Readiness
+from trimtab.service.recording import doubts, plan_text, standings
 from trimtab.service.standing import after
 from trimtab.service.unwell import Waiting, astray, waits
 from trimtab.service.views import Leadership
 
 if TYPE_CHECKING:
-    from cluster_model.snapshot import Snapshot
-    from goals.model import GoalSet
-    from optimizer.options import PlanOptions, Watch
+    from optimizer.options import PlanOptions
     from optimizer.plan import Plan
 
 log = logging.getLogger(__name__)
-
-Planner = Callable[["Snapshot", "GoalSet", "PlanOptions", "Watch"], "Plan"]
 
 TURN = 0.25  # seconds
 ASK_EVERY_MS = 3_000  # who leads, where nothing is due
 HOUR_MS = 3_600_000
 ASKED = "asked by "
-MOST_NAMED = 5
 LASTED_MS = 30_000  # the cluster is unwell for so long: a plan that waits for approval was made for another one
 UNWELL = ("down", "settling", "under_replicated", "foreign")
-
-
-@dataclass(frozen=True)
-class Made:
-    """A plan, also an empty one, and what it was made from."""
-
-    looked: Looked
-    goal_set: GoalSet
-    options: PlanOptions
-    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -283,13 +270,13 @@ class Decider:
             case Make() as make:
                 assert looked is not None
                 assert options is not None
-                self._make(turn, looked, options if not make.urgent else self._budgets(), make)
+                self._make(turn, looked, options if not make.urgent else budgets(self._config), make)
 
     def _make(self, turn: Turn, looked: Looked, options: PlanOptions, make: Make) -> None:
         self.planning = True
         self._changed()
         try:
-            made = self._planned(looked, options, make.scope)
+            made = planned(self._plan, looked, options, make.scope, self._watch)
         except Exception as error:
             log.error("planning failed", exc_info=True)
             self._write(turn, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
@@ -301,21 +288,6 @@ class Decider:
         self.made = made
         self._conclude(turn, made, make)
 
-    def _planned(self, looked: Looked, options: PlanOptions, scope: Scope) -> Made:
-        """A plan of what may be in it."""
-        goals = looked.goal_set
-        match scope:
-            case "restore":
-                options = replace(options, exclude_topics=("*",))  # topics that are excluded are repaired all the same
-            case "repairs":
-                goals = replace(goals, goals=tuple(g for g in goals.goals if g.hard), digest="")
-            case "leaders":
-                free = replace(options, max_moves=0)
-                made = self._plan(looked.snapshot, goals, free, self._watch)
-                if made.summary.actions or self._interrupted():
-                    return Made(looked, goals, free, made)
-        return Made(looked, goals, options, self._plan(looked.snapshot, goals, options, self._watch))
-
     def _watch(self, low: int) -> bool:
         self._beat()
         return not self._interrupted()
@@ -323,20 +295,11 @@ class Decider:
     def _is_news(self, cause: str, kind: str) -> bool:
         return cause != INTERVAL or self.last is None or self.last.verdict != "refused" or self.last.kind != kind
 
-    def _budgets(self) -> PlanOptions:
-        from optimizer.options import PlanOptions
-
-        budgets = self._config.budgets
-        return PlanOptions(
-            seed=self._config.seed, acceptance=self._config.acceptance, max_moves=budgets.max_moves,
-            max_bytes=budgets.max_bytes, max_partitions=budgets.max_partitions,
-        )  # fmt: skip
-
     def _options(self, looked: Looked, now: int) -> tuple[PlanOptions, tuple[str, ...]]:
         """What to plan with for balance, and which limits over time are reached."""
         from optimizer.detectors import Deed, Guards, may_act
 
-        limits, options = self._config.limits, self._budgets()
+        limits, options = self._config.limits, budgets(self._config)
         done = self._decisions.get().done_since(now - HOUR_MS)
         deeds = [Deed(now - HOUR_MS + 1, done.replica_moves)] if self._binding else []
         gate = may_act(Guards(limits.min_brokers, 0, limits.moves_per_hour), looked.snapshot, deeds, now)
@@ -349,7 +312,7 @@ class Decider:
         from optimizer.report.verdict import verdict
 
         looked, made = found.looked, found.plan
-        sentence = verdict(made).sentence + _doubts(made) + (f" {make.note}" if make.note else "")
+        sentence = verdict(made).sentence + doubts(made) + (f" {make.note}" if make.note else "")
         lead, confirmed = turn.lead, self._leader.ask()
         self._follow(confirmed, self._clock.wall_ms())
         ended = confirmed.checked_ms
@@ -421,8 +384,8 @@ class Decider:
             replica_moves=summary.replica_moves if summary is not None else 0,
             leadership_changes=summary.leadership_changes if summary is not None else 0,
             bytes_to_move=summary.bytes_to_move if summary is not None else 0,
-            goals=_standings(made, looked),
-            plan=_text(made) if made is not None and what == "planned" else None,
+            goals=standings(made, looked),
+            plan=plan_text(made) if made is not None and what == "planned" else None,
         )
         id = self._decisions.get().record(decision)
         self.last = LastVerdict(began, cause, what, reason, kind)
@@ -431,41 +394,5 @@ class Decider:
         return id
 
 
-def _doubts(made: Plan) -> str:
-    """What was left alone because its numbers cannot be trusted; empty where nothing was."""
-    left = [f"{s.what} ({s.doubt})" for s in made.skipped if s.doubt is not None]
-    if not left:
-        return ""
-    more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
-    return f" Left alone, because their numbers cannot be trusted: {', '.join(left[:MOST_NAMED])}{more}."
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _text(made: Plan) -> str:
-    from optimizer.report import to_json
-
-    return to_json(made)
-
-
-def _standings(made: Plan | None, looked: Looked | None) -> tuple[GoalStanding, ...]:
-    if made is not None:
-        return tuple(
-            GoalStanding(
-                g.name, g.hard, g.status,
-                g.before.violations if g.before else None, g.after.violations if g.after else None,
-                g.before.max_deviation if g.before else None, g.after.max_deviation if g.after else None,
-            )
-            for g in made.goals
-        )  # fmt: skip
-    if looked is None:
-        return ()
-    return tuple(
-        GoalStanding(
-            v.name, v.hard, "skipped" if v.skipped is not None else "satisfied" if not v.violations else "unchanged",
-            v.violations, v.violations, v.max_deviation, v.max_deviation,
-        )
-        for v in looked.goals
-    )  # fmt: skip

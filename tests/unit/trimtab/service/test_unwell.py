@@ -32,14 +32,17 @@ class Cluster:
     def __init__(self) -> None:
         self.image, self.now = MetadataImage(), T0
         self.watch = HealthWatch(DEAD_AFTER, every_ms=0)
-        self.lists = {n: (1 + n % 3, 1 + (n + 1) % 3) for n in range(6)}
+        self.lists: dict[int, tuple[int, ...]] = {n: (1 + n % 3, 1 + (n + 1) % 3) for n in range(6)}
         self.tell(*(BrokerRegistered(b, None) for b in (1, 2, 3)), TopicCreated("orders", "id"))
         self.tell(*(self.partition(n) for n in self.lists))
 
-    def partition(self, n: int, isr: Iterable[int] | None = None, leader: int | None = -1, **moving: tuple[int, ...]) -> PartitionChanged:
+    def partition(
+        self, n: int, isr: Iterable[int] | None = None, leader: int | None = -1, adding: tuple[int, ...] = (),
+        removing: tuple[int, ...] = (),
+    ) -> PartitionChanged:  # fmt: skip
         hosts = self.lists[n]
         synced = hosts if isr is None else tuple(isr)
-        return PartitionChanged("orders", n, hosts, synced, hosts[0] if leader == -1 else leader, **moving)
+        return PartitionChanged("orders", n, hosts, synced, hosts[0] if leader == -1 else leader, adding, removing)
 
     def tell(self, *events: Event) -> Condition:
         for event in events:
