@@ -116,3 +116,35 @@ def test_why_balance_waited_is_kept_with_the_decision(world: World) -> None:
         reasons = [reason for (reason,) in db.execute("SELECT reason FROM decision WHERE verdict = 'refused'")]
     assert "Balance waits: 1 reassignment is in progress that this service did not start." in reasons
     service.stop()
+
+
+def test_leaderships_come_before_moves_where_nothing_restores_preferred_leaders(world: World) -> None:
+    goals = f"{GOALS}  - {{kind: usage_distribution, resource: leaders, bound: 0.3}}\npolicy: {{wait: {{settle: 5, leaders: 30}}}}\n"
+    service = Service(world, goals=goals)
+    service.run(40)
+    world.cluster.faults.kill(2)
+    service.run(40)
+    world.cluster.faults.restart(2)
+    state = service.run(25)
+    assert "6 partitions are not led by the preferred leader, though it is in sync" in said(state)
+    service.run(40)
+    ((leaderships, moves),) = service.rows(
+        "SELECT leadership_changes, replica_moves FROM decision WHERE verdict = 'planned' AND cause LIKE '%no longer%'"
+    )
+    assert (leaderships > 0, moves) == (True, 0), "broker 3 is empty, and moves to it come later"
+    service.stop()
+
+
+def test_broken_hard_limits_are_mended_while_replicas_are_out_of_sync_and_nothing_else(world: World) -> None:
+    hard = f"{GOALS}  - {{kind: count_limit, resource: replicas, max: 11}}\npolicy: {{wait: {{settle: 5}}}}\n"
+    service = Service(world, goals=LEVEL)
+    service.run(45)
+    world.cluster.faults.stall(TopicPartition("orders", 1), 2)
+    service.run(40)
+    service.goals.write_text(hard)
+    service.balancer.reload_goals()
+    service.run(20)
+    ((reason, moves),) = service.rows("SELECT reason, replica_moves FROM decision WHERE verdict = 'planned'")
+    assert "Only repairs are planned. Balance waits: 1 partition is under-replicated" in reason
+    assert moves == 2, "one from each broker; balance would move eight"
+    service.stop()
