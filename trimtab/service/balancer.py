@@ -46,7 +46,7 @@ from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed
 from trimtab.service.standing import draining, moved_away
-from trimtab.service.unwell import sentence
+from trimtab.service.unwell import cluster_view, sentence
 from trimtab.service.views import DecisionView, ModelView, PlanView, Refused, StateView
 from trimtab.service.words import Facts, clock, why_nothing
 from trimtab.service.worker import STALLED_AFTER, Worker
@@ -344,12 +344,13 @@ class Balancer:
         now = self._clock.wall_ms()
         trouble, holds = self.trouble(), self._readiness.holds(now)
         held, known, pause, newest = self._desk.current, self._leader.known, self._told.pause, self._lookout.newest
+        waiting = self._decider.waits(now) if self._metadata.loaded else ()
         facts = Facts(
             now_ms=now, mode=self.config.mode, has_executor=self._executor is not None, leadership=known, trouble=trouble,
             pause=pause, holds=holds, held=held, last=self._decider.last, planning=self._decider.planning,
             cooldown_until_ms=self._decider.cooldown_until_ms, next_plan_ms=self._agenda.due_ms(),
             down=self._metadata.down, dead_after_ms=round(1000 * self.config.model.dead_after), busy=self._execution.busy,
-            waits=self._decider.waits(now) if self._metadata.loaded else (),
+            waits=waiting,
         )  # fmt: skip
         decides = known.leads and pause is None and not holds
         return StateView(
@@ -370,6 +371,8 @@ class Balancer:
             leadership=known,
             workers=tuple(w.view() for w in self._workers.values()),
             model=self._model_view(now),
+            cluster=cluster_view(self._metadata.health.condition, self._metadata.loaded, waiting),
+            considered_ms=self._decider.considered_ms,
             goals_file=self._goals.source,
             goals_digest=self._goals.current.digest,
             goals_error=self._goals.error,

@@ -124,6 +124,7 @@ class Decider:
         self.last: LastVerdict | None = None
         self.made: Made | None = None
         self.planning = False
+        self.considered_ms: int | None = None  # when a decision was come to last, also where it was no news
 
     # -- told by others ------------------------------------------------------------------------------------
 
@@ -271,6 +272,7 @@ class Decider:
                 assert looked is not None
                 assert options is not None
                 self._make(turn, looked, options if not make.urgent else budgets(self._config), make)
+        self.considered_ms = turn.began
 
     def _make(self, turn: Turn, looked: Looked, options: PlanOptions, make: Make) -> None:
         self.planning = True
@@ -325,7 +327,8 @@ class Decider:
             self._write(turn, "refused", sentence, looked=looked, made=made, ended=ended, kind="unwell")
             self._desk.supersede("the cluster is unwell", record=self._binding)
         elif not made.summary.actions:
-            self._write(turn, "nothing", sentence, looked=looked, made=made, ended=ended, kind="plan")
+            stuck = any(b.violates for b in made.brokers)
+            self._write(turn, "nothing", sentence, looked=looked, made=made, ended=ended, kind="stuck" if stuck else "plan")
             self._desk.supersede("a newer look found nothing to do", record=self._binding)
         elif not make.urgent and not self._is_wanted(looked, made):
             why = f"The detector would not be better off with the plan that the goals suggest ({sentence})"

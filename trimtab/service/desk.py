@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Literal
 
@@ -42,6 +43,11 @@ class Held:
     changed_ms: int = field(default=0)
     is_balance: bool = True  # not only repairs
 
+    @cached_property
+    def left_out(self) -> int:
+        """Brokers that would be outside a target range or limit after it."""
+        return sum(1 for b in self.plan.brokers if b.violates)
+
     @property
     def share(self) -> float | None:
         """0..1 of the proposals carried out; None before it runs."""
@@ -56,7 +62,7 @@ class Held:
         return PlanView(
             plan_id=self.plan.plan_id, decision_id=self.decision_id, made_ms=self.made_ms, state=self.state,
             actions=summary.actions, replica_moves=summary.replica_moves, leadership_changes=summary.leadership_changes,
-            bytes_to_move=summary.bytes_to_move, progress=self.share, note=self.note,
+            bytes_to_move=summary.bytes_to_move, progress=self.share, note=self.note, left_out=self.left_out, is_balance=self.is_balance,
         )  # fmt: skip
 
 

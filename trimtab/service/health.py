@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from cluster_model.metadata.image import BrokerEntry, MetadataImage
+from trimtab.service.views import BrokerLife
 
-BrokerLife = Literal["serving", "stopping", "fenced", "dead", "unregistered"]
 MOST_EXAMPLES = 5
 
 

@@ -5,18 +5,18 @@ Asked by `trimtab.service.decider` before it plans, and by whoever says why noth
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
 
 from cluster_model.trust import spoken
 from goals.waiting import Wait as Policy
 from goals.waiting import quiet_hours
 from trimtab.service.health import BrokerHealth, Condition
+from trimtab.service.views import ClusterView, DownView, WaitKind
 
-Kind = Literal["down", "settling", "under_replicated", "foreign", "leaders", "quiet"]
-PASSING: tuple[Kind, ...] = ("down", "settling", "leaders")  # these end by themselves within minutes
+PASSING: tuple[WaitKind, ...] = ("down", "settling", "leaders")  # these end by themselves within minutes
 ASTRAY = 0.1  # of a broker's preferred partitions; Kafka's own leader.imbalance.per.broker.percentage
 MOST_NAMED = 4
 BY_HAND = "kafka-leader-election.sh --election-type preferred --all-topic-partitions does it at once"
@@ -32,7 +32,7 @@ class Waiting:
         Since when, Unix ms; None where nobody knows.
     """
 
-    kind: Kind
+    kind: WaitKind
     text: str
     since_ms: int | None = None
 
@@ -143,3 +143,28 @@ def _quiet(policy: Policy, now_ms: int) -> Iterable[Waiting]:
 
 def _clock(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S UTC")
+
+
+def cluster_view(now: Condition, known: bool, found: Iterable[Waiting]) -> ClusterView:
+    """The same as data, for programs and the page."""
+    health = now.health
+    down = [
+        DownView(id=b.id, life=b.life, since_ms=now.down.get(b.id, b.since_ms), replicas=b.replicas, lacking=b.lacking)
+        for b in health.brokers if b.life != "serving"
+    ]  # fmt: skip
+    waiting = tuple(found)
+    if any(w.kind == "settling" for w in waiting):
+        back = [("catching up", now.catching_up), ("settling", now.back)]
+        sizes = {b.id: b for b in health.brokers}
+        for life, table in back:
+            for broker, at in sorted(table.items()):
+                if broker in sizes and any(w.kind == "settling" and w.since_ms == at for w in waiting):
+                    b = sizes[broker]
+                    down.append(DownView(id=broker, life=life, since_ms=at, replicas=b.replicas, lacking=b.lacking))
+    since = {"not_preferred" if what == "astray" else what: at for what, at in now.since.items()}
+    return ClusterView(
+        known=known, partitions=health.partitions, offline=health.offline, under_replicated=health.under_replicated,
+        last_copy=health.last_copy, reassigning=health.reassigning, not_preferred=health.astray, examples=health.examples,
+        since_ms=since, down=tuple(down), lives=Counter(b.life for b in health.brokers),
+        waits=tuple(dict.fromkeys(w.kind for w in waiting)),
+    )  # fmt: skip

@@ -86,6 +86,8 @@ def _waiting(f: Facts, held: Held) -> str:
 def _said(f: Facts, last: LastVerdict) -> str:
     ago = f"At {clock(last.at_ms)} ({last.cause})"
     match last.verdict:
+        case "nothing" if last.kind == "stuck":
+            return f"{ago} no change was found that helps: {last.reason}"
         case "nothing":
             return f"{ago} there was nothing to do: {last.reason}"
         case "refused":

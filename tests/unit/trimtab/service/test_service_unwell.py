@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, simulated_executor
+from trimtab.http.glance import glance
 from trimtab.service.views import Refused, StateView
 from trimtab.simulator.spec import TopicPartition
 
@@ -65,7 +66,9 @@ def test_a_lost_broker_is_repaired_and_nothing_else_moves_until_replicas_are_in_
     state = service.run(40)
     assert "Balance waits" in said(state)
     assert service.rows("SELECT COUNT(*) FROM decision WHERE verdict = 'planned'") == [(0,)], "broker 3 is empty, and stays so for now"
-    service.run(45)
+    shown = glance(service.run(45))
+    assert (shown.tone, shown.label) == ("bad", "Broker dead")
+    assert shown.sentence.startswith("Broker 2 is dead"), "it comes before how balanced the others are"
     planned = "SELECT cause, reason, replica_moves FROM decision WHERE verdict = 'planned' ORDER BY id LIMIT 1"
     ((cause, reason, moves),) = service.rows(planned)
     assert cause == "broker 2 lost"
