@@ -68,7 +68,7 @@ def _of_service(state: StateView) -> GlanceView:
     if not state.ready:
         return GlanceView(
             tone="plain",
-            label="Not ready",
+            label="Not ready" if state.starting is None else "Starting",
             sentence=_first(state.why_not_ready, "Not enough is known to decide"),
             remainder=who,
         )

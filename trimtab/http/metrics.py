@@ -131,6 +131,7 @@ def _service(state: StateView) -> Iterator[Metric]:
     )
     yield _gauge("trimtab_healthy", "Whether all its workers do their work.", state.healthy)
     yield _gauge("trimtab_ready", "Whether it knows enough to decide.", state.ready)
+    yield _gauge("trimtab_starting", "Whether it still starts: compiles or loads its planner.", state.starting is not None)
     yield _gauge("trimtab_paused", "Whether a person paused it.", state.paused)
     yield _gauge("trimtab_start_time_seconds", "When it started, Unix time.", state.started_ms / 1000)
     yield _gauge(

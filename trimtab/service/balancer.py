@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Literal, Protocol, Self
 
 from cluster_model.errors import ConfigurationError, ExternalError, TrimtabError
 from cluster_model.model import ClusterModel
+from cluster_model.trust import LiveSnapshot, spoken
 from cluster_model.windows import Horizon
 from metrics_reporter.formats import OwnFormat, RecordFormat
 from metrics_reporter.reporter import SYSTEM_CLOCK, Clock
@@ -52,7 +53,6 @@ from trimtab.service.words import Facts, clock, why_nothing
 from trimtab.service.worker import STALLED_AFTER, Worker
 
 if TYPE_CHECKING:
-    from cluster_model.trust import LiveSnapshot
     from optimizer.plan import Plan
     from trimtab.history.records import Recorded
 
@@ -60,7 +60,8 @@ log = logging.getLogger(__name__)
 
 STOP_SECONDS = 8.0  # for all threads together
 BROKERS_HANG_SECONDS = 180.0
-COMPILING_SECONDS = 300.0  # without a sign of life while kernels are compiled
+COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
+TOLD_SECONDS = 5.0  # a start that took longer is told
 COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
 CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compiler serves them all, one after the other
 TEXT_WIDTH = 120
@@ -166,6 +167,7 @@ class Balancer:
             covered=config.readiness.covered, heard=config.readiness.heard,
             unrecordable=self._unrecordable, hindrance=lambda: self._workers["metadata"].error,
             unread=lambda: self._workers["samples"].error, shared=lambda: self._leader.known.shared,
+            starting=lambda: self.starting,
         )  # fmt: skip
         self._decider = Decider(
             config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,
@@ -302,9 +304,24 @@ class Balancer:
     def _compile(self) -> None:
         from trimtab.warmup import announce, warm_up
 
+        begun = self._clock.monotonic()
         announce()
         warm_up()
         self._compiled = True
+        seconds = self._clock.monotonic() - begun
+        if seconds > TOLD_SECONDS:
+            log.info("the planner is compiled, after %.0f s", seconds)
+
+    @property
+    def starting(self) -> str | None:
+        """How far the start is, in a sentence; None where it is over."""
+        if self._compiled:
+            return None
+        so_far = spoken(max(self._clock.wall_ms() - self._started_ms, 0))
+        return (
+            f"Starting, for {so_far} so far: the planner is compiled or loaded. Compiling takes two minutes of a whole core, once for a "
+            "machine; with a share of a core it takes that much longer."
+        )
 
     def _stalled_after(self, name: str) -> Callable[[], float]:
         """Seconds without a sign of life that are too many; brokers that hang may keep those who ask them for long."""
@@ -364,6 +381,7 @@ class Balancer:
             started_ms=self._started_ms,
             healthy=not trouble,
             ready=not holds,
+            starting=self.starting,
             why_unhealthy=trouble,
             why_not_ready=tuple(h.text for h in holds),
             why_nothing=why_nothing(facts),

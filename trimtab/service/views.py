@@ -169,6 +169,7 @@ class StateView(View):
     started_ms: int
     healthy: bool
     ready: bool
+    starting: str | None = Field(default=None, description="how far the start is; null where it is over")
     why_unhealthy: tuple[str, ...]
     why_not_ready: tuple[str, ...]
     why_nothing: tuple[str, ...] = Field(description="sentences; empty while a plan is made or carried out")

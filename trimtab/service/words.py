@@ -44,6 +44,8 @@ def why_nothing(facts: Facts) -> tuple[str, ...]:
     if f.held is not None and f.held.state == "running" and f.pause is None and f.leadership.leads:
         return ()
     found = [f"Something is broken here: {text}." for text in f.trouble]
+    if f.holds and f.holds[0].kind == "starting":
+        return (*found, f.holds[0].text)
     if not f.leadership.leads:
         return (*found, who_leads(f.leadership))
     if f.pause is not None:
