@@ -281,6 +281,7 @@ def _state(brokers: tuple[BrokerView, ...], goals: tuple[GoalView, ...], made: P
         ),
         cluster=ClusterView(known=True, partitions=partitions, lives={"serving": len(brokers)}),
         considered_ms=NOW - 65_000,
+        history_free=52_000_000_000,
         goals_file="/etc/trimtab/goals.yaml",
         goals_digest="sha256:5c1d0e",
         goals_error=None,

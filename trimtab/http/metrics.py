@@ -139,6 +139,7 @@ def _service(state: StateView) -> Iterator[Metric]:
         "When it decides next, Unix time.",
         None if state.next_plan_ms is None else state.next_plan_ms / 1000,
     )
+    yield _gauge("trimtab_history_free_bytes", "Free where the history is kept.", state.history_free)
     yield _gauge(
         "trimtab_considered_time_seconds",
         "When it came to a decision last, also where that was no news and is in no record, Unix time.",

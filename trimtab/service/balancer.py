@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,7 +34,7 @@ from trimtab.history.lock import locked, require_writable
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
-from trimtab.service.decider import ASKED, UNWELL, Decider
+from trimtab.service.decider import ASKED, UNWELL, UNWRITTEN, Decider
 from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
@@ -61,6 +62,7 @@ log = logging.getLogger(__name__)
 STOP_SECONDS = 8.0  # for all threads together
 BROKERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
+FREE_EVERY_MS = 10_000
 TOLD_SECONDS = 5.0  # a start that took longer is told
 COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
 CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compiler serves them all, one after the other
@@ -124,6 +126,7 @@ class Balancer:
         self._hold: IO[bytes] | None = None  # the history's folder
         self._watchers_lock, self._watcher = Lock(), 0
         self._compiled = False
+        self._free: tuple[int, int | None] | None = None
         self._server: Server | None = None
         capacities = read_capacities(None if config.capacity is None else Path(config.capacity))
         self._agenda = Agenda(round(1000 * config.interval), round(1000 * config.debounce), self._started_ms)
@@ -333,7 +336,7 @@ class Balancer:
             self._decisions.get()
         except ExternalError as error:
             return str(error)
-        return None
+        return self._decisions.broken
 
     def _changed(self) -> None:
         with self._watchers_lock:
@@ -352,6 +355,8 @@ class Balancer:
         last = self._decider.last
         if last is not None and last.verdict == "failed":
             found.append(last.reason.rstrip("."))
+        if self._decisions.broken is not None:
+            found.append(f"{UNWRITTEN}: {self._decisions.broken.rstrip('.')}")
         server = self._server
         if server is not None and not server.alive:
             found.append(f"the HTTP interface has ended: {server.error or 'it does not say why'}; restart the service")
@@ -391,6 +396,7 @@ class Balancer:
             model=self._model_view(now),
             cluster=cluster_view(self._metadata.health.condition, self._metadata.loaded, waiting),
             considered_ms=self._decider.considered_ms,
+            history_free=self._history_free(now),
             goals_file=self._goals.source,
             goals_digest=self._goals.current.digest,
             goals_error=self._goals.error,
@@ -398,6 +404,15 @@ class Balancer:
             brokers=newest.brokers if newest is not None else (),
             plan=held.view() if held is not None else None,
         )
+
+    def _history_free(self, now: int) -> int | None:
+        """Bytes that are free where the history is kept; looked up now and then."""
+        if self._free is None or not 0 <= now - self._free[0] < FREE_EVERY_MS:
+            free = None
+            with suppress(OSError):
+                free = shutil.disk_usage(self.config.history.folder).free
+            self._free = (now, free)
+        return self._free[1]
 
     def _model_view(self, now: int) -> ModelView:
         state, feed = self._model.state(), self._feed

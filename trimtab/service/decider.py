@@ -18,7 +18,7 @@ from trimtab.history.records import Decision, Verdict
 from trimtab.service.agenda import INTERVAL, Agenda
 from trimtab.service.choice import Case, Make, Refuse, Rest, choose
 from trimtab.service.config import ServiceConfig
-from trimtab.service.desk import Held, PlanDesk
+from trimtab.service.desk import Held, PlanDesk, note_of
 from trimtab.service.goals import GoalsKeeper
 from trimtab.service.health import Condition
 from trimtab.service.keeping import DecisionKeeper, Told
@@ -41,6 +41,7 @@ TURN = 0.25  # seconds
 ASK_EVERY_MS = 3_000  # who leads, where nothing is due
 HOUR_MS = 3_600_000
 ASKED = "asked by "
+UNWRITTEN = "no decision is made while none can be written down"
 LASTED_MS = 30_000  # the cluster is unwell for so long: a plan that waits for approval was made for another one
 UNWELL = ("down", "settling", "under_replicated", "foreign")
 
@@ -166,12 +167,18 @@ class Decider:
             return TURN
         if held is not None and self._waits(held, now):
             return TURN
+        broken = self._decisions.rests(now)
+        if broken is not None:
+            raise ExternalError(f"{UNWRITTEN}: {broken}", retriable=True)
         cause = self._agenda.take(now)
         if cause is not None:
             try:
                 self.decide(cause)
-            except ExternalError:
+            except ExternalError as error:
                 self._agenda.add(cause, now)  # it was not written down, so it was not decided
+                if self._decisions.broken is not None:
+                    self._desk.supersede("a newer decision could not be written down", record=False)
+                    raise ExternalError(f"{UNWRITTEN}: {self._decisions.broken}", retriable=True) from error
                 raise
             self._decisions.tidy()
         return TURN
@@ -246,7 +253,7 @@ class Decider:
         if not lead.leads:
             return
         turn = Turn(self._clock.wall_ms(), lead, cause)
-        holds = self._readiness.holds(turn.began)
+        holds = [h for h in self._readiness.holds(turn.began) if h.kind != "history" or self._decisions.broken is None]
         looked = None if holds else self._lookout.look()
         options = None
         if looked is None:
@@ -348,20 +355,11 @@ class Decider:
     def _propose(self, turn: Turn, found: Made, make: Make, sentence: str, ended: int | None) -> None:
         id = self._write(turn, "planned", sentence, looked=found.looked, made=found.plan, ended=ended, kind="plan")
         self._desk.supersede("a newer plan was made", record=self._binding)
-        held = Held(found.plan, id, self._clock.wall_ms(), note=self._note(), is_balance=make.scope in ("all", "leaders"))
+        note, is_balance = note_of(self._config.mode, self._has_executor), make.scope in ("all", "leaders")
+        held = Held(found.plan, id, self._clock.wall_ms(), note=note, is_balance=is_balance)
         self._desk.put(held)
         if self._config.mode == "auto" and self._has_executor:
             self._desk.become(held, "approved", "approved", "auto", "mode is auto")
-
-    def _note(self) -> str:
-        match self._config.mode, self._has_executor:
-            case "dry-run", _:
-                return "mode is dry-run: it is shown, and nobody can have it carried out"
-            case _, False:
-                return "there is no executor for this cluster in this release: it is shown, and cannot be carried out"
-            case "approve", _:
-                return "waits for approval"
-        return ""
 
     def _write(
         self, turn: Turn, what: Verdict, reason: str, *, kind: str,
@@ -390,7 +388,7 @@ class Decider:
             goals=standings(made, looked),
             plan=plan_text(made) if made is not None and what == "planned" else None,
         )
-        id = self._decisions.get().record(decision)
+        id = self._decisions.record(decision)
         self.last = LastVerdict(began, cause, what, reason, kind)
         log.info("decision %d (%s): %s. %s", id, cause, what, reason)
         self._changed()

@@ -16,7 +16,7 @@ from metrics_reporter.reporter import Clock
 from trimtab.executor import Progress
 from trimtab.history.records import Outcome, OutcomeKind
 from trimtab.service.keeping import DecisionKeeper
-from trimtab.service.views import PlanView, Refused
+from trimtab.service.views import Mode, PlanView, Refused
 
 if TYPE_CHECKING:
     from optimizer.plan import Plan
@@ -64,6 +64,18 @@ class Held:
             actions=summary.actions, replica_moves=summary.replica_moves, leadership_changes=summary.leadership_changes,
             bytes_to_move=summary.bytes_to_move, progress=self.share, note=self.note, left_out=self.left_out, is_balance=self.is_balance,
         )  # fmt: skip
+
+
+def note_of(mode: Mode, has_executor: bool) -> str:
+    """What is said beside a plan that was just made."""
+    match mode, has_executor:
+        case "dry-run", _:
+            return "mode is dry-run: it is shown, and nobody can have it carried out"
+        case _, False:
+            return "there is no executor for this cluster in this release: it is shown, and cannot be carried out"
+        case "approve", _:
+            return "waits for approval"
+    return ""
 
 
 class PlanDesk:

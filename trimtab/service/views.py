@@ -179,6 +179,7 @@ class StateView(View):
     model: ModelView
     cluster: ClusterView = ClusterView()
     considered_ms: int | None = Field(default=None, description="when a decision was come to last, also where it was no news")
+    history_free: int | None = Field(default=None, description="bytes that are free where the history is kept")
     goals_file: str
     goals_digest: str
     goals_error: str | None = Field(description="why the newest edit of the goals file was not taken")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from cluster_model.snapshot import Snapshot
+from goals.model import GoalSet
+from optimizer.options import PlanOptions, Watch
+from optimizer.plan import Plan
+from optimizer.planner import plan
 from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, simulated_executor
 from trimtab.http.glance import glance
 from trimtab.service.views import Refused, StateView
@@ -150,4 +156,43 @@ def test_broken_hard_limits_are_mended_while_replicas_are_out_of_sync_and_nothin
     ((reason, moves),) = service.rows("SELECT reason, replica_moves FROM decision WHERE verdict = 'planned'")
     assert "Only repairs are planned. Balance waits: 1 partition is under-replicated" in reason
     assert moves == 2, "one from each broker; balance would move eight"
+    service.stop()
+
+
+def test_a_full_disk_is_an_illness_takes_few_plans_and_shows_no_old_one_as_current(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    made: list[int] = []
+
+    def planner(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, watch: Watch) -> Plan:
+        made.append(world.cluster.now_ms)
+        return plan(snapshot, goals, options, watch)
+
+    service = Service(world, planner=planner)
+    before = service.run(40).plan
+    assert before is not None
+    with sqlite3.connect(service.folder / "history" / "decisions.db") as db:
+        db.execute("CREATE TRIGGER full BEFORE INSERT ON decision BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+    service.balancer.plan_now("anna")
+    caplog.clear()
+    made.clear()
+    states = [service.run(5) for _ in range(60)]
+    assert {(s.healthy, s.ready) for s in states} == {(False, False)}, "it flapped before"
+    assert "no decision is made while none can be written down" in states[-1].why_unhealthy[0]
+    assert "disk is full" in said(states[-1])
+    assert states[-1].plan is not None
+    assert (states[-1].plan.state, states[-1].plan.note) == ("superseded", "a newer decision could not be written down")
+    assert len(made) <= 7, "each attempt costs a plan"
+    assert not any("goes on again" in m for m in caplog.messages)
+    assert states[-1].considered_ms is not None
+    assert states[-1].now_ms - states[-1].considered_ms > 290_000, "an alert rests on it"
+    with sqlite3.connect(service.folder / "history" / "decisions.db") as db:
+        db.execute("DROP TRIGGER full")
+    for _ in range(70):
+        state = service.run(5)
+        if state.healthy:
+            break
+    assert (state.healthy, state.ready) == (True, True)
+    assert state.plan is not None
+    assert state.plan.state == "proposed"
+    assert any("goes on again" in m for m in caplog.messages)
     service.stop()
