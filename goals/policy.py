@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from goals.waiting import Wait
+
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Hits = Annotated[int, Field(ge=1)]
@@ -204,3 +206,4 @@ class PolicyDocument(PolicyPart):
     accept: Literal["score", "detector", "both"] = Field(
         default="both", description="what has to agree to an action: the score, the detector, or both"
     )
+    wait: Wait = Field(default=Wait(), description="while what nothing is moved for balance")

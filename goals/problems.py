@@ -13,7 +13,7 @@ from typing import Annotated, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from goals import policy, registry, schema
+from goals import policy, registry, schema, waiting
 from goals.wording import meant_or_known, nearest, shown
 from goals.yaml_source import Found, Path, YamlSource
 
@@ -122,6 +122,8 @@ def _model_at(path: Path, tags: Mapping[Path, str]) -> type[BaseModel]:
             return schema.ConstraintsDocument
         case ("policy",):
             return policy.PolicyDocument
+        case ("policy", "wait"):
+            return waiting.Wait
         case ("policy", "amount"):
             return _AMOUNTS[tags[path]]
         case ("policy", "detector", *_, "persist"):

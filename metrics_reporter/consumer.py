@@ -30,7 +30,7 @@ class SampleConsumer:
     records, decode_errors
         Records read, and those among them that no batch came from.
     lost
-        Records that retention deleted before they were read.
+        Records that retention deleted before they were read; never less than before.
     last_error
         What was wrong with the newest bad record, and where it stands.
     """
@@ -52,7 +52,8 @@ class SampleConsumer:
         for partition in range(self._topic.partitions):
             self.positions.setdefault(partition, 0)
         for record in self._topic.poll(self.positions, limit):
-            self.lost += record.offset - self.positions[record.partition]
+            # Below the position: the topic was deleted and made again, and what it had is gone without anyone knowing how much.
+            self.lost += max(record.offset - self.positions[record.partition], 0)
             self.positions[record.partition] = record.offset + 1
             self.records += 1
             try:

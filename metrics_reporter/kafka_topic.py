@@ -169,8 +169,10 @@ class KafkaTopicWriter:
 
     def _connected(self) -> Any:
         if self._producer is None:
-            # How many partitions there are is looked up once: a broker's records stay in one while we live.
-            self._partitions = self._partitions or ensure_topic(self._bootstrap, self._options, self._settings)
+            # Looked up after every failure, since the topic may have been deleted; but a broker's records stay in one partition while
+            # we live, also where the topic has more meanwhile.
+            found = ensure_topic(self._bootstrap, self._options, self._settings)
+            self._partitions = min(self._partitions or found, found)
             self._producer = kafka_client.producer(
                 self._bootstrap,
                 self._options,

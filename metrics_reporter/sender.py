@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 TAIL_RECORDS = 100
+CLOCK_MS = 60_000  # a clock that stood behind by less is not worth a word
 
 
 class Sender:
@@ -111,7 +112,9 @@ class IncarnationGuard:
             records = [with_incarnation(record, incarnation) for record in records]
         self._sink.publish(records, broker=broker, time_ms=time_ms)
         if self._settled is None and incarnation != self._incarnation:
-            log.warning("the clock stood behind when the reporter started; its records are numbered above older ones")
+            behind_ms = incarnation - self._incarnation
+            said = "records are numbered above older ones, which are of a start %.0f s later by the clock"
+            log.log(logging.WARNING if behind_ms > CLOCK_MS else logging.DEBUG, f"{said}; is it behind?", behind_ms / 1000)
         self._settled = incarnation
 
     def _look(self, broker: int) -> int:
@@ -124,23 +127,24 @@ class IncarnationGuard:
 
 
 def newest_incarnation(source: RecordSource, broker: int) -> int | None:
-    """The highest incarnation that records at the end of a topic name for a broker, or the time they were appended
-    where that is later; None where there is none."""
+    """The highest incarnation that records at the end of a topic name for a broker; where none of them is of that broker, the time
+    of the newest, since what it sent before was sent before that; None where there is none at all."""
     partition = broker % source.partitions
     end, begin = source.end_offsets()[partition], source.begin_offsets()[partition]
     at = max(begin, end - TAIL_RECORDS)
-    found: list[int] = []
+    own: list[int] = []
+    others: list[int] = []
     while at < end:
         records = source.poll({partition: at}, TAIL_RECORDS)
         if not records:
             break
         at = records[-1].offset + 1
         for record in records:
-            found.append(record.time_ms)
+            others.append(record.time_ms)
             try:
                 header = frame(record.value).header
             except DecodeError:
                 continue
             if header.broker == broker:
-                found.append(header.incarnation)
-    return max(found, default=None)
+                own.append(header.incarnation)
+    return max(own or others, default=None)

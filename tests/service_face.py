@@ -21,6 +21,7 @@ from optimizer.report import render_text, to_html, to_json, to_markdown, to_reas
 from trimtab import read_snapshot
 from trimtab.service.views import (
     BrokerView,
+    ClusterView,
     DecisionView,
     GoalView,
     Leadership,
@@ -278,6 +279,9 @@ def _state(brokers: tuple[BrokerView, ...], goals: tuple[GoalView, ...], made: P
             windows_reached={"short": 1.0, "long": 0.42},
             counts={"batches": 1_234_564, "values": 91_234_567, "repeated": 12, "from the future": 0},
         ),
+        cluster=ClusterView(known=True, partitions=partitions, lives={"serving": len(brokers)}),
+        considered_ms=NOW - 65_000,
+        history_free=52_000_000_000,
         goals_file="/etc/trimtab/goals.yaml",
         goals_digest="sha256:5c1d0e",
         goals_error=None,

@@ -26,6 +26,7 @@ version: 1
 goals:
   - {kind: usage_distribution, resource: network_in, bound: 0.2}
 constraints: {exclude_topics: ["__*"]}
+policy: {wait: {settle: 3s, leaders: 1s}}
 """
 
 

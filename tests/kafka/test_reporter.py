@@ -296,6 +296,31 @@ def test_the_ends_of_the_topic_say_what_they_cannot_do(kafka: KafkaCluster) -> N
         assert [r.value for r in polled(reader, {0: 0})] == [b"three"]
 
 
+def test_a_topic_that_somebody_deleted_is_made_again_by_its_writer(kafka: KafkaCluster) -> None:
+    """Reporters waited for ever, and only a restart of one mended all."""
+    writer = KafkaTopicWriter(kafka.bootstrap, PLAIN, TopicSettings("deleted", partitions=2, replication_factor=1))
+    end = time.monotonic() + PATIENCE
+    try:
+        writer.publish([b"one"], broker=1, time_ms=5)
+        with administering(kafka) as admin:
+            admin.delete_topics(["deleted"])
+        sent = False
+        while not sent and time.monotonic() < end:
+            try:
+                writer.publish([b"two"], broker=1, time_ms=6)
+                sent = b"two" in _values(kafka, "deleted")
+            except TopicError:
+                continue  # it is being deleted, or made
+    finally:
+        writer.close()
+    assert sent, "samples go through again by themselves"
+
+
+def _values(kafka: KafkaCluster, name: str) -> list[bytes]:
+    with KafkaTopicReader(kafka.bootstrap, PLAIN, name) as reader:
+        return [r.value for r in polled(reader, {1: 0})]
+
+
 def test_a_reader_soon_sees_that_its_topic_grew(kafka: KafkaCluster) -> None:
     with administering(kafka) as admin:
         create_topic(admin, "growing", [[1, 2]])

@@ -6,6 +6,7 @@ Runs until SIGTERM or Ctrl-C, then ends within seconds; SIGHUP reads the goals a
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
@@ -70,15 +71,34 @@ def _made(config: Path) -> Balancer:
 
 
 def _stay(balancer: Balancer, stop: Event) -> None:
-    """Until `stop`; tells what is broken when that changes, and now and then."""
-    told: tuple[str, ...] = ()
-    since = 0.0
+    """Until `stop`; tells what is broken, and how far a start is."""
+    teller = Teller()
     while not stop.wait(LOOK_SECONDS):
-        trouble = balancer.trouble()
-        since += LOOK_SECONDS
-        if trouble != told or (trouble and since >= REMIND_SECONDS):
-            told, since = trouble, 0.0
-            for text in trouble:
-                log.error("unhealthy: %s", text)
-            if not trouble:
+        teller.tell(balancer.trouble(), balancer.starting, time.monotonic())
+
+
+class Teller:
+    """Writes to the log what is broken and what a long start waits for: each once, and again every five minutes where it lasts, however
+    often it comes and goes."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}
+        self._sick = False
+
+    def tell(self, trouble: tuple[str, ...], starting: str | None, now: float) -> None:
+        """`now` in seconds of a clock that does not jump."""
+        self._told = {text: at for text, at in self._told.items() if now - at < REMIND_SECONDS}
+        news = [text for text in trouble if text not in self._told]
+        for text in news:
+            log.error("unhealthy: %s", text)
+            self._told[text] = now
+        if starting is not None and "starting" not in self._told:
+            log.info("%s", starting)
+            self._told["starting"] = now
+        if news:
+            self._sick = True
+        elif self._sick and not trouble:
+            self._sick = False
+            if "healthy" not in self._told:
+                self._told["healthy"] = now
                 log.info("healthy again")

@@ -184,40 +184,40 @@ class Api:
     async def approve(self, request: Request) -> Response:
         plan_id, by = exact_plan_id_of(request), await body_of(ByBody, request)
         return _answer(
-            await self._change(lambda: self._face.approve(plan_id, by.who), f"approve plan {plan_id}", by)
+            await self._change(request, lambda: self._face.approve(plan_id, by.who), f"approve plan {plan_id}", by)
         )
 
     async def reject(self, request: Request) -> Response:
         plan_id, by = exact_plan_id_of(request), await body_of(WhyBody, request)
         return _answer(
             await self._change(
-                lambda: self._face.reject(plan_id, by.who, by.why), f"reject plan {plan_id}", by
+                request, lambda: self._face.reject(plan_id, by.who, by.why), f"reject plan {plan_id}", by
             )
         )
 
     async def rollback(self, request: Request) -> Response:
         plan_id, by = exact_plan_id_of(request), await body_of(ByBody, request)
-        return _answer(await self._change(lambda: self._face.rollback(plan_id, by.who), f"roll back plan {plan_id}", by))
+        return _answer(await self._change(request, lambda: self._face.rollback(plan_id, by.who), f"roll back plan {plan_id}", by))
 
     async def pause(self, request: Request) -> Response:
         by = await body_of(WhyBody, request)
-        await self._change(lambda: self._face.pause(by.who, by.why), "pause", by)
+        await self._change(request, lambda: self._face.pause(by.who, by.why), "pause", by)
         return _answer(DoneView(done="Paused: nothing is planned or begun until someone resumes."))
 
     async def resume(self, request: Request) -> Response:
         by = await body_of(ByBody, request)
-        was_paused = await self._change(lambda: self._face.resume(by.who), "resume", by)
+        was_paused = await self._change(request, lambda: self._face.resume(by.who), "resume", by)
         return _answer(DoneView(done="Resumed." if was_paused else "It was not paused, so nothing is changed."))
 
     async def plan_now(self, request: Request) -> Response:
         by = await body_of(ByBody, request)
-        await self._change(lambda: self._face.plan_now(by.who), "plan now", by)
+        await self._change(request, lambda: self._face.plan_now(by.who), "plan now", by)
         return _answer(DoneView(done="A decision is asked for; see the decisions for what came of it."), 202)
 
     async def drain(self, request: Request) -> Response:
         by = await body_of(DrainBody, request)
         what = f"drain broker {by.broker}" if by.on else f"stop draining broker {by.broker}"
-        await self._change(lambda: self._face.drain(by.broker, by.on, by.who), what, by)
+        await self._change(request, lambda: self._face.drain(by.broker, by.on, by.who), what, by)
         done = f"Broker {by.broker} is treated as {'draining' if by.on else 'any other'} from now on."
         return _answer(DoneView(done=done))
 
@@ -229,11 +229,13 @@ class Api:
         except Refused as refused:
             raise _refusal(refused) from None
 
-    async def _change(self, call: Callable[[], T], what: str, by: ByBody) -> T:
-        log.info("%s: asked over HTTP by %s", what, by.who)
+    async def _change(self, request: Request, call: Callable[[], T], what: str, by: ByBody) -> T:
+        where = request.client.host if request.client is not None else "an unknown address"
+        log.info("%s: asked over HTTP by %s from %s", what, by.who, where)
         try:
             return await self._changing.run(call, self._patience, what, LATE_CHANGE)
         except Refused as refused:
+            log.info("%s: refused to %s from %s: %s", what, by.who, where, refused.message)
             raise _refusal(refused) from None
         finally:
             self.events.told()

@@ -32,6 +32,9 @@ from trimtab.service.views import ServiceFace
 
 log = logging.getLogger(__name__)
 
+MOST_REQUESTS = 256  # under way, beside probes
+PROBES = ("/healthz", "/readyz", "/metrics")
+
 Responds = Callable[[Request], Awaitable[Response]]
 
 
@@ -127,6 +130,7 @@ class Doorkeeper:
         self._app = app
         self._access = access
         self._requests = requests
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -147,8 +151,11 @@ class Doorkeeper:
                 )
             await send(message)
 
+        self._under_way += 1
         try:
             check_host(Headers(scope=scope).get("host", ""), self._access)
+            if self._under_way > MOST_REQUESTS and scope["path"] not in PROBES:
+                raise Problem(503, f"{MOST_REQUESTS} requests are under way already.", "Try again in a moment.", {"Retry-After": "5"})
             await self._app(scope, receive, sending)
         except Problem as problem:
             await problem.response()(scope, receive, sending)
@@ -159,6 +166,8 @@ class Doorkeeper:
                 await Problem(500, detail, "Its log says why; that is a bug worth a report.").response()(
                     scope, receive, sending
                 )
+        finally:
+            self._under_way -= 1
 
 
 def _path(scope: Scope) -> str:

@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from optimizer.report.units import count, listing, size
+from trimtab.http.headline import headline
 from trimtab.service.views import BrokerView, StateView, View
 
 Tone = Literal["good", "some", "bad", "plain"]
@@ -23,6 +24,9 @@ class GlanceView(View):
     label: str
     sentence: str
     remainder: str
+    facts: tuple[str, ...] = Field(default=(), description="what is wrong with the cluster itself, each with since when")
+    help: str = Field(default="", description="what would help, where the cluster itself is not well")
+    balance: str = Field(default="", description="how goals stand, where the sentence is about something worse")
 
 
 class StateAnswer(StateView):
@@ -39,7 +43,20 @@ def with_glance(state: StateView) -> StateAnswer:
 
 
 def glance(state: StateView) -> GlanceView:
-    """The most important thing first: broken, blind, then out of band or level, then what is done about it."""
+    """The most important thing first: the cluster itself, then whether the service works and knows enough, then how goals stand."""
+    below = _of_service(state)
+    worse = headline(state)
+    if worse is None or not state.cluster.known:
+        return below
+    tone: Tone = "bad" if worse.severe or below.tone == "bad" else "some"
+    return GlanceView(
+        tone=tone, label=worse.label, sentence=worse.sentence, remainder=below.remainder, facts=worse.facts, help=worse.help,
+        balance=f"{below.label}: {below.sentence}",
+    )  # fmt: skip
+
+
+def _of_service(state: StateView) -> GlanceView:
+    """Broken, blind, then out of band or level, then what is done about it."""
     who = _who(state)
     if not state.healthy:
         return GlanceView(
@@ -51,7 +68,7 @@ def glance(state: StateView) -> GlanceView:
     if not state.ready:
         return GlanceView(
             tone="plain",
-            label="Not ready",
+            label="Not ready" if state.starting is None else "Starting",
             sentence=_first(state.why_not_ready, "Not enough is known to decide"),
             remainder=who,
         )
@@ -140,10 +157,24 @@ def _plan(state: StateView) -> str:
 def _proposed(state: StateView) -> str:
     """What is to become of a plan that nobody has approved."""
     if state.mode == "dry-run":
-        return "would level them (dry run: it is not carried out)"
+        return f"would {_reach(state)} (dry run: it is not carried out)"
     if not state.has_executor:
-        return "would level them, and cannot be carried out: there is no executor for this cluster; apply it with Kafka's own tools"
+        return f"would {_reach(state)}, and cannot be carried out: there is no executor for this cluster; apply it with Kafka's own tools"
     return "waits for approval" if state.mode == "approve" else "is about to begin"
+
+
+def _reach(state: StateView) -> str:
+    """What a plan comes to, in brokers."""
+    plan, out = state.plan, sum(1 for b in state.brokers if b.violates)
+    if plan is None or plan.left_out is None:
+        return "make it better"
+    if not plan.is_balance:
+        return "repair what is lost"
+    if plan.left_out == 0:
+        return "bring all of them into their target range"
+    if plan.left_out >= out:
+        return f"make it better, and leave {count(plan.left_out, 'broker')} outside a target range"
+    return f"bring {out - plan.left_out:,} of {out:,} into their target range"
 
 
 def _who(state: StateView) -> str:

@@ -69,19 +69,24 @@ def check_origin(host: str, headers: Mapping[str, str], allowed: Access) -> None
 
 
 def check_token(header: str | None, needs: Needs, allowed: Access) -> None:
-    """Refuse a request without the token where it needs one; compared in constant time.
+    """Refuse a request without a token where it needs one; compared in constant time.
 
     Raises
     ------
     Problem
-        401, or 403 where no token is configured, so that nothing can be changed.
+        401, or 403 where no token is configured, so that nothing can be changed, and where the token only reads.
     """
     if needs == "anyone" or (needs == "reading" and not allowed.read_token):
         return
-    if allowed.token is None:
-        raise Problem(403, NO_TOKEN, TOKEN_FILE)
     scheme, _, given = (header or "").partition(" ")
-    if scheme.lower() != "bearer" or not _same(given.strip(), allowed.token):
+    reads = allowed.reader is not None and scheme.lower() == "bearer" and _same(given.strip(), allowed.reader)
+    if needs == "reading" and reads:
+        return
+    if allowed.token is None and needs == "changing":
+        raise Problem(403, NO_TOKEN, TOKEN_FILE)
+    if reads:
+        raise Problem(403, "This token allows reading only.", "Use the token of token_file.")
+    if scheme.lower() != "bearer" or allowed.token is None or not _same(given.strip(), allowed.token):
         what = "Changing anything" if needs == "changing" else "Reading"
         found = "none was sent" if not header else "another one was sent"
         raise Problem(

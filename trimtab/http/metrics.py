@@ -15,19 +15,24 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.process_collector import ProcessCollector
 
 from trimtab.service.views import (
+    BrokerLife,
     BrokerView,
+    ClusterView,
     DecisionView,
     GoalView,
     Mode,
     ModelView,
     PlanView,
     StateView,
+    WaitKind,
     WorkerView,
 )
 
 PLAN_STATES: tuple[str, ...] = get_args(PlanView.model_fields["state"].annotation)
 VERDICTS: tuple[str, ...] = get_args(DecisionView.model_fields["verdict"].annotation)
 MODES: tuple[str, ...] = get_args(Mode)
+LIVES: tuple[str, ...] = get_args(BrokerLife)
+REASONS: tuple[str, ...] = get_args(WaitKind)
 VOICES = ("fresh", "late", "silent", "never")
 BUCKETS = (0.01, 0.05, 0.25, 1.0, 5.0)  # seconds
 
@@ -84,6 +89,7 @@ def scrape(state: StateView | None, last: DecisionView | None, requests: Request
 def families(state: StateView, last: DecisionView | None) -> Iterator[Metric]:
     """Every family that a state gives, also those without a sample now."""
     yield from _service(state)
+    yield from _cluster(state.cluster)
     yield from _workers(state.workers)
     yield from _model(state.model, state.now_ms)
     yield from _goals(state.goals)
@@ -125,12 +131,19 @@ def _service(state: StateView) -> Iterator[Metric]:
     )
     yield _gauge("trimtab_healthy", "Whether all its workers do their work.", state.healthy)
     yield _gauge("trimtab_ready", "Whether it knows enough to decide.", state.ready)
+    yield _gauge("trimtab_starting", "Whether it still starts: compiles or loads its planner.", state.starting is not None)
     yield _gauge("trimtab_paused", "Whether a person paused it.", state.paused)
     yield _gauge("trimtab_start_time_seconds", "When it started, Unix time.", state.started_ms / 1000)
     yield _gauge(
         "trimtab_next_plan_time_seconds",
         "When it decides next, Unix time.",
         None if state.next_plan_ms is None else state.next_plan_ms / 1000,
+    )
+    yield _gauge("trimtab_history_free_bytes", "Free where the history is kept.", state.history_free)
+    yield _gauge(
+        "trimtab_considered_time_seconds",
+        "When it came to a decision last, also where that was no news and is in no record, Unix time.",
+        None if state.considered_ms is None else state.considered_ms / 1000,
     )
     yield _gauge(
         "trimtab_goals_file_refused",
@@ -143,6 +156,40 @@ def _service(state: StateView) -> Iterator[Metric]:
     yield _gauge("trimtab_controller_epoch", "Its epoch.", it.epoch)
     yield _gauge(
         "trimtab_leadership_unknown", "Whether asking for the active controller failed.", it.error is not None
+    )
+
+
+def _cluster(cluster: ClusterView) -> Iterator[Metric]:
+    """How well the cluster itself is. Conditions have a sample each, also where they are 0, once the metadata is known."""
+    if not cluster.known:
+        return
+    conditions = {
+        "offline": cluster.offline, "under_replicated": cluster.under_replicated, "last_copy": cluster.last_copy,
+        "reassigning": cluster.reassigning, "not_preferred": cluster.not_preferred,
+    }  # fmt: skip
+    yield _gauges(
+        "trimtab_cluster_partitions",
+        "Partitions that are offline, under-replicated, down to one in-sync replica, reassigned, or not led by the preferred leader.",
+        ["condition"],
+        (((name,), value) for name, value in conditions.items()),
+    )
+    yield _gauges(
+        "trimtab_cluster_brokers",
+        "Brokers by what they do: serving, stopping, fenced, dead, or unregistered with replicas.",
+        ["life"],
+        (((life,), cluster.lives.get(life, 0)) for life in LIVES),
+    )
+    yield _gauges(
+        "trimtab_cluster_broker_lacking_replicas",
+        "Replicas out of sync on a broker that does not serve, or came back a short while ago.",
+        ["broker"],
+        (((str(b.id),), b.lacking) for b in cluster.down),
+    )
+    yield _gauges(
+        "trimtab_balance_waits",
+        "Whether balance waits for this.",
+        ["reason"],
+        (((reason,), reason in cluster.waits) for reason in REASONS),
     )
 
 

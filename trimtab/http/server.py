@@ -16,14 +16,15 @@ from cluster_model.errors import ExternalError
 from trimtab import __version__
 from trimtab.http.api import Api
 from trimtab.http.app import application
+from trimtab.http.connections import KEEP_ALIVE, Connection, Patience, sweep
 from trimtab.http.settings import HttpSettings, access
 from trimtab.service.views import ServiceFace
 
 log = logging.getLogger(__name__)
 
 BEGIN_WITHIN = 10.0  # seconds
+PATIENCE = Patience()
 STOP_WITHIN = 3  # seconds that answers under way are given
-MOST_CONNECTIONS = 512
 
 
 class HttpServer:
@@ -35,7 +36,8 @@ class HttpServer:
         Where it listens.
     """
 
-    def __init__(self, server: uvicorn.Server, listening: socket.socket, api: Api, url: str) -> None:
+    def __init__(self, server: uvicorn.Server, listening: socket.socket, api: Api, url: str, patience: Patience) -> None:
+        self._patience = patience
         self.port: int = listening.getsockname()[1]
         self.url = url
         self._server = server
@@ -98,9 +100,13 @@ class HttpServer:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        beginning = asyncio.create_task(self._tell_when_begun())
+        beside = [
+            asyncio.create_task(self._tell_when_begun()),
+            asyncio.create_task(sweep(self._server.server_state.connections, self._patience)),
+        ]
         await self._server.serve(sockets=[self._socket])
-        beginning.cancel()
+        for task in beside:
+            task.cancel()
 
     async def _tell_when_begun(self) -> None:
         while not self._server.started:
@@ -108,8 +114,8 @@ class HttpServer:
         self._began.set()
 
 
-def serve(face: ServiceFace, settings: HttpSettings) -> HttpServer:
-    """The running server over `face`.
+def serve(face: ServiceFace, settings: HttpSettings, patience: Patience = PATIENCE) -> HttpServer:
+    """The running server over `face`; `patience` is that with connections.
 
     Raises
     ------
@@ -123,7 +129,7 @@ def serve(face: ServiceFace, settings: HttpSettings) -> HttpServer:
     app, api = application(face, allowed, settings.patience, __version__)
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="on",
         loop="asyncio",
@@ -132,15 +138,14 @@ def serve(face: ServiceFace, settings: HttpSettings) -> HttpServer:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
-        timeout_keep_alive=30,
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=STOP_WITHIN,
         ssl_certfile=settings.tls_certificate,
         ssl_keyfile=settings.tls_key,
     )
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = f"http{'s' if allowed.tls else ''}://{name}:{listening.getsockname()[1]}/"
-    server = HttpServer(uvicorn.Server(config), listening, api, url)
+    server = HttpServer(uvicorn.Server(config), listening, api, url, patience)
     server.start()
     log.info(
         "the page is at %s; changes %s",

@@ -6,8 +6,10 @@ Called by whoever reads the service's configuration; a default stands here and n
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 import ssl
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -35,6 +37,9 @@ class HttpSettings(BaseModel):
     host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
     port: int = Field(default=8470, ge=0, le=65535, description="port to listen on; 0 takes any that is free")
     token_file: str | None = Field(default=None, description="file with the token that allows changes")
+    read_token_file: str | None = Field(
+        default=None, description="file with a second token that allows reading only, for Prometheus and the like"
+    )
     token: SecretStr | None = Field(
         default=None, description="the token itself, from a program that embeds the service"
     )
@@ -66,7 +71,7 @@ class HttpSettings(BaseModel):
         """The same with paths relative to `folder`, which is the configuration file's."""
         paths = {
             key: str(folder / value)
-            for key in ("token_file", "tls_certificate", "tls_key")
+            for key in ("token_file", "read_token_file", "tls_certificate", "tls_key")
             if (value := getattr(self, key))
         }
         return self.model_copy(update=paths)
@@ -81,13 +86,16 @@ class Access:
     token
         Allows changes; None: there are none over HTTP.
     read_token
-        Whether reading asks for the token too.
+        Whether reading asks for a token too.
+    reader
+        Allows reading, and nothing else.
     names
         Host names that browsers may use, in lower case.
     """
 
     token: str | None
     read_token: bool
+    reader: str | None
     names: frozenset[str]
     tls: bool
 
@@ -102,6 +110,11 @@ def access(settings: HttpSettings) -> Access:
     """
     problems: list[Problem] = []
     token = _token(settings, problems)
+    reader = None
+    if settings.read_token_file is not None:
+        reader = _sound("read_token_file", _of_file("read_token_file", settings.read_token_file, problems), problems)
+        if reader is not None and reader == token:
+            problems.append(_problem("read_token_file", "expected another token than that of token_file, which allows changes, too"))
     tls = _tls(settings, problems)
     local = _loopback(settings.host, problems)
     if not local:
@@ -113,21 +126,21 @@ def access(settings: HttpSettings) -> Access:
                     "tls_key, or plain_beyond_loopback: true where something in front encrypts",
                 )
             )
-        if token is None and settings.read != "open":
+        if token is None and reader is None and settings.read != "open":
             problems.append(
                 _problem(
                     "host",
-                    f"{settings.host} is beyond loopback, where reading asks for a token, and there is none: give token_file, "
-                    "or read: open where everyone who reaches it may know topics and plans",
+                    f"{settings.host} is beyond loopback, where reading asks for a token, and there is none: give token_file "
+                    "or read_token_file, or read: open where everyone who reaches it may know topics and plans",
                 )
             )
-    if settings.read == "token" and token is None:
-        problems.append(_problem("read", "reading asks for a token and there is none: give token_file"))
+    if settings.read == "token" and token is None and reader is None:
+        problems.append(_problem("read", "reading asks for a token and there is none: give token_file or read_token_file"))
     if problems:
         raise ConfigurationError(PART, problems)
     names = {"localhost", settings.host.lower(), *(name.lower().rstrip(".") for name in settings.names)}
     return Access(
-        token, not local if settings.read is None else settings.read == "token", frozenset(names), tls
+        token, not local if settings.read is None else settings.read == "token", reader, frozenset(names), tls
     )
 
 
@@ -136,32 +149,40 @@ def _problem(key: str, message: str) -> Problem:
 
 
 def _token(settings: HttpSettings, problems: list[Problem]) -> str | None:
-    key = "token_file"
     if settings.token_file is not None:
-        try:
-            with open(settings.token_file, encoding="ascii") as file:
-                text = file.read(MOST_TOKEN_FILE).strip()
-        except (OSError, ValueError) as error:
-            problems.append(
-                _problem(
-                    key, f"expected a readable ASCII file with the token at {settings.token_file}: {error}"
-                )
-            )
-            return None
-    elif settings.token is not None:
-        key, text = "token", settings.token.get_secret_value()
-    else:
+        return _sound("token_file", _of_file("token_file", settings.token_file, problems), problems)
+    return _sound("token", None if settings.token is None else settings.token.get_secret_value(), problems)
+
+
+def _of_file(key: str, path: str, problems: list[Problem]) -> str | None:
+    """The token in a file that others of the machine cannot read."""
+    try:
+        with open(path, encoding="ascii") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(MOST_TOKEN_FILE).strip()
+    except (OSError, ValueError) as error:
+        problems.append(_problem(key, f"expected a readable ASCII file with the token at {path}: {error}"))
         return None
-    if len(text) < LEAST_TOKEN or not all("!" <= sign <= "~" for sign in text):
-        problems.append(
-            _problem(
-                key,
-                f"expected one word of at least {LEAST_TOKEN} ASCII characters, found {len(text)} characters"
-                f"{' with others among them' if len(text) >= LEAST_TOKEN else ''}; make one with: openssl rand -hex 24",
-            )
-        )
+    if mode & stat.S_IRWXO:
+        found = f"expected a file that only its owner and group may read, found mode {stat.S_IMODE(mode):04o} at {path}"
+        remedy = "every user of this machine could use the token; chmod 600 it (a Secret: defaultMode: 0440)"
+        problems.append(_problem(key, f"{found}: {remedy}"))
         return None
     return text
+
+
+def _sound(key: str, text: str | None, problems: list[Problem]) -> str | None:
+    """The token, where it cannot be guessed."""
+    if text is None or (len(text) >= LEAST_TOKEN and all("!" <= sign <= "~" for sign in text)):
+        return text
+    problems.append(
+        _problem(
+            key,
+            f"expected one word of at least {LEAST_TOKEN} ASCII characters, found {len(text)} characters"
+            f"{' with others among them' if len(text) >= LEAST_TOKEN else ''}; make one with: openssl rand -hex 24",
+        )
+    )
+    return None
 
 
 def _tls(settings: HttpSettings, problems: list[Problem]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Literal, Protocol, Self
 
 from cluster_model.errors import ConfigurationError, ExternalError, TrimtabError
 from cluster_model.model import ClusterModel
+from cluster_model.trust import LiveSnapshot, spoken
 from cluster_model.windows import Horizon
 from metrics_reporter.formats import OwnFormat, RecordFormat
 from metrics_reporter.reporter import SYSTEM_CLOCK, Clock
@@ -32,7 +34,7 @@ from trimtab.history.lock import locked, require_writable
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
-from trimtab.service.decider import ASKED, Decider, Planner
+from trimtab.service.decider import ASKED, UNWELL, UNWRITTEN, Decider
 from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
@@ -41,16 +43,17 @@ from trimtab.service.keeping import KEPT, DecisionKeeper, Pause, SampleKeeper, T
 from trimtab.service.leadership import LeaderCheck, who_leads, whom_to_ask
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
+from trimtab.service.planning import Planner
 from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed
 from trimtab.service.standing import draining, moved_away
+from trimtab.service.unwell import cluster_view, sentence
 from trimtab.service.views import DecisionView, ModelView, PlanView, Refused, StateView
 from trimtab.service.words import Facts, clock, why_nothing
 from trimtab.service.worker import STALLED_AFTER, Worker
 
 if TYPE_CHECKING:
-    from cluster_model.trust import LiveSnapshot
     from optimizer.plan import Plan
     from trimtab.history.records import Recorded
 
@@ -58,7 +61,9 @@ log = logging.getLogger(__name__)
 
 STOP_SECONDS = 8.0  # for all threads together
 BROKERS_HANG_SECONDS = 180.0
-COMPILING_SECONDS = 300.0  # without a sign of life while kernels are compiled
+COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
+FREE_EVERY_MS = 10_000
+TOLD_SECONDS = 5.0  # a start that took longer is told
 COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
 CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compiler serves them all, one after the other
 TEXT_WIDTH = 120
@@ -121,6 +126,7 @@ class Balancer:
         self._hold: IO[bytes] | None = None  # the history's folder
         self._watchers_lock, self._watcher = Lock(), 0
         self._compiled = False
+        self._free: tuple[int, int | None] | None = None
         self._server: Server | None = None
         capacities = read_capacities(None if config.capacity is None else Path(config.capacity))
         self._agenda = Agenda(round(1000 * config.interval), round(1000 * config.debounce), self._started_ms)
@@ -145,7 +151,7 @@ class Balancer:
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
-            controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of,
+            controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._changed,
         )  # fmt: skip
         self._feed = SampleFeed(
             self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,
@@ -164,6 +170,7 @@ class Balancer:
             covered=config.readiness.covered, heard=config.readiness.heard,
             unrecordable=self._unrecordable, hindrance=lambda: self._workers["metadata"].error,
             unread=lambda: self._workers["samples"].error, shared=lambda: self._leader.known.shared,
+            starting=lambda: self.starting,
         )  # fmt: skip
         self._decider = Decider(
             config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,
@@ -171,6 +178,7 @@ class Balancer:
             plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
             changed=self._changed, busy=lambda: self._execution.busy,
+            condition=lambda: self._metadata.health.condition,
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
@@ -299,9 +307,24 @@ class Balancer:
     def _compile(self) -> None:
         from trimtab.warmup import announce, warm_up
 
+        begun = self._clock.monotonic()
         announce()
         warm_up()
         self._compiled = True
+        seconds = self._clock.monotonic() - begun
+        if seconds > TOLD_SECONDS:
+            log.info("the planner is compiled, after %.0f s", seconds)
+
+    @property
+    def starting(self) -> str | None:
+        """How far the start is, in a sentence; None where it is over."""
+        if self._compiled:
+            return None
+        so_far = spoken(max(self._clock.wall_ms() - self._started_ms, 0))
+        return (
+            f"Starting, for {so_far} so far: the planner is compiled or loaded. Compiling takes two minutes of a whole core, once for a "
+            "machine; with a share of a core it takes that much longer."
+        )
 
     def _stalled_after(self, name: str) -> Callable[[], float]:
         """Seconds without a sign of life that are too many; brokers that hang may keep those who ask them for long."""
@@ -313,7 +336,7 @@ class Balancer:
             self._decisions.get()
         except ExternalError as error:
             return str(error)
-        return None
+        return self._decisions.broken
 
     def _changed(self) -> None:
         with self._watchers_lock:
@@ -332,6 +355,8 @@ class Balancer:
         last = self._decider.last
         if last is not None and last.verdict == "failed":
             found.append(last.reason.rstrip("."))
+        if self._decisions.broken is not None:
+            found.append(f"{UNWRITTEN}: {self._decisions.broken.rstrip('.')}")
         server = self._server
         if server is not None and not server.alive:
             found.append(f"the HTTP interface has ended: {server.error or 'it does not say why'}; restart the service")
@@ -341,11 +366,13 @@ class Balancer:
         now = self._clock.wall_ms()
         trouble, holds = self.trouble(), self._readiness.holds(now)
         held, known, pause, newest = self._desk.current, self._leader.known, self._told.pause, self._lookout.newest
+        waiting = self._decider.waits(now) if self._metadata.loaded else ()
         facts = Facts(
             now_ms=now, mode=self.config.mode, has_executor=self._executor is not None, leadership=known, trouble=trouble,
             pause=pause, holds=holds, held=held, last=self._decider.last, planning=self._decider.planning,
             cooldown_until_ms=self._decider.cooldown_until_ms, next_plan_ms=self._agenda.due_ms(),
             down=self._metadata.down, dead_after_ms=round(1000 * self.config.model.dead_after), busy=self._execution.busy,
+            waits=waiting,
         )  # fmt: skip
         decides = known.leads and pause is None and not holds
         return StateView(
@@ -359,6 +386,7 @@ class Balancer:
             started_ms=self._started_ms,
             healthy=not trouble,
             ready=not holds,
+            starting=self.starting,
             why_unhealthy=trouble,
             why_not_ready=tuple(h.text for h in holds),
             why_nothing=why_nothing(facts),
@@ -366,6 +394,9 @@ class Balancer:
             leadership=known,
             workers=tuple(w.view() for w in self._workers.values()),
             model=self._model_view(now),
+            cluster=cluster_view(self._metadata.health.condition, self._metadata.loaded, waiting),
+            considered_ms=self._decider.considered_ms,
+            history_free=self._history_free(now),
             goals_file=self._goals.source,
             goals_digest=self._goals.current.digest,
             goals_error=self._goals.error,
@@ -373,6 +404,15 @@ class Balancer:
             brokers=newest.brokers if newest is not None else (),
             plan=held.view() if held is not None else None,
         )
+
+    def _history_free(self, now: int) -> int | None:
+        """Bytes that are free where the history is kept; looked up now and then."""
+        if self._free is None or not 0 <= now - self._free[0] < FREE_EVERY_MS:
+            free = None
+            with suppress(OSError):
+                free = shutil.disk_usage(self.config.history.folder).free
+            self._free = (now, free)
+        return self._free[1]
 
     def _model_view(self, now: int) -> ModelView:
         state, feed = self._model.state(), self._feed
@@ -435,7 +475,7 @@ class Balancer:
             raise Refused("A question is about one broker or one partition.", "Name one of them.")
         known = self._decider.made
         if known is not None:
-            snapshot, goals, options, made = known.looked.snapshot, known.looked.goal_set, known.options, known.plan
+            snapshot, goals, options, made = known.looked.snapshot, known.goal_set, known.options, known.plan
             since = f"As of {clock(known.looked.at_ms)}, when the newest plan was made.\n"
         else:
             snapshot, goals, since, made = self._snapshot(), self._goals.current, "", None
@@ -476,6 +516,9 @@ class Balancer:
         pause = self._told.pause
         if pause is not None:
             raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}.", "Resume first.")
+        unwell = [w for w in self._decider.waits(self._clock.wall_ms()) if w.kind in UNWELL]
+        if unwell and held.is_balance:
+            raise Refused(f"{sentence(unwell)}", "Approve it, or the plan that is made then, when the cluster is well.")
         gone = moved_away(self._snapshot(), held.plan)
         if gone is not None:
             self._recorded(lambda: self._desk.become(held, "superseded", "superseded", "service", f"asked for by {who}, but {gone}"))

@@ -8,48 +8,51 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cluster_model.errors import ExternalError
 from cluster_model.trust import spoken
 from metrics_reporter.reporter import Clock
-from trimtab.history.records import Decision, GoalStanding, Verdict
+from trimtab.history.records import Decision, Verdict
 from trimtab.service.agenda import INTERVAL, Agenda
+from trimtab.service.choice import Case, Make, Refuse, Rest, choose
 from trimtab.service.config import ServiceConfig
-from trimtab.service.desk import Held, PlanDesk
+from trimtab.service.desk import Held, PlanDesk, note_of
 from trimtab.service.goals import GoalsKeeper
+from trimtab.service.health import Condition
 from trimtab.service.keeping import DecisionKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.look import Looked, Lookout
+from trimtab.service.planning import Made, Planner, budgets, planned
 from trimtab.service.readiness import Readiness
+from trimtab.service.recording import doubts, plan_text, standings
 from trimtab.service.standing import after
+from trimtab.service.unwell import Waiting, astray, waits
 from trimtab.service.views import Leadership
 
 if TYPE_CHECKING:
-    from cluster_model.snapshot import Snapshot
-    from goals.model import GoalSet
-    from optimizer.options import PlanOptions, Watch
+    from optimizer.options import PlanOptions
     from optimizer.plan import Plan
 
 log = logging.getLogger(__name__)
-
-Planner = Callable[["Snapshot", "GoalSet", "PlanOptions", "Watch"], "Plan"]
 
 TURN = 0.25  # seconds
 ASK_EVERY_MS = 3_000  # who leads, where nothing is due
 HOUR_MS = 3_600_000
 ASKED = "asked by "
-MOST_NAMED = 5
+UNWRITTEN = "no decision is made while none can be written down"
+LASTED_MS = 30_000  # the cluster is unwell for so long: a plan that waits for approval was made for another one
+UNWELL = ("down", "settling", "under_replicated", "foreign")
 
 
 @dataclass(frozen=True)
-class Made:
-    """A plan, also an empty one, and what it was made from."""
+class Turn:
+    """One decision under way: since when, who led then, and why now."""
 
-    looked: Looked
-    options: PlanOptions
-    plan: Plan
+    began: int
+    lead: Leadership
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Decider:
         Whether planning is to end with what there is, because the service stops.
     busy
         Why no plan is made now, where an execution is not over that is not of the plan in hand.
+    condition
+        How well the cluster is.
     """
 
     def __init__(
@@ -102,6 +107,7 @@ class Decider:
         beat: Callable[[], None],
         interrupted: Callable[[], bool],
         changed: Callable[[], None],
+        condition: Callable[[], Condition],
         busy: Callable[[], str] = str,
     ) -> None:
         self._config, self._goals, self._leader, self._agenda = config, goals, leader, agenda
@@ -109,7 +115,8 @@ class Decider:
         self._told, self._clock, self._instance, self._has_executor = told, clock, instance, has_executor
         self._plan = plan
         self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
-        self._busy = busy
+        self._busy, self._condition = busy, condition
+        self._waited = False  # balance did, at the last decision
         self._prepared = False
         self._ask_again = True
         self._led: tuple[int | None, int | None] | None = None  # controller and epoch under which this instance last led
@@ -118,6 +125,7 @@ class Decider:
         self.last: LastVerdict | None = None
         self.made: Made | None = None
         self.planning = False
+        self.considered_ms: int | None = None  # when a decision was come to last, also where it was no news
 
     # -- told by others ------------------------------------------------------------------------------------
 
@@ -148,6 +156,7 @@ class Decider:
             self._ask_again = False
             self._follow(self._leader.ask(), now)
         self._notice_readiness(now)
+        self._notice_condition(now)
         if not self._leader.known.leads:
             self._agenda.clear()  # whoever leads next decides at once anyway
             return TURN
@@ -158,12 +167,18 @@ class Decider:
             return TURN
         if held is not None and self._waits(held, now):
             return TURN
+        broken = self._decisions.rests(now)
+        if broken is not None:
+            raise ExternalError(f"{UNWRITTEN}: {broken}", retriable=True)
         cause = self._agenda.take(now)
         if cause is not None:
             try:
                 self.decide(cause)
-            except ExternalError:
+            except ExternalError as error:
                 self._agenda.add(cause, now)  # it was not written down, so it was not decided
+                if self._decisions.broken is not None:
+                    self._desk.supersede("a newer decision could not be written down", record=False)
+                    raise ExternalError(f"{UNWRITTEN}: {self._decisions.broken}", retriable=True) from error
                 raise
             self._decisions.tidy()
         return TURN
@@ -205,6 +220,24 @@ class Decider:
         """Whether plans are for more than looking at."""
         return self._config.mode != "dry-run"
 
+    def waits(self, now_ms: int) -> tuple[Waiting, ...]:
+        """What balance waits for. Any thread."""
+        from optimizer.detectors import policy_of
+
+        policy = policy_of(self._goals.current).wait
+        return waits(self._condition(), policy, now_ms, round(1000 * self._config.model.dead_after))
+
+    def _notice_condition(self, now: int) -> None:
+        """Decide again when the cluster is well again, and when it is unwell while a plan waits that was made before."""
+        found = self.waits(now)
+        if self._waited and not found:
+            self._waited = False
+            self._agenda.add("balance waits no longer", now)
+        held = self._desk.open
+        lasting = any(w.kind in UNWELL and w.since_ms is not None and now - w.since_ms >= LASTED_MS for w in found)
+        if lasting and held is not None and held.state == "proposed" and held.is_balance:
+            self._agenda.add("the cluster is unwell", now, at_once=True)
+
     # -- one decision --------------------------------------------------------------------------------------
 
     def decide(self, cause: str) -> None:
@@ -219,37 +252,50 @@ class Decider:
         self._follow(lead, self._clock.wall_ms())
         if not lead.leads:
             return
-        began = self._clock.wall_ms()
-        holds = self._readiness.holds(began)
-        if holds:
-            if self._is_news(cause, holds[0].kind):
-                self._write(began, lead, cause, "refused", " ".join(h.text for h in holds), kind=holds[0].kind)
-            return
-        looked = self._lookout.look()
-        wanted = looked.repair is not None or ASKED in cause
-        if not wanted and not looked.detection.fired:
+        turn = Turn(self._clock.wall_ms(), lead, cause)
+        holds = [h for h in self._readiness.holds(turn.began) if h.kind != "history" or self._decisions.broken is None]
+        looked = None if holds else self._lookout.look()
+        options = None
+        if looked is None:
+            case = Case(holds=holds)
+        else:
+            options, reached = self._options(looked, turn.began)
             calm = " ".join([looked.detection.sentence(), *(f"{_capital(note)}." for note in looked.detection.notes)])
-            self._write(began, lead, cause, "nothing", calm, looked=looked, kind="detector")
-            self._desk.supersede("nothing is out of line any more", record=self._binding)
-            return
-        options, why = self._options(looked, began, wanted)
-        if why is not None:
-            self._write(began, lead, cause, "refused", why, looked=looked, kind="limits")
-            return
+            case = Case(
+                waits=self.waits(turn.began), repair=looked.repair, asked=ASKED in cause, fired=looked.detection.fired, calm=calm,
+                limits=reached, astray=astray(self._condition(), looked.policy.wait),
+            )  # fmt: skip
+            self._waited = bool(case.waits)
+        match choose(case):
+            case Refuse(kind, text):
+                if kind == "limits" or self._is_news(cause, kind):
+                    self._write(turn, "refused", text, looked=looked, kind=kind)
+                if any(w.kind in UNWELL for w in case.waits):
+                    self._desk.supersede("the cluster is unwell", record=self._binding)
+            case Rest(text):
+                self._write(turn, "nothing", text, looked=looked, kind="detector")
+                self._desk.supersede("nothing is out of line any more", record=self._binding)
+            case Make() as make:
+                assert looked is not None
+                assert options is not None
+                self._make(turn, looked, options if not make.urgent else budgets(self._config), make)
+        self.considered_ms = turn.began
+
+    def _make(self, turn: Turn, looked: Looked, options: PlanOptions, make: Make) -> None:
         self.planning = True
         self._changed()
         try:
-            made = self._plan(looked.snapshot, looked.goal_set, options, self._watch)
+            made = planned(self._plan, looked, options, make.scope, self._watch)
         except Exception as error:
             log.error("planning failed", exc_info=True)
-            self._write(began, lead, cause, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
+            self._write(turn, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
             return
         finally:
             self.planning = False
         if self._interrupted():
             return
-        self.made = Made(looked, options, made)
-        self._conclude(began, lead, cause, looked, made, wanted)
+        self.made = made
+        self._conclude(turn, made, make)
 
     def _watch(self, low: int) -> bool:
         self._beat()
@@ -258,71 +304,68 @@ class Decider:
     def _is_news(self, cause: str, kind: str) -> bool:
         return cause != INTERVAL or self.last is None or self.last.verdict != "refused" or self.last.kind != kind
 
-    def _options(self, looked: Looked, now: int, wanted: bool) -> tuple[PlanOptions, str | None]:
-        """What to plan with, and why not to plan at all; repairs and what a person asks for pass the guards."""
+    def _options(self, looked: Looked, now: int) -> tuple[PlanOptions, tuple[str, ...]]:
+        """What to plan with for balance, and which limits over time are reached."""
         from optimizer.detectors import Deed, Guards, may_act
-        from optimizer.options import PlanOptions
 
-        config, limits = self._config, self._config.limits
+        limits, options = self._config.limits, budgets(self._config)
         done = self._decisions.get().done_since(now - HOUR_MS)
         deeds = [Deed(now - HOUR_MS + 1, done.replica_moves)] if self._binding else []
         gate = may_act(Guards(limits.min_brokers, 0, limits.moves_per_hour), looked.snapshot, deeds, now)
-        most = config.budgets.max_moves
-        if self._binding and gate.moves_left is not None and not wanted:
-            most = gate.moves_left if most is None else min(most, gate.moves_left)
-        options = PlanOptions(
-            seed=config.seed, acceptance=config.acceptance, max_moves=most,
-            max_bytes=config.budgets.max_bytes, max_partitions=config.budgets.max_partitions,
-        )  # fmt: skip
-        if gate.open or wanted:
-            return options, None
-        return options, "Not now: " + "; ".join(gate.reasons) + "."
+        if self._binding and gate.moves_left is not None:
+            most = options.max_moves
+            options = replace(options, max_moves=gate.moves_left if most is None else min(most, gate.moves_left))
+        return options, gate.reasons
 
-    def _conclude(self, began: int, lead: Leadership, cause: str, looked: Looked, made: Plan, wanted: bool) -> None:
-        from optimizer.detectors import agrees, detect
+    def _conclude(self, turn: Turn, found: Made, make: Make) -> None:
         from optimizer.report.verdict import verdict
 
-        sentence = verdict(made).sentence + _doubts(made)
-        confirmed = self._leader.ask()
+        looked, made = found.looked, found.plan
+        sentence = verdict(made).sentence + doubts(made) + (f" {make.note}" if make.note else "")
+        lead, confirmed = turn.lead, self._leader.ask()
         self._follow(confirmed, self._clock.wall_ms())
+        ended = confirmed.checked_ms
         if not confirmed.leads or (confirmed.controller, confirmed.epoch) != (lead.controller, lead.epoch):
             why = f"Leadership went elsewhere while planning. {who_leads(confirmed)}"
-            self._write(began, lead, cause, "refused", why, looked=looked, kind="leadership", ended=confirmed.checked_ms)
-            return
-        if self._goals.current.digest != made.goals_digest:
-            self._write(began, lead, cause, "refused", "The goals changed while planning.", looked=looked, kind="goals")
-            return
-        if not made.summary.actions:
-            self._write(began, lead, cause, "nothing", sentence, looked=looked, made=made, ended=confirmed.checked_ms, kind="plan")
+            self._write(turn, "refused", why, looked=looked, kind="leadership", ended=ended)
+        elif self._goals.current.digest != looked.goal_set.digest:
+            self._write(turn, "refused", "The goals changed while planning.", looked=looked, kind="goals")
+        elif not made.summary.actions and make.note:
+            self._write(turn, "refused", sentence, looked=looked, made=made, ended=ended, kind="unwell")
+            self._desk.supersede("the cluster is unwell", record=self._binding)
+        elif not made.summary.actions:
+            stuck = any(b.violates for b in made.brokers)
+            self._write(turn, "nothing", sentence, looked=looked, made=made, ended=ended, kind="stuck" if stuck else "plan")
             self._desk.supersede("a newer look found nothing to do", record=self._binding)
-            return
-        if not wanted and looked.policy.accept != "score":
-            ahead = detect(looked.policy, after(looked.snapshot, made), looked.goal_set, looked.memory)
-            if not agrees(looked.policy, looked.detection, ahead):
-                why = f"The detector would not be better off with the plan that the goals suggest ({sentence})"
-                self._write(began, lead, cause, "nothing", why, looked=looked, ended=confirmed.checked_ms, kind="accept")
-                return
-        id = self._write(began, lead, cause, "planned", sentence, looked=looked, made=made, ended=confirmed.checked_ms, kind="plan")
+        elif not make.urgent and not self._is_wanted(looked, made):
+            why = f"The detector would not be better off with the plan that the goals suggest ({sentence})"
+            self._write(turn, "nothing", why, looked=looked, ended=ended, kind="accept")
+        else:
+            self._propose(turn, found, make, sentence, ended)
+
+    def _is_wanted(self, looked: Looked, made: Plan) -> bool:
+        """Whether the detector agrees to a plan, where the policy asks it."""
+        from optimizer.detectors import agrees, detect
+
+        if looked.policy.accept == "score":
+            return True
+        ahead = detect(looked.policy, after(looked.snapshot, made), looked.goal_set, looked.memory)
+        return agrees(looked.policy, looked.detection, ahead)
+
+    def _propose(self, turn: Turn, found: Made, make: Make, sentence: str, ended: int | None) -> None:
+        id = self._write(turn, "planned", sentence, looked=found.looked, made=found.plan, ended=ended, kind="plan")
         self._desk.supersede("a newer plan was made", record=self._binding)
-        held = Held(made, id, self._clock.wall_ms(), note=self._note())
+        note, is_balance = note_of(self._config.mode, self._has_executor), make.scope in ("all", "leaders")
+        held = Held(found.plan, id, self._clock.wall_ms(), note=note, is_balance=is_balance)
         self._desk.put(held)
         if self._config.mode == "auto" and self._has_executor:
             self._desk.become(held, "approved", "approved", "auto", "mode is auto")
 
-    def _note(self) -> str:
-        match self._config.mode, self._has_executor:
-            case "dry-run", _:
-                return "mode is dry-run: it is shown, and nobody can have it carried out"
-            case _, False:
-                return "there is no executor for this cluster in this release: it is shown, and cannot be carried out"
-            case "approve", _:
-                return "waits for approval"
-        return ""
-
     def _write(
-        self, began: int, lead: Leadership, cause: str, what: Verdict, reason: str, *, kind: str,
+        self, turn: Turn, what: Verdict, reason: str, *, kind: str,
         looked: Looked | None = None, made: Plan | None = None, ended: int | None = None,
     ) -> int:  # fmt: skip
+        began, lead, cause = turn.began, turn.lead, turn.cause
         summary = made.summary if made is not None else None
         decision = Decision(
             began_ms=began,
@@ -342,51 +385,15 @@ class Decider:
             replica_moves=summary.replica_moves if summary is not None else 0,
             leadership_changes=summary.leadership_changes if summary is not None else 0,
             bytes_to_move=summary.bytes_to_move if summary is not None else 0,
-            goals=_standings(made, looked),
-            plan=_text(made) if made is not None and what == "planned" else None,
+            goals=standings(made, looked),
+            plan=plan_text(made) if made is not None and what == "planned" else None,
         )
-        id = self._decisions.get().record(decision)
+        id = self._decisions.record(decision)
         self.last = LastVerdict(began, cause, what, reason, kind)
         log.info("decision %d (%s): %s. %s", id, cause, what, reason)
         self._changed()
         return id
 
 
-def _doubts(made: Plan) -> str:
-    """What was left alone because its numbers cannot be trusted; empty where nothing was."""
-    left = [f"{s.what} ({s.doubt})" for s in made.skipped if s.doubt is not None]
-    if not left:
-        return ""
-    more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
-    return f" Left alone, because their numbers cannot be trusted: {', '.join(left[:MOST_NAMED])}{more}."
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _text(made: Plan) -> str:
-    from optimizer.report import to_json
-
-    return to_json(made)
-
-
-def _standings(made: Plan | None, looked: Looked | None) -> tuple[GoalStanding, ...]:
-    if made is not None:
-        return tuple(
-            GoalStanding(
-                g.name, g.hard, g.status,
-                g.before.violations if g.before else None, g.after.violations if g.after else None,
-                g.before.max_deviation if g.before else None, g.after.max_deviation if g.after else None,
-            )
-            for g in made.goals
-        )  # fmt: skip
-    if looked is None:
-        return ()
-    return tuple(
-        GoalStanding(
-            v.name, v.hard, "skipped" if v.skipped is not None else "satisfied" if not v.violations else "unchanged",
-            v.violations, v.violations, v.max_deviation, v.max_deviation,
-        )
-        for v in looked.goals
-    )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +16,7 @@ from metrics_reporter.reporter import Clock
 from trimtab.executor import Progress
 from trimtab.history.records import Outcome, OutcomeKind
 from trimtab.service.keeping import DecisionKeeper
-from trimtab.service.views import PlanView, Refused
+from trimtab.service.views import Mode, PlanView, Refused
 
 if TYPE_CHECKING:
     from optimizer.plan import Plan
@@ -40,6 +41,12 @@ class Held:
     cancel_asked: str | None = None
     rollback_asked: str | None = None  # by whom
     changed_ms: int = field(default=0)
+    is_balance: bool = True  # not only repairs
+
+    @cached_property
+    def left_out(self) -> int:
+        """Brokers that would be outside a target range or limit after it."""
+        return sum(1 for b in self.plan.brokers if b.violates)
 
     @property
     def share(self) -> float | None:
@@ -55,8 +62,20 @@ class Held:
         return PlanView(
             plan_id=self.plan.plan_id, decision_id=self.decision_id, made_ms=self.made_ms, state=self.state,
             actions=summary.actions, replica_moves=summary.replica_moves, leadership_changes=summary.leadership_changes,
-            bytes_to_move=summary.bytes_to_move, progress=self.share, note=self.note,
+            bytes_to_move=summary.bytes_to_move, progress=self.share, note=self.note, left_out=self.left_out, is_balance=self.is_balance,
         )  # fmt: skip
+
+
+def note_of(mode: Mode, has_executor: bool) -> str:
+    """What is said beside a plan that was just made."""
+    match mode, has_executor:
+        case "dry-run", _:
+            return "mode is dry-run: it is shown, and nobody can have it carried out"
+        case _, False:
+            return "there is no executor for this cluster in this release: it is shown, and cannot be carried out"
+        case "approve", _:
+            return "waits for approval"
+    return ""
 
 
 class PlanDesk:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from metrics_reporter.reporter import Clock
 from trimtab.history.decisions import DecisionHistory
-from trimtab.history.records import Outcome
+from trimtab.history.records import Decision, Outcome
 from trimtab.service.config import HistoryPart
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ KEPT = (DECISIONS_FILE, STATE_FILE, SAMPLES_FOLDER)  # in the history's folder
 TURN = 1.0  # seconds
 MOST_QUEUED = 2_000_000  # values that wait for the writer
 HOUR_MS = 3_600_000
+FIRST_RETRY_MS, LONGEST_RETRY_MS = 5_000, 300_000  # after a decision that could not be written down
 LOOKED_BACK = 20  # decisions
 UNFINISHED = ("approved", "started", "noted")
 KILLED = "the service was killed in the middle; what was in progress went on by itself, and the rest was not begun"
@@ -124,6 +125,31 @@ class DecisionKeeper:
         self._cluster_id: str | None = None
         self._history: DecisionHistory | None = None
         self._lock = Lock()
+        self.broken: str | None = None  # why the newest decision could not be written down; None again once one could
+        self._failures = 0
+        self._retry_ms = 0
+
+    def record(self, decision: Decision) -> int:
+        """Write a decision down; its id.
+
+        Raises
+        ------
+        ExternalError
+            It could not be, and `broken` says so until one is written.
+        """
+        try:
+            id = self.get().record(decision)
+        except ExternalError as error:
+            self._failures += 1
+            self._retry_ms = self._clock.wall_ms() + min(FIRST_RETRY_MS * 2 ** (self._failures - 1), LONGEST_RETRY_MS)
+            self.broken = str(error)
+            raise
+        self.broken, self._failures = None, 0
+        return id
+
+    def rests(self, now_ms: int) -> str | None:
+        """Why no decision is tried now: the last one could not be written down a short while ago."""
+        return self.broken if self.broken is not None and now_ms < self._retry_ms else None
 
     @property
     def path(self) -> Path:

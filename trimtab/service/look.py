@@ -19,7 +19,7 @@ from optimizer.detectors import Detection, Memory, detect, policy_of
 from optimizer.judgement import judge
 from trimtab.service.goals import GoalsKeeper
 from trimtab.service.keeping import Told
-from trimtab.service.standing import draining, stand, to_repair
+from trimtab.service.standing import Repair, draining, stand, to_repair
 from trimtab.service.views import BrokerView, GoalView
 
 SHARE_OF_TIME = 0.1  # that looking may take
@@ -45,7 +45,7 @@ class Looked:
     policy: PolicyDocument
     detection: Detection
     memory: Memory | None
-    repair: str | None
+    repair: Repair
 
 
 class Lookout:

@@ -13,6 +13,7 @@ from cluster_model.metadata.follower import Follower
 from cluster_model.metadata.image import MetadataImage
 from cluster_model.model import ClusterModel
 from metrics_reporter.reporter import Clock
+from trimtab.service.health import HealthWatch
 from trimtab.service.reach import Reach
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ class MetadataWatch:
         Hears of brokers that are lost or added.
     capacities
         Stated capacities of a broker, resource -> amount.
+    looked
+        Called when the cluster's health was looked at again.
     """
 
     def __init__(
@@ -48,16 +51,18 @@ class MetadataWatch:
         cause: Told,
         controller_changed: Callable[[], None],
         capacities: Callable[[int], dict[str, float]],
+        looked: Callable[[], None] = lambda: None,
     ) -> None:
         self._reach, self._model, self._clock, self._look = reach, model, clock, look
         self._dead_after_ms = dead_after_ms
         self._opened, self._cause, self._controller_changed = opened, cause, controller_changed
-        self._capacities = capacities
+        self._capacities, self._looked = capacities, looked
         self._follower: Follower | None = None
         self._dead: dict[int, bool] | None = None  # broker -> whether it is gone for good, as last told
         self._controller: tuple[int, int] | None = None
         self._held: str | None = None
         self._held_since_ms: int | None = None
+        self.health = HealthWatch(dead_after_ms)
         self.cluster_id: str | None = None
         self.loaded = False
         self.known: frozenset[int] = frozenset()  # registered brokers, and those of them that serve
@@ -80,10 +85,12 @@ class MetadataWatch:
         except Exception:
             self._hold("the metadata cannot be read", now)
             raise
+        changed = update.replaced
         if update.replaced:
             self._model.replace(follower.image, now)
         else:
             for event in update.events:
+                changed = True
                 self._model.apply(event, now)
         if update.held is None:
             self._held, self._held_since_ms = None, None
@@ -93,6 +100,8 @@ class MetadataWatch:
             self.loaded = True
             log.info("following cluster %s: %d brokers", self.cluster_id, len(follower.image.brokers))
         self._watch_brokers(follower.image, now)
+        if self.loaded and self.health.look(follower.image, changed, now):
+            self._looked()
         return self._look
 
     def held(self, now_ms: int) -> str | None:

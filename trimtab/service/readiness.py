@@ -16,7 +16,7 @@ from trimtab.service.metadata import MetadataWatch
 from trimtab.service.samples import SampleFeed
 
 NAMED = 5
-Kind = Literal["shared", "metadata", "history", "warming", "silent"]
+Kind = Literal["starting", "shared", "metadata", "history", "warming", "silent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Hold:
 class Readiness:
     """Parameters: the share of the horizon that samples have to cover, and of serving brokers that have to be heard; why the history
     cannot be written, why the metadata and why the samples cannot be read at the moment, None where they can; who else has this
-    instance's place, None where nobody has."""
+    instance's place, None where nobody has; how far the start is, None where it is over."""
 
     def __init__(
         self,
@@ -45,13 +45,18 @@ class Readiness:
         hindrance: Callable[[], str | None],
         unread: Callable[[], str | None],
         shared: Callable[[], str | None],
+        starting: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._metadata, self._feed, self._model, self._coverage = metadata, feed, model, coverage
         self._covered, self._heard = covered, heard
         self._unrecordable, self._hindrance, self._unread, self._shared = unrecordable, hindrance, unread, shared
+        self._starting = starting
 
     def holds(self, now_ms: int) -> list[Hold]:
-        """Everything that is in the way, the most basic first."""
+        """Everything that is in the way, the most basic first; while the service starts, only that."""
+        starting = self._starting()
+        if starting is not None:
+            return [Hold("starting", starting)]
         if not self._metadata.loaded:
             why = self._metadata.held(now_ms) or self._hindrance()
             return [Hold("metadata", "The cluster's metadata is not loaded yet" + (f": {_ended(why)}" if why else "."))]

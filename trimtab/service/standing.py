@@ -5,7 +5,7 @@ Pure functions of a snapshot and goals; called by `trimtab.service.look`.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -84,8 +84,32 @@ def draining(snapshot: LiveSnapshot, brokers: frozenset[int]) -> LiveSnapshot:
     return replace(snapshot, broker_states=states)
 
 
-def to_repair(snapshot: Snapshot, goals: tuple[GoalView, ...]) -> str | None:
-    """What has to be mended whatever a detector says; None where there is nothing."""
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What has to be mended whatever a detector says, in words; None where there is nothing.
+
+    Attributes
+    ----------
+    lost
+        Replicas on dead or draining brokers, partitions without a leader that could have one.
+    limits
+        Hard goals that are broken.
+    """
+
+    lost: str | None = None
+    limits: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.lost is not None or self.limits is not None
+
+
+def to_repair(snapshot: Snapshot, goals: tuple[GoalView, ...]) -> Repair:
+    """What has to be mended. O(replicas)."""
+    broken = [g.name for g in goals if g.hard and g.violations]
+    return Repair(_lost(snapshot), f"{broken[0]} is violated" if broken else None)
+
+
+def _lost(snapshot: Snapshot) -> str | None:
     load = snapshot.broker_load("replicas")
     for state in (BrokerState.DEAD, BrokerState.DRAINING):
         rows = np.flatnonzero((snapshot.broker_states == state) & (load > 0))
@@ -99,8 +123,7 @@ def to_repair(snapshot: Snapshot, goals: tuple[GoalView, ...]) -> str | None:
         leaderless = int(((snapshot.leader < 0) & alive).sum())
         if leaderless:
             return f"{leaderless} partition{'s' if leaderless > 1 else ''} without a leader"
-    broken = [g.name for g in goals if g.hard and g.violations]
-    return f"{broken[0]} is violated" if broken else None
+    return None
 
 
 def after(snapshot: Snapshot, plan: Plan) -> Snapshot:

@@ -12,6 +12,9 @@ from typing import Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 Mode = Literal["dry-run", "approve", "auto"]
+BrokerLife = Literal["serving", "stopping", "fenced", "dead", "unregistered"]
+WaitKind = Literal["down", "settling", "under_replicated", "foreign", "leaders", "quiet"]
+"""What balance may wait for."""
 
 
 class View(BaseModel):
@@ -70,6 +73,33 @@ class BrokerView(View):
     violates: tuple[str, ...]
 
 
+class DownView(View):
+    """A broker that does not serve, or came back a short while ago."""
+
+    id: int
+    life: str = Field(description="stopping, fenced (probably restarts), dead, unregistered, catching up, settling")
+    since_ms: int | None
+    replicas: int
+    lacking: int = Field(description="of them, out of sync")
+
+
+class ClusterView(View):
+    """How well the cluster itself is, whatever goals say; counts are partitions."""
+
+    known: bool = Field(default=False, description="whether the metadata was ever read")
+    partitions: int = 0
+    offline: int = Field(default=0, description="without a leader")
+    under_replicated: int = Field(default=0, description="lacking an in-sync replica, reassignments apart")
+    last_copy: int = Field(default=0, description="of those, with a single in-sync replica")
+    reassigning: int = Field(default=0, description="with a reassignment in progress")
+    not_preferred: int = Field(default=0, description="not led by the preferred leader, though it serves and is in sync")
+    examples: tuple[str, ...] = Field(default=(), description="the first offline, then under-replicated ones")
+    since_ms: Mapping[str, int] = Field(default_factory=dict, description="since when there are any, by the names above")
+    down: tuple[DownView, ...] = ()
+    lives: Mapping[str, int] = Field(default_factory=dict, description="brokers: serving, stopping, fenced, dead, unregistered")
+    waits: tuple[WaitKind, ...] = Field(default=(), description="what balance waits for, in kinds")
+
+
 class PlanView(View):
     """The newest plan, without its actions; `ServiceFace.plan_text` has them."""
 
@@ -83,6 +113,8 @@ class PlanView(View):
     bytes_to_move: float
     progress: float | None = Field(default=None, description="share carried out, where it runs")
     note: str = ""
+    left_out: int | None = Field(default=None, description="brokers that would be outside a target range or limit after it")
+    is_balance: bool = Field(default=True, description="false: it only repairs")
 
 
 class DecisionView(View):
@@ -137,6 +169,7 @@ class StateView(View):
     started_ms: int
     healthy: bool
     ready: bool
+    starting: str | None = Field(default=None, description="how far the start is; null where it is over")
     why_unhealthy: tuple[str, ...]
     why_not_ready: tuple[str, ...]
     why_nothing: tuple[str, ...] = Field(description="sentences; empty while a plan is made or carried out")
@@ -144,6 +177,9 @@ class StateView(View):
     leadership: Leadership
     workers: tuple[WorkerView, ...]
     model: ModelView
+    cluster: ClusterView = ClusterView()
+    considered_ms: int | None = Field(default=None, description="when a decision was come to last, also where it was no news")
+    history_free: int | None = Field(default=None, description="bytes that are free where the history is kept")
     goals_file: str
     goals_digest: str
     goals_error: str | None = Field(description="why the newest edit of the goals file was not taken")

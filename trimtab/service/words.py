@@ -12,6 +12,7 @@ from trimtab.service.desk import Held
 from trimtab.service.keeping import Pause
 from trimtab.service.leadership import who_leads
 from trimtab.service.readiness import Hold
+from trimtab.service.unwell import Waiting, sentence
 from trimtab.service.views import Leadership, Mode
 
 
@@ -34,6 +35,7 @@ class Facts:
     down: Sequence[tuple[int, int]]
     dead_after_ms: int
     busy: str = ""
+    waits: Sequence[Waiting] = ()
 
 
 def why_nothing(facts: Facts) -> tuple[str, ...]:
@@ -42,6 +44,8 @@ def why_nothing(facts: Facts) -> tuple[str, ...]:
     if f.held is not None and f.held.state == "running" and f.pause is None and f.leadership.leads:
         return ()
     found = [f"Something is broken here: {text}." for text in f.trouble]
+    if f.holds and f.holds[0].kind == "starting":
+        return (*found, f.holds[0].text)
     if not f.leadership.leads:
         return (*found, who_leads(f.leadership))
     if f.pause is not None:
@@ -52,14 +56,14 @@ def why_nothing(facts: Facts) -> tuple[str, ...]:
     if f.planning:
         return tuple(found)
     if f.held is not None and f.held.state in ("proposed", "approved"):
-        return (*found, _waiting(f, f.held), *(h.text for h in f.holds), *_down(f))
+        return (*found, _waiting(f, f.held), *(h.text for h in f.holds), *_unwell(f))
     if f.holds:
         return (*found, *(h.text for h in f.holds))
+    found.extend(_unwell(f))
     if f.now_ms < f.cooldown_until_ms:
         found.append(f"A plan ended just now; the next one is made after {spoken(f.cooldown_until_ms - f.now_ms)}.")
-    if f.last is not None:
+    if f.last is not None and not (f.waits and f.last.kind.startswith("unwell")):
         found.append(_said(f, f.last))
-    found.extend(_down(f))
     if f.next_plan_ms > f.now_ms:
         found.append(f"The next decision is due in {spoken(f.next_plan_ms - f.now_ms)}.")
     elif f.last is None:
@@ -84,6 +88,8 @@ def _waiting(f: Facts, held: Held) -> str:
 def _said(f: Facts, last: LastVerdict) -> str:
     ago = f"At {clock(last.at_ms)} ({last.cause})"
     match last.verdict:
+        case "nothing" if last.kind == "stuck":
+            return f"{ago} no change was found that helps: {last.reason}"
         case "nothing":
             return f"{ago} there was nothing to do: {last.reason}"
         case "refused":
@@ -95,6 +101,13 @@ def _said(f: Facts, last: LastVerdict) -> str:
                 detail = f": {f.held.note}" if f.held.note else ""
                 return f"The plan of {clock(f.held.made_ms)} is {f.held.state}{detail}."
             return f"{ago} a plan was made."
+
+
+def _unwell(f: Facts) -> list[str]:
+    """What balance waits for; where the policy lets it go on, what is down all the same."""
+    if f.waits:
+        return [f"{sentence(f.waits)} Repairs of what is lost are planned all the same."]
+    return _down(f)
 
 
 def _down(f: Facts) -> list[str]:

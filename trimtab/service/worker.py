@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime
 from threading import Event, Thread
 
 from cluster_model.errors import ExternalError, TrimtabError
@@ -148,7 +149,8 @@ class Worker:
             return f"the thread {self.name} has ended; restart the service"
         age = self._age()
         if self._thread is not None and not self.stopping and age > self._stalled_after():
-            return f"the thread {self.name} has given no sign of life for {age:.0f} s"
+            since = datetime.fromtimestamp(self._clock.wall_ms() / 1000 - age, UTC).strftime("%H:%M:%S UTC")
+            return f"the thread {self.name} has given no sign of life since {since}"
         if self.hindered:
             return f"{self.name}: {self.error}"
         return None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -130,8 +131,21 @@ def test_a_reporter_started_under_a_clock_that_stood_behind_is_not_taken_for_an_
         sender.start()
         assert sender.stop(10)
         found = [decode(r.value) for r in topic.poll({1: 2}, 10)]
-    assert [b.incarnation for b in found] == [6501, 6501], "settled once, above all that was appended before"
+    assert [b.incarnation for b in found] == [5001, 5001], "settled once, above all that it sent before"
     assert found[0].blocks[0].values.tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize(("started", "told"), [(1_000_000, False), (900_000, True)])
+def test_records_of_others_that_come_while_a_reporter_starts_are_no_clock_that_is_wrong(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, started: int, told: bool
+) -> None:
+    """Two of seven starts sent an operator after NTP, with clocks that were right."""
+    with EmbeddedTopic(tmp_path / "topic") as topic:
+        SamplePublisher(topic, 2, incarnation=5).publish([SAMPLE], time_ms=1_002_000, window_ms=1)
+        guard = IncarnationGuard(topic, started, lambda broker: newest_incarnation(topic, broker))
+        SamplePublisher(guard, 1, incarnation=started).publish([SAMPLE], time_ms=1, window_ms=1)
+        assert [frame(r.value).header.incarnation for r in topic.poll({0: 1}, 10)] == [1_002_001]
+    assert any("is it behind?" in m for m in caplog.messages) == told
 
 
 def test_a_sane_clock_keeps_its_number_also_where_the_topic_cannot_be_read(tmp_path: Path) -> None:

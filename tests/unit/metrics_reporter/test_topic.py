@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Thread
 
@@ -11,7 +12,7 @@ from metrics_reporter.columns import decode
 from metrics_reporter.consumer import SampleConsumer
 from metrics_reporter.publisher import SamplePublisher
 from metrics_reporter.sample import Sample, Scope
-from metrics_reporter.topic import EmbeddedTopic, TopicError
+from metrics_reporter.topic import EmbeddedTopic, TopicError, TopicRecord
 
 
 @pytest.fixture
@@ -117,6 +118,29 @@ def test_a_consumer_that_fell_behind_retention_says_how_much_it_missed(path: Pat
         topic.retain(now_ms=100)
         assert [b.time_ms for b in consumer.poll()] == [100]
         assert consumer.lost == 2
+
+
+def test_a_topic_that_was_made_again_takes_nothing_off_what_was_lost() -> None:
+    """A counter that falls below 0 makes a strict reader refuse all figures."""
+
+    class MadeAgain:
+        partitions = 1
+
+        def poll(self, positions: Mapping[int, int], limit: int) -> list[TopicRecord]:
+            return [TopicRecord(0, at, 5, b"rubbish") for at in (0, 3)]
+
+        def begin_offsets(self) -> dict[int, int]:
+            return {0: 0}
+
+        def end_offsets(self) -> dict[int, int]:
+            return {0: 4}
+
+        def offsets_at(self, time_ms: int) -> dict[int, int]:
+            return {0: 0}
+
+    consumer = SampleConsumer(MadeAgain(), {0: 1386})
+    consumer.poll()
+    assert (consumer.lost, consumer.positions) == (2, {0: 4})
 
 
 def test_an_interval_too_large_for_one_record_is_split_without_loss(path: Path) -> None:

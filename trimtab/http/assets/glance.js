@@ -14,6 +14,9 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }
   fill(node,
     make("p", { class: "tone" }, g.label),
     make("h1", {}, g.sentence),
+    g.facts.length > 0 && make("ul", { class: "facts" }, g.facts.map((f) => make("li", {}, f))),
+    g.help && make("p", { class: "help" }, g.help),
+    g.balance && make("p", { class: "remainder" }, g.balance),
     make("p", { class: "remainder" }, g.remainder),
     list("Why nothing is happening", more(state.why_nothing)),
     list("Not healthy", state.healthy ? [] : more(state.why_unhealthy)),
@@ -29,14 +32,19 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }
 }
 
 export function tiles(state) {
-  if (!fresh("tiles", state.brokers.map((b) => b.violates.length > 0), state.goals, state.plan, state.model, state.next_plan_ms, state.paused)) return;
-  const m = state.model, out = state.brokers.filter((b) => b.violates.length).length;
+  if (!fresh("tiles", state.brokers.map((b) => [b.state, b.voice, b.violates.length > 0]), state.cluster, state.goals, state.plan, state.model, state.next_plan_ms, state.paused)) return;
+  const m = state.model, c = state.cluster, judged = state.brokers.filter((b) => b.state === "active"), out = judged.filter((b) => b.violates.length).length;
   const hard = state.goals.filter((g) => g.hard && g.violations).reduce((sum, g) => sum + g.violations, 0);
   const worst = state.goals.filter((g) => g.max_deviation !== null).sort((a, b) => b.max_deviation - a.max_deviation)[0];
-  const silent = state.brokers.filter((b) => b.voice === "silent" || b.voice === "never").length;
+  const silent = judged.filter((b) => b.voice === "silent" || b.voice === "never").length;
   const tile = (title, value, note, bad) => make("div", {}, make("dt", {}, title), make("dd", { class: `value ${bad ? "bad" : ""}` }, value), make("dd", { class: "note" }, note));
+  const away = c.down.filter((b) => !["catching up", "settling"].includes(b.life)), others = state.brokers.length - judged.length;
   fill(at("tiles"),
-    tile("Brokers in band", [whole(state.brokers.length - out), make("span", { class: "was" }, ` of ${whole(state.brokers.length)}`)], silent ? `${whole(silent)} without a reporter heard` : state.brokers.length ? "all reporters heard" : "no broker known yet"),
+    c.known && tile("Partitions", c.offline ? [whole(c.offline), make("span", { class: "was" }, " offline")] : c.under_replicated ? [whole(c.under_replicated), make("span", { class: "was" }, " under-replicated")] : "all in sync",
+      c.offline && c.under_replicated ? `${whole(c.under_replicated)} under-replicated` : c.last_copy ? `${whole(c.last_copy)} down to one replica` : c.reassigning ? `${whole(c.reassigning)} reassigned now` : `${whole(c.partitions)} in all`, c.offline > 0 || c.last_copy > 0),
+    c.known && tile("Brokers serving", [whole(c.lives.serving ?? 0), make("span", { class: "was" }, ` of ${whole(Object.values(c.lives).reduce((sum, n) => sum + n, 0))}`)],
+      away.length ? away.slice(0, 3).map((b) => `broker ${b.id} ${b.life}`).join(", ") + (away.length > 3 ? ", …" : "") : "none is down", away.length > 0),
+    tile("Brokers in band", [whole(judged.length - out), make("span", { class: "was" }, ` of ${whole(judged.length)}${others ? " judged" : ""}`)], silent ? `${whole(silent)} without a reporter heard` : state.brokers.length ? "all reporters heard" : "no broker known yet"),
     tile("Hard violations", whole(hard), hard ? state.goals.filter((g) => g.hard && g.violations).map((g) => g.name).join(", ") : "none", hard > 0),
     tile("Worst deviation", worst ? percent(worst.max_deviation) : "–", worst ? `from the mean, ${worst.name}` : "no goal has one"),
     tile("Plan", state.plan ? count(state.plan.actions, "action") : "none", state.plan ? [state.plan.state, state.plan.bytes_to_move ? `, ${size(state.plan.bytes_to_move)}` : ""] : "nothing planned"),

@@ -63,7 +63,7 @@ def test_who_is_out() -> None:
     ("mode", "fields", "words"),
     [
         ("approve", {}, "waits for approval."),
-        ("dry-run", {}, "would level them (dry run: it is not carried out)."),
+        ("dry-run", {}, "would make it better (dry run: it is not carried out)."),
         ("auto", {"state": "running", "progress": 0.4}, "is running, 40% done."),
         ("auto", {"state": "approved"}, "is approved and about to begin."),
         ("auto", {"state": "failed", "note": "Broker 3 went."}, "has failed: Broker 3 went."),

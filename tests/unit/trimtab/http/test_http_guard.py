@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+
 import pytest
 
 from tests.service_face import FakeFace
@@ -9,6 +12,7 @@ from tests.unit.trimtab.http.client import TOKEN, Client
 from tests.unit.trimtab.http.conftest import Serving
 from trimtab.http.endpoints import ENDPOINTS
 
+READS = "a-token-that-only-reads"
 CHANGES = [e.path for e in ENDPOINTS if e.access == "changing"]
 
 
@@ -101,3 +105,30 @@ def test_a_form_of_another_site_changes_nothing(client: Client, face: FakeFace, 
     answer = client.ask("POST", "/api/v1/pause", b"{}", {"Content-Type": media, "Authorization": f"Bearer {TOKEN}"})
     assert answer.status == 415
     assert face.done == []
+
+
+def test_a_token_that_only_reads_changes_nothing(serving: Serving, face: FakeFace, tmp_path: Path) -> None:
+    """Prometheus gets a token beyond loopback, and must not be able to drain brokers with it."""
+    file = tmp_path / "reads"
+    file.write_text(READS)
+    file.chmod(0o600)
+    client = Client(serving(face, read="token", read_token_file=str(file)).url)
+    assert client.get("/metrics").status == 401
+    assert client.get("/metrics", Authorization=f"Bearer {READS}").status == 200
+    assert client.get("/metrics", Authorization=f"Bearer {TOKEN}").status == 200
+    assert client.get("/metrics", Authorization=f"Bearer {READS}x").status == 401
+    answer = client.post("/api/v1/pause", {"who": "Prometheus"}, token=READS)
+    assert (answer.status, "This token allows reading only" in answer.words) == (403, True)
+    assert face.done == []
+    only = Client(serving(face, token=None, read="token", read_token_file=str(file)).url)
+    assert only.get("/api/v1/state", Authorization=f"Bearer {READS}").status == 200
+    assert only.get("/api/v1/state").status == 401
+    assert "No token is configured" in only.post("/api/v1/pause", {"who": "Ana"}, token=READS).words
+
+
+def test_changes_are_logged_with_name_and_address(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    assert client.post("/api/v1/pause", {"who": "Ana", "why": "upgrade"}).status == 200
+    assert "pause: asked over HTTP by Ana from 127.0.0.1" in caplog.messages
+    assert client.post("/api/v1/plans/sha256:x/approve", {"who": "Ana"}).status == 404
+    assert any(m.startswith("approve plan sha256:x: refused to Ana from 127.0.0.1: ") for m in caplog.messages)

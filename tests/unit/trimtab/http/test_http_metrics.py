@@ -17,6 +17,7 @@ from tests.service_face import NOW, FakeFace, large
 from tests.unit.trimtab.http.client import Client
 from tests.unit.trimtab.http.conftest import Serving
 from trimtab.http.metrics import Requests, scrape
+from trimtab.service.views import ClusterView, DownView
 
 EXAMPLES = Path(__file__).parents[4] / "examples" / "grafana"
 WORDS = re.compile(r"\btrimtab_[a-z0-9_]+")
@@ -62,6 +63,23 @@ def test_the_figures_are_those_of_the_state(client: Client, face: FakeFace) -> N
     assert found["trimtab_process_resident_memory_bytes"][()] > 1e6
 
 
+def test_the_cluster_has_figures_of_its_own(client: Client, face: FakeFace) -> None:
+    """A dead broker of which no rule hears pages nobody."""
+    gone = DownView(id=4, life="dead", since_ms=NOW, replicas=61, lacking=61)
+    lives = {"serving": 3, "dead": 1}
+    face.change(cluster=ClusterView(known=True, offline=3, under_replicated=58, last_copy=2, down=(gone,), lives=lives, waits=("down",)))
+    found = samples(client.get("/metrics").text)
+    partitions = {dict(labels)["condition"]: value for labels, value in found["trimtab_cluster_partitions"].items()}
+    assert partitions == {"offline": 3, "under_replicated": 58, "last_copy": 2, "reassigning": 0, "not_preferred": 0}
+    brokers = {dict(labels)["life"]: value for labels, value in found["trimtab_cluster_brokers"].items()}
+    assert brokers == {"serving": 3, "dead": 1, "unregistered": 0, "fenced": 0, "stopping": 0}
+    assert found["trimtab_cluster_broker_lacking_replicas"] == {(("broker", "4"),): 61}
+    waits = {dict(labels)["reason"] for labels, value in found["trimtab_balance_waits"].items() if value}
+    assert waits == {"down"}
+    face.change(cluster=ClusterView())
+    assert "trimtab_cluster_partitions" not in samples(client.get("/metrics").text), "unknown is not zero"
+
+
 def test_a_service_that_knows_nothing_yet_has_figures_all_the_same(client: Client, face: FakeFace) -> None:
     face.past = ()
     blind = face.now.model.model_copy(update={"newest_sample_ms": -1, "lag": None, "windows_reached": {}, "counts": {}})
@@ -89,7 +107,7 @@ def test_labels_are_bounded(serving: Serving) -> None:
     labels = {label for family in samples(answer).values() for key in family for label, _ in key}
     assert labels <= {
         "broker", "resource", "goal", "hard", "worker", "state", "voice", "verdict", "mode", "horizon", "what", "route", "method",
-        "status", "le", "version", "instance_name", "cluster_id",
+        "status", "le", "version", "instance_name", "cluster_id", "condition", "life", "reason",
     }  # fmt: skip
     assert not {"topic", "partition"} & labels
     assert "nothing/" not in answer

@@ -48,6 +48,7 @@ def test_beyond_loopback_reading_takes_the_token_unless_it_is_said() -> None:
 
 def test_a_token_that_could_be_guessed_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "token"
+    file.touch(0o600)
     for text in ("", "short", "two words of good length", "ünïcode-of-good-length"):
         file.write_text(text)
         assert "token_file" in refusal(token_file=str(file))
@@ -56,6 +57,22 @@ def test_a_token_that_could_be_guessed_is_refused(tmp_path: Path) -> None:
     assert "openssl rand" in refusal(token=SecretStr("short"))
     assert "expected a readable" in refusal(token_file=str(tmp_path / "absent"))
     assert "there is none" in refusal(read="token")
+
+
+def test_a_token_that_every_user_of_the_machine_reads_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    for mode in (0o644, 0o604, 0o602):
+        file.chmod(mode)
+        for key in ("token_file", "read_token_file"):
+            said = refusal(**{key: str(file)})
+            assert f"http.{key}: expected a file that only its owner and group may read, found mode {mode:04o}" in said
+            assert "chmod 600" in said
+    for mode in (0o600, 0o440):
+        file.chmod(mode)
+        assert access(HttpSettings(token_file=str(file))).token == TOKEN
+    assert "expected another token" in refusal(token_file=str(file), read_token_file=str(file))
+    assert access(HttpSettings(host="0.0.0.0", plain_beyond_loopback=True, read_token_file=str(file))).read_token
 
 
 def test_a_token_is_not_shown() -> None:

@@ -22,7 +22,7 @@ from trimtab.executor import Executor
 from trimtab.service.balancer import Balancer
 from trimtab.service.claim import Claim
 from trimtab.service.config import ServiceConfig
-from trimtab.service.decider import Planner
+from trimtab.service.planning import Planner
 from trimtab.service.views import StateView
 from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.collector import SimulatedReporter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from goals.registry import PRESETS
 from tests.unit.trimtab.command_line import REPOSITORY, CommandLine, finished, process
 from tests.unit.trimtab.service.beside import World, _Reach, configured
 from trimtab import Balancer
+from trimtab.commands.serve import Teller
 from trimtab.service.config import HistoryPart, load_config
 from trimtab.service.goals import goals_text
 from trimtab.service.keeping import SampleKeeper
@@ -326,3 +328,17 @@ def test_it_ends_when_it_is_told_to_in_a_process_of_its_own_too(tmp_path: Path) 
     ended = finished(process("serve", "--config", tmp_path / "absent.yaml"))
     assert ended.code == 2
     assert "absent.yaml" in ended.err
+
+
+def test_the_log_tells_an_illness_once_and_again_after_five_minutes_however_it_comes_and_goes(caplog: pytest.LogCaptureFixture) -> None:
+    """A stalled thread wrote 176 lines in three minutes."""
+    caplog.set_level(logging.INFO)
+    teller, stalled = Teller(), ("the thread samples has given no sign of life since 12:00:05 UTC",)
+    for second in range(290):
+        teller.tell(stalled if second % 2 else (), None, float(second))
+    assert [r.message for r in caplog.records] == [f"unhealthy: {stalled[0]}", "healthy again"]
+    teller.tell(stalled, None, 302.0)
+    assert len(caplog.records) == 3
+    for second in range(310, 500):
+        teller.tell((), f"Starting, for {second} s so far.", float(second))
+    assert sum("Starting" in r.message for r in caplog.records) == 1

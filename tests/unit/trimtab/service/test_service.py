@@ -298,6 +298,36 @@ def test_a_stop_does_not_wait_for_the_compiler(world: World, monkeypatch: pytest
     assert all(worker.join(30) for worker in balancer.workers.values())
 
 
+def test_a_start_that_compiles_for_long_is_healthy_and_not_ready_and_says_how_far_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A liveness probe that ended it would start the compiling again, for ever."""
+    asked, done = threading.Event(), threading.Event()
+
+    def wait_for_the_compiler() -> None:
+        asked.set()
+        assert done.wait(60)
+
+    monkeypatch.setattr("trimtab.warmup.warm_up", wait_for_the_compiler)
+    service = Service(world)
+    planner = service.balancer.workers["planner"]
+    planner.start()
+    try:
+        assert asked.wait(30)
+        world.pass_time(900)
+        state = service.turns("metadata", "samples")
+        assert (state.healthy, state.ready) == (True, False)
+        assert state.why_not_ready == state.why_nothing
+        assert said(state).startswith("Starting, for 15 min so far: the planner is compiled or loaded.")
+        assert (glance(state).tone, glance(state).label) == ("plain", "Starting")
+    finally:
+        done.set()
+        planner.ask_to_stop()
+        assert planner.join(30)
+    assert service.balancer.starting is None
+    service.stop()
+
+
 def test_a_person_can_stop_a_plan_that_runs(world: World) -> None:
     service = Service(world, executor=simulated_executor(world), mode="auto")
     service.run(35)
@@ -422,7 +452,7 @@ def test_a_lost_broker_is_planned_away_and_told_before_that(world: World) -> Non
     service.run(45)
     world.cluster.faults.kill(2)
     state = service.run(30)
-    assert "Broker 2 has been down for" in said(state)
+    assert "broker 2 has been down for" in said(state)
     state = service.run(60)
     assert state.plan is not None
     assert service.rows("SELECT verdict FROM decision WHERE cause = 'broker 2 lost'") == [("planned",)]
@@ -465,7 +495,7 @@ def test_an_unreachable_cluster_is_told_in_a_sentence_that_ends_once(world: Worl
 
 def test_a_restart_does_not_say_that_reporters_are_silent_before_it_has_read_what_they_wrote(world: World) -> None:
     service = Service(world)
-    state = service.turns("metadata")
+    state = service.turns("metadata", "planner")
     assert state.why_not_ready == ("Warming up: what the internal topic already has is being read.",)
     service.stop()
 

@@ -1,0 +1,103 @@
+"""What to do at a decision, as a function of what is known: refuse, rest, or plan, and what may be in the plan. Pure.
+
+`trimtab.service.decider` gathers the facts and carries the choice out; the cases stand as a table in the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trimtab.service.readiness import Hold
+from trimtab.service.standing import Repair
+from trimtab.service.unwell import Waiting, sentence
+
+NO_REPAIR = Repair()
+
+Scope = Literal["all", "leaders", "repairs", "restore"]
+"""Everything; leaderships, and moves only where those bring nothing; hard limits and lost brokers; lost and draining brokers and
+partitions without a leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a decision rests on.
+
+    Attributes
+    ----------
+    holds
+        Why too little is known to decide.
+    waits
+        What balance waits for.
+    repair
+        What is to be repaired.
+    asked
+        Whether a person asks for a plan.
+    fired, calm
+        Whether the detector fires, and what it says where it does not.
+    limits
+        Limits over time that are reached, in sentences.
+    astray
+        Whether leaderships come before moves.
+    """
+
+    holds: Sequence[Hold] = ()
+    waits: Sequence[Waiting] = ()
+    repair: Repair = NO_REPAIR
+    asked: bool = False
+    fired: bool = False
+    calm: str = ""
+    limits: Sequence[str] = ()
+    astray: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """No plan, and why; `kind` groups reasons that are the same news."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing is out of line."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Make:
+    """A plan, what may be in it, and what is to be said beside it. `urgent`: limits over time and detector are not asked."""
+
+    scope: Scope
+    urgent: bool = False
+    note: str = ""
+
+
+Choice = Refuse | Rest | Make
+
+
+def choose(case: Case) -> Choice:
+    """The one thing to do."""
+    if case.holds:
+        return Refuse(case.holds[0].kind, " ".join(h.text for h in case.holds))
+    waits = [w for w in case.waits if w.kind != "quiet" or not case.asked]  # who asks in quiet hours means it
+    if waits:
+        return _unwell(case, waits)
+    if not case.repair and not case.asked and not case.fired:
+        return Rest(case.calm)
+    if case.limits and not case.repair and not case.asked:
+        return Refuse("limits", "Not now: " + "; ".join(case.limits) + ".")
+    return Make("leaders" if case.astray and not case.repair else "all", urgent=bool(case.repair) or case.asked)
+
+
+def _unwell(case: Case, waits: Sequence[Waiting]) -> Choice:
+    """Balance waits; what was lost is repaired all the same, and hard limits where that for which it waits may last."""
+    why, lasting = sentence(waits), not any(w.passing for w in waits)
+    if case.repair.limits is not None and lasting:
+        return Make("repairs", urgent=True, note=f"Only repairs are planned. {why}")
+    if case.repair.lost is not None:
+        return Make("restore", urgent=True, note=f"Only what was lost is repaired. {why}")
+    return Refuse("unwell: " + ", ".join(dict.fromkeys(w.kind for w in waits)), why)
