@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -218,7 +218,7 @@ KINDS: Mapping[str, Kind] = {
     "another-tool-moves": Kind(_another_tool_moves_one, EITHER, (1,)),
     "another-tool-cancels": Kind(_another_tool_cancels, EITHER, (0, 1)),  # before it was seen in progress it is asked for again
 }
-SETTLED, ROUNDS = 100, 400  # rounds of records that are not counted, and that are, before an execution is measured
+EVERY, SETTLED, USUAL = 0.05, 2_000, 30.0  # seconds between records; records that are not counted; seconds before an execution
 MOMENTS = (0, 2, 5)  # partitions done when it happens
 
 
@@ -266,28 +266,42 @@ def _left(case: Case, kind: Kind) -> list[str]:
     return found
 
 
-def measure(cluster: KafkaCluster, count: int, folder: Path, after: tuple[int, ...]) -> int:
-    """Move so many partitions of 200 kB under traffic on twenty of them; times of producers before and meanwhile."""
+def measure(cluster: KafkaCluster, count: int, folder: Path, after: tuple[int, ...], more: Sequence[str]) -> int:
+    """Move so many partitions of 200 kB under traffic on twenty of them; times of producers before, meanwhile and afterwards."""
     topic, names = "measured", [Partition("measured", n) for n in range(count)]
     with administering(cluster) as admin:
         create_topic(admin, topic, [BEFORE] * count, {"min.insync.replicas": "2"})
     fill(cluster.bootstrap, {(topic, n): 200 for n in range(count)}, 1000)
     plan = plan_file(folder / "plan.json", cluster.cluster_id, dict.fromkeys(names, (BEFORE, after)))
-    with Verified(cluster, names[:: max(count // 20, 1)]) as traffic:
-        until(lambda: len(traffic.slow) >= SETTLED + ROUNDS, PATIENCE)
-        before, began = len(traffic.slow), time.monotonic()
-        running = Executing(cluster, folder, "execute", "--plan", str(plan), "--throttle", "2MB/s", "--reserve", "0")
-        code, took, until_end = running.ends(PATIENCE), time.monotonic() - began, len(traffic.slow)
+    with Verified(cluster, names[:: max(count // 20, 1)], every=EVERY) as traffic:
+        until(lambda: len(traffic.times) >= SETTLED, PATIENCE)
+        usual = _span(traffic)
+        began = time.monotonic()
+        running = Executing(cluster, folder, "execute", "--plan", str(plan), "--throttle", "2MB/s", "--reserve", "0", *more)
+        code, ended = running.ends(PATIENCE), time.monotonic()
+        _span(traffic)
     wrong = traffic.faults() + traffic.failed + [f"{n} is on {list(r)}" for n, r in placed(cluster, topic).items() if r != after]
     left = throttles(cluster, topic)
-    usual, meanwhile = traffic.p99(SETTLED, before), traffic.p99(before, until_end)
-    slow = sum(seconds > 2 * usual for seconds in traffic.slow[before:until_end])
     sys.stdout.write(
-        f"{count} partitions in {took:.0f} s, exit code {code}; producers p99 {1000 * usual:.0f} ms before, {1000 * meanwhile:.0f} ms "
-        f"meanwhile ({before - SETTLED} and {until_end - before} rounds, {slow} of these above twice the p99 of before); "
+        f"{count} partitions in {ended - began:.0f} s, exit code {code}; milliseconds until acknowledged:\n"
+        f"  before     {_times(traffic.seconds(*usual))}\n"
+        f"  meanwhile  {_times(traffic.seconds(began, ended))}\n"
         f"{sum(traffic.acknowledged.values())} records verified, wrong: {wrong or 'nothing'}; throttles left: {left or 'none'}\n"
     )
     return 1 if wrong or left or code else 0
+
+
+def _span(traffic: Verified) -> tuple[float, float]:
+    """Some seconds of undisturbed traffic."""
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began >= USUAL, PATIENCE)
+    return began, time.monotonic()
+
+
+def _times(seconds: Sequence[float]) -> str:
+    """``p50 3, p99 41, p99.9 210, longest 250 (of 8,000 records)``."""
+    shares = ", ".join(f"p{100 * share:g} {1000 * seconds[int(share * (len(seconds) - 1))]:.0f}" for share in (0.5, 0.99, 0.999))
+    return f"{shares}, longest {1000 * seconds[-1]:.0f} (of {len(seconds):,} records)"
 
 
 def main() -> int:
@@ -295,13 +309,17 @@ def main() -> int:
     parser.add_argument("--case", choices=sorted(KINDS), action="append", help="only these; repeatable")
     parser.add_argument("--measure", type=int, metavar="N", help="instead: move N partitions undisturbed, and say what producers noticed")
     parser.add_argument("--followers", action="store_true", help="with --measure: leaders stay where they are")
+    parser.add_argument("--more", metavar="OPTION", action="append", help="with --measure: one more word for `trimtab execute`; repeatable")
+    parser.add_argument("--broker", metavar="KEY=VALUE", action="append", help="one more property of every broker; repeatable")
     parser.add_argument("--moments", type=int, default=len(MOMENTS), choices=range(1, len(MOMENTS) + 1), help="moments of each case")
     asked = parser.parse_args()
     failed = 0
-    with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as made, KafkaCluster(("r1", "r1", "r2", "r3", "r2")) as cluster:
+    properties = dict(p.split("=", 1) for p in asked.broker or ())
+    racks = ("r1", "r1", "r2", "r3", "r2")
+    with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as made, KafkaCluster(racks, properties=properties) as cluster:
         folder = Path(made)
         if asked.measure:
-            return measure(cluster, asked.measure, folder, (SOURCE, THIRD, TARGET) if asked.followers else AFTER)
+            return measure(cluster, asked.measure, folder, (SOURCE, THIRD, TARGET) if asked.followers else AFTER, asked.more or ())
         for name in asked.case or KINDS:
             for done in MOMENTS[: asked.moments]:
                 began = time.monotonic()

@@ -9,7 +9,7 @@ written down just before can still reach the controller, once, and it is one of 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -33,15 +33,17 @@ from trimtab.execution.ledger import HEADER, TASK, THROTTLE, Document, Ledger
 from trimtab.execution.order import Order
 from trimtab.execution.port import Answers, ClusterPort, Resource
 from trimtab.execution.progress import Pace, Standing, standing
-from trimtab.execution.state import Mark, Observed, Partition, SeenBroker, Stage, Task
+from trimtab.execution.state import Mark, Observed, Partition, Stage, Task
 from trimtab.execution.throttle import Setting
 from trimtab.execution.throttling import needed, restore, stand
 from trimtab.execution.transition import Turn, next_steps
+from trimtab.execution.view import View
 
 log = logging.getLogger(__name__)
 
 BEAT_MS = 5_000  # the shared record says so often that this instance is at work
 SILENT_MS = 30_000  # an instance that was not heard for so long is taken for dead
+CLOSER = 3  # times that a turn looks closer at what it is about to do
 LOOKS = 10  # in a row, until what does not fit the last step is believed: brokers that are behind tell of the time before
 THROTTLE_CHECK_MS = 15_000
 GONE_MS = 120_000  # a broker that is down for so long does not keep an execution from ending
@@ -70,10 +72,13 @@ class Execution:
     ----------
     instance
         How this process is called in the shared record.
+    view
+        Looks through `port`; by default as much at a time as suits a real cluster.
     """
 
-    def __init__(self, port: ClusterPort, ledger: Ledger, clock: Clock, *, instance: str) -> None:
+    def __init__(self, port: ClusterPort, ledger: Ledger, clock: Clock, *, instance: str, view: View | None = None) -> None:
         self._port, self._ledger, self._clock, self._instance = port, ledger, clock, instance
+        self._view = View(port, clock) if view is None else view
         self.header: Header | None = None
         self._tasks: dict[Partition, Task] = {}
         self._marks: dict[Partition, Mark] = {}
@@ -82,8 +87,6 @@ class Execution:
         self._removed: dict[str, Document | None] = {}
         self._written_throttles: set[str] = set()  # keys of documents
         self._odd_looks: dict[Partition, int] = {}
-        self._brokers: dict[int, SeenBroker] = {}
-        self._down_since: dict[int, int] = {}
         self._elected: list[tuple[int, int]] = []  # when, and how many
         self._throttled_ms: int | None = None  # throttles were seen to be as they should
         self._pace = Pace()
@@ -102,7 +105,7 @@ class Execution:
         ExternalError
             Another execution is in progress or unfinished, or other tools reassign partitions and ``foreign`` is refuse.
         """
-        seen = self._seen(order.tasks)
+        seen = self._view.look({t.name: t for t in order.tasks}, (), {b for t in order.tasks for b in (*t.source, *t.target)})
         admit(order, seen, settings)
         sizes = {} if order.shared else self._port.sizes([t.name for t in order.tasks if t.adding])
         limits = replace(settings.limits, racks=settings.limits.racks and order.racks)
@@ -253,18 +256,12 @@ class Execution:
         """
         self._hear()
         header = self._running()
-        seen = self._seen(self._tasks.values())
+        seen = self._looked()
         now = self._clock.wall_ms()
-        unsettled = self._unsettled(seen)
         copies = any(t.adding and self._left(t) for t in self._tasks.values())
         unthrottled = self._throttle(header) if copies else ""
         self._elected = [(at, n) for at, n in self._elected if now - at < header.settings.limits.election_ms]
-        turn = next_steps(
-            [t for t in self._tasks.values() if t.name not in unsettled], self._marks, seen, header.settings.limits,
-            lagging_before=frozenset(header.lagging_before),
-            held=f"paused by {header.paused}" if header.paused else held or unthrottled,
-            elected=sum(n for _, n in self._elected),
-        )  # fmt: skip
+        seen, turn, unsettled = self._next(header, seen, f"paused by {header.paused}" if header.paused else held or unthrottled)
         marks, tasks = dict(self._marks), dict(self._tasks)
         for name, mark in turn.marks.items():
             self._mark(name, mark)
@@ -285,9 +282,34 @@ class Execution:
             self._take(turn, now)
         if not any(t.adding and self._left(t) for t in self._tasks.values()):
             left = self._unthrottle(seen)
-            if not left and all(m.stage.final for m in self._marks.values()):
+            if not left and all(m.stage.final for m in self._marks.values()) and self._is_final(header):
                 self._end()
         return self._stand(seen)
+
+    def _next(self, header: Header, seen: Observed, held: str) -> tuple[Observed, Turn, list[Partition]]:
+        """The next steps by partitions that were described in this turn, and those that this look is not enough for."""
+        for closer in range(CLOSER + 1):
+            unsettled = self._unsettled(seen, count=closer == 0)
+            turn = next_steps(
+                [t for t in self._tasks.values() if t.name not in unsettled], self._marks, seen, header.settings.limits,
+                lagging_before=frozenset(header.lagging_before),
+                held=held if closer < CLOSER else "looks again: what was to begin is not as it was",
+                elected=sum(n for _, n in self._elected),
+            )  # fmt: skip
+            steps = (*turn.begin, *turn.elect, *turn.take_back, *turn.turned)
+            again = self._view.also(self._tasks, {*turn.marks, *(t.name for t in steps)})
+            if again is seen:
+                break
+            seen = again
+        return seen, turn, unsettled
+
+    def _is_final(self, header: Header) -> bool:
+        """Whether everything is still as it was when it became final, by a look at all of it; what is not is taken up again."""
+        seen = self._view.also(self._tasks, self._tasks)
+        found = next_steps(list(self._tasks.values()), self._marks, seen, header.settings.limits, held="looks once more").marks
+        for name, mark in found.items():
+            self._mark(name, mark)
+        return not found
 
     def _left(self, task: Task) -> bool:
         stage = self._marks[task.name].stage
@@ -348,24 +370,16 @@ class Execution:
 
     # -- looking ---------------------------------------------------------------------------------------------
 
-    def _seen(self, tasks: Iterable[Task]) -> Observed:
-        """The cluster, with for how long brokers have been down. Before Kafka 4.0 a broker that is down is not described at all: one
-        that was there before is taken for down, and not for unregistered."""
-        tasks = list(tasks)
-        seen = self._port.look([t.name for t in tasks], {b for t in tasks for b in (*t.source, *t.target)})
-        now = self._clock.wall_ms()
-        absent = {b: replace(known, alive=False, free=None) for b, known in self._brokers.items() if b not in seen.brokers}
-        brokers = {**absent, **seen.brokers}
-        self._down_since = {b: self._down_since.get(b, now) for b, known in brokers.items() if not known.alive}
-        brokers = {b: replace(known, down_ms=now - self._down_since.get(b, now)) for b, known in brokers.items()}
-        self._brokers = brokers
+    def _looked(self) -> Observed:
+        near = [n for n, m in self._marks.items() if not m.stage.final and (m.touched or n in self._odd_looks)]
+        seen = self._view.look(self._tasks, near, {b for t in self._tasks.values() for b in (*t.source, *t.target)})
         self._copied = seen.copied
-        return replace(seen, brokers=brokers)
+        return seen
 
-    def _unsettled(self, seen: Observed) -> list[Partition]:
+    def _unsettled(self, seen: Observed, *, count: bool) -> list[Partition]:
         """Partitions that this look is not enough for: a broker that is behind may not know of them, or of their new replicas, yet."""
         odd = [n for n, m in self._marks.items() if not m.stage.final and self._odd(n, m, seen)]
-        self._odd_looks = {n: self._odd_looks.get(n, 0) + 1 for n in odd}
+        self._odd_looks = {n: self._odd_looks.get(n, 0) + (1 if count else 0) for n in odd}
         return [n for n in odd if self._odd_looks[n] < LOOKS]
 
     def _odd(self, name: Partition, mark: Mark, seen: Observed) -> bool:
@@ -419,7 +433,7 @@ class Execution:
         if self.running:
             raise ExternalError("an execution is not over; it takes its throttles off itself, after `trimtab resume` or `trimtab cancel`")
         if self._throttles:
-            left = restore(self._port, self._throttles, self._seen(()))
+            left = restore(self._port, self._throttles, self._view.look({}, (), ()))
             if left != self._throttles:
                 self._throttles = left
                 self._write()
@@ -466,7 +480,7 @@ class Execution:
 
     def looked(self) -> Standing:
         """As of a new look, without a step or a claim."""
-        return self._stand(self._seen(self._tasks.values()))
+        return self._stand(self._looked())
 
     def _stand(self, seen: Observed) -> Standing:
         assert self.header is not None

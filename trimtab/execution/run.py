@@ -62,7 +62,7 @@ def reached(bootstrap_server: str, command_config: Path | None, journal: Path) -
     port = KafkaPort(bootstrap_server, settings)
     ledger: Ledger | None = None
     try:
-        cluster_id = port.look(()).cluster_id
+        cluster_id = port.look((), topics=()).cluster_id
         ledger = JointLedger(Journal(journal, cluster_id), SharedRecord(bootstrap_server, settings.options, cluster_id))
         yield Reached(port, ledger, Execution(port, ledger, SYSTEM_CLOCK, instance=instance_name()))
     finally:

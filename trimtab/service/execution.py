@@ -61,7 +61,7 @@ def kafka_executor(config: ServiceConfig, clock: Clock) -> Executor:
         client = client_settings(None if path is None else Path(path))
         port = KafkaPort(servers, client, wall_ms=clock.wall_ms, monotonic=clock.monotonic)
         try:
-            cluster_id = port.look(()).cluster_id
+            cluster_id = port.look((), topics=()).cluster_id
             ledger = JointLedger(Journal(Path(config.history.folder), cluster_id), SharedRecord(servers, client.options, cluster_id))
         except BaseException:
             port.close()

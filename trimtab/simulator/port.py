@@ -27,11 +27,14 @@ class SimulatedPort:
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
+    def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
         cluster, controller = self._cluster, self._cluster.controller
         moving = cluster.list_partition_reassignments()
         partitions = {}
+        wanted = None if topics is None else {*topics, *(name.topic for name in moving)}
         for name, entry in controller.partitions.items():
+            if wanted is not None and name.topic not in wanted:
+                continue
             r = moving.get(name)
             adding, removing = (r.adding, r.removing) if r is not None else ((), ())
             partitions[Partition(*name)] = SeenPartition(

@@ -25,8 +25,8 @@ NAME = Partition("t", 0)
 class OlderKafka(SimulatedPort):
     """Describes no broker that is down, as Kafka before 4.0."""
 
-    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
-        seen = super().look(names, brokers)
+    def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
+        seen = super().look(names, brokers, topics)
         return replace(seen, brokers={b: known for b, known in seen.brokers.items() if known.alive})
 
 
@@ -35,8 +35,8 @@ class Behind(SimulatedPort):
 
     looks = 0
 
-    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
-        seen = super().look(names, brokers)
+    def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
+        seen = super().look(names, brokers, topics)
         there = seen.partitions[NAME]
         if self.looks and not there.reassigning and there.replicas == (3, 2):
             self.looks -= 1
