@@ -25,6 +25,7 @@ from trimtab.commands import (
     compile,
     demo,
     diff,
+    drain,
     execute,
     explain,
     goals,
@@ -46,7 +47,7 @@ COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
     "metadata": metadata, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
-    "execute": execute, "throttles": throttles,
+    "execute": execute, "drain": drain, "throttles": throttles,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.

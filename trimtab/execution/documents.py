@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from cluster_model.errors import InputError, Problem
 from trimtab.execution.ledger import HEADER, TASK, THROTTLE, Document, Documents
+from trimtab.execution.pacing import AUTO, Pace
 from trimtab.execution.port import Resource
 from trimtab.execution.state import Limits, Mark, Partition, Stage, Task
 from trimtab.execution.throttle import Setting
@@ -28,7 +29,7 @@ class Settings:
     Attributes
     ----------
     throttle
-        Bytes/s into, and out of, each broker for what is copied; None is no throttle.
+        Bytes/s into, and out of, each broker for what is copied; None is no throttle, `AUTO` one that paces itself.
     strict
         Refuse the whole plan where a partition is not as it was when the plan was made.
     foreign
@@ -59,6 +60,7 @@ class Header:
     paused: str = ""
     heard: str = ""  # the wish that was heard last
     note: str = ""
+    pace: Pace | None = None  # of a throttle that paces itself
     lagging_before: tuple[Partition, ...] = field(default=())
 
 
@@ -86,6 +88,7 @@ def header_of(documents: Mapping[str, Document]) -> Header | None:
     settings = dict(of["settings"])
     settings["limits"] = Limits(**settings["limits"])
     of["settings"] = Settings(**settings)
+    of["pace"] = Pace(**of["pace"]) if of.get("pace") else None
     of["lagging_before"] = tuple(Partition(*n) for n in of["lagging_before"])
     return Header(**of)
 
@@ -129,6 +132,12 @@ def throttles_of(documents: Mapping[str, Document]) -> list[Setting]:
         resource = Resource("broker" if kind == "broker" else "topic", name)
         made += [Setting(resource, k, before, own) for k, (before, own) in sorted(documents[key].items())]
     return made
+
+
+def rate_of(header: Header) -> int | None:
+    """Bytes/s that hold now; None is no throttle."""
+    rate = header.settings.throttle
+    return rate if rate != AUTO else None if header.pace is None else header.pace.rate
 
 
 def beaten(header: Header, now_ms: int) -> Header:

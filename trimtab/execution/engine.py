@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cluster_model.errors import ExternalError
+from cluster_model.quantities import format_size
 from metrics_reporter.reporter import Clock
 from trimtab.execution.checks import admit, listed, unfinished
 from trimtab.execution.documents import (
@@ -23,14 +24,17 @@ from trimtab.execution.documents import (
     beaten,
     header_document,
     header_of,
+    rate_of,
     task_document,
     task_key,
     tasks_of,
     throttle_documents,
     throttles_of,
 )
-from trimtab.execution.ledger import HEADER, TASK, THROTTLE, Document, Ledger
+from trimtab.execution.ledger import HEADER, TASK, THROTTLE, WISH, Document, Ledger
 from trimtab.execution.order import Order
+from trimtab.execution.pacing import AUTO, Meter, first, taken_in, then
+from trimtab.execution.people import Pause, pause_of
 from trimtab.execution.port import Answers, ClusterPort, Resource
 from trimtab.execution.progress import Pace, Standing, standing
 from trimtab.execution.state import Mark, Observed, Partition, Stage, Task
@@ -92,6 +96,8 @@ class Execution:
         self._pace = Pace()
         self._copied: Mapping[Partition, float] = {}
         self._waits = ""
+        self._pause: Pause | None = None  # of the cluster
+        self._meter = Meter()
 
     # -- beginning -------------------------------------------------------------------------------------------
 
@@ -122,8 +128,9 @@ class Execution:
             raise ExternalError(unfinished(again, working=False))
         lagging = tuple(sorted(name for name, p in seen.partitions.items() if p.lagging))
         self.header = Header(
-            order.plan_id, order.cluster_id, replace(settings, limits=limits), self._instance, now,
-            revision=0 if before is None else before.revision, lagging_before=lagging, heard=_id(self._ledger.wish()),
+            order.plan_id, order.cluster_id, replace(settings, limits=limits), self._instance, now, lagging_before=lagging,
+            revision=0 if before is None else before.revision, heard=_id(self._ledger.told().get(WISH)),
+            pace=first(order.tasks, order.headroom) if settings.throttle == AUTO else None,
         )  # fmt: skip
         self._removed = {k: None for k in documents if k.startswith(TASK) and k not in {task_key(n) for n in self._tasks}}
         self._throttles = throttles_of(documents)  # what an earlier execution could not remove
@@ -259,9 +266,12 @@ class Execution:
         seen = self._looked()
         now = self._clock.wall_ms()
         copies = any(t.adding and self._left(t) for t in self._tasks.values())
+        if copies and header.pace is not None and self._meter.due(now):
+            header = self._paced(header, seen, now)
         unthrottled = self._throttle(header) if copies else ""
         self._elected = [(at, n) for at, n in self._elected if now - at < header.settings.limits.election_ms]
-        seen, turn, unsettled = self._next(header, seen, f"paused by {header.paused}" if header.paused else held or unthrottled)
+        paused = header.paused or (self._pause.who if self._pause is not None else "")
+        seen, turn, unsettled = self._next(header, seen, f"paused by {paused}" if paused else held or unthrottled)
         marks, tasks = dict(self._marks), dict(self._tasks)
         for name, mark in turn.marks.items():
             self._mark(name, mark)
@@ -347,8 +357,9 @@ class Execution:
 
     def _hear(self) -> None:
         """Do what people asked for since the last turn."""
-        found = self._ledger.wish()
-        header = self.header
+        told = self._ledger.told()
+        found, header = told.get(WISH), self.header
+        self._pause = pause_of(told)
         if found is None or header is None or _id(found) == header.heard:
             return
         wish = Wish(**{k: found[k] for k in ("verb", "who", "id", "how", "why")})
@@ -393,9 +404,23 @@ class Execution:
 
     # -- throttles -------------------------------------------------------------------------------------------
 
+    def _paced(self, header: Header, seen: Observed, now: int) -> Header:
+        """The header with the rate that a throttle that paces itself has from now on."""
+        assert header.pace is not None
+        begins = not self._meter.begun
+        used = self._meter.read(now, taken_in(self._tasks, self._marks, seen.copied))
+        before = frozenset(header.lagging_before)
+        behind = [n for n, p in seen.partitions.items() if n not in before and p.lagging]
+        pace = header.pace if begins else then(header.pace, behind, used)
+        if pace != header.pace:
+            log.info("throttle %s/s: %s", format_size(pace.rate), pace.why)
+            self._throttled_ms = None
+            self.header = header = replace(header, pace=pace)
+        return header
+
     def _throttle(self, header: Header) -> str:
         """Have throttles stand on exactly the replicas that move; why no step may begin before they do."""
-        rate, now = header.settings.throttle, self._clock.wall_ms()
+        rate, now = rate_of(header), self._clock.wall_ms()
         if rate is None or (self._throttled_ms is not None and now - self._throttled_ms < THROTTLE_CHECK_MS):
             return ""
         found, wanted = needed(self._port, [t for t in self._tasks.values() if t.adding], rate, self._throttles)

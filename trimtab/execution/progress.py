@@ -46,6 +46,8 @@ class Standing:
     rate: float | None
     eta_s: float | None
     waits: str
+    throttle: int | None  # bytes/s that hold now
+    throttle_why: str  # where it paces itself
     throttles_left: int
     partitions: Sequence[PartitionStanding]
 
@@ -94,6 +96,8 @@ def standing(
     waits: str, throttles: Sequence[Setting],
 ) -> Standing:  # fmt: skip
     """How it stands by what is written down and what adding replicas have."""
+    from trimtab.execution.documents import rate_of
+
     counts = dict.fromkeys(Stage, 0)
     partitions = []
     have = total = 0.0
@@ -109,5 +113,5 @@ def standing(
     eta = None if not rate or header.state != "running" else (total - have) / rate
     return Standing(
         header.plan_id, header.state, header.direction, header.instance, header.paused, counts, have, total, rate, eta,
-        waits, len(throttles), partitions,
+        waits, rate_of(header), "" if header.pace is None else header.pace.why, len(throttles), partitions,
     )  # fmt: skip

@@ -22,7 +22,7 @@ from trimtab.execution.documents import Header
 from trimtab.execution.engine import BEAT_MS, SILENT_MS, Execution, Wish
 from trimtab.execution.journal import Journal
 from trimtab.execution.kafka_port import KafkaPort
-from trimtab.execution.ledger import Fenced, JointLedger, Ledger, instance_name
+from trimtab.execution.ledger import WISH, Fenced, JointLedger, Ledger, instance_name
 from trimtab.execution.progress import Standing
 from trimtab.execution.shared import SharedRecord
 from trimtab.execution.state import Stage
@@ -108,7 +108,7 @@ def asked(there: Reached, wish: Wish, pause: Callable[[float], None] = time.slee
     ExternalError
         It did not hear it in time.
     """
-    there.ledger.ask(wish.document())
+    there.ledger.tell(WISH, wish.document())
     deadline = SYSTEM_CLOCK.monotonic() + HEARD_SECONDS
     while SYSTEM_CLOCK.monotonic() < deadline:
         header = there.execution.read()

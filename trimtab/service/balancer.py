@@ -27,6 +27,7 @@ from optimizer.planner import plan
 from optimizer.search_state import SearchState
 from trimtab import __version__
 from trimtab.capture.capacity import read_capacities
+from trimtab.execution.people import Pause, as_draining
 from trimtab.executor import Executor
 from trimtab.history.lock import locked, require_writable
 from trimtab.service.agenda import Agenda
@@ -37,14 +38,14 @@ from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
 from trimtab.service.goals import GoalsKeeper, goals_text
-from trimtab.service.keeping import KEPT, DecisionKeeper, Pause, SampleKeeper, Told
+from trimtab.service.keeping import KEPT, DecisionKeeper, SampleKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads, whom_to_ask
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
 from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed
-from trimtab.service.standing import draining, moved_away
+from trimtab.service.standing import moved_away
 from trimtab.service.views import DecisionView, ModelView, PlanView, Refused, StateView
 from trimtab.service.words import Facts, clock, why_nothing
 from trimtab.service.worker import STALLED_AFTER, Worker
@@ -458,7 +459,7 @@ class Balancer:
     def _snapshot(self) -> LiveSnapshot:
         if not self._metadata.loaded:
             raise Refused("The cluster's metadata is not loaded yet.", "See why_not_ready in /api/v1/state.")
-        return draining(self._model.snapshot(self._clock.wall_ms(), horizon=self.config.horizon), self._told.draining)
+        return as_draining(self._model.snapshot(self._clock.wall_ms(), horizon=self.config.horizon), self._told.draining)
 
     # -- what people say -----------------------------------------------------------------------------------
 
@@ -521,7 +522,7 @@ class Balancer:
     def resume(self, who: str) -> bool:
         if self._told.pause is None:
             return False
-        self._recorded(lambda: self._told.set_pause(None))
+        self._recorded(lambda: self._told.set_pause(None, who, self._clock.wall_ms()))
         log.warning("resumed by %s", who)
         self._cause(f"resumed by {who}")
         return True
@@ -545,7 +546,7 @@ class Balancer:
         after = before | {broker} if on else before - {broker}
         if after == before:
             return
-        self._recorded(lambda: self._told.set_draining(after))
+        self._recorded(lambda: self._told.set_draining(after, who, self._clock.wall_ms()))
         log.warning("broker %d %s by %s", broker, "is to be drained" if on else "is no longer to be drained", who)
         self._cause(f"{'drain' if on else 'no drain'} of broker {broker} {ASKED}{who}")
 

@@ -65,7 +65,9 @@ class LimitsPart(Part):
 
 
 class ExecutionPart(Part):
-    throttle: Bytes | None = Field(default=None, description="bytes a second copied into, and out of, each broker")
+    throttle: Bytes | Literal["auto"] | None = Field(
+        default=None, description="bytes a second copied into, and out of, each broker; auto: by head-room and what is seen"
+    )
     concurrency: int = Field(default=5, ge=1, description="replicas copied into, and from, a broker at a time")
     partitions: int = Field(default=50, ge=1, description="partitions in progress at a time")
     elections: int = Field(default=100, ge=1, description="leaders elected in a second")

@@ -683,3 +683,24 @@ def test_what_an_instance_that_was_killed_left_is_carried_on_by_the_next(world: 
     assert world.cluster.configs == {}
     assert second.rows("SELECT COUNT(*) FROM decision WHERE verdict = 'planned'") == [(0,)]
     second.stop()
+
+
+def test_a_pause_and_drains_are_of_the_cluster(world: World) -> None:
+    """A failover in the middle of maintenance goes on neither with plans nor with the broker that is being emptied."""
+    record = MemoryDocuments()
+    first = Service(world, executor=simulated_executor(world, record, "first"), mode="approve")
+    second = Service(world, node=OTHER, executor=simulated_executor(world, record, "second"), mode="approve")
+    first.run(15)
+    second.run(15)
+    first.balancer.pause("anna", "maintenance")
+    first.balancer.drain(3, True, "anna")
+    first.run(5)
+    state = second.run(15)
+    assert state.paused
+    assert {b.id: b.state for b in state.brokers}[3] == "draining"
+    second.balancer.resume("ben")
+    second.run(5)
+    first.run(15)
+    assert not first.balancer.state().paused
+    first.stop()
+    second.stop()
