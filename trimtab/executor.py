@@ -59,8 +59,8 @@ class Executor(Protocol):
         nothing was heard of that process for long. Takes off throttles that an execution before could not."""
         ...
 
-    def poll(self) -> Progress:
-        """Look at the cluster, take the next safe steps, and say how far it is."""
+    def poll(self, held: str = "") -> Progress:
+        """Look at the cluster, take the next safe steps, and say how far it is. `held` is why no step of the plan may begin now."""
         ...
 
     def pause(self, who: str) -> None:

@@ -94,9 +94,9 @@ def until(true: Callable[[], Any], seconds: float = SECONDS, *, every: float = 0
 class Executing(Watched):
     """`trimtab execute` or a companion, with a journal in `folder`."""
 
-    def __init__(self, cluster: KafkaCluster, folder: Path, verb: str, *more: str) -> None:
+    def __init__(self, cluster: KafkaCluster, folder: Path, verb: str, *more: str, listener: str = "PLAINTEXT") -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        super().__init__(folder, verb, "--bootstrap-server", cluster.bootstrap, "--journal", str(folder / "journal"), *more)
+        super().__init__(folder, verb, "--bootstrap-server", cluster.addresses(listener), "--journal", str(folder / "journal"), *more)
 
 
 @dataclass

@@ -78,6 +78,7 @@ def test_killed_in_the_middle_it_is_resumed_on_another_machine(cluster: KafkaClu
     refused = Executing(cluster, tmp_path / "there", "execute", "--plan", str(plan), "--reserve", "0")
     assert refused.ends(PATIENCE) == 1
     assert refused.hears("trimtab resume", 1)
+    assert first.hears("by replica.fetch.backoff.ms = 1000 of broker 3", 1)
     assert Executing(cluster, tmp_path / "there", "resume").ends(PATIENCE) == 0
     assert placed(cluster, topic) == {n: after for n, (_, after) in moves(topic).items()}
     assert set(leaders(cluster, topic).values()) == {2}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cluster_model.errors import ExternalError
+from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from cluster_model.quantities import format_size, parse_rate, parse_size
 from trimtab.commands import options as o
 from trimtab.execution.pacing import AUTO
@@ -26,11 +27,11 @@ from trimtab.story import Story, log
 
 if TYPE_CHECKING:
     from trimtab.execution.documents import Header, Settings
-    from trimtab.execution.engine import How, Verb
     from trimtab.execution.order import Order
     from trimtab.execution.pacing import Headroom
     from trimtab.execution.people import Pause
     from trimtab.execution.progress import Standing
+    from trimtab.execution.recorded import How, Verb
     from trimtab.execution.run import Reached
     from trimtab.execution.state import Task
 
@@ -101,6 +102,10 @@ def execute_command(
     foreign: Annotated[
         Literal["wait", "refuse"], typer.Option(help="What to do about reassignments of other tools that are in progress.")
     ] = "wait",
+    window: Annotated[
+        list[str] | None,
+        typer.Option("--window", metavar="WHEN", help="Steps begin only then, in UTC: 22:00-06:00, 'Sat,Sun 08:00-20:00'; repeatable."),
+    ] = None,
     journal: JournalFolder = None,
     form: DataForm = "text",
     out: o.Out = None,
@@ -113,14 +118,27 @@ def execute_command(
     from trimtab.execution.documents import Settings
     from trimtab.execution.order import read_order
 
+    problems = list(_window_problems(window or ()))
+    if problems:
+        raise ConfigurationError("trimtab execute", problems)
     order = read_order(plan)
     each = LIMITS.into if concurrency is None else concurrency
     limits = Limits(
         into=each, out_of=each, cluster=cluster_concurrency or LIMITS.cluster, elections=elections or LIMITS.elections,
         reserve=LIMITS.reserve if reserve is None else float(reserve),
     )  # fmt: skip
-    settings = Settings(throttle=throttle, strict=strict, foreign=foreign, limits=limits)
+    settings = Settings(throttle=throttle, strict=strict, foreign=foreign, limits=limits, windows=tuple(window or ()))
     return carry_out(context, order, settings, bootstrap_server, command_config, journal, form, out)
+
+
+def _window_problems(windows: Collection[str]) -> Iterator[Problem]:
+    from trimtab.execution.windows import parse_window
+
+    for text in windows:
+        try:
+            parse_window(text)
+        except ValueError as error:
+            yield Problem("--window", str(error))
 
 
 def carry_out(
@@ -129,6 +147,7 @@ def carry_out(
 ) -> int:  # fmt: skip
     """Carry an order out to the end; the exit code."""
     from trimtab.execution.checks import unfinished
+    from trimtab.execution.noticed import noticed
     from trimtab.execution.people import pause_of
     from trimtab.execution.run import at_work, reached
 
@@ -144,6 +163,9 @@ def carry_out(
             raise ExternalError(f"the cluster is {_paused(pause)}: no plan is begun; `trimtab resume` ends that")
         there.execution.begin(order, settings)
         tell_size(there.execution.tasks.values(), order.plan_id, settings.throttle, order.headroom)
+        notice = noticed(order.tasks, there.port)
+        if notice:
+            log.warning("%s", notice)
         return _to_the_end(context, there, form, out)
 
 
@@ -304,7 +326,7 @@ def _paused(pause: Pause) -> str:
 
 def _heard(there: Reached, verb: Verb, who: str | None, how: How = "take back") -> Header | None:
     """The header once the instance at work has heard the wish; None where none is, and this process has taken over."""
-    from trimtab.execution.engine import Wish
+    from trimtab.execution.recorded import Wish
     from trimtab.execution.run import asked, at_work, new_id
 
     if at_work(there.execution):
@@ -369,7 +391,7 @@ def _document(found: Standing, *, working: bool) -> dict[str, Any]:
         "partitions": {str(stage): count for stage, count in found.counts.items()},
         "bytes_copied": round(found.bytes_copied), "bytes_total": round(found.bytes_total), "bytes_per_second": found.rate,
         "seconds_left": found.eta_s, "throttle": found.throttle, "throttle_reason": found.throttle_why or None,
-        "throttles_left": found.throttles_left,
+        "throttles_left": found.throttles_left, "report": asdict(found.report),
         "details": [
             {
                 "topic": p.name.topic, "partition": p.name.number, "stage": str(p.stage), "reason": p.reason or None,
@@ -380,11 +402,27 @@ def _document(found: Standing, *, working: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _report(found: Standing) -> str:
+    """``took 54 s, at least 23 s by its throttle; made replicas of 48 MB, 45 MB were planned``."""
+    from trimtab.execution.run import spoken_seconds
+
+    report, parts = found.report, []
+    if report.seconds is not None:
+        least = f", at least {spoken_seconds(report.seconds_planned)} by its throttle" if report.seconds_planned else ""
+        parts.append(f"took {spoken_seconds(report.seconds)}{least}")
+    if report.bytes_made:
+        planned = f", {format_size(report.bytes_planned)} were planned" if report.bytes_planned is not None else ""
+        parts.append(f"made replicas of {format_size(report.bytes_made)}{planned}")
+    return "; ".join(parts)
+
+
 def _text(found: Standing, *, working: bool) -> str:
     from trimtab.execution.run import sentence
 
     state = found.state if found.over or working else f"{found.state}, but its process is gone: `trimtab resume` goes on with it"
     lines = [f"plan {found.plan_id}: {state}", f"by {found.instance}", sentence(found)]
+    if found.over and found.direction == "forward":
+        lines.append(_report(found))
     if found.paused:
         lines.append(f"paused by {found.paused}")
     if found.waits and not found.over:
@@ -401,4 +439,4 @@ def _text(found: Standing, *, working: bool) -> str:
             lines.append(f"  and {len(unchanged) - NAMED} more; --format json names all")
     moving = [p for p in found.partitions if p.stage.begun]
     lines += [f"  {p.name} to {list(p.target)}: {format_size(p.copied)} of {format_size(p.size)}" for p in moving[:NAMED]]
-    return "\n".join(lines)
+    return "\n".join(filter(None, lines))

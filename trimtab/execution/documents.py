@@ -34,12 +34,15 @@ class Settings:
         Refuse the whole plan where a partition is not as it was when the plan was made.
     foreign
         What to do about reassignments of other tools that are in progress at the start.
+    windows
+        When steps may begin, as `trimtab.execution.windows` has them; always where there are none.
     """
 
     throttle: int | None = None
     strict: bool = False
     foreign: Foreign = "wait"
     limits: Limits = field(default_factory=Limits)
+    windows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,9 @@ class Header:
     heard: str = ""  # the wish that was heard last
     note: str = ""
     pace: Pace | None = None  # of a throttle that paces itself
+    bytes_planned: float | None = None  # that the plan said it would copy
+    bytes_made: float | None = None  # of replicas that were made, when it ended
+    seconds_planned: float | None = None  # at the throttle of the start, at least
     lagging_before: tuple[Partition, ...] = field(default=())
 
 
@@ -87,6 +93,7 @@ def header_of(documents: Mapping[str, Document]) -> Header | None:
     of: dict[str, Any] = {k: v for k, v in found.items() if k in Header.__dataclass_fields__}
     settings = dict(of["settings"])
     settings["limits"] = Limits(**settings["limits"])
+    settings["windows"] = tuple(settings.get("windows", ()))
     of["settings"] = Settings(**settings)
     of["pace"] = Pace(**of["pace"]) if of.get("pace") else None
     of["lagging_before"] = tuple(Partition(*n) for n in of["lagging_before"])

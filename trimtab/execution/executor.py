@@ -91,7 +91,7 @@ class EngineExecutor:
         self._execution, self._plan_id = execution, header.plan_id
         return Left(plan_id=header.plan_id)
 
-    def poll(self) -> Progress:
+    def poll(self, held: str = "") -> Progress:
         if self._waiting is not None:
             order, self._waiting = self._waiting, None
             execution = self._new()
@@ -107,7 +107,7 @@ class EngineExecutor:
             found = self._execution.standing()
             assert found is not None
             return _progress(found)
-        return _progress(self._execution.turn())
+        return _progress(self._execution.turn(held))
 
     def pause(self, who: str) -> None:
         if self._execution is not None and self._execution.running:

@@ -178,6 +178,14 @@ class KafkaPort:
                     found[resource] = {k: v["value"] for k, v in values.items() if v["config_source"] == own and v["value"] is not None}
         return found
 
+    def setting(self, broker: int, key: str) -> str | None:
+        try:
+            told = self._ask("describe configs", _describing([ConfigResource("BROKER", str(broker), [key])]))
+        except ExternalError:
+            return None
+        found = told.get("broker", {}).get(str(broker), {}).get(key)
+        return None if found is None else found["value"]
+
     def set_configs(self, changes: Mapping[Resource, Mapping[str, str | None]]) -> dict[Resource, Refusal | None]:
         answers: dict[Resource, Refusal | None] = {}
         topics = {r: c for r, c in changes.items() if r.kind == "topic"}

@@ -37,6 +37,8 @@ class Order:
         Whether storage is shared: a move copies nothing, and the partition is without a leader for a moment.
     headroom
         What is known of the network of brokers, for a throttle that paces itself.
+    bytes_planned
+        Bytes that the plan said it would copy; None where it could not say.
     """
 
     plan_id: str
@@ -45,13 +47,16 @@ class Order:
     racks: bool = True
     shared: bool = False
     headroom: Headroom = field(default_factory=Headroom)
+    bytes_planned: float | None = None
 
 
 def order_of(plan: Plan) -> Order:
     """The order of a plan in memory."""
     worth = _worth((a.score, a.bytes_to_move, [(c.topic, c.partition) for c in a.changes]) for a in plan.actions)
     racks = any(g.hard and g.kind == "rack_aware" for g in plan.goals)
-    return Order(plan.plan_id, plan.cluster_id, tasks_of(plan.proposals, worth), racks, plan.storage == "shared")
+    tasks = tasks_of(plan.proposals, worth)
+    planned = _bytes(plan.summary.bytes_to_move)
+    return Order(plan.plan_id, plan.cluster_id, tasks, racks, plan.storage == "shared", bytes_planned=planned)
 
 
 def sized(order: Order, snapshot: Snapshot) -> Order:
@@ -145,7 +150,14 @@ def read_order(path: Path) -> Order:
     )
     goals = document.get("goals", ())
     racks = any(g.get("hard") and g.get("kind") == "rack_aware" for g in goals)
-    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, snapshot.get("storage") == "shared", Headroom(load=_loads(document)))
+    summary = document.get("summary")
+    planned = _bytes(summary.get("bytes_to_move")) if isinstance(summary, dict) else None
+    shared = snapshot.get("storage") == "shared"
+    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, shared, Headroom(load=_loads(document)), planned)
+
+
+def _bytes(found: object) -> float | None:
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
 def _loads(document: dict[str, Any]) -> dict[int, float]:

@@ -66,6 +66,10 @@ class ClusterPort(Protocol):
         """Values of `keys` set on each resource itself. A resource that does not answer or is gone is left out."""
         ...
 
+    def setting(self, broker: int, key: str) -> str | None:
+        """The value of a broker's key that holds, wherever it comes from; None where the broker does not tell."""
+        ...
+
     def set_configs(self, changes: Mapping[Resource, Mapping[str, str | None]]) -> dict[Resource, Refusal | None]:
         """Set keys on resources, or remove them where the value is None."""
         ...

@@ -19,11 +19,12 @@ from cluster_model.errors import ExternalError
 from cluster_model.quantities import format_size
 from metrics_reporter.reporter import SYSTEM_CLOCK
 from trimtab.execution.documents import Header
-from trimtab.execution.engine import BEAT_MS, SILENT_MS, Execution, Wish
+from trimtab.execution.engine import BEAT_MS, SILENT_MS, Execution
 from trimtab.execution.journal import Journal
 from trimtab.execution.kafka_port import KafkaPort
 from trimtab.execution.ledger import WISH, Fenced, JointLedger, Ledger, instance_name
 from trimtab.execution.progress import Standing
+from trimtab.execution.recorded import Wish
 from trimtab.execution.shared import SharedRecord
 from trimtab.execution.state import Stage
 from trimtab.story import Story

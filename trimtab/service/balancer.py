@@ -175,7 +175,7 @@ class Balancer:
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
-            changed=self._changed, acts=config.mode != "dry-run", step=step,
+            changed=self._changed, stale=self._stale, acts=config.mode != "dry-run", step=step,
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
@@ -292,6 +292,12 @@ class Balancer:
                 self._samples.open(cluster_id)
             except ExternalError as error:
                 log.error("no history of samples for now: %s", error)
+
+    def _stale(self) -> str:
+        """Why no step of a plan begins while the model may be older than the cluster; one that is warming up does not keep a plan
+        from being carried on."""
+        holds = [h.text for h in self._readiness.holds(self._clock.wall_ms()) if h.kind in ("metadata", "silent")]
+        return f"waits: {holds[0]}" if holds else ""
 
     def _finished(self, why: str) -> None:
         self._decider.cool_down()

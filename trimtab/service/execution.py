@@ -50,7 +50,8 @@ def kafka_executor(config: ServiceConfig, clock: Clock) -> Executor:
     limits = Limits(
         into=part.concurrency, out_of=part.concurrency, cluster=part.partitions, elections=part.elections, reserve=float(part.reserve)
     )
-    settings = Settings(throttle=AUTO if part.throttle == "auto" else part.throttle, foreign=part.foreign, limits=limits)
+    rate = AUTO if part.throttle == "auto" else part.throttle
+    settings = Settings(throttle=rate, foreign=part.foreign, limits=limits, windows=tuple(part.windows))
 
     def connect() -> tuple[ClusterPort, Ledger]:
         from trimtab.capture.client import client_settings
@@ -80,6 +81,8 @@ class Execution:
     ----------
     finished
         Called after a plan was carried out, wholly or not.
+    stale
+        Why the model is not to be trusted now, in a sentence; no step of a plan begins then.
     acts
         Whether the mode lets anything be carried out, also what another instance left unfinished.
     step
@@ -97,12 +100,13 @@ class Execution:
         *,
         finished: Callable[[str], None],
         changed: Callable[[], None],
+        stale: Callable[[], str] = lambda: "",
         acts: bool = True,
         step: float = TURN,
     ) -> None:
         self._executor, self._desk, self._leader, self._model = executor, desk, leader, model
         self._told, self._clock, self._finished, self._changed = told, clock, finished, changed
-        self._acts, self._step = acts, step
+        self._stale, self._acts, self._step = stale, acts, step
         self._running: Held | None = None
         self._left: Left | None = None
         self._asked_ms: int | None = None
@@ -225,7 +229,7 @@ class Execution:
             executor.resume()
         self._paused = pause is not None
         try:
-            return executor.poll()
+            return executor.poll(self._stale())
         except Fenced as error:
             executor.release()
             return str(error)

@@ -67,6 +67,9 @@ class SimulatedPort:
             r: {k: v for k, v in self._cluster.configs.get(r, {}).items() if k in keys} for r in resources if self._why_not(r) is None
         }
 
+    def setting(self, broker: int, key: str) -> str | None:
+        return None
+
     def set_configs(self, changes: Mapping[Resource, Mapping[str, str | None]]) -> dict[Resource, Refusal | None]:
         answers: dict[Resource, Refusal | None] = {}
         for resource, values in changes.items():
