@@ -15,6 +15,7 @@ from optimizer.outcome import goal_state, judged
 from optimizer.plan import Plan
 from optimizer.problem import MEAN, Compiled
 from optimizer.search.state import State
+from trimtab.execution.people import as_draining
 from trimtab.service.views import BrokerView, GoalView
 
 
@@ -69,6 +70,11 @@ def _brokers(snapshot: Snapshot, compiled: Compiled, state: State) -> tuple[Brok
             )
         )
     return tuple(found)
+
+
+def draining(snapshot: LiveSnapshot, brokers: frozenset[int]) -> LiveSnapshot:
+    """The same with these brokers draining, where they are active."""
+    return as_draining(snapshot, brokers)
 
 
 def to_repair(snapshot: Snapshot, goals: tuple[GoalView, ...]) -> str | None:
