@@ -45,9 +45,9 @@ from trimtab.usage import every_problem, usage_text
 
 COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
-    "metadata": metadata, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
+    "metadata": metadata, "drain": drain, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
-    "execute": execute, "drain": drain, "throttles": throttles,
+    "execute": execute, "throttles": throttles,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.

@@ -5,6 +5,8 @@ Pure functions of a snapshot and goals; called by `trimtab.service.look`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
@@ -15,7 +17,6 @@ from optimizer.outcome import goal_state, judged
 from optimizer.plan import Plan
 from optimizer.problem import MEAN, Compiled
 from optimizer.search.state import State
-from trimtab.execution.people import as_draining
 from trimtab.service.views import BrokerView, GoalView
 
 
@@ -74,7 +75,13 @@ def _brokers(snapshot: Snapshot, compiled: Compiled, state: State) -> tuple[Brok
 
 def draining(snapshot: LiveSnapshot, brokers: frozenset[int]) -> LiveSnapshot:
     """The same with these brokers draining, where they are active."""
-    return as_draining(snapshot, brokers)
+    rows = [snapshot.row_of_broker[b] for b in sorted(brokers) if b in snapshot.row_of_broker]
+    rows = [row for row in rows if snapshot.broker_states[row] == BrokerState.ACTIVE]
+    if not rows:
+        return snapshot
+    states = snapshot.broker_states.copy()
+    states[rows] = BrokerState.DRAINING
+    return replace(snapshot, broker_states=states)
 
 
 def to_repair(snapshot: Snapshot, goals: tuple[GoalView, ...]) -> str | None:
