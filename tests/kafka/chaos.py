@@ -26,6 +26,7 @@ from kafka.admin import KafkaAdminClient
 from metrics_reporter.reporter import SYSTEM_CLOCK
 from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster, Listener
 from tests.kafka.executions import Executing, Verified, leaders, looking, placed, plan_file, throttles, until
+from tests.kafka.proxy import PROXIED
 from tests.kafka.traffic import administering, create_topic, fill
 from trimtab.capture.client import client_settings
 from trimtab.execution.engine import SILENT_MS, Execution
@@ -38,7 +39,6 @@ COUNT, KILOBYTES = 8, 1_500  # partitions, and of each
 PACE = ("--throttle", "1MB/s", "--concurrency", "2", "--reserve", "0")
 PATIENCE = 240.0
 DISK_FULL, DISK = "disk-full", "128m"  # the case for which the target stands on a small disk of its own
-PROXIED = "PROXIED"  # the listener whose clients can be cut off
 DOWN_SECONDS = 12.0  # longer than a broker's session
 
 
@@ -122,12 +122,11 @@ def _broker_killed(broker: int) -> Callable[[Case], None]:
 
 
 def _cut_off(case: Case) -> None:
-    """For longer than a request waits; what is in progress goes on meanwhile."""
+    """Until it has noticed; what is in progress goes on meanwhile."""
     case.cluster.cut()
     try:
         if not case.now.hears("looking again", PATIENCE):
             raise RuntimeError(f"it did not say that it is cut off: {case.now.said[-3:]}")
-        time.sleep(DOWN_SECONDS)  # the time that it is cut off is the disturbance
     finally:
         case.cluster.mend()
     case.ends()

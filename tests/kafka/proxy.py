@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+PROXIED = "PROXIED"  # how the listener is called whose clients can be cut off
 T = TypeVar("T")
 
 

@@ -216,7 +216,7 @@ def test_a_broker_is_drained_stays_so_and_is_taken_back(cluster: KafkaCluster, t
     assert taken_back.hears("broker 1 is active again", 1)
 
 
-@pytest.mark.parametrize("name", ["target-killed", "deposed", "topic-deleted", "another-tool-moves", "another-tool-cancels"])
+@pytest.mark.parametrize("name", ["target-killed", "cut-off", "deposed", "topic-deleted", "another-tool-moves", "another-tool-cancels"])
 def test_disturbed_it_ends_well(cluster: KafkaCluster, name: str, tmp_path: Path) -> None:
     """A part of `python -m tests.kafka.chaos`."""
     assert run(cluster, name, 2, tmp_path) == []

@@ -220,11 +220,15 @@ class KafkaPort:
                     f"{self._where}: the cluster refused to {what}: {named(error)}. The principal needs ALTER, ALTER_CONFIGS and "
                     "DESCRIBE_CONFIGS on the cluster and its topics; check its ACLs and --command-config."
                 ) from error
-            except FAILURES as error:
+            except (*FAILURES, ExternalError) as error:  # who was let in once is let in again, whatever a connection says meanwhile
                 self.close()
                 if attempt == ATTEMPTS:
-                    raise ExternalError(f"{self._where}: cannot {what} now: {named(error)}", retriable=True) from error
+                    raise ExternalError(f"{self._where}: cannot {what} now: {_told(error)}", retriable=True) from error
         raise AssertionError("unreachable")
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, ExternalError) else named(error)
 
 
 def _describing(asked: Sequence[Any]) -> Callable[[Any], Any]:

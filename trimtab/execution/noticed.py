@@ -29,5 +29,5 @@ def noticed(tasks: Collection[Task], port: ClusterPort) -> str:
         return ""
     return (
         f"producers with acks=all may wait {int(told) / 1000:g} s whenever one of {len(steps)} partitions has moved, by {FETCH_BACKOFF} = "
-        f"{told} of broker {followers[0]}. With 100 they hardly notice; a broker takes it at its next start"
+        f"{told} of broker {followers[0]}. A smaller value shortens that; a broker takes it at its next start"
     )
