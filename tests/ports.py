@@ -26,6 +26,8 @@ def looks(port: ClusterPort, topic: str, settle: Settle) -> None:
     assert (seen.brokers[2].free or 0.0) > 0.0
     assert seen.needed_in_sync(first) == 2
     assert port.sizes([first, Partition(topic, 99)]).keys() == {first}
+    assert {n.topic for n in port.look((), topics=[topic, "no-such-topic"]).partitions} == {topic}
+    assert port.look((), topics=()).partitions == {}
 
 
 def moves_and_cancels(port: ClusterPort, topic: str, settle: Settle) -> None:

@@ -25,6 +25,7 @@ from trimtab.commands import (
     compile,
     demo,
     diff,
+    drain,
     execute,
     explain,
     goals,
@@ -44,7 +45,7 @@ from trimtab.usage import every_problem, usage_text
 
 COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
-    "metadata": metadata, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
+    "metadata": metadata, "drain": drain, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
     "execute": execute, "throttles": throttles,
 }  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from trimtab.execution.ledger import Document, Documents
 from trimtab.execution.order import Order
 
 
@@ -58,8 +59,8 @@ class Executor(Protocol):
         nothing was heard of that process for long. Takes off throttles that an execution before could not."""
         ...
 
-    def poll(self) -> Progress:
-        """Look at the cluster, take the next safe steps, and say how far it is."""
+    def poll(self, held: str = "") -> Progress:
+        """Look at the cluster, take the next safe steps, and say how far it is. `held` is why no step of the plan may begin now."""
         ...
 
     def pause(self, who: str) -> None:
@@ -85,6 +86,14 @@ class Executor(Protocol):
     def release(self) -> Progress:
         """Forget the plan without touching the cluster, because another instance decides now: what is in progress goes on by
         itself, and the other one takes the rest over with `recover`."""
+        ...
+
+    def told(self) -> Documents:
+        """What people told the cluster, through whatever instance or command: a pause, and brokers to drain."""
+        ...
+
+    def tell(self, key: str, document: Document) -> None:
+        """Write one of these down for every instance."""
         ...
 
     def close(self) -> None:

@@ -11,10 +11,12 @@ import argparse
 import json
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,11 +24,12 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from metrics_reporter.reporter import SYSTEM_CLOCK
-from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster
+from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster, Listener
 from tests.kafka.executions import Executing, Verified, leaders, looking, placed, plan_file, throttles, until
+from tests.kafka.proxy import PROXIED
 from tests.kafka.traffic import administering, create_topic, fill
 from trimtab.capture.client import client_settings
-from trimtab.execution.engine import Execution
+from trimtab.execution.engine import SILENT_MS, Execution
 from trimtab.execution.shared import SharedRecord
 from trimtab.execution.state import Partition
 
@@ -35,6 +38,7 @@ BEFORE, AFTER = (SOURCE, THIRD, FOURTH), (TARGET, THIRD, FOURTH)
 COUNT, KILOBYTES = 8, 1_500  # partitions, and of each
 PACE = ("--throttle", "1MB/s", "--concurrency", "2", "--reserve", "0")
 PATIENCE = 240.0
+DISK_FULL, DISK = "disk-full", "128m"  # the case for which the target stands on a small disk of its own
 DOWN_SECONDS = 12.0  # longer than a broker's session
 
 
@@ -46,6 +50,7 @@ class Case:
     admin: KafkaAdminClient
     topic: str
     folder: Path
+    proxied: bool = False
     running: Executing | None = None
     code: int | None = None
     said: list[str] = field(default_factory=list)
@@ -56,7 +61,8 @@ class Case:
 
     def begin(self) -> None:
         plan = plan_file(self.folder / "plan.json", self.cluster.cluster_id, dict.fromkeys(self.names, (BEFORE, AFTER)))
-        self.running = Executing(self.cluster, self.folder, "execute", "--plan", str(plan), *PACE)
+        listener = PROXIED if self.proxied else "PLAINTEXT"
+        self.running = Executing(self.cluster, self.folder, "execute", "--plan", str(plan), *PACE, listener=listener)
 
     def reaches(self, done: int) -> None:
         """Until so many partitions stand as planned and one is on its way."""
@@ -113,6 +119,50 @@ def _broker_killed(broker: int) -> Callable[[Case], None]:
         case.ends()
 
     return disturb
+
+
+def _cut_off(case: Case) -> None:
+    """Until it has noticed; what is in progress goes on meanwhile."""
+    case.cluster.cut()
+    try:
+        if not case.now.hears("looking again", PATIENCE):
+            raise RuntimeError(f"it did not say that it is cut off: {case.now.said[-3:]}")
+    finally:
+        case.cluster.mend()
+    case.ends()
+
+
+def _cut_off_and_taken_over(case: Case) -> None:
+    """Another machine goes on; the first is let in again, and takes no further step."""
+    case.cluster.cut()
+    try:
+        if not case.now.hears("looking again", PATIENCE):
+            raise RuntimeError(f"it did not say that it is cut off: {case.now.said[-3:]}")
+        time.sleep(SILENT_MS / 1000)  # until then it may come back, and `resume` would only ask it
+        case.runs("resume", folder=case.folder / "elsewhere")
+        resumed = case.code
+    finally:
+        case.cluster.mend()
+    case.ends()
+    if case.code != 1 or not any("another instance" in line for line in case.said):
+        raise RuntimeError(f"the instance that was cut off went on: {case.code}, {case.said[-2:]}")
+    case.code = resumed
+
+
+def _disk_full(case: Case) -> None:
+    """Something else fills the disk of the target: its broker ends, and is started again once there is room."""
+    folder = case.cluster.log_dirs(TARGET)[0]
+    filler = folder / "filler"
+    with filler.open("wb") as file, suppress(OSError):
+        while True:
+            file.write(b"." * 2**20)
+            file.flush()
+    if not until(lambda: case.cluster.has_ended(TARGET), PATIENCE):
+        raise RuntimeError(f"broker {TARGET} goes on with a full disk")
+    filler.unlink()
+    case.cluster.kill_broker(TARGET)
+    case.cluster.start_broker(TARGET)
+    case.ends()
 
 
 def _cancelled(case: Case) -> None:
@@ -197,6 +247,7 @@ class Kind:
     disturb: Callable[[Case], None]
     ends: str = PLANNED
     codes: tuple[int, ...] = (0,)
+    proxied: bool = False
 
 
 KINDS: Mapping[str, Kind] = {
@@ -207,6 +258,9 @@ KINDS: Mapping[str, Kind] = {
     "source-killed": Kind(_broker_killed(SOURCE)),
     "target-killed": Kind(_broker_killed(TARGET)),
     "bystander-killed": Kind(_broker_killed(5)),
+    "cut-off": Kind(_cut_off, proxied=True),
+    "cut-off-and-taken-over": Kind(_cut_off_and_taken_over, proxied=True),
+    DISK_FULL: Kind(_disk_full),
     "cancelled": Kind(_cancelled, EITHER, (1,)),
     "cancelled-finishing": Kind(_finished, EITHER, (1,)),
     "rolled-back": Kind(_rolled_back, BACK),
@@ -218,7 +272,7 @@ KINDS: Mapping[str, Kind] = {
     "another-tool-moves": Kind(_another_tool_moves_one, EITHER, (1,)),
     "another-tool-cancels": Kind(_another_tool_cancels, EITHER, (0, 1)),  # before it was seen in progress it is asked for again
 }
-SETTLED, ROUNDS = 100, 400  # rounds of records that are not counted, and that are, before an execution is measured
+EVERY, USUAL = 0.2, 30.0  # seconds between records of a partition; seconds of traffic before an execution is measured
 MOMENTS = (0, 2, 5)  # partitions done when it happens
 
 
@@ -229,7 +283,7 @@ def run(cluster: KafkaCluster, name: str, done: int, folder: Path) -> list[str]:
     with administering(cluster) as admin:
         create_topic(admin, topic, [BEFORE] * COUNT, {"min.insync.replicas": "2"})
         fill(cluster.bootstrap, {(topic, n): KILOBYTES for n in range(COUNT)}, 1000)
-        case = Case(cluster, admin, topic, folder)
+        case = Case(cluster, admin, topic, folder, kind.proxied)
         wrong: list[str] = []
         with Verified(cluster, case.names, every=0.1) as traffic:
             case.begin()
@@ -266,28 +320,62 @@ def _left(case: Case, kind: Kind) -> list[str]:
     return found
 
 
-def measure(cluster: KafkaCluster, count: int, folder: Path, after: tuple[int, ...]) -> int:
-    """Move so many partitions of 200 kB under traffic on twenty of them; times of producers before and meanwhile."""
+def measure(cluster: KafkaCluster, count: int, folder: Path, after: tuple[int, ...], more: Sequence[str]) -> int:
+    """Move so many partitions of 200 kB under traffic on twenty of them; times of producers before, meanwhile and afterwards."""
     topic, names = "measured", [Partition("measured", n) for n in range(count)]
     with administering(cluster) as admin:
         create_topic(admin, topic, [BEFORE] * count, {"min.insync.replicas": "2"})
+        create_topic(admin, "warm", [BEFORE], {"min.insync.replicas": "2"})
     fill(cluster.bootstrap, {(topic, n): 200 for n in range(count)}, 1000)
+    warm = plan_file(folder / "warm.json", cluster.cluster_id, {Partition("warm", 0): (BEFORE, AFTER)}, name="sha256:warm")
     plan = plan_file(folder / "plan.json", cluster.cluster_id, dict.fromkeys(names, (BEFORE, after)))
-    with Verified(cluster, names[:: max(count // 20, 1)]) as traffic:
-        until(lambda: len(traffic.slow) >= SETTLED + ROUNDS, PATIENCE)
-        before, began = len(traffic.slow), time.monotonic()
-        running = Executing(cluster, folder, "execute", "--plan", str(plan), "--throttle", "2MB/s", "--reserve", "0")
-        code, took, until_end = running.ends(PATIENCE), time.monotonic() - began, len(traffic.slow)
+    with Verified(cluster, names[:: max(count // 20, 1)], every=EVERY) as traffic:
+        # The first execution on a cluster makes topics and has brokers load classes for seconds.
+        Executing(cluster, folder, "execute", "--plan", str(warm), "--throttle", "2MB/s", "--reserve", "0").ends(PATIENCE)
+        usual = _span(traffic)
+        began = time.monotonic()
+        running = Executing(cluster, folder, "execute", "--plan", str(plan), "--throttle", "2MB/s", "--reserve", "0", *more)
+        code, ended = running.ends(PATIENCE), time.monotonic()
+        _span(traffic)
     wrong = traffic.faults() + traffic.failed + [f"{n} is on {list(r)}" for n, r in placed(cluster, topic).items() if r != after]
     left = throttles(cluster, topic)
-    usual, meanwhile = traffic.p99(SETTLED, before), traffic.p99(before, until_end)
-    slow = sum(seconds > 2 * usual for seconds in traffic.slow[before:until_end])
     sys.stdout.write(
-        f"{count} partitions in {took:.0f} s, exit code {code}; producers p99 {1000 * usual:.0f} ms before, {1000 * meanwhile:.0f} ms "
-        f"meanwhile ({before - SETTLED} and {until_end - before} rounds, {slow} of these above twice the p99 of before); "
+        f"{count} partitions in {ended - began:.0f} s, exit code {code}; milliseconds until acknowledged:\n"
+        f"  before     {_times(traffic.seconds(*usual))}\n"
+        f"  meanwhile  {_times(traffic.seconds(began, ended))}\n"
         f"{sum(traffic.acknowledged.values())} records verified, wrong: {wrong or 'nothing'}; throttles left: {left or 'none'}\n"
     )
     return 1 if wrong or left or code else 0
+
+
+def _span(traffic: Verified) -> tuple[float, float]:
+    """Some seconds of undisturbed traffic."""
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began >= USUAL, PATIENCE)
+    return began, time.monotonic()
+
+
+def _times(seconds: Sequence[float]) -> str:
+    """``p50 3, p99 41, p99.9 210, longest 250 (of 8,000 records)``."""
+    shares = ", ".join(f"p{100 * share:g} {1000 * seconds[int(share * (len(seconds) - 1))]:.0f}" for share in (0.5, 0.99, 0.999))
+    return f"{shares}, longest {1000 * seconds[-1]:.0f} (of {len(seconds):,} records)"
+
+
+def _cluster(racks: Sequence[str], properties: Mapping[str, str]) -> KafkaCluster:
+    return KafkaCluster(racks, properties=properties, listeners=[Listener(PROXIED, "PLAINTEXT", proxied=True)])
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[bool]:
+    """A small disk in memory at a folder; whether this machine lets us have one."""
+    folder.mkdir(parents=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(folder)], capture_output=True).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(folder)], check=True, capture_output=True)
+            shutil.rmtree(folder.parents[1], ignore_errors=True)
 
 
 def main() -> int:
@@ -295,14 +383,24 @@ def main() -> int:
     parser.add_argument("--case", choices=sorted(KINDS), action="append", help="only these; repeatable")
     parser.add_argument("--measure", type=int, metavar="N", help="instead: move N partitions undisturbed, and say what producers noticed")
     parser.add_argument("--followers", action="store_true", help="with --measure: leaders stay where they are")
+    parser.add_argument("--more", metavar="OPTION", action="append", help="with --measure: one more word for `trimtab execute`; repeatable")
+    parser.add_argument("--broker", metavar="KEY=VALUE", action="append", help="one more property of every broker; repeatable")
     parser.add_argument("--moments", type=int, default=len(MOMENTS), choices=range(1, len(MOMENTS) + 1), help="moments of each case")
     asked = parser.parse_args()
     failed = 0
-    with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as made, KafkaCluster(("r1", "r1", "r2", "r3", "r2")) as cluster:
+    properties = dict(p.split("=", 1) for p in asked.broker or ())
+    racks = ("r1", "r1", "r2", "r3", "r2")
+    cluster = _cluster(racks, properties)
+    small = DISK_FULL in (asked.case or KINDS) and not asked.measure
+    disk = _small_disk(cluster.log_dirs(TARGET)[0]) if small else nullcontext(False)
+    with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as made, disk as has_small_disk, cluster:
         folder = Path(made)
         if asked.measure:
-            return measure(cluster, asked.measure, folder, (SOURCE, THIRD, TARGET) if asked.followers else AFTER)
+            return measure(cluster, asked.measure, folder, (SOURCE, THIRD, TARGET) if asked.followers else AFTER, asked.more or ())
         for name in asked.case or KINDS:
+            if name == DISK_FULL and not has_small_disk:
+                sys.stdout.write(f"{name}: skipped, this machine mounts no tmpfs for us\n")
+                continue
             for done in MOMENTS[: asked.moments]:
                 began = time.monotonic()
                 wrong = run(cluster, name, done, folder / f"{name}-{done}")

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import IO
 
 from tests.kafka import jars
+from tests.kafka.proxy import Proxy
 
 READY = "Kafka Server started"
 FIRST_CONTROLLER = 100
@@ -42,6 +43,7 @@ class Listener:
     name: str
     protocol: str  # SSL, SASL_PLAINTEXT or SASL_SSL
     properties: Mapping[str, str] = field(default_factory=dict)
+    proxied: bool = False  # clients come through a `Proxy`, which `cut` and `mend` of the cluster are about
 
 
 @dataclass
@@ -82,6 +84,10 @@ class _Process:
     @property
     def pid(self) -> int:
         return self._popen.pid
+
+    @property
+    def ended(self) -> bool:
+        return self._popen.poll() is not None
 
     def wait_ready(self, seconds: float) -> bool:
         self._turned.wait(seconds)
@@ -146,11 +152,13 @@ class KafkaCluster:
         self._java = jars.java()
         self.folder = Path(tempfile.mkdtemp(prefix="trimtab-kafka-"))
         self._cluster_id = _new_cluster_id()
-        ports = iter(free_ports(controllers + len(racks) * (1 + len(listeners))))
+        proxied = [x.name for x in listeners if x.proxied]
+        ports = iter(free_ports(controllers + len(racks) * (1 + len(listeners) + len(proxied))))
         self.quorum = {FIRST_CONTROLLER + i: next(ports) for i in range(controllers)}
         self._ports = {
             i: {name: next(ports) for name in ["PLAINTEXT", *(x.name for x in listeners)]} for i in range(1, len(racks) + 1)
         }
+        self._proxied = {i: {name: next(ports) for name in proxied} for i in self._ports}
         self._controllers = {
             i: _Role(i, self.folder / f"controller-{i}", self._controller(i) | dict(controller_properties or {}))
             for i in self.quorum
@@ -164,6 +172,7 @@ class KafkaCluster:
             for i, rack in enumerate(racks, start=1)
         }
         self._watchdog: subprocess.Popen[str] | None = None
+        self._proxies: list[Proxy] = []
 
     # -- what it is ----------------------------------------------------------------------------------------
 
@@ -181,7 +190,10 @@ class KafkaCluster:
         return self.addresses("PLAINTEXT")
 
     def addresses(self, listener: str) -> str:
-        return ",".join(f"127.0.0.1:{ports[listener]}" for ports in self._ports.values())
+        return ",".join(f"127.0.0.1:{self._advertised(i)[listener]}" for i in self._ports)
+
+    def _advertised(self, broker: int) -> dict[str, int]:
+        return self._ports[broker] | self._proxied[broker]
 
     def log_dirs(self, broker: int) -> list[Path]:
         return [Path(p) for p in self._brokers[broker].properties["log.dirs"].split(",")]
@@ -217,6 +229,8 @@ class KafkaCluster:
                 [sys.executable, str(Path(__file__).with_name("watchdog.py")), str(self.folder)],
                 stdin=subprocess.PIPE, text=True, start_new_session=True,
             )  # fmt: skip
+            for broker, of in self._proxied.items():
+                self._proxies += [Proxy(port, self._ports[broker][name]) for name, port in of.items()]
             roles = [*self._controllers.values(), *self._brokers.values()]
             self._format(roles)
             for role in roles:
@@ -230,6 +244,8 @@ class KafkaCluster:
 
     def stop(self, *, keep_logs: bool = False) -> None:
         """End every process at once and remove the data. Calling it again does nothing."""
+        while self._proxies:
+            self._proxies.pop().close()
         for role in [*self._brokers.values(), *self._controllers.values()]:
             self._end(role, signal.SIGKILL)
         if self._watchdog is not None and self._watchdog.stdin is not None:
@@ -243,6 +259,15 @@ class KafkaCluster:
                 shutil.rmtree(role.folder, ignore_errors=True)
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def cut(self) -> None:
+        """Cut off whoever comes through proxied listeners."""
+        for proxy in self._proxies:
+            proxy.cut()
+
+    def mend(self) -> None:
+        for proxy in self._proxies:
+            proxy.mend()
 
     def __enter__(self) -> KafkaCluster:
         return self if self._watchdog is not None else self.start()
@@ -259,6 +284,11 @@ class KafkaCluster:
     def kill_broker(self, broker: int) -> None:
         """End a broker without warning."""
         self._end(self._role(broker), signal.SIGKILL)
+
+    def has_ended(self, broker: int) -> bool:
+        """Whether a broker that was started ended by itself."""
+        process = self._role(broker).process
+        return process is not None and process.ended
 
     def freeze_broker(self, broker: int) -> None:
         """Let a broker hang: it keeps its connections and answers nothing."""
@@ -361,12 +391,13 @@ class KafkaCluster:
 
     def _broker(self, id: int, rack: str | None, log_dirs: int, extra: Sequence[Listener]) -> dict[str, str]:
         listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self._ports[id].items())
+        advertised = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self._advertised(id).items())
         protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"} | {x.name: x.protocol for x in extra}
         factor = str(min(3, len(self._ports)))
         properties = self._common(id) | {
             "process.roles": "broker",
             "listeners": listeners,
-            "advertised.listeners": listeners,
+            "advertised.listeners": advertised,
             "inter.broker.listener.name": "PLAINTEXT",
             "listener.security.protocol.map": ",".join(f"{name}:{p}" for name, p in protocols.items()),
             "log.dirs": ",".join(str(self.folder / f"broker-{id}" / f"data-{n}") for n in range(log_dirs)),

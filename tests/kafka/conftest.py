@@ -8,7 +8,8 @@ from collections.abc import Generator, Iterator
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from tests.kafka.cluster import KafkaCluster
+from tests.kafka.cluster import KafkaCluster, Listener
+from tests.kafka.proxy import PROXIED
 from tests.kafka.traffic import administering
 
 _CLUSTER = pytest.StashKey[KafkaCluster]()
@@ -16,8 +17,8 @@ _CLUSTER = pytest.StashKey[KafkaCluster]()
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
-    """Four brokers in racks r1 r1 r2 r3 with two log directories each, all up."""
-    kafka = KafkaCluster(log_dirs=2)
+    """Four brokers in racks r1 r1 r2 r3 with two log directories each, all up; clients of a second listener can be cut off."""
+    kafka = KafkaCluster(log_dirs=2, listeners=[Listener(PROXIED, "PLAINTEXT", proxied=True)])
     kafka.start()
     request.config.stash[_CLUSTER] = kafka
     yield kafka

@@ -27,7 +27,7 @@ from tests.kafka.executions import (
 )
 from tests.kafka.services import Embedded, Reporters
 from tests.kafka.traffic import Traffic, create_topic, fill
-from tests.kafka.watched import PATIENCE
+from tests.kafka.watched import PATIENCE, Watched
 from tests.ports import CHECKS, Settle
 from trimtab.execution.port import ClusterPort, Resource
 from trimtab.execution.state import Partition
@@ -78,6 +78,7 @@ def test_killed_in_the_middle_it_is_resumed_on_another_machine(cluster: KafkaClu
     refused = Executing(cluster, tmp_path / "there", "execute", "--plan", str(plan), "--reserve", "0")
     assert refused.ends(PATIENCE) == 1
     assert refused.hears("trimtab resume", 1)
+    assert first.hears("by replica.fetch.backoff.ms = 1000 of broker 3", 1)
     assert Executing(cluster, tmp_path / "there", "resume").ends(PATIENCE) == 0
     assert placed(cluster, topic) == {n: after for n, (_, after) in moves(topic).items()}
     assert set(leaders(cluster, topic).values()) == {2}
@@ -195,7 +196,27 @@ def test_a_service_in_auto_mode_levels_a_real_cluster(cluster: KafkaCluster, adm
     admin.delete_topics(["skewed"])
 
 
-@pytest.mark.parametrize("name", ["target-killed", "deposed", "topic-deleted", "another-tool-moves", "another-tool-cancels"])
+def test_a_broker_is_drained_stays_so_and_is_taken_back(cluster: KafkaCluster, topic: str, tmp_path: Path) -> None:
+    journal = ("--bootstrap-server", cluster.bootstrap, "--journal", str(tmp_path / "journal"))
+    goals = tmp_path / "goals.yaml"
+    goals.write_text("version: 1\ngoals:\n  - {kind: usage_distribution, resource: replicas}\n")
+    drain = Executing(cluster, tmp_path, "drain", "--broker", "1", "--goals", str(goals), "--interval", "0", "--yes", "--who", "anna")
+    assert drain.ends(PATIENCE) == 0
+    assert drain.hears("broker 1 is drained: it hosts no replica and can be shut down", 1)
+    with looking(cluster) as port:
+        assert not [n for n, p in port.look(()).partitions.items() if 1 in p.replicas]
+    # Later plans of the live cluster leave it empty, without being told again.
+    snapshot = tmp_path / "snapshot.json"
+    capture = Watched(tmp_path, "snapshot", "--bootstrap-server", cluster.bootstrap, "--interval", "0", "--out", str(snapshot))
+    assert capture.ends(PATIENCE) == 0
+    states = {b["id"]: b.get("state", "active") for b in json.loads(snapshot.read_text())["brokers"]}
+    assert states == {1: "draining", 2: "active", 3: "active", 4: "active"}
+    taken_back = Watched(tmp_path, "activate", "--broker", "1", *journal)
+    assert taken_back.ends(PATIENCE) == 0
+    assert taken_back.hears("broker 1 is active again", 1)
+
+
+@pytest.mark.parametrize("name", ["target-killed", "cut-off", "deposed", "topic-deleted", "another-tool-moves", "another-tool-cancels"])
 def test_disturbed_it_ends_well(cluster: KafkaCluster, name: str, tmp_path: Path) -> None:
     """A part of `python -m tests.kafka.chaos`."""
     assert run(cluster, name, 2, tmp_path) == []

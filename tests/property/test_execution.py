@@ -21,6 +21,7 @@ from trimtab.execution.engine import Execution
 from trimtab.execution.ledger import MemoryDocuments, MemoryLedger
 from trimtab.execution.order import Order
 from trimtab.execution.state import Limits, Partition, Stage, Task
+from trimtab.execution.view import View
 from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.port import SimulatedPort
 from trimtab.simulator.spec import MB, BrokerSpec, TopicPartition, TopicSpec
@@ -69,19 +70,22 @@ class Fate:
 
 
 class Executions(RuleBasedStateMachine):
+    wide = True  # whether every look shows the whole cluster
+
     @initialize(data=st.data(), count=st.integers(3, 8))
     def begin(self, data: st.DataObject, count: int) -> None:
         self.cluster = SimulatedCluster([BrokerSpec(b) for b in BROKERS], traffic=Traffic(0, noise=0.0), resolution_s=5.0)
         lists = st.permutations(BROKERS).flatmap(lambda order: st.integers(1, 3).map(lambda n: tuple(order[:n])))
         sources = [data.draw(lists.filter(lambda found: len(found) > 1)) for _ in range(count)]
         sizes = np.full(count, 200 * MB)
-        self.cluster.create_topic(TopicSpec("t", tuple(sources), np.zeros(count), 1.0, sizes, filled=1.0))
+        for number, source in enumerate(sources):
+            self.cluster.create_topic(TopicSpec(f"t{number}", (source,), np.zeros(1), 1.0, sizes[:1], filled=1.0))
         tasks = []
         for number, source in enumerate(sources):
             target = data.draw(st.one_of(lists, st.permutations(source).map(tuple)))
             if len(target) < len(source):
                 target = (*target, *(b for b in source if b not in target))[: len(source)]
-            tasks.append(Task(Partition("t", number), source, target, source[0], target[0]))
+            tasks.append(Task(Partition(f"t{number}", 0), source, target, source[0], target[0]))
         self.sources = {t.name: t.source for t in tasks}
         self.targets = {t.name: t.target for t in tasks}
         self.dead: int | None = None
@@ -95,7 +99,8 @@ class Executions(RuleBasedStateMachine):
         clock = Clock(lambda: self.cluster.now_ms / 1000, lambda: self.cluster.now_ms)
         port: Any = Mortal(SimulatedPort(self.cluster), self.fate)
         ledger: Any = Mortal(MemoryLedger(self.shared), self.fate)
-        return Execution(port, ledger, clock, instance="test")
+        view = View(port, clock) if self.wide else View(port, clock, partitions=1, ask=1)
+        return Execution(port, ledger, clock, instance="test", view=view)
 
     def _adopt(self) -> None:
         self.execution = self._new()
@@ -207,7 +212,13 @@ class Executions(RuleBasedStateMachine):
                 assert mark.stage in (Stage.DONE, Stage.BACK, Stage.SKIPPED) or "cancelled" in mark.reason, mark
 
 
-TestExecutions = Executions.TestCase
-TestExecutions.settings = settings(
-    max_examples=80, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+class NarrowExecutions(Executions):
+    """As of a large cluster: a look shows one topic, one broker's room, and what something happens to."""
+
+    wide = False
+
+
+TestExecutions, TestNarrowExecutions = Executions.TestCase, NarrowExecutions.TestCase
+TestExecutions.settings = TestNarrowExecutions.settings = settings(
+    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cluster_model.errors import ExternalError
+from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from cluster_model.quantities import format_size, parse_rate, parse_size
 from trimtab.commands import options as o
+from trimtab.execution.pacing import AUTO
 from trimtab.execution.state import Limits
 from trimtab.output import emit
 from trimtab.signals import signals_heard
@@ -24,9 +27,11 @@ from trimtab.story import Story, log
 
 if TYPE_CHECKING:
     from trimtab.execution.documents import Header, Settings
-    from trimtab.execution.engine import How, Verb
     from trimtab.execution.order import Order
+    from trimtab.execution.pacing import Headroom
+    from trimtab.execution.people import Pause
     from trimtab.execution.progress import Standing
+    from trimtab.execution.recorded import How, Verb
     from trimtab.execution.run import Reached
     from trimtab.execution.state import Task
 
@@ -54,9 +59,22 @@ def register(app: typer.Typer) -> None:
     app.command("rollback")(rollback_command)
 
 
+def parse_throttle(text: str) -> int:
+    """A rate in bytes/s, or `AUTO`."""
+    if text.strip().lower() == "auto":
+        return AUTO
+    rate = parse_rate(text)
+    if rate <= 0:
+        raise ValueError(f"expected auto or a rate above 0 such as 50MB/s, found {text!r}")
+    return rate
+
+
 Throttle = Annotated[
     int | None,
-    typer.Option("--throttle", parser=o.parsed_by(parse_rate), metavar="SIZE/s", help="Copied into, and out of, each broker at most."),
+    typer.Option(
+        "--throttle", parser=o.parsed_by(parse_throttle), metavar="SIZE/s",
+        help="Copied into, and out of, each broker at most; auto: by head-room, and by what is seen while it runs.",
+    ),
 ]
 
 
@@ -84,6 +102,10 @@ def execute_command(
     foreign: Annotated[
         Literal["wait", "refuse"], typer.Option(help="What to do about reassignments of other tools that are in progress.")
     ] = "wait",
+    window: Annotated[
+        list[str] | None,
+        typer.Option("--window", metavar="WHEN", help="Steps begin only then, in UTC: 22:00-06:00, 'Sat,Sun 08:00-20:00'; repeatable."),
+    ] = None,
     journal: JournalFolder = None,
     form: DataForm = "text",
     out: o.Out = None,
@@ -96,14 +118,27 @@ def execute_command(
     from trimtab.execution.documents import Settings
     from trimtab.execution.order import read_order
 
+    problems = list(_window_problems(window or ()))
+    if problems:
+        raise ConfigurationError("trimtab execute", problems)
     order = read_order(plan)
     each = LIMITS.into if concurrency is None else concurrency
     limits = Limits(
         into=each, out_of=each, cluster=cluster_concurrency or LIMITS.cluster, elections=elections or LIMITS.elections,
         reserve=LIMITS.reserve if reserve is None else float(reserve),
     )  # fmt: skip
-    settings = Settings(throttle=throttle, strict=strict, foreign=foreign, limits=limits)
+    settings = Settings(throttle=throttle, strict=strict, foreign=foreign, limits=limits, windows=tuple(window or ()))
     return carry_out(context, order, settings, bootstrap_server, command_config, journal, form, out)
+
+
+def _window_problems(windows: Collection[str]) -> Iterator[Problem]:
+    from trimtab.execution.windows import parse_window
+
+    for text in windows:
+        try:
+            parse_window(text)
+        except ValueError as error:
+            yield Problem("--window", str(error))
 
 
 def carry_out(
@@ -112,6 +147,8 @@ def carry_out(
 ) -> int:  # fmt: skip
     """Carry an order out to the end; the exit code."""
     from trimtab.execution.checks import unfinished
+    from trimtab.execution.noticed import noticed
+    from trimtab.execution.people import pause_of
     from trimtab.execution.run import at_work, reached
 
     if not order.tasks:
@@ -121,8 +158,14 @@ def carry_out(
         header = there.execution.read()
         if header is not None and header.state == "running":
             raise ExternalError(unfinished(header, working=at_work(there.execution)))
+        pause = pause_of(there.ledger.told())
+        if pause is not None:
+            raise ExternalError(f"the cluster is {_paused(pause)}: no plan is begun; `trimtab resume` ends that")
         there.execution.begin(order, settings)
-        tell_size(there.execution.tasks.values(), order.plan_id, settings.throttle)
+        tell_size(there.execution.tasks.values(), order.plan_id, settings.throttle, order.headroom)
+        notice = noticed(order.tasks, there.port)
+        if notice:
+            log.warning("%s", notice)
         return _to_the_end(context, there, form, out)
 
 
@@ -134,9 +177,18 @@ def status_command(
     out: o.Out = None,
 ) -> int:
     """How the execution on a cluster stands: how far, how fast, why it waits, and each partition that was not changed."""
+    from trimtab.execution.people import drains_of, pause_of
     from trimtab.execution.run import at_work, reached
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
+        told = there.ledger.told()
+        pause, drains = pause_of(told), drains_of(told)
+        if pause is not None:
+            log.warning("the cluster is %s: no plan is begun", _paused(pause))
+        for broker, by in drains.items():
+            log.info("broker %d is being drained, by %s; `trimtab activate` takes it back", broker, by)
+        if there.execution.read() is None and (pause is not None or drains):
+            return 0
         _known(there)
         found = there.execution.standing()
         assert found is not None
@@ -150,13 +202,20 @@ def status_command(
 def pause_command(
     bootstrap_server: Server, command_config: o.CommandConfig = None, journal: JournalFolder = None, who: Who = None
 ) -> int:
-    """Take no further step; what is in progress goes on. `resume` goes on."""
+    """Take no further step; what is in progress goes on. Where nothing is carried out, no plan is begun on the cluster until `resume`."""
+    from metrics_reporter.reporter import SYSTEM_CLOCK
+    from trimtab.execution.ledger import PAUSE
+    from trimtab.execution.people import Pause
     from trimtab.execution.run import reached
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
-        _unfinished(there)
+        header = there.execution.read()
+        if header is None or header.state != "running":
+            there.ledger.tell(PAUSE, Pause(name_of(who), "", SYSTEM_CLOCK.wall_ms()).document())
+            log.info("paused: no plan is begun on this cluster, by no command and no service, until `trimtab resume`")
+            return 0
         if _heard(there, "pause", who) is None:
-            there.execution.pause(_who(who))
+            there.execution.pause(name_of(who))
         log.info("paused; `trimtab resume` goes on")
     return 0
 
@@ -170,10 +229,20 @@ def resume_command(
     form: DataForm = "text",
     out: o.Out = None,
 ) -> int:
-    """Go on: with a paused execution, or here with one whose process was killed or cut off, on any machine."""
+    """Go on: with a paused cluster or execution, or here with one whose process was killed or cut off, on any machine."""
+    from metrics_reporter.reporter import SYSTEM_CLOCK
+    from trimtab.execution.ledger import PAUSE
+    from trimtab.execution.people import ended, pause_of
     from trimtab.execution.run import reached
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
+        paused = pause_of(there.ledger.told()) is not None
+        if paused:
+            there.ledger.tell(PAUSE, ended(name_of(who), SYSTEM_CLOCK.wall_ms()))
+            log.info("the cluster is not paused any more")
+        header = there.execution.read()
+        if paused and (header is None or header.state != "running"):
+            return 0
         _unfinished(there)
         header = _heard(there, "resume", who)
         if header is not None:
@@ -203,7 +272,7 @@ def cancel_command(
         if header is not None:
             log.info("%s cancels it; `trimtab status` shows how far it is", header.instance)
             return 0
-        there.execution.cancel(_who(who), how)
+        there.execution.cancel(name_of(who), how)
         return _to_the_end(context, there, form, out)
 
 
@@ -225,7 +294,7 @@ def rollback_command(
         if header is not None:
             log.info("%s takes it back; `trimtab status` shows how far it is", header.instance)
             return 0
-        count = there.execution.rollback(_who(who))
+        count = there.execution.rollback(name_of(who))
         log.info("%d partitions are brought back", count)
         return _to_the_end(context, there, form, out)
 
@@ -240,7 +309,8 @@ def folder_of(journal: Path | None) -> Path:
     return journal if journal is not None else default_folder()
 
 
-def _who(who: str | None) -> str:
+def name_of(who: str | None) -> str:
+    """In whose name something is asked for."""
     if who is not None:
         return who
     try:
@@ -249,13 +319,18 @@ def _who(who: str | None) -> str:
         return f"user {os.getuid()}"
 
 
+def _paused(pause: Pause) -> str:
+    since = datetime.fromtimestamp(pause.since_ms / 1000, UTC)
+    return f"paused by {pause.who} since {since:%Y-%m-%d %H:%M} UTC{f' ({pause.why})' if pause.why else ''}"
+
+
 def _heard(there: Reached, verb: Verb, who: str | None, how: How = "take back") -> Header | None:
     """The header once the instance at work has heard the wish; None where none is, and this process has taken over."""
-    from trimtab.execution.engine import Wish
+    from trimtab.execution.recorded import Wish
     from trimtab.execution.run import asked, at_work, new_id
 
     if at_work(there.execution):
-        return asked(there, Wish(verb, _who(who), new_id(), how))
+        return asked(there, Wish(verb, name_of(who), new_id(), how))
     there.execution.adopt()
     return None
 
@@ -273,13 +348,18 @@ def _unfinished(there: Reached) -> None:
         raise ExternalError(f"plan {header.plan_id} is {header.state}: nothing is in progress; `trimtab rollback` would take it back")
 
 
-def tell_size(tasks: Collection[Task], plan_id: str, rate: int | None) -> None:
+def tell_size(tasks: Collection[Task], plan_id: str, rate: int | None, headroom: Headroom | None = None) -> None:
     """How much a plan copies, and at a throttle how long that takes, per broker and in all."""
+    from trimtab.execution.pacing import Headroom, first
     from trimtab.execution.run import spoken_seconds
     from trimtab.execution.throttle import hours
 
     total = sum(t.to_copy for t in tasks)
     log.info("plan %s: %d partitions, %s to copy", plan_id, len(tasks), format_size(total))
+    if rate == AUTO and total:
+        pace = first(tasks, headroom or Headroom())
+        log.info("it begins with a throttle of %s/s: %s", format_size(pace.rate), pace.why)
+        rate = pace.rate
     if rate and total:
         slowest = sorted(hours(tasks, rate).items(), key=lambda item: (-item[1], item[0]))
         each = ", ".join(f"broker {b} {spoken_seconds(h * 3600)}" for b, h in slowest[:SLOWEST])
@@ -310,7 +390,8 @@ def _document(found: Standing, *, working: bool) -> dict[str, Any]:
         "at_work": working, "paused_by": found.paused or None, "waits": found.waits or None,
         "partitions": {str(stage): count for stage, count in found.counts.items()},
         "bytes_copied": round(found.bytes_copied), "bytes_total": round(found.bytes_total), "bytes_per_second": found.rate,
-        "seconds_left": found.eta_s, "throttles_left": found.throttles_left,
+        "seconds_left": found.eta_s, "throttle": found.throttle, "throttle_reason": found.throttle_why or None,
+        "throttles_left": found.throttles_left, "report": asdict(found.report),
         "details": [
             {
                 "topic": p.name.topic, "partition": p.name.number, "stage": str(p.stage), "reason": p.reason or None,
@@ -321,15 +402,33 @@ def _document(found: Standing, *, working: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _report(found: Standing) -> str:
+    """``took 54 s, at least 23 s by its throttle; made replicas of 48 MB, 45 MB were planned``."""
+    from trimtab.execution.run import spoken_seconds
+
+    report, parts = found.report, []
+    if report.seconds is not None:
+        least = f", at least {spoken_seconds(report.seconds_planned)} by its throttle" if report.seconds_planned else ""
+        parts.append(f"took {spoken_seconds(report.seconds)}{least}")
+    if report.bytes_made:
+        planned = f", {format_size(report.bytes_planned)} were planned" if report.bytes_planned is not None else ""
+        parts.append(f"made replicas of {format_size(report.bytes_made)}{planned}")
+    return "; ".join(parts)
+
+
 def _text(found: Standing, *, working: bool) -> str:
     from trimtab.execution.run import sentence
 
     state = found.state if found.over or working else f"{found.state}, but its process is gone: `trimtab resume` goes on with it"
     lines = [f"plan {found.plan_id}: {state}", f"by {found.instance}", sentence(found)]
+    if found.over and found.direction == "forward":
+        lines.append(_report(found))
     if found.paused:
         lines.append(f"paused by {found.paused}")
     if found.waits and not found.over:
         lines.append(found.waits)
+    if found.throttle is not None and not found.over:
+        lines.append(f"throttle {format_size(found.throttle)}/s{f': {found.throttle_why}' if found.throttle_why else ''}")
     if found.throttles_left:
         lines.append(f"{found.throttles_left} throttle settings are still to be taken off: `trimtab throttles --clean`")
     unchanged = found.unchanged
@@ -340,4 +439,4 @@ def _text(found: Standing, *, working: bool) -> str:
             lines.append(f"  and {len(unchanged) - NAMED} more; --format json names all")
     moving = [p for p in found.partitions if p.stage.begun]
     lines += [f"  {p.name} to {list(p.target)}: {format_size(p.copied)} of {format_size(p.size)}" for p in moving[:NAMED]]
-    return "\n".join(lines)
+    return "\n".join(filter(None, lines))

@@ -178,12 +178,12 @@ def plan_command(
         if execute and bootstrap_server is not None and order.tasks:
             from trimtab.execution.documents import Settings
 
-            tell_size(order.tasks, order.plan_id, throttle)
+            tell_size(order.tasks, order.plan_id, throttle, order.headroom)
             if not (yes or typer.confirm("Carry it out?", err=True)):
                 log.info("nothing was changed")
                 return 0
             return carry_out(context, order, Settings(throttle=throttle), bootstrap_server, command_config, journal)
-        tell_size(order.tasks, order.plan_id, throttle)
+        tell_size(order.tasks, order.plan_id, throttle, order.headroom)
     if exit_code and (result.infeasible or result.cannot_be_emptied):
         return INFEASIBLE
     if exit_code and result.proposals:

@@ -97,7 +97,17 @@ def captured(
     kraft_log: Path | None = None,
 ) -> Snapshot:
     """`trimtab.capture.capture` with a progress bar where a person watches; `interval` None is the default
-    one."""
+    one. Brokers that people told the cluster to drain are draining."""
+    from trimtab.capture.client import client_settings
+    from trimtab.execution.people import as_draining, drained_brokers
+
+    snapshot = _captured(story, bootstrap_server, command_config, interval, capacity, kraft_log)
+    return as_draining(snapshot, drained_brokers(bootstrap_server, client_settings(command_config).options, snapshot.cluster_id))
+
+
+def _captured(
+    story: Story, bootstrap_server: str, command_config: Path | None, interval: float | None, capacity: Path | None, kraft_log: Path | None
+) -> Snapshot:
     from trimtab.capture import capture
 
     seconds = DEFAULT_INTERVAL_SECONDS if interval is None else interval

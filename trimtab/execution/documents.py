@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from cluster_model.errors import InputError, Problem
 from trimtab.execution.ledger import HEADER, TASK, THROTTLE, Document, Documents
+from trimtab.execution.pacing import AUTO, Pace
 from trimtab.execution.port import Resource
 from trimtab.execution.state import Limits, Mark, Partition, Stage, Task
 from trimtab.execution.throttle import Setting
@@ -28,17 +29,20 @@ class Settings:
     Attributes
     ----------
     throttle
-        Bytes/s into, and out of, each broker for what is copied; None is no throttle.
+        Bytes/s into, and out of, each broker for what is copied; None is no throttle, `AUTO` one that paces itself.
     strict
         Refuse the whole plan where a partition is not as it was when the plan was made.
     foreign
         What to do about reassignments of other tools that are in progress at the start.
+    windows
+        When steps may begin, as `trimtab.execution.windows` has them; always where there are none.
     """
 
     throttle: int | None = None
     strict: bool = False
     foreign: Foreign = "wait"
     limits: Limits = field(default_factory=Limits)
+    windows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,10 @@ class Header:
     paused: str = ""
     heard: str = ""  # the wish that was heard last
     note: str = ""
+    pace: Pace | None = None  # of a throttle that paces itself
+    bytes_planned: float | None = None  # that the plan said it would copy
+    bytes_made: float | None = None  # of replicas that were made, when it ended
+    seconds_planned: float | None = None  # at the throttle of the start, at least
     lagging_before: tuple[Partition, ...] = field(default=())
 
 
@@ -85,7 +93,9 @@ def header_of(documents: Mapping[str, Document]) -> Header | None:
     of: dict[str, Any] = {k: v for k, v in found.items() if k in Header.__dataclass_fields__}
     settings = dict(of["settings"])
     settings["limits"] = Limits(**settings["limits"])
+    settings["windows"] = tuple(settings.get("windows", ()))
     of["settings"] = Settings(**settings)
+    of["pace"] = Pace(**of["pace"]) if of.get("pace") else None
     of["lagging_before"] = tuple(Partition(*n) for n in of["lagging_before"])
     return Header(**of)
 
@@ -129,6 +139,12 @@ def throttles_of(documents: Mapping[str, Document]) -> list[Setting]:
         resource = Resource("broker" if kind == "broker" else "topic", name)
         made += [Setting(resource, k, before, own) for k, (before, own) in sorted(documents[key].items())]
     return made
+
+
+def rate_of(header: Header) -> int | None:
+    """Bytes/s that hold now; None is no throttle."""
+    rate = header.settings.throttle
+    return rate if rate != AUTO else None if header.pace is None else header.pace.rate
 
 
 def beaten(header: Header, now_ms: int) -> Header:

@@ -10,7 +10,7 @@ from metrics_reporter.reporter import Clock
 from trimtab.execution.checks import unfinished
 from trimtab.execution.documents import Header, Settings
 from trimtab.execution.engine import SILENT_MS, Execution
-from trimtab.execution.ledger import Ledger
+from trimtab.execution.ledger import Document, Documents, Ledger
 from trimtab.execution.order import Order
 from trimtab.execution.port import ClusterPort
 from trimtab.execution.progress import Standing
@@ -57,9 +57,12 @@ class EngineExecutor:
                 part.close()
 
     def _new(self) -> Execution:
+        return Execution(*self._reached(), self._clock, instance=self._instance)
+
+    def _reached(self) -> tuple[ClusterPort, Ledger]:
         if self._connected is None:
             self._connected = self._connect()
-        return Execution(*self._connected, self._clock, instance=self._instance)
+        return self._connected
 
     def submit(self, order: Order) -> None:
         if self._waiting is not None or (self._execution is not None and self._execution.running):
@@ -88,7 +91,7 @@ class EngineExecutor:
         self._execution, self._plan_id = execution, header.plan_id
         return Left(plan_id=header.plan_id)
 
-    def poll(self) -> Progress:
+    def poll(self, held: str = "") -> Progress:
         if self._waiting is not None:
             order, self._waiting = self._waiting, None
             execution = self._new()
@@ -104,7 +107,7 @@ class EngineExecutor:
             found = self._execution.standing()
             assert found is not None
             return _progress(found)
-        return _progress(self._execution.turn())
+        return _progress(self._execution.turn(held))
 
     def pause(self, who: str) -> None:
         if self._execution is not None and self._execution.running:
@@ -159,6 +162,12 @@ class EngineExecutor:
             return Progress(0, 0, 0, let_go, 0.0, 0.0)
         before = _progress(found)
         return Progress(0, 0, before.done, (*before.failed, *let_go), before.bytes_copied, before.bytes_total, before.waits)
+
+    def told(self) -> Documents:
+        return self._reached()[1].told()
+
+    def tell(self, key: str, document: Document) -> None:
+        self._reached()[1].tell(key, document)
 
     def _until_over(self, execution: Execution) -> None:
         for _ in range(CANCEL_TURNS):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from cluster_model.errors import ExternalError
-from trimtab.execution.ledger import WISH, Document, Documents
+from trimtab.execution.ledger import Document, Documents, told_of
 
 BUSY_SECONDS = 10.0
 
@@ -81,12 +81,11 @@ class Journal:
         except sqlite3.Error as error:
             raise ExternalError(f"{self.path}: the journal cannot be written, so no step is taken: {error}", retriable=True) from error
 
-    def wish(self) -> Document | None:
-        row = self._db.execute("SELECT value FROM document WHERE key = ?", (WISH,)).fetchone()
-        return None if row is None else dict(json.loads(row[0]))
+    def told(self) -> Documents:
+        return told_of(self.read())
 
-    def ask(self, wish: Document) -> None:
-        self.write({WISH: wish})
+    def tell(self, key: str, document: Document) -> None:
+        self.write({key: document})
 
     def close(self) -> None:
         self._db.close()

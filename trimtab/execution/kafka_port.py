@@ -54,7 +54,7 @@ class KafkaPort:
     ) -> None:
         self._where, self._settings, self._wall_ms, self._monotonic = bootstrap_server, settings, wall_ms, monotonic
         self._admin: KafkaAdminClient | None = connect(bootstrap_server, settings)
-        self._min_isr: tuple[float, dict[str, int]] = (float("-inf"), {})
+        self._min_isr: dict[str, tuple[float, int]] = {}  # by topic: when it was asked, and the value
 
     def close(self) -> None:
         admin, self._admin = self._admin, None
@@ -64,13 +64,13 @@ class KafkaPort:
 
     # -- looking ---------------------------------------------------------------------------------------------
 
-    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
+    def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
         at = self._wall_ms()
         cluster = self._ask("describe the cluster", lambda admin: admin.describe_cluster())
         moving = self._ask("list reassignments", lambda admin: admin.list_partition_reassignments())
-        topics = self._ask("describe the topics", lambda admin: admin.describe_topics())
+        wanted = None if topics is None else sorted({*topics, *(key.topic for key in moving)})
         partitions: dict[Partition, SeenPartition] = {}
-        for topic in topics:
+        for topic in self._ask("describe the topics", lambda admin: admin.describe_topics(wanted)) if wanted != [] else ():
             for p in topic["partitions"]:
                 name = Partition(topic["name"], p["partition_index"])
                 leader = p["leader_id"] if p["leader_id"] >= 0 else None
@@ -84,7 +84,8 @@ class KafkaPort:
         alive = {b["broker_id"]: not b.get("is_fenced", False) for b in cluster["brokers"]}
         rooms, copied = self._disks(sorted(b for b in brokers if alive.get(b)), names, partitions)
         known = {b["broker_id"]: SeenBroker(b["rack"], alive[b["broker_id"]], rooms.get(b["broker_id"])) for b in cluster["brokers"]}
-        return Observed(cluster["cluster_id"], at, known, partitions, self._needed([t["name"] for t in topics]), copied)
+        counts = {n.topic for n in names} | {n.topic for n, p in partitions.items() if len(p.isr) < len(p.replicas)}
+        return Observed(cluster["cluster_id"], at, known, partitions, self._needed(counts & {n.topic for n in partitions}), copied)
 
     def sizes(self, names: Collection[Partition]) -> dict[Partition, float]:
         cluster = self._ask("describe the cluster", lambda admin: admin.describe_cluster())
@@ -123,15 +124,15 @@ class KafkaPort:
             return []
         return [d for answer in answers for d in answer["log_dirs"]]
 
-    def _needed(self, topics: Sequence[str]) -> dict[str, int]:
-        """``min.insync.replicas`` by topic, asked again after a minute or for a new topic."""
-        at, known = self._min_isr
-        if self._monotonic() - at > MIN_ISR_SECONDS or any(t not in known for t in topics):
-            resources = [ConfigResource("TOPIC", t, [MIN_ISR]) for t in topics]
+    def _needed(self, topics: Collection[str]) -> dict[str, int]:
+        """``min.insync.replicas`` by topic, asked again after a minute."""
+        now = self._monotonic()
+        asked = sorted(t for t in topics if t not in self._min_isr or now - self._min_isr[t][0] > MIN_ISR_SECONDS)
+        if asked:
+            resources = [ConfigResource("TOPIC", t, [MIN_ISR]) for t in asked]
             told = self._ask("describe topic configs", lambda admin: admin.describe_configs(resources, config_filter="all"))
-            known = {name: int(of[MIN_ISR]["value"]) for name, of in told.get("topic", {}).items() if MIN_ISR in of}
-            self._min_isr = (self._monotonic(), known)
-        return known
+            self._min_isr |= {name: (now, int(of[MIN_ISR]["value"])) for name, of in told.get("topic", {}).items() if MIN_ISR in of}
+        return {t: self._min_isr[t][1] for t in topics if t in self._min_isr}
 
     # -- steps -----------------------------------------------------------------------------------------------
 
@@ -177,6 +178,14 @@ class KafkaPort:
                     found[resource] = {k: v["value"] for k, v in values.items() if v["config_source"] == own and v["value"] is not None}
         return found
 
+    def setting(self, broker: int, key: str) -> str | None:
+        try:
+            told = self._ask("describe configs", _describing([ConfigResource("BROKER", str(broker), [key])]))
+        except ExternalError:
+            return None
+        found = told.get("broker", {}).get(str(broker), {}).get(key)
+        return None if found is None else found["value"]
+
     def set_configs(self, changes: Mapping[Resource, Mapping[str, str | None]]) -> dict[Resource, Refusal | None]:
         answers: dict[Resource, Refusal | None] = {}
         topics = {r: c for r, c in changes.items() if r.kind == "topic"}
@@ -211,11 +220,15 @@ class KafkaPort:
                     f"{self._where}: the cluster refused to {what}: {named(error)}. The principal needs ALTER, ALTER_CONFIGS and "
                     "DESCRIBE_CONFIGS on the cluster and its topics; check its ACLs and --command-config."
                 ) from error
-            except FAILURES as error:
+            except (*FAILURES, ExternalError) as error:  # who was let in once is let in again, whatever a connection says meanwhile
                 self.close()
                 if attempt == ATTEMPTS:
-                    raise ExternalError(f"{self._where}: cannot {what} now: {named(error)}", retriable=True) from error
+                    raise ExternalError(f"{self._where}: cannot {what} now: {_told(error)}", retriable=True) from error
         raise AssertionError("unreachable")
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, ExternalError) else named(error)
 
 
 def _describing(asked: Sequence[Any]) -> Callable[[Any], Any]:

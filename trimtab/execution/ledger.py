@@ -15,8 +15,8 @@ from cluster_model.errors import ExternalError
 
 Document = dict[str, Any]
 Documents = dict[str, Document]
-HEADER, WISH = "execution", "wish"
-TASK, THROTTLE = "task/", "throttle/"
+HEADER, WISH, PAUSE = "execution", "wish", "pause"
+TASK, THROTTLE, DRAIN = "task/", "throttle/", "drain/"
 
 
 def instance_name() -> str:
@@ -43,12 +43,12 @@ class Ledger(Protocol):
         """Write these at once, all or none, and wait until they are safe; None removes. Raises `Fenced`."""
         ...
 
-    def wish(self) -> Document | None:
-        """What people asked for last (pause, resume, cancel, rollback); not limited to the instance that claimed."""
+    def told(self) -> Documents:
+        """What people told the cluster: `WISH` (what was asked last of the instance at work), `PAUSE`, and `DRAIN` of each broker."""
         ...
 
-    def ask(self, wish: Document) -> None:
-        """Ask the instance that is at work for something; needs no claim."""
+    def tell(self, key: str, document: Document) -> None:
+        """Write one of these down for every instance; needs no claim. What ends one is written, too: nothing is ever removed."""
         ...
 
     def close(self) -> None: ...
@@ -73,11 +73,11 @@ class MemoryLedger:
             raise Fenced("another instance carries out plans on this cluster now")
         _put(self.shared.documents, documents)
 
-    def wish(self) -> Document | None:
-        return self.shared.documents.get(WISH)
+    def told(self) -> Documents:
+        return told_of(self.shared.documents)
 
-    def ask(self, wish: Document) -> None:
-        self.shared.documents[WISH] = wish
+    def tell(self, key: str, document: Document) -> None:
+        _put(self.shared.documents, {key: document})
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -123,15 +123,24 @@ class JointLedger:
         self._shared.write(self._missing_there)
         self._missing_there = {}
 
-    def wish(self) -> Document | None:
-        return self._shared.wish()
+    def told(self) -> Documents:
+        return self._shared.told()
 
-    def ask(self, wish: Document) -> None:
-        self._shared.ask(wish)
+    def tell(self, key: str, document: Document) -> None:
+        self._shared.tell(key, document)
 
     def close(self) -> None:
         self._shared.close()
         self._journal.close()
+
+
+def told_of(documents: Mapping[str, Document]) -> Documents:
+    """Those that people write, and no instance for itself."""
+    return {key: of for key, of in documents.items() if _is_told(key)}
+
+
+def _is_told(key: str) -> bool:
+    return key in (WISH, PAUSE) or key.startswith(DRAIN)
 
 
 def revision(documents: Mapping[str, Document]) -> int:
@@ -148,5 +157,6 @@ def _put(kept: Documents, documents: Mapping[str, Document | None]) -> None:
 
 
 def _difference(newer: Documents, older: Documents) -> dict[str, Document | None]:
-    changed: dict[str, Document | None] = {k: v for k, v in newer.items() if older.get(k) != v}
-    return changed | {k: None for k in older if k not in newer}
+    """What brings `older` to `newer`; what people told stands in the shared record alone."""
+    changed: dict[str, Document | None] = {k: v for k, v in newer.items() if older.get(k) != v and not _is_told(k)}
+    return changed | {k: None for k in older if k not in newer and not _is_told(k)}

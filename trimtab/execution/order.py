@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster_model.errors import InputError, Problem
+from trimtab.execution.pacing import Headroom
 from trimtab.execution.state import Partition, Task
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class Order:
         Whether a hard goal keeps replicas apart by rack, so that no step may bring them together.
     shared
         Whether storage is shared: a move copies nothing, and the partition is without a leader for a moment.
+    headroom
+        What is known of the network of brokers, for a throttle that paces itself.
+    bytes_planned
+        Bytes that the plan said it would copy; None where it could not say.
     """
 
     plan_id: str
@@ -41,22 +46,43 @@ class Order:
     tasks: tuple[Task, ...]
     racks: bool = True
     shared: bool = False
+    headroom: Headroom = field(default_factory=Headroom)
+    bytes_planned: float | None = None
 
 
 def order_of(plan: Plan) -> Order:
     """The order of a plan in memory."""
     worth = _worth((a.score, a.bytes_to_move, [(c.topic, c.partition) for c in a.changes]) for a in plan.actions)
     racks = any(g.hard and g.kind == "rack_aware" for g in plan.goals)
-    return Order(plan.plan_id, plan.cluster_id, tasks_of(plan.proposals, worth), racks, plan.storage == "shared")
+    tasks = tasks_of(plan.proposals, worth)
+    planned = _bytes(plan.summary.bytes_to_move)
+    return Order(plan.plan_id, plan.cluster_id, tasks, racks, plan.storage == "shared", bytes_planned=planned)
 
 
 def sized(order: Order, snapshot: Snapshot) -> Order:
-    """The same with the sizes of partitions in a snapshot."""
+    """The same with the sizes of partitions, and the head-room of brokers, in a snapshot."""
+    order = replace(order, headroom=_headroom(snapshot))
     disk = snapshot.leader_load.get("disk")
     if disk is None or order.shared:
         return order
     tasks = tuple(replace(t, size=float(disk[snapshot.row_of_partition(*t.name)])) for t in order.tasks)
     return replace(order, tasks=tasks)
+
+
+def _headroom(snapshot: Snapshot) -> Headroom:
+    ids = [int(b) for b in snapshot.broker_ids]
+    load: dict[int, float] = {}
+    free: dict[int, float] = {}
+    for resource in ("network_in", "network_out"):
+        if resource not in snapshot.leader_load:
+            continue
+        values, capacity = snapshot.broker_load(resource), snapshot.capacity.get(resource)
+        for row, broker in enumerate(ids):
+            if resource == "network_in":
+                load[broker] = float(values[row])
+            if capacity is not None and capacity[row] > 0.0:  # not a number where it is not known
+                free[broker] = min(free.get(broker, float("inf")), float(capacity[row] - values[row]))
+    return Headroom(free, load)
 
 
 def tasks_of(proposals: Iterable[Change], worth: dict[tuple[str, int], float] | None = None) -> tuple[Task, ...]:
@@ -124,7 +150,24 @@ def read_order(path: Path) -> Order:
     )
     goals = document.get("goals", ())
     racks = any(g.get("hard") and g.get("kind") == "rack_aware" for g in goals)
-    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, snapshot.get("storage") == "shared")
+    summary = document.get("summary")
+    planned = _bytes(summary.get("bytes_to_move")) if isinstance(summary, dict) else None
+    shared = snapshot.get("storage") == "shared"
+    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, shared, Headroom(load=_loads(document)), planned)
+
+
+def _bytes(found: object) -> float | None:
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def _loads(document: dict[str, Any]) -> dict[int, float]:
+    """What brokers took in when the plan was made; empty where the file does not say."""
+    found = {}
+    for broker in document.get("brokers", ()):
+        load = broker.get("before", {}).get("network_in") if isinstance(broker, dict) and isinstance(broker.get("before"), dict) else None
+        if isinstance(load, int | float) and _is_id(broker.get("id")):
+            found[broker["id"]] = float(load)
+    return found
 
 
 def _items(document: dict[str, Any], key: str, problems: list[Problem]) -> list[Any]:

@@ -43,8 +43,11 @@ Answers = dict[Partition, Refusal | None]
 class ClusterPort(Protocol):
     """A cluster; used by one thread. Every call raises `ExternalError` where the cluster does not answer at all."""
 
-    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
-        """The whole cluster now; how much is copied is told of `names` only, and free room of `brokers` only."""
+    def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
+        """The cluster now: partitions of `topics`, of all topics where that is None, and in any case what is being reassigned.
+
+        How much is copied is told of `names` only, and free room of `brokers` only.
+        """
         ...
 
     def sizes(self, names: Collection[Partition]) -> dict[Partition, float]:
@@ -61,6 +64,10 @@ class ClusterPort(Protocol):
 
     def configs(self, resources: Collection[Resource], keys: Collection[str]) -> dict[Resource, dict[str, str]]:
         """Values of `keys` set on each resource itself. A resource that does not answer or is gone is left out."""
+        ...
+
+    def setting(self, broker: int, key: str) -> str | None:
+        """The value of a broker's key that holds, wherever it comes from; None where the broker does not tell."""
         ...
 
     def set_configs(self, changes: Mapping[Resource, Mapping[str, str | None]]) -> dict[Resource, Refusal | None]:

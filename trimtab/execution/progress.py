@@ -32,6 +32,16 @@ class PartitionStanding:
 
 
 @dataclass(frozen=True, slots=True)
+class Report:
+    """What was planned, and what came of it. None where it is not known, or not yet."""
+
+    bytes_planned: float | None
+    bytes_made: float | None
+    seconds_planned: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """An execution as a whole. Bytes are those that moves copy; `rate` is bytes/s and `eta_s` seconds, None where not known yet."""
 
@@ -46,7 +56,10 @@ class Standing:
     rate: float | None
     eta_s: float | None
     waits: str
+    throttle: int | None  # bytes/s that hold now
+    throttle_why: str  # where it paces itself
     throttles_left: int
+    report: Report
     partitions: Sequence[PartitionStanding]
 
     @property
@@ -94,6 +107,8 @@ def standing(
     waits: str, throttles: Sequence[Setting],
 ) -> Standing:  # fmt: skip
     """How it stands by what is written down and what adding replicas have."""
+    from trimtab.execution.documents import rate_of
+
     counts = dict.fromkeys(Stage, 0)
     partitions = []
     have = total = 0.0
@@ -105,9 +120,11 @@ def standing(
         done = size if mark.stage in (Stage.PLACED, Stage.DONE, Stage.BACK) else min(copied.get(name, 0.0), size)
         partitions.append(PartitionStanding(name, mark.stage, mark.reason, task.target, done, task.to_copy))
         have, total = have + done, total + size
+    took = None if header.ended_ms is None else (header.ended_ms - header.started_ms) / 1000
     rate = pace.rate
     eta = None if not rate or header.state != "running" else (total - have) / rate
     return Standing(
         header.plan_id, header.state, header.direction, header.instance, header.paused, counts, have, total, rate, eta,
-        waits, len(throttles), partitions,
+        waits, rate_of(header), "" if header.pace is None else header.pace.why, len(throttles),
+        Report(header.bytes_planned, header.bytes_made, header.seconds_planned, took), partitions,
     )  # fmt: skip

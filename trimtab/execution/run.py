@@ -19,11 +19,12 @@ from cluster_model.errors import ExternalError
 from cluster_model.quantities import format_size
 from metrics_reporter.reporter import SYSTEM_CLOCK
 from trimtab.execution.documents import Header
-from trimtab.execution.engine import BEAT_MS, SILENT_MS, Execution, Wish
+from trimtab.execution.engine import BEAT_MS, SILENT_MS, Execution
 from trimtab.execution.journal import Journal
 from trimtab.execution.kafka_port import KafkaPort
-from trimtab.execution.ledger import Fenced, JointLedger, Ledger, instance_name
+from trimtab.execution.ledger import WISH, Fenced, JointLedger, Ledger, instance_name
 from trimtab.execution.progress import Standing
+from trimtab.execution.recorded import Wish
 from trimtab.execution.shared import SharedRecord
 from trimtab.execution.state import Stage
 from trimtab.story import Story
@@ -62,7 +63,7 @@ def reached(bootstrap_server: str, command_config: Path | None, journal: Path) -
     port = KafkaPort(bootstrap_server, settings)
     ledger: Ledger | None = None
     try:
-        cluster_id = port.look(()).cluster_id
+        cluster_id = port.look((), topics=()).cluster_id
         ledger = JointLedger(Journal(journal, cluster_id), SharedRecord(bootstrap_server, settings.options, cluster_id))
         yield Reached(port, ledger, Execution(port, ledger, SYSTEM_CLOCK, instance=instance_name()))
     finally:
@@ -108,7 +109,7 @@ def asked(there: Reached, wish: Wish, pause: Callable[[float], None] = time.slee
     ExternalError
         It did not hear it in time.
     """
-    there.ledger.ask(wish.document())
+    there.ledger.tell(WISH, wish.document())
     deadline = SYSTEM_CLOCK.monotonic() + HEARD_SECONDS
     while SYSTEM_CLOCK.monotonic() < deadline:
         header = there.execution.read()

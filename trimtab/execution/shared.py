@@ -1,8 +1,8 @@
 """The shared record: documents of executions in a compacted topic of the cluster itself, so that an instance elsewhere can take over.
 
 Written in transactions under one transactional id for the cluster: who claims it makes the broker refuse every later write of who had it
-before. Wishes of people are plain records beside them, since anyone may ask. A document is one record, its key the key; where nothing
-stands any more the value is null. Read committed, from the beginning, which compaction keeps short.
+before. What people tell (wishes, a pause, drains) are plain records beside them, since anyone may. A document is one record, its key
+the key; where nothing stands any more the value is null. Read committed, from the beginning, which compaction keeps short.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka import TopicPartition
 
 from cluster_model.errors import ExternalError
 from metrics_reporter import kafka_client
-from trimtab.execution.ledger import HEADER, WISH, Document, Documents, Fenced
+from trimtab.execution.ledger import HEADER, Document, Documents, Fenced, told_of
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -106,15 +106,16 @@ class SharedRecord:
             self._close_producer()
         raise ExternalError(f"topic {TOPIC} cannot be written, so no step is taken: {_said(error)}", retriable=True) from error
 
-    def wish(self) -> Document | None:
+    def told(self) -> Documents:
         self._catch_up()
-        return self._documents.get(WISH)
+        return told_of(self._documents)
 
-    def ask(self, wish: Document) -> None:
+    def tell(self, key: str, document: Document) -> None:
         self._ensured()
         if self._asker is None:
             self._asker = self._asked(lambda: self._new_producer(enable_idempotence=True))
-        self._asked(lambda: self._asker.send(TOPIC, key=WISH.encode(), value=json.dumps(wish).encode(), partition=0).get(DELIVERY_SECONDS))
+        value = json.dumps(document).encode()
+        self._asked(lambda: self._asker.send(TOPIC, key=key.encode(), value=value, partition=0).get(DELIVERY_SECONDS))
 
     def close(self) -> None:
         self._close_producer()

@@ -100,6 +100,11 @@ def to_restore(settings: Iterable[Setting], found: Configs) -> dict[Resource, di
     return dict(changes)
 
 
+def seconds_at(tasks: Sequence[Task], rate: float | None) -> float | None:
+    """Seconds that these tasks take at least at `rate` bytes/s; None without a throttle."""
+    return None if not rate else 3600 * max(hours(tasks, rate).values(), default=0.0)
+
+
 def hours(tasks: Iterable[Task], rate: float) -> Mapping[int, float]:
     """Hours that each broker needs for what it receives or sends, whichever is more, at `rate` bytes/s; a first leader sends."""
     into: dict[int, float] = defaultdict(float)

@@ -35,9 +35,13 @@ def needed(port: ClusterPort, moves: Sequence[Task], rate: int, written: Sequenc
     return found, list((known | wanted).values())
 
 
-def stand(port: ClusterPort, wanted: Sequence[Setting], found: Configs) -> str:
-    """Set what does not stand as wanted on resources that answer; why it cannot be set, empty where it stands."""
-    off = [s for s in wanted if s.resource in found and found[s.resource].get(s.key) != throttle.value(s)]
+def missing(wanted: Sequence[Setting], found: Configs) -> list[Setting]:
+    """What does not stand as wanted, on resources that answer."""
+    return [s for s in wanted if s.resource in found and found[s.resource].get(s.key) != throttle.value(s)]
+
+
+def stand(port: ClusterPort, off: Sequence[Setting]) -> str:
+    """Set what does not stand; why it cannot be set, empty where it stands then."""
     for resource, refusal in port.set_configs(throttle.to_set(off)).items() if off else ():
         if refusal is not None:
             return f"waits: the throttle of {resource} cannot be set: {refusal}"

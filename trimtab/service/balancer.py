@@ -29,6 +29,7 @@ from optimizer.planner import plan
 from optimizer.search_state import SearchState
 from trimtab import __version__
 from trimtab.capture.capacity import read_capacities
+from trimtab.execution.people import Pause
 from trimtab.executor import Executor
 from trimtab.history.lock import locked, require_writable
 from trimtab.service.agenda import Agenda
@@ -39,7 +40,7 @@ from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
 from trimtab.service.goals import GoalsKeeper, goals_text
-from trimtab.service.keeping import KEPT, DecisionKeeper, Pause, SampleKeeper, Told
+from trimtab.service.keeping import KEPT, DecisionKeeper, SampleKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads, whom_to_ask
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
@@ -182,7 +183,7 @@ class Balancer:
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
-            changed=self._changed, acts=config.mode != "dry-run", step=step,
+            changed=self._changed, stale=self._stale, acts=config.mode != "dry-run", step=step,
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
@@ -299,6 +300,12 @@ class Balancer:
                 self._samples.open(cluster_id)
             except ExternalError as error:
                 log.error("no history of samples for now: %s", error)
+
+    def _stale(self) -> str:
+        """Why no step of a plan begins while the model may be older than the cluster; one that is warming up does not keep a plan
+        from being carried on."""
+        holds = [h.text for h in self._readiness.holds(self._clock.wall_ms()) if h.kind in ("metadata", "silent")]
+        return f"waits: {holds[0]}" if holds else ""
 
     def _finished(self, why: str) -> None:
         self._decider.cool_down()
@@ -564,7 +571,7 @@ class Balancer:
     def resume(self, who: str) -> bool:
         if self._told.pause is None:
             return False
-        self._recorded(lambda: self._told.set_pause(None))
+        self._recorded(lambda: self._told.set_pause(None, who, self._clock.wall_ms()))
         log.warning("resumed by %s", who)
         self._cause(f"resumed by {who}")
         return True
@@ -588,7 +595,7 @@ class Balancer:
         after = before | {broker} if on else before - {broker}
         if after == before:
             return
-        self._recorded(lambda: self._told.set_draining(after))
+        self._recorded(lambda: self._told.set_draining(after, who, self._clock.wall_ms()))
         log.warning("broker %d %s by %s", broker, "is to be drained" if on else "is no longer to be drained", who)
         self._cause(f"{'drain' if on else 'no drain'} of broker {broker} {ASKED}{who}")
 

@@ -65,12 +65,24 @@ class LimitsPart(Part):
 
 
 class ExecutionPart(Part):
-    throttle: Bytes | None = Field(default=None, description="bytes a second copied into, and out of, each broker")
+    throttle: Bytes | Literal["auto"] | None = Field(
+        default=None, description="bytes a second copied into, and out of, each broker; auto: by head-room and what is seen"
+    )
     concurrency: int = Field(default=5, ge=1, description="replicas copied into, and from, a broker at a time")
     partitions: int = Field(default=50, ge=1, description="partitions in progress at a time")
     elections: int = Field(default=100, ge=1, description="leaders elected in a second")
     reserve: Bytes = Field(default=1_000_000_000, description="bytes that stay free on every log directory")
     foreign: Literal["wait", "refuse"] = Field(default="wait", description="what to do about reassignments of other tools")
+    windows: list[str] = Field(default=[], description="when steps may begin, in UTC, such as Sat,Sun 08:00-20:00; always by default")
+
+    @field_validator("windows")
+    @classmethod
+    def _are_windows(cls, value: list[str]) -> list[str]:
+        from trimtab.execution.windows import parse_window
+
+        for text in value:
+            parse_window(text)
+        return value
 
 
 class ModelPart(Part):

@@ -16,7 +16,7 @@ from cluster_model.errors import ExternalError, TrimtabError
 from cluster_model.model import ClusterModel
 from metrics_reporter.reporter import Clock
 from trimtab.execution.ledger import Fenced, instance_name
-from trimtab.execution.order import order_of
+from trimtab.execution.order import order_of, sized
 from trimtab.executor import Executor, Left, Progress
 from trimtab.history.records import OutcomeKind
 from trimtab.service.desk import Held, PlanDesk, State
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 TURN = 1.0  # seconds between two steps
 NOTE_EVERY_MS = 60_000  # so often what was done is added to the history, for limits that a restart does not forget
 PATIENCE_MS = 60_000  # nobody says who leads for so long: another may
+SHARE_MS = 5_000  # so often pauses and drains that were told elsewhere are looked for
 RECOVER_MS = 5_000  # so often it is looked whether an execution was left unfinished
 NOTHING = Progress(0, 0, 0, (), 0.0, 0.0)
 
@@ -42,13 +43,15 @@ def kafka_executor(config: ServiceConfig, clock: Clock) -> Executor:
     """The engine on the cluster of a configuration; it connects when it is needed for the first time."""
     from trimtab.execution.documents import Settings
     from trimtab.execution.executor import EngineExecutor
+    from trimtab.execution.pacing import AUTO
     from trimtab.execution.state import Limits
 
     part = config.execution
     limits = Limits(
         into=part.concurrency, out_of=part.concurrency, cluster=part.partitions, elections=part.elections, reserve=float(part.reserve)
     )
-    settings = Settings(throttle=part.throttle, foreign=part.foreign, limits=limits)
+    rate = AUTO if part.throttle == "auto" else part.throttle
+    settings = Settings(throttle=rate, foreign=part.foreign, limits=limits, windows=tuple(part.windows))
 
     def connect() -> tuple[ClusterPort, Ledger]:
         from trimtab.capture.client import client_settings
@@ -61,7 +64,7 @@ def kafka_executor(config: ServiceConfig, clock: Clock) -> Executor:
         client = client_settings(None if path is None else Path(path))
         port = KafkaPort(servers, client, wall_ms=clock.wall_ms, monotonic=clock.monotonic)
         try:
-            cluster_id = port.look(()).cluster_id
+            cluster_id = port.look((), topics=()).cluster_id
             ledger = JointLedger(Journal(Path(config.history.folder), cluster_id), SharedRecord(servers, client.options, cluster_id))
         except BaseException:
             port.close()
@@ -78,6 +81,8 @@ class Execution:
     ----------
     finished
         Called after a plan was carried out, wholly or not.
+    stale
+        Why the model is not to be trusted now, in a sentence; no step of a plan begins then.
     acts
         Whether the mode lets anything be carried out, also what another instance left unfinished.
     step
@@ -95,15 +100,18 @@ class Execution:
         *,
         finished: Callable[[str], None],
         changed: Callable[[], None],
+        stale: Callable[[], str] = lambda: "",
         acts: bool = True,
         step: float = TURN,
     ) -> None:
         self._executor, self._desk, self._leader, self._model = executor, desk, leader, model
         self._told, self._clock, self._finished, self._changed = told, clock, finished, changed
-        self._acts, self._step = acts, step
+        self._stale, self._acts, self._step = stale, acts, step
         self._running: Held | None = None
         self._left: Left | None = None
         self._asked_ms: int | None = None
+        self._shared_ms: int | None = None
+        self._unshared_why = ""
         self._paused = False
         self._note = ""
         self._back: str | None = None  # who has the running plan rolled back
@@ -115,6 +123,7 @@ class Execution:
         held, executor = self._desk.current, self._executor
         if executor is None or not self._acts:
             return self._step
+        self._share(executor)
         if self._running is not None:
             self._go_on(executor, self._running)
         elif self._left is not None and self._left.plan_id:
@@ -126,6 +135,31 @@ class Execution:
         else:
             self._look_for_what_was_left(executor)
         return self._step
+
+    def _share(self, executor: Executor) -> None:
+        """Write down in the cluster what people told this instance, and take over what they told others. A cluster that does not answer
+        keeps nothing from going on."""
+        now = self._clock.wall_ms()
+        unshared = self._told.unshared()
+        due = self._shared_ms is None or now - self._shared_ms >= SHARE_MS
+        if not due and (not unshared or self._unshared_why):
+            return
+        try:
+            for key, document in unshared.items():
+                executor.tell(key, document)
+            self._told.shared(unshared)
+            if self._told.take(executor.told()):
+                drains = ", ".join(map(str, sorted(self._told.draining))) or "none"
+                pause = self._told.pause
+                log.warning("told elsewhere: %s; brokers to drain: %s", f"paused by {pause.who}" if pause else "not paused", drains)
+                self._changed()
+        except ExternalError as error:
+            if str(error) != self._unshared_why:
+                log.warning("pauses and drains are not shared with other instances now: %s", error)
+            self._unshared_why = str(error)
+        else:
+            self._unshared_why = ""
+        self._shared_ms = now
 
     def _roll_back(self, executor: Executor, held: Held) -> None:
         """Bring back what an ended plan changed."""
@@ -195,7 +229,7 @@ class Execution:
             executor.resume()
         self._paused = pause is not None
         try:
-            return executor.poll()
+            return executor.poll(self._stale())
         except Fenced as error:
             executor.release()
             return str(error)
@@ -231,7 +265,7 @@ class Execution:
         self._desk.become(held, "running", "started", held.who or "auto", "", note="being carried out")
         self._running, self._noted_ms, self._unsure_since_ms = held, self._clock.wall_ms(), None
         self._paused = False
-        executor.submit(order_of(held.plan))
+        executor.submit(sized(order_of(held.plan), self._model.snapshot(self._clock.wall_ms())))
         log.info("plan %s is being carried out", held.plan.plan_id)
 
     def _go_on(self, executor: Executor, held: Held) -> None:

@@ -10,13 +10,14 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from metrics_reporter.reporter import Clock
+from trimtab.execution.ledger import DRAIN, PAUSE, Document, Documents
+from trimtab.execution.people import Pause, drain_document, drain_key, drains_of, ended, pause_of
 from trimtab.history.decisions import DecisionHistory
 from trimtab.history.records import Decision, Outcome
 from trimtab.service.config import HistoryPart
@@ -194,15 +195,11 @@ class DecisionKeeper:
             history.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    who: str
-    why: str
-    since_ms: int
-
-
 class Told:
     """What people told the service, kept over restarts: a pause, and brokers to drain.
+
+    It is of the whole cluster where plans are carried out: what was told here is written to the cluster's record by the worker that has
+    the executor (`unshared`, `shared`), and what was told elsewhere is taken from there (`take`).
 
     Raises
     ------
@@ -212,34 +209,74 @@ class Told:
 
     def __init__(self, folder: Path) -> None:
         self._path, self._lock = folder / STATE_FILE, Lock()
-        self.pause: Pause | None = None
-        self.draining: frozenset[int] = frozenset()
+        self._documents: Documents = {}
+        self._unshared: frozenset[str] = frozenset()
         if not self._path.exists():
             return
         try:
             document = json.loads(self._path.read_bytes())
             pause = document["pause"]
-            self.pause = None if pause is None else Pause(str(pause["who"]), str(pause["why"]), int(pause["since_ms"]))
-            self.draining = frozenset(int(b) for b in document["draining"])
+            if pause is not None:
+                self._documents[PAUSE] = Pause(str(pause["who"]), str(pause["why"]), int(pause["since_ms"])).document()
+            self._documents |= {drain_key(int(b)): drain_document("", 0) for b in document["draining"]}
+            self._documents |= dict(document.get("documents", {}))
+            self._unshared = frozenset(document.get("unshared", self._documents))
         except (OSError, ValueError, KeyError, TypeError) as error:
             message = f"expected what the service was told by people, found something else ({error}); mend or remove the file"
             raise ConfigurationError(str(self._path), [Problem("", message)]) from error
 
-    def set_pause(self, pause: Pause | None) -> None:
-        """Raises `ExternalError` where it cannot be kept; then nothing is changed."""
-        with self._lock:
-            self._write(pause, self.draining)
-            self.pause = pause
+    @property
+    def pause(self) -> Pause | None:
+        return pause_of(self._documents)
 
-    def set_draining(self, brokers: frozenset[int]) -> None:
+    @property
+    def draining(self) -> frozenset[int]:
+        return frozenset(drains_of(self._documents))
+
+    def set_pause(self, pause: Pause | None, who: str = "", now_ms: int = 0) -> None:
+        """Raises `ExternalError` where it cannot be kept; then nothing is changed. `who` ended it, where it is None."""
+        self._change({PAUSE: ended(who, now_ms) if pause is None else pause.document()})
+
+    def set_draining(self, brokers: frozenset[int], who: str = "", now_ms: int = 0) -> None:
         """As `set_pause`."""
-        with self._lock:
-            self._write(self.pause, brokers)
-            self.draining = brokers
+        before = self.draining
+        over = {drain_key(b): ended(who, now_ms) for b in before - brokers}
+        self._change(over | {drain_key(b): drain_document(who, now_ms) for b in brokers - before})
 
-    def _write(self, pause: Pause | None, draining: frozenset[int]) -> None:
-        told = None if pause is None else {"who": pause.who, "why": pause.why, "since_ms": pause.since_ms}
-        text = json.dumps({"version": 1, "pause": told, "draining": sorted(draining)})
+    def unshared(self) -> Documents:
+        """What was told here and is not in the cluster's record yet."""
+        with self._lock:
+            return {key: self._documents[key] for key in sorted(self._unshared)}
+
+    def shared(self, written: Mapping[str, Document]) -> None:
+        """These stand in the cluster's record now, unless they were changed here meanwhile."""
+        with self._lock:
+            left = frozenset(k for k in self._unshared if k not in written or self._documents[k] != written[k])
+            if left != self._unshared:
+                self._keep(self._documents, left)
+
+    def take(self, told: Mapping[str, Document]) -> bool:
+        """Make what stands in the cluster's record hold here; whether that changed anything. What is not there is to be shared again."""
+        with self._lock:
+            theirs = {k: of for k, of in told.items() if k == PAUSE or k.startswith(DRAIN)}
+            documents = theirs | {k: of for k, of in self._documents.items() if k in self._unshared or k not in theirs}
+            unshared = self._unshared | (self._documents.keys() - theirs.keys())
+            if (documents, unshared) == (self._documents, self._unshared):
+                return False
+            before = (self.pause, self.draining)
+            self._keep(documents, frozenset(unshared))
+            return (self.pause, self.draining) != before
+
+    def _change(self, changes: Documents) -> None:
+        with self._lock:
+            self._keep({**self._documents, **changes}, self._unshared | changes.keys())
+
+    def _keep(self, documents: Documents, unshared: frozenset[str]) -> None:
+        pause = pause_of(documents)
+        text = json.dumps({
+            "version": 1, "pause": None if pause is None else pause.document(), "draining": sorted(drains_of(documents)),
+            "documents": documents, "unshared": sorted(unshared),
+        })  # fmt: skip
         unfinished = self._path.with_suffix(".tmp")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -250,3 +287,4 @@ class Told:
             os.replace(unfinished, self._path)
         except OSError as error:
             raise ExternalError(f"{self._path}: cannot be kept: {error.strerror or error}", retriable=True) from error
+        self._documents, self._unshared = documents, unshared

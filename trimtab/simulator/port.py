@@ -27,11 +27,14 @@ class SimulatedPort:
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
+    def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
         cluster, controller = self._cluster, self._cluster.controller
         moving = cluster.list_partition_reassignments()
         partitions = {}
+        wanted = None if topics is None else {*topics, *(name.topic for name in moving)}
         for name, entry in controller.partitions.items():
+            if wanted is not None and name.topic not in wanted:
+                continue
             r = moving.get(name)
             adding, removing = (r.adding, r.removing) if r is not None else ((), ())
             partitions[Partition(*name)] = SeenPartition(
@@ -63,6 +66,9 @@ class SimulatedPort:
         return {
             r: {k: v for k, v in self._cluster.configs.get(r, {}).items() if k in keys} for r in resources if self._why_not(r) is None
         }
+
+    def setting(self, broker: int, key: str) -> str | None:
+        return None
 
     def set_configs(self, changes: Mapping[Resource, Mapping[str, str | None]]) -> dict[Resource, Refusal | None]:
         answers: dict[Resource, Refusal | None] = {}

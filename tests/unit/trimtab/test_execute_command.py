@@ -27,10 +27,12 @@ def test_a_file_that_is_no_plan_is_refused(trimtab: CommandLine, tmp_path: Path)
     assert "expected a plan, version 1, as `trimtab plan --format json` writes it" in ended.err
 
 
-@pytest.mark.parametrize("command", ["execute", "status", "pause", "resume", "cancel", "rollback", "throttles"])
+@pytest.mark.parametrize("command", ["execute", "status", "pause", "resume", "cancel", "rollback", "throttles", "drain", "activate"])
 def test_without_a_cluster_every_command_says_so(command: str, trimtab: CommandLine, plan: Path, tmp_path: Path) -> None:
-    more = ("--plan", plan) if command == "execute" else ()
-    ended = trimtab(command, *more, *NOWHERE, "--journal", tmp_path)
+    more: dict[str, tuple[str | Path, ...]] = {
+        "execute": ("--plan", plan), "drain": ("--broker", "1", "--yes"), "activate": ("--broker", "1"),
+    }  # fmt: skip
+    ended = trimtab(command, *more.get(command, ()), *NOWHERE, "--journal", tmp_path)
     assert (ended.code, ended.out) == (1, "")
     assert "expected a Kafka broker, found none: 127.0.0.1:1" in ended.err
 
@@ -49,4 +51,10 @@ def test_only_a_plan_of_the_cluster_as_it_is_may_be_carried_out_at_once(trimtab:
     assert ended.code == 2
     assert "--execute: goes with --bootstrap-server; for a plan of a file: trimtab execute --plan FILE" in ended.err
     assert "the plan would be for an imagined cluster" in ended.err
+    assert "there is no terminal to ask on; give --yes" in ended.err
+
+
+def test_a_drain_without_a_terminal_wants_a_yes(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("drain", "--broker", "1", *NOWHERE, "--journal", tmp_path)
+    assert (ended.code, ended.out) == (2, "")
     assert "there is no terminal to ask on; give --yes" in ended.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from metrics_reporter.reporter import Clock
 from trimtab.execution.documents import Settings
 from trimtab.execution.engine import LOOKS, Execution
-from trimtab.execution.ledger import MemoryLedger
+from trimtab.execution.ledger import Fenced, MemoryDocuments, MemoryLedger
 from trimtab.execution.order import Order
 from trimtab.execution.state import Limits, Observed, Partition, SeenPartition, Stage, Task
 from trimtab.simulator.cluster import SimulatedCluster
@@ -25,8 +26,8 @@ NAME = Partition("t", 0)
 class OlderKafka(SimulatedPort):
     """Describes no broker that is down, as Kafka before 4.0."""
 
-    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
-        seen = super().look(names, brokers)
+    def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
+        seen = super().look(names, brokers, topics)
         return replace(seen, brokers={b: known for b, known in seen.brokers.items() if known.alive})
 
 
@@ -35,8 +36,8 @@ class Behind(SimulatedPort):
 
     looks = 0
 
-    def look(self, names: Collection[Partition], brokers: Collection[int] = ()) -> Observed:
-        seen = super().look(names, brokers)
+    def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
+        seen = super().look(names, brokers, topics)
         there = seen.partitions[NAME]
         if self.looks and not there.reassigning and there.replicas == (3, 2):
             self.looks -= 1
@@ -51,10 +52,15 @@ def cluster() -> SimulatedCluster:
     return made
 
 
-def begun(cluster: SimulatedCluster, port: SimulatedPort, throttle: float) -> Execution:
-    clock = Clock(lambda: cluster.now_ms / 1000, lambda: cluster.now_ms)
-    execution = Execution(port, MemoryLedger(), clock, instance="here")
-    order = Order("sha256:x", cluster.cluster_id, (Task(NAME, (1, 2), (3, 2), 1, 3),), racks=False)
+def clock(cluster: SimulatedCluster) -> Clock:
+    return Clock(lambda: cluster.now_ms / 1000, lambda: cluster.now_ms)
+
+
+def begun(
+    cluster: SimulatedCluster, port: SimulatedPort, throttle: float, *, shared: MemoryDocuments | None = None, **more: Any
+) -> Execution:
+    execution = Execution(port, MemoryLedger(shared), clock(cluster), instance="here")
+    order = Order("sha256:x", cluster.cluster_id, (Task(NAME, (1, 2), (3, 2), 1, 3),), racks=False, **more)
     execution.begin(order, Settings(throttle=round(throttle), limits=Limits(patience_ms=60_000, reserve=0.0)))
     return execution
 
@@ -88,3 +94,41 @@ def test_a_broker_that_is_behind_is_not_believed_at_once(looks: int, stage: Stag
             break
         cluster.step(1)
     assert execution.marks[NAME].stage is stage
+
+
+def test_the_report_sets_what_was_made_against_the_plan(cluster: SimulatedCluster) -> None:
+    """The partition has grown since it was planned for, and the throttle took its time."""
+    execution = begun(cluster, SimulatedPort(cluster), 10 * MB, bytes_planned=80e6)
+    for _ in range(60):
+        if execution.turn().over:
+            break
+        cluster.step(1)
+    found = execution.standing()
+    assert found is not None
+    assert (found.report.bytes_planned, found.report.bytes_made) == (80e6, 100e6)
+    assert found.report.seconds_planned == 10.0
+    assert found.report.seconds is not None
+    assert 10.0 <= found.report.seconds <= 20.0
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["in the middle", "when all is copied"])
+def test_an_instance_that_was_deposed_leaves_throttles_alone(copied: bool, cluster: SimulatedCluster) -> None:
+    """It was cut off for long; the other one has come to the end meanwhile, or is on its way, with throttles of its own."""
+    shared = MemoryDocuments()
+    first = begun(cluster, SimulatedPort(cluster), 1 * MB, shared=shared)
+    first.turn()
+    other = Execution(SimulatedPort(cluster), MemoryLedger(shared), clock(cluster), instance="there")
+    assert other.adopt()
+    if copied:
+        cluster.throttle = None
+        assert cluster.run_until(lambda: not cluster.list_partition_reassignments(), limit_s=600, step_s=1.0)
+        theirs = dict(cluster.configs)
+    else:
+        while not other.turn().over:
+            cluster.step(10)
+        theirs = {}
+        assert cluster.configs == theirs
+        cluster.alter_partition_reassignments({TopicPartition(*NAME): (1, 2)})  # so that there is something to do for the first
+    with pytest.raises(Fenced):
+        first.turn()
+    assert cluster.configs == theirs

@@ -45,6 +45,24 @@ def test_a_plan_file_is_the_plan_that_was_approved(document: dict[str, Any], tmp
     assert all(t.size > 0.0 for t in sized(made, read_snapshot(EXAMPLES / "three-brokers.json")).tasks)
 
 
+def test_a_throttle_that_paces_itself_knows_the_head_room_of_the_snapshot_and_the_loads_of_the_file(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    snapshot = read_snapshot(EXAMPLES / "three-brokers.json")
+    made = sized(order_of(_made()), snapshot)
+    order = read_order(written(tmp_path, document))
+    ids = [int(b) for b in snapshot.broker_ids]
+    loads = {r: snapshot.broker_load(r) for r in ("network_in", "network_out")}
+    assert made.headroom.load == pytest.approx(dict(zip(ids, loads["network_in"], strict=True)))
+    assert order.headroom.load == pytest.approx(made.headroom.load, rel=1e-6)
+    assert order.headroom.free == {}  # a plan file has no capacities
+    assert made.headroom.free.keys() == set(ids)
+    for row, broker in enumerate(ids):
+        free = [float(snapshot.capacity[r][row] - load[row]) for r, load in loads.items() if r in snapshot.capacity]
+        assert made.headroom.free[broker] == pytest.approx(min(free))
+    assert order.bytes_planned == pytest.approx(made.bytes_planned)
+
+
 def test_an_edited_plan_is_refused(document: dict[str, Any], tmp_path: Path) -> None:
     edited = json.loads(json.dumps(document))
     edited["proposals"][0]["replicas_after"] = [99]

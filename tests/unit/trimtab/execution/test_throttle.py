@@ -19,7 +19,7 @@ from trimtab.execution.throttle import (
     to_restore,
     to_set,
 )
-from trimtab.execution.throttling import needed, restore, stand
+from trimtab.execution.throttling import missing, needed, restore, stand
 from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.port import SimulatedPort
 from trimtab.simulator.spec import BrokerSpec, TopicSpec
@@ -82,10 +82,10 @@ def test_of_a_broker_that_is_down_nothing_is_assumed() -> None:
     cluster.faults.kill(2)
     found, wanted = needed(port, TASKS, 500, [])
     assert broker not in {s.resource for s in wanted}
-    assert stand(port, wanted, found) == ""
+    assert stand(port, missing(wanted, found)) == ""
     cluster.faults.restart(2)
     found, wanted = needed(port, TASKS, 500, wanted)
-    assert stand(port, wanted, found) == ""
+    assert stand(port, missing(wanted, found)) == ""
     assert cluster.configs[broker][LEADER_RATE] == "500"
     assert restore(port, wanted, port.look(())) == []
     assert cluster.configs == {broker: {LEADER_RATE: "77"}}

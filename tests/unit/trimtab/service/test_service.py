@@ -27,7 +27,8 @@ from tests.unit.trimtab.service.beside import (
 from trimtab.execution.ledger import MemoryDocuments
 from trimtab.http.glance import glance
 from trimtab.service.views import Refused, StateView
-from trimtab.simulator.spec import TopicPartition
+from trimtab.simulator.executor import SimulatedExecutor
+from trimtab.simulator.spec import MB, TopicPartition
 
 
 @pytest.fixture
@@ -713,3 +714,46 @@ def test_what_an_instance_that_was_killed_left_is_carried_on_by_the_next(world: 
     assert world.cluster.configs == {}
     assert second.rows("SELECT COUNT(*) FROM decision WHERE verdict = 'planned'") == [(0,)]
     second.stop()
+
+
+def test_a_pause_and_drains_are_of_the_cluster(world: World) -> None:
+    """A failover in the middle of maintenance goes on neither with plans nor with the broker that is being emptied."""
+    record = MemoryDocuments()
+    first = Service(world, executor=simulated_executor(world, record, "first"), mode="approve")
+    second = Service(world, node=OTHER, executor=simulated_executor(world, record, "second"), mode="approve")
+    first.run(15)
+    second.run(15)
+    first.balancer.pause("anna", "maintenance")
+    first.balancer.drain(3, True, "anna")
+    first.run(5)
+    state = second.run(15)
+    assert state.paused
+    assert {b.id: b.state for b in state.brokers}[3] == "draining"
+    second.balancer.resume("ben")
+    second.run(5)
+    first.run(15)
+    assert not first.balancer.state().paused
+    first.stop()
+    second.stop()
+
+
+def test_while_the_model_is_stale_no_further_step_is_taken(world: World) -> None:
+    """What is in progress goes on; the rest waits until reporters are heard again."""
+    executor = SimulatedExecutor(world.cluster, throttle=8 * MB, concurrency=1)
+    service = Service(world, executor=executor, mode="auto")
+    service.run(35)
+    for _ in range(3):
+        service.turns("planner", "executor")
+    world.cluster.faults.lost_reporters.update((1, 2, 3))
+    state = service.run(75)
+    assert state.plan is not None
+    assert state.plan.state == "running"
+    assert not world.cluster.list_partition_reassignments()
+    assert state.plan.note.startswith("being carried out, waits: ")
+    world.cluster.faults.lost_reporters.clear()
+    for _ in range(12):
+        service.run(5)
+        if world.cluster.list_partition_reassignments():
+            break
+    assert world.cluster.list_partition_reassignments()
+    service.stop()
