@@ -191,7 +191,7 @@ def backtest_command(
     from optimizer.options import PlanOptions
     from spark.backtest.configuration import levelled
     from spark.backtest.pareto import Rule
-    from spark.backtest.reading import capacities_told, read_series
+    from spark.backtest.reading import capacities_told, read_series, unscored
     from spark.backtest.run import Wish, backtest
     from spark.backtest.search import Space
     from spark.backtest.tasks import Job
@@ -214,6 +214,8 @@ def backtest_command(
             capacity = _capacity(given)
             told = capacities_told(read.series, capacity)
             tell(told)
+            if left_out := unscored(goal_set, read.resources):
+                tell(left_out)
             options = PlanOptions(seed=seed, max_moves=max_moves, max_bytes=max_bytes)
             job = Job(read.cut, read.cluster_id, goal_set, goal_set, capacity, storage, options)
             space = Space(goal_set, _centre(goal_set, given), cadences, horizons)
