@@ -133,6 +133,7 @@ def unpacked(
     cluster_id: str,
     capacity: Mapping[str, Mapping[int, float]],
     storage: Storage = "local",
+    racks: Mapping[int, str] | None = None,
 ) -> Stretch:
     """The stretch in its packed rows, whatever their order.
 
@@ -140,6 +141,8 @@ def unpacked(
     ----------
     capacity
         resource -> broker -> what it can carry, where the history itself reports nothing.
+    racks
+        broker -> rack; one that is not named has none.
     """
     (number,) = set(rows["stretch"].to_pylist())
     brokers = np.unique(rows["broker"].to_numpy()).astype(np.int32)
@@ -194,6 +197,7 @@ def unpacked(
         follower=follower,
         capacity=_capacity(rows, brokers, capacity),
         storage=storage,
+        racks=tuple((racks or {}).get(int(broker)) for broker in brokers),
     )
 
 

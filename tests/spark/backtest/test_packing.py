@@ -81,6 +81,13 @@ def test_what_leaders_send_is_scored_though_only_consumers_are_measured(spark: S
     assert found.follower_share("network_out").tolist() == [0.0, 0.0]
 
 
+def test_racks_are_those_of_the_cluster_where_they_are_given(spark: SparkSession) -> None:
+    rows: list[Row] = [(broker, "a", broker, "network_in", hour, 1.0) for broker in (1, 2, 3) for hour in range(4)]
+    series = packed(measured(spark, rows), CUT).toArrow()
+    assert unpacked(series, CUT, "c", {}, racks={1: "x", 3: "y"}).racks == ("x", None, "y")
+    assert unpacked(series, CUT, "c", {}).racks == (None, None, None)
+
+
 def test_where_nobody_knows_who_leads_the_lowest_broker_does(spark: SparkSession) -> None:
     found = only(spark, [(b, "a", 0, "replica.network_in", h, float(b)) for b in (5, 3) for h in range(4)])
     assert found.broker_ids[found.replicas].tolist() == [[3, 5]]
