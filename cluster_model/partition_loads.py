@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from cluster_model.resources import FOLLOWER_COPIES_LEADER, LARGEST_AMOUNT, LEAST_AMOUNT
+from cluster_model.resources import FOLLOWER_COPIES_LEADER, LARGEST_AMOUNT, LEAST_AMOUNT, MEASURED
 from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
 
 Statistic = Literal["mean", "p95", "forecast"]
@@ -71,6 +71,9 @@ class PartitionLoads:
         text = f"loads are the {self.statistic} of {self.source}: {told} of {total:,} partitions"
         if any(count < total for count in counts.values()):
             text += "; the others keep the snapshot's"
+        kept = [name for name in MEASURED if name in snapshot.leader_load and name not in self.amounts and name != "disk"]
+        if kept:
+            text += f"; of {', '.join(kept)} the history has nothing, so the snapshot's stay, which are of another time"
         guessed = int(self._without_ratio(snapshot).sum())
         if guessed:
             why = "as the snapshot has no load of their leader that would give a ratio"

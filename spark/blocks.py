@@ -11,6 +11,7 @@ can be the same. Only the samples of the other blocks are looked at one by one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -38,7 +39,8 @@ KEY, DOUBTFUL = "key", "doubtful"
 class Tally:
     """What was seen on the way: rows, rows by reason of those that do not count, time of the first and of the last sample that
     does (Unix ms; None: none does), a digest that does not depend on order, files or windows, the number of blocks, and how many of those
-    may have a sample twice."""
+    may have a sample twice. `metrics`: name, and whether it is of whole brokers -> samples of those that count, before repeated ones
+    are taken out. `reporters`: metric of whole brokers -> how many report it. `cluster_id` is that of the samples that count."""
 
     rows: int
     reasons: Mapping[str, int]
@@ -47,6 +49,9 @@ class Tally:
     digest: str
     blocks: int
     doubtful: int
+    metrics: Mapping[tuple[str, bool], int]
+    reporters: Mapping[str, int]
+    cluster_id: str
 
     @property
     def taken(self) -> int:
@@ -197,23 +202,30 @@ def unpacked(blocks: Blocks, window_seconds: float) -> Windows:
 
 
 def tally(packed_rows: DataFrame) -> Tally:
-    """What `packed` saw, added up."""
+    """What `packed` saw, added up: a row for each broker and metric comes to the driver."""
     mark = F.shiftrightunsigned(F.xxhash64(*SERIES), 40) * F.col("marks")
-    parts = packed_rows.groupBy(REASON).agg(
+    parts = packed_rows.groupBy(REASON, "metric", "broker", F.col("topic").isNull().alias("whole")).agg(
         F.sum("rows").alias("rows"), F.unix_millis(F.min("begin")).alias("begin"), F.unix_millis(F.max("end")).alias("end"),
         F.sum(mark.cast("decimal(20,0)")).alias("mark"), F.count("*").alias("blocks"),
-        F.count_if(DOUBTFUL).alias(DOUBTFUL),
+        F.count_if(DOUBTFUL).alias(DOUBTFUL), F.max("cluster_id").alias("cluster_id"),
     ).collect()  # fmt: skip
-    reasons = {row[REASON]: row["rows"] for row in sorted(parts, key=lambda row: row[REASON] or "") if row[REASON] is not None}
-    fine = next((row for row in parts if row[REASON] is None), None)
-    rows = sum(row["rows"] for row in parts)
-    text = ":".join(f"{row[REASON]}={row['rows']},{row['mark']}" for row in sorted(parts, key=lambda row: row[REASON] or ""))
+    rows, marks, metrics = Counter[str](), Counter[str](), Counter[tuple[str, bool]]()
+    for row in parts:
+        rows[row[REASON] or ""] += row["rows"]
+        marks[row[REASON] or ""] += int(row["mark"])
+    fine = [row for row in parts if row[REASON] is None]
+    for row in fine:
+        metrics[row["metric"], row["whole"]] += row["rows"]
+    text = ":".join(f"{name or None}={rows[name]},{marks[name]}" for name in sorted(rows))
     return Tally(
-        rows=rows,
-        reasons=reasons,
-        begin_ms=None if fine is None else fine["begin"],
-        end_ms=None if fine is None else fine["end"],
+        rows=rows.total(),
+        reasons={name: rows[name] for name in sorted(rows) if name},
+        begin_ms=min((row["begin"] for row in fine), default=None),
+        end_ms=max((row["end"] for row in fine), default=None),
         digest=f"sha256:{sha256(text.encode()).hexdigest()}",
-        blocks=0 if fine is None else fine["blocks"],
-        doubtful=0 if fine is None else fine[DOUBTFUL],
+        blocks=sum(row["blocks"] for row in fine),
+        doubtful=sum(row[DOUBTFUL] for row in fine),
+        metrics=dict(sorted(metrics.items())),
+        reporters=Counter(row["metric"] for row in fine if row["whole"]),
+        cluster_id=max((row["cluster_id"] for row in fine), default=""),
     )

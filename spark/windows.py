@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cluster_model.resources import MEASURED
-from spark.blocks import blocks_of, packed, unpacked
+from spark.blocks import PER_BLOCK, SERIES, blocks_of, packed, unpacked
 from spark.history.sift import REASON
+from spark.outgoing import completed
 from spark.schemas import Blocks, BrokerWindows, PartitionWindows, Samples, Windows
 
 # What stands before a metric's name says about whom it is (docs/history.md); none: a leader, or the whole broker.
@@ -34,12 +35,12 @@ def windows(samples: Samples, window_seconds: float) -> Windows:
 
 def broker_windows(samples: Samples, window_seconds: float) -> BrokerWindows:
     """Loads of brokers: `brokers_of` the blocks of `samples`."""
-    return brokers_of(blocks(samples, window_seconds), window_seconds)
+    return brokers_of(completed(blocks(samples, window_seconds)), window_seconds)
 
 
 def partition_windows(samples: Samples, window_seconds: float) -> PartitionWindows:
     """Loads of replicas: `partitions_of` the blocks of `samples`."""
-    return partitions_of(blocks(samples, window_seconds), window_seconds)
+    return partitions_of(completed(blocks(samples, window_seconds)), window_seconds)
 
 
 def brokers_of(measured: Blocks, window_seconds: float) -> BrokerWindows:
@@ -52,8 +53,8 @@ def brokers_of(measured: Blocks, window_seconds: float) -> BrokerWindows:
     """
     whole = unpacked(measured.where("topic is null"), window_seconds).frame.withColumnRenamed("metric", "resource")
     reported = F.broadcast(broker_sources(measured))
-    named = _of_replicas(measured).join(reported, ["cluster_id", "broker", "resource"], "left_anti")
-    parts = partitions_of(Blocks(named), window_seconds)
+    named = _each_replica_once(_of_replicas(measured).join(reported, ["cluster_id", "broker", "resource"], "left_anti"))
+    parts = partitions_of(named, window_seconds)
     summed = parts.frame.groupBy("cluster_id", "broker", "resource", "start").agg(
         F.sum("mean").alias("mean"), F.sum("max").alias("max"), F.max("samples").alias("samples")
     )
@@ -77,6 +78,37 @@ def partitions_of(measured: Blocks, window_seconds: float) -> PartitionWindows:
 
 
 RESOURCE = "substring_index(metric, '.', -1)"
+
+
+def _each_replica_once(named: DataFrame) -> Blocks:
+    """One block for each replica, resource and time, whatever its role is called in them: means weighed by samples.
+
+    Else a replica whose role was not known for one sample, or that became leader within a window, would count twice there.
+    """
+    parts = named.groupBy("cluster_id", "broker", "topic", "partition", F.col("resource").alias("metric"), "start").agg(
+        F.collect_list(F.struct("mean", "max", "samples")).alias("parts")
+    )
+    none = F.array_repeat(F.lit(0).cast("long"), PER_BLOCK)
+    nothing = F.array_repeat(F.lit(0.0), PER_BLOCK)
+    samples = F.aggregate("parts", none, lambda all_, one: F.zip_with(all_, one["samples"], lambda a, b: a + b))
+    sums = F.aggregate(
+        "parts", nothing,
+        lambda all_, one: F.zip_with(
+            all_, F.zip_with(one["mean"], one["samples"], lambda mean, n: F.coalesce(mean * n, F.lit(0.0))), lambda a, b: a + b
+        ),
+    )  # fmt: skip
+    largest = F.aggregate(
+        "parts", F.array_repeat(F.lit(None).cast("double"), PER_BLOCK),
+        lambda all_, one: F.zip_with(all_, one["max"], lambda a, b: F.greatest(a, b)),
+    )  # fmt: skip
+    alone = F.size("parts") == 1
+    first = F.element_at("parts", 1)
+    return Blocks(parts.select(
+        *[name for name in SERIES if name != "metric"], "metric", "start",
+        F.when(alone, first["mean"]).otherwise(F.zip_with(sums, samples, F.try_divide)).alias("mean"),
+        F.when(alone, first["max"]).otherwise(largest).alias("max"),
+        F.when(alone, first["samples"]).otherwise(samples).alias("samples"),
+    ))  # fmt: skip
 
 
 def _of_replicas(measured: Blocks) -> DataFrame:

@@ -97,6 +97,10 @@ def unmeasured(goals: GoalSet, calibration: Calibration) -> Iterable[str]:
         goal for goal in levelled
         if recommended({"kind": "usage_distribution", "resource": goal.resource, "name": goal.name}, calibration) is None
     ]  # fmt: skip
+    if calibration.backtest:
+        if bands:
+            yield f"left as they are, since the backtest did not try other bounds for them: {', '.join(goal.name for goal in bands)}"
+        return
     counts = [goal.name for goal in bands if RESOURCES[goal.resource] == "count"]
     if counts:
         yield f"no band for {', '.join(counts)}: counts change only where replicas or leaders are moved, so there is no noise to measure"
@@ -156,6 +160,12 @@ def _bound(goal: UsageDistribution, found: Recommended, keys: tuple[Key, ...], f
 
 def _var(goal: UsageDistribution, entry: Listed, found: Recommended, bound: float, calibration: Calibration) -> Iterable[Change]:
     """The var that fits to `bound`; a size stays a size, which is above any bound."""
+    if found.tested:
+        share = _above(bound, goal.var * bound / goal.bound) if goal.var_is_share and bound != goal.bound else goal.var
+        if share != goal.var:
+            told = "var: keeps its ratio to the bound, as the backtest tried it"
+            yield _change(goal.name, "var", entry, goal.var, share, plain(share), (told,))
+        return
     why = _why(calibration, goal.resource, "var")
     share = nice(found.var) if found.var is not None else 0.0
     if goal.var_is_share:

@@ -11,7 +11,7 @@ from cluster_model.quantities import format_size
 from goals.calibration.models import Calibration, ResourceCalibration, Tried
 from goals.model import GoalSet, UsageDistribution
 
-BEGUN_WITH = ("as they are", "default")  # in the words for the configuration that a backtest compares with
+BEGUN_WITH = ("default", "goals as they are")  # in the words for the configuration that a backtest compares with, the surest first
 ROUNDING = 5e-3
 
 
@@ -56,7 +56,7 @@ def _nearly(found: ResourceCalibration, bound: float) -> float | None:
 
 
 def _count(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 else f"{value:.1g}"
+    return f"{value:.0f}" if value >= 10 else f"{value:.1g}" if value >= 1e-3 else "0"
 
 
 def expected(calibration: Calibration, goals: GoalSet) -> str:
@@ -65,11 +65,11 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
     Empty without a backtest, and where the goals are what it chose.
     """
     chosen = next((t for t in calibration.backtest if t.chosen), None)
-    if chosen is None or _is_as(chosen, goals):
+    began = _began_with(calibration)
+    if chosen is None or chosen is began or _is_as(chosen, goals):
         return ""
-    others = [t for t in calibration.backtest if t is not chosen]
-    same = next((t for t in others if _is_as(t, goals)), None)
-    base = same or next((t for t in others if any(word in t.what for word in BEGUN_WITH)), None)
+    same = next((t for t in calibration.backtest if t is not chosen and _is_as(t, goals)), None)
+    base = same or began
     if base is None:
         moved = format_size(chosen.bytes_moved)
         return f"on the weeks held out: {chosen.out_of_band_hours:,.0f} broker-hours out of band, {moved} moved"
@@ -93,7 +93,7 @@ def rhythm(calibration: Calibration) -> tuple[str, ...]:
     Empty where it kept what it began with.
     """
     chosen = next((t for t in calibration.backtest if t.chosen), None)
-    base = next((t for t in calibration.backtest if any(word in t.what for word in BEGUN_WITH)), None)
+    base = _began_with(calibration)
     if chosen is None or base is None or chosen is base:
         return ()
     told = []
@@ -105,6 +105,12 @@ def rhythm(calibration: Calibration) -> tuple[str, ...]:
         where = f"service: model.long: {_span(chosen.horizon, '')}; of `trimtab plan`, --load mean is the nearest"
         told.append(f"the backtest's choice: {over} ({where})")
     return tuple(told)
+
+
+def _began_with(calibration: Calibration) -> Tried | None:
+    """The row that a backtest compares with. Others have the goals as they are, too, at another cadence."""
+    named = (next((t for t in calibration.backtest if word in t.what), None) for word in BEGUN_WITH)
+    return next((t for t in named if t is not None), None)
 
 
 def _span(seconds: float, space: str = " ") -> str:

@@ -79,12 +79,14 @@ def is_soft(goal: Mapping[str, object]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recommended:
-    """What a calibration recommends for one usage distribution goal, None where it does not know; `places` by key."""
+    """What a calibration recommends for one usage distribution goal, None where it does not know; `places` by key. `tested`: as a backtest
+    tried it, whose var keeps the goal's own ratio to its bound; the var here is that of a goal with the default ratio."""
 
     bound: float | None
     var: float | None
     min_load: float | None
     places: Mapping[str, str]
+    tested: bool = False
 
     @property
     def ratio(self) -> float:
@@ -97,28 +99,27 @@ class Recommended:
 def recommended(goal: Mapping[str, object], calibration: Calibration) -> Recommended | None:
     """What to take for a goal, as written; None for kinds that have no band, and where nothing is known.
 
-    The bound is that of the backtest's choice, where it tried several for this goal, else what the noise of the resource asks for.
+    Where there was a backtest, only what it tried counts: the bound of its choice, which may be that of the goals as they are, and nothing
+    for goals that it names no bound of. Else what the history of the resource asks for.
     """
     name, resource = goal_name(goal), goal.get("resource")
     if goal.get("kind") != "usage_distribution" or not isinstance(resource, str) or name is None:
         return None
+    if calibration.backtest:
+        tried = _tried_bound(calibration, name)
+        if tried is None:
+            return None
+        place = f"backtest[{tried[0]}].bounds.{name}"
+        return Recommended(tried[1], float(f"{tried[1] * VAR / BOUND:.6g}"), None, {"bound": place, "var": place}, tested=True)
     found = calibration.resources.get(resource)
-    tried = _tried_bound(calibration, name)
-    if found is None and tried is None:
+    if found is None:
         return None
     places = {key: f"resources.{resource}.{key}" for key in ("bound", "var", "min_load")}
-    if tried is not None:
-        places["bound"] = f"backtest[{tried[0]}].bounds.{name}"
-    bound = tried[1] if tried is not None else found.bound if found is not None else None
-    if found is None:
-        return Recommended(bound, None, None, places)
-    return Recommended(bound, found.var, found.min_load, places)
+    return Recommended(found.bound, found.var, found.min_load, places)
 
 
 def _tried_bound(calibration: Calibration, goal: str) -> tuple[int, float] | None:
-    """The row of the backtest's choice and its bound for a goal; None where it chose nothing, or tried only one bound."""
-    if len({tried.bounds.get(goal) for tried in calibration.backtest}) < 2:
-        return None
+    """The row of the backtest's choice and its bound for a goal; None where it chose nothing, or names no bound of the goal."""
     return next(((n, t.bounds[goal]) for n, t in enumerate(calibration.backtest) if t.chosen and t.bounds.get(goal)), None)
 
 

@@ -53,6 +53,16 @@ class AlarmRate(Part):
     false_alarms: NotNegative = Field(description="expected false triggers a week, whole cluster")
 
 
+class Levelling(Part):
+    """What one bound at one horizon would have done to brokers' hourly loads: a model of levelling each resource by itself."""
+
+    bound: Positive = Field(description="half width of the band, share of the mean")
+    horizon: float = Field(gt=0, description="seconds that loads are averaged over, and between two looks")
+    acts: NotNegative = Field(description="looks a week that find a broker outside and level it")
+    out: NotNegative = Field(description="broker-hours a week that are then beyond 10 % of the mean")
+    moved: NotNegative = Field(description="load moved a week, over the mean load of a broker")
+
+
 class ResourceCalibration(Part):
     """One resource: its level, what of its spread is noise, and the goal constants that follow."""
 
@@ -60,6 +70,7 @@ class ResourceCalibration(Part):
     noise: NotNegative | None = Field(description="natural deviation of a balanced broker in one window, share of the mean")
     false_alarms: NotNegative | None = Field(default=None, description="expected false triggers a week at `bound`, whole cluster")
     alarms: list[AlarmRate] = Field(default=[], description="false triggers a week at other widths of the band, ascending by bound")
+    levelling: list[Levelling] = Field(default=[], description="what bounds and horizons are good for")
     bound: Positive | None = Field(description="recommended half width of the band, share of the mean; null: too little history")
     var: Positive | None = Field(description="recommended end of the linear part, share of the mean, above bound")
     min_load: NotNegative | None = Field(description="recommended least load that is levelled, in the resource's unit")

@@ -5,6 +5,7 @@ Called by the replay for every run of windows between two plans. Plain numpy on 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,8 +37,11 @@ class Tally:
     begin: int | None = None  # the first window that was added
     moved: dict[int, tuple[float, int]] = field(default_factory=dict)  # day -> bytes and replicas that plans moved
 
-    def add(self, begin: int, end: int, replicas: IntArray, leader: IntArray) -> None:
-        """Count windows `begin` up to `end` (excluded), which passed with this placement. O(windows x replicas)."""
+    def add(self, begin: int, end: int, replicas: IntArray, leader: IntArray, more: Mapping[str, FloatArray] | None = None) -> None:
+        """Count windows `begin` up to `end` (excluded), which passed with this placement. O(windows x replicas).
+
+        `more`: resource -> float64 [B], load of each broker beyond that of its partitions: what copying adds.
+        """
         if begin >= end:
             return
         each = self.stretch.window / 3600.0
@@ -48,6 +52,8 @@ class Tally:
         for goal in self.goals():
             if goal.resource not in loads:
                 loads[goal.resource] = broker_loads(self.stretch, goal.resource, begin, end, replicas, leader)
+                if more is not None and goal.resource in more:
+                    loads[goal.resource] = loads[goal.resource] + more[goal.resource]
                 busiest = np.maximum(busiest, utilization(self.stretch, goal.resource, loads[goal.resource]))
             mine = beyond(self.stretch, goal, loads[goal.resource])
             self.by_goal[goal.name] = self.by_goal.get(goal.name, 0.0) + float(mine.sum()) * each

@@ -43,6 +43,8 @@ class Outcome:
         resources without capacities; the largest of all resources.
     bytes_moved
         Copied by the plans, of the partitions' size at the time.
+    copying_hours
+        In which a plan was being carried out.
     actions, replica_moves, leadership_changes
         As the plans count them.
     moved_back
@@ -62,6 +64,7 @@ class Outcome:
     by_goal: Mapping[str, float] = field(default_factory=dict)
     peak_utilization: float = 0.0
     bytes_moved: float = 0.0
+    copying_hours: float = 0.0
     actions: int = 0
     replica_moves: int = 0
     leadership_changes: int = 0
@@ -81,6 +84,7 @@ class Outcome:
             by_goal={n: self.by_goal.get(n, 0.0) + other.by_goal.get(n, 0.0) for n in names},
             peak_utilization=max(self.peak_utilization, other.peak_utilization),
             bytes_moved=self.bytes_moved + other.bytes_moved,
+            copying_hours=self.copying_hours + other.copying_hours,
             actions=self.actions + other.actions,
             replica_moves=self.replica_moves + other.replica_moves,
             leadership_changes=self.leadership_changes + other.leadership_changes,

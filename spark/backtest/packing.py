@@ -21,6 +21,7 @@ from cluster_model.errors import InputError, Problem
 from cluster_model.resources import MEASURED
 from cluster_model.snapshot import FloatArray, IntArray, Storage
 from spark.backtest.stretch import Series, Stretch
+from spark.outgoing import CONSUMER_OUT, INCOMING, OUTGOING, sent
 from spark.schemas import Windows
 
 MOST_CELLS = 80_000_000  # windows x partitions x resources of a stretch: 320 MB, and the same again while it is replayed
@@ -64,14 +65,14 @@ class Cut:
 def packed(measured: Windows, cut: Cut) -> DataFrame:
     """One row per stretch, broker, topic, partition and metric: `at` (windows since its lead's begin) and `mean`, in any order.
 
-    Rows about whole brokers say that a broker is there, and its newest capacity; of other metrics only those of measured resources
-    are taken. One grouping of the windows.
+    Rows about whole brokers say that a broker is there, and its newest capacity; of other metrics only those of measured resources,
+    and what consumers fetch, are taken. One grouping of the windows.
     """
     metric, index = F.col("metric"), F.floor((F.unix_seconds("start") - cut.begin) / cut.window).cast("int")
     resource = F.regexp_replace(metric, r"^(follower|replica)\.", "")
     whole = F.col("topic").isNull()
     wanted = (whole & (metric.startswith(CAPACITY) | metric.isin(*MEASURED))) | (
-        ~whole & resource.isin(*MEASURED)
+        ~whole & (resource.isin(*MEASURED) | (metric == CONSUMER_OUT))
     )
     newest_stretch = F.floor(index / cut.windows).cast("int")
     oldest_stretch = F.greatest(F.lit(0), F.floor((index - cut.lead_windows) / cut.windows).cast("int"))
@@ -132,6 +133,7 @@ def unpacked(
     cluster_id: str,
     capacity: Mapping[str, Mapping[int, float]],
     storage: Storage = "local",
+    racks: Mapping[int, str] | None = None,
 ) -> Stretch:
     """The stretch in its packed rows, whatever their order.
 
@@ -139,6 +141,8 @@ def unpacked(
     ----------
     capacity
         resource -> broker -> what it can carry, where the history itself reports nothing.
+    racks
+        broker -> rack; one that is not named has none.
     """
     (number,) = set(rows["stretch"].to_pylist())
     brokers = np.unique(rows["broker"].to_numpy()).astype(np.int32)
@@ -161,7 +165,8 @@ def unpacked(
     leads = _leading(metrics, row_of, host, earliest, len(key))
     length = int(latest.max()) + 1  # what comes after the end of history is no time in band
     first, last = _lifetime(row_of, earliest, latest, len(key), length, round(GRACE / cut.window))
-    kinds = list(dict.fromkeys(r for r in MEASURED if r in set(resource)))
+    placed = _placement(leads, row_of, host, earliest, first, len(key), cut)
+    kinds = [r for r in (*MEASURED, CONSUMER_OUT) if r in set(resource)]
     load: dict[str, Series] = {}
     follower: dict[str, FloatArray] = {}
     for kind in kinds:
@@ -170,6 +175,13 @@ def unpacked(
         following = np.flatnonzero(mine & ~leads)
         if len(following):
             follower[kind] = _share(following, np.flatnonzero(mine & leads), row_of, offsets, mean, len(key))
+    consumers = load.pop(CONSUMER_OUT, None)
+    if consumers is not None:
+        copies = (placed >= 0).sum(axis=1) - 1
+        incoming = load.get(INCOMING, np.full((length, len(key)), np.nan, np.float32))
+        out = sent(consumers, incoming, copies, load.get(OUTGOING))
+        if not np.isnan(out).all():
+            load[OUTGOING] = out
     return Stretch(
         cluster_id=cluster_id,
         start=int(cut.begin + number * cut.windows * cut.window),
@@ -178,13 +190,14 @@ def unpacked(
         partition_topic=(key // 2**31).astype(np.int32),
         partition_number=(key % 2**31).astype(np.int32),
         broker_ids=brokers,
-        replicas=_placement(leads, row_of, host, earliest, first, len(key), cut),
-        load=load,
+        replicas=placed,
+        load={kind: load[kind] for kind in MEASURED if kind in load},
         first=first,
         last=last,
         follower=follower,
         capacity=_capacity(rows, brokers, capacity),
         storage=storage,
+        racks=tuple((racks or {}).get(int(broker)) for broker in brokers),
     )
 
 

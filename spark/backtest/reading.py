@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from cluster_model.errors import InputError, Problem
-from cluster_model.resources import MEASURED
+from cluster_model.resources import DERIVED_FROM, MEASURED, RESOURCES
+from goals.model import GoalSet
+from spark.backtest.configuration import levelled
 from spark.backtest.packing import CAPACITY, Cut, packed
 from spark.blocks import counted, unpacked
+from spark.history import known
 from spark.history.sift import REASON, reason
 from spark.schemas import Samples
 
@@ -30,11 +33,13 @@ Given = Mapping[str, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Read:
-    """Packed series (`packing.packed`), kept while the block runs, how they are cut, and whose history it is."""
+    """Packed series (`packing.packed`), kept while the block runs, how they are cut, whose history it is, and which measured resources of
+    partitions are known."""
 
     series: DataFrame
     cut: Cut
     cluster_id: str
+    resources: frozenset[str]
 
 
 @contextmanager
@@ -57,13 +62,14 @@ def read_series(
     """
     with counted(samples.frame.withColumn(REASON, reason(F.lit(now))), window, once) as (blocks, seen):
         tell(seen.told)
-        first = blocks.frame.select("cluster_id").first()
-        if seen.begin_ms is None or first is None:
+        if seen.begin_ms is None:
             raise InputError(name, [Problem("", f"expected samples that count, found none: {seen.told}")])
+        for sentence in known.told(seen.metrics):
+            tell(sentence)
         cut = Cut(_begin(seen.begin_ms, stretch), window, stretch, lead)
         series = packed(unpacked(blocks, window), cut).cache()
         try:
-            yield Read(series, cut, str(first[0]))
+            yield Read(series, cut, seen.cluster_id, frozenset(known.of_partitions(seen.metrics)))
         finally:
             series.unpersist()
 
@@ -72,6 +78,15 @@ def _begin(first_ms: int, stretch: float) -> int:
     """Epoch seconds at which the first sample's day begins; its hour, where stretches are shorter than a day."""
     whole = DAY if stretch >= DAY else HOUR
     return first_ms // 1000 // whole * whole
+
+
+def unscored(goals: GoalSet, resources: frozenset[str]) -> str:
+    """The goals that a backtest cannot score, since nobody measured what they are about, as a sentence; empty where there is none."""
+    named = [
+        f"{goal.name} ({base})" for goal in levelled(goals)
+        if RESOURCES[goal.resource] != "count" and (base := DERIVED_FROM.get(goal.resource, goal.resource)) not in resources
+    ]  # fmt: skip
+    return f"neither planned nor scored, since the history does not have it of partitions: {', '.join(named)}" if named else ""
 
 
 def capacities_told(series: DataFrame, given: Given) -> str:

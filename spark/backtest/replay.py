@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from spark.backtest.configuration import Configuration
+from spark.backtest.copying import copying
 from spark.backtest.judge import Tally
 from spark.backtest.outcome import Outcome
 from spark.backtest.stretch import Stretch
@@ -55,6 +57,7 @@ def replay(
     begin: int | None = None,
     phase: float = 0.0,
     options: PlanOptions | None = None,
+    throttle: float = inf,
     told: Told | None = None,
 ) -> Outcome:
     """What `configuration`, put on `goals`, would have done to a stretch of history.
@@ -71,12 +74,15 @@ def replay(
         and on chance; the mean over several phases says more.
     options
         Seed and budgets of each plan.
+    throttle
+        Bytes/s copied into, and out of, each broker. Copies take their time and are load on both; the placement is the new one when
+        they are all there, and nobody looks before that.
 
     Notes
     -----
-    Looks happen at the begin of windows, with what was measured before them; a plan is carried
-    out at once and scored from that window on. As in the service, nothing is planned while the detector does not fire, and a plan
-    that the detector is not better off with is not carried out. Deterministic. O(looks) snapshots, plus windows x replicas.
+    Looks happen at the begin of windows, with what was measured before them. As in the service, nothing is planned while the detector does
+    not fire, and a plan that the detector is not better off with is not carried out. Of a plan that the end of the stretch cuts off,
+    the bytes count that were copied. Deterministic. O(looks) snapshots, plus windows x replicas.
     """
     options = options or PlanOptions()
     wanted = configuration.applied(goals)
@@ -89,6 +95,8 @@ def replay(
     since = first = min(back if begin is None else begin, stretch.windows)
     second = first + (round(phase * step) or step)
     for window in (first, *range(second, stretch.windows, step)):
+        if window < since:
+            continue  # the plan before is still being carried out
         snapshot, rows = stretch.snapshot(window, back, placement.replicas, placement.leader)
         if not len(rows):
             continue
@@ -104,11 +112,15 @@ def replay(
         if not agrees(policy, looked, detect(policy, after, wanted, before)):
             continue
         tally.add(since, window, placement.replicas, placement.leader)
-        tally.add_plan(window, made.summary.bytes_to_move, made.summary.replica_moves)
-        since = window
-        placement.apply(rows, snapshot, after, stretch.start + window * stretch.window)
+        copies = copying(snapshot, after, throttle)
+        whole = copies.windows(stretch.window)
+        since = min(window + whole, stretch.windows)
+        tally.add(window, since, placement.replicas, placement.leader, copies.rates(stretch.window))
+        copied = made.summary.bytes_to_move * ((since - window) / whole if whole else 1.0)
+        tally.add_plan(window, copied, made.summary.replica_moves)
+        placement.apply(rows, snapshot, after, stretch.start + since * stretch.window)
         memory = memory.acted()
-        done = _counted(done, made)
+        done = _counted(done, made, copied, (since - window) * stretch.window / 3600.0)
         if told is not None:
             told(window, made)
     tally.add(since, stretch.windows, placement.replicas, placement.leader)
@@ -128,12 +140,13 @@ def placed_by(snapshot: Snapshot, made: Plan) -> tuple[IntArray, IntArray]:
     return replicas, leader
 
 
-def _counted(done: Outcome, made: Plan) -> Outcome:
+def _counted(done: Outcome, made: Plan, copied: float, hours: float) -> Outcome:
     sums = made.summary
     return replace(
         done,
         plans=done.plans + 1,
-        bytes_moved=done.bytes_moved + sums.bytes_to_move,
+        bytes_moved=done.bytes_moved + copied,
+        copying_hours=done.copying_hours + hours,
         actions=done.actions + sums.actions,
         replica_moves=done.replica_moves + sums.replica_moves,
         leadership_changes=done.leadership_changes + sums.leadership_changes,

@@ -39,7 +39,8 @@ SCHEMA = ", ".join([
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same in all tasks; sent to them pickled."""
+    """What is the same in all tasks; sent to them pickled. `throttle` is bytes/s into, and out of, each broker while copying; `racks` are
+    by broker, one that is not named is a rack of its own."""
 
     cut: Cut
     cluster_id: str
@@ -48,6 +49,8 @@ class Job:
     capacity: Mapping[str, Mapping[int, float]]
     storage: Storage = "local"
     options: PlanOptions = field(default_factory=PlanOptions)
+    throttle: float = math.inf
+    racks: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ def outcomes_of(rows: pa.Table, job: Job, configurations: Sequence[Configuration
     """What one task does: its share of the configurations on its stretch, one row each."""
     compile_all()  # hundreds of plans
     stretch = unpacked(
-        rows.drop_columns(["share", "task"]), job.cut, job.cluster_id, job.capacity, job.storage
+        rows.drop_columns(["share", "task"]), job.cut, job.cluster_id, job.capacity, job.storage, job.racks
     )
     share, number = rows["share"][0].as_py(), rows["stretch"][0].as_py()
     return pa.Table.from_pylist(
@@ -120,7 +123,8 @@ def scored(stretch: Stretch, job: Job, configuration: Configuration, phases: int
     begun = time.process_time()
     came = Outcome.mean([
         replay(
-            stretch, job.goals, job.reference, configuration, begin=job.cut.lead_windows, phase=n / phases, options=job.options
+            stretch, job.goals, job.reference, configuration, begin=job.cut.lead_windows, phase=n / phases, options=job.options,
+            throttle=job.throttle,
         )
         for n in range(phases)
     ])  # fmt: skip

@@ -19,21 +19,25 @@ from pyspark.sql import functions as F
 from cluster_model.errors import InputError, Problem
 from cluster_model.resources import MEASURED
 from goals.calibration import Calibration, Correlation, HistorySpan
-from spark.blocks import counted
+from spark import outgoing
+from spark.blocks import Tally, counted
+from spark.history import known
 from spark.history.read import read_samples
 from spark.history.sift import REASON, reason
 from spark.jobs.brokers import Capacities, CpuFound, broker_capacities, broker_cpu
+from spark.jobs.hours import Capacity, Hours, hours_of
 from spark.jobs.partitions import partition_loads
 from spark.jobs.resources import Counted, Detection, described, in_order
 from spark.methods import correlation, noise, season
 from spark.methods.bins import Histogram
+from spark.methods.profile import Profile
 from spark.report.evidence import MOST_POINTS, CalibrationEvidence, LevelEvidence, NoiseEvidence
 from spark.report.evidence import Histogram as Drawn
-from spark.schemas import Blocks, BrokerWindows
-from spark.windows import broker_sources, brokers_of, partitions_of
+from spark.schemas import BrokerWindows
+from spark.windows import brokers_of, partitions_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 CAPACITY = "capacity."
 Tell = Callable[[str], None]
@@ -85,21 +89,23 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
         tell(seen.told)
         if seen.begin_ms is None or seen.end_ms is None:
             raise InputError(request.history, [Problem("", f"expected samples that count, found none: {seen.told}")])
-        cluster_id = blocks.frame.select("cluster_id").limit(1).collect()[0][0]
-        held = brokers_of(blocks, window).frame.persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            brokers = BrokerWindows(held)
-            resources = _resources(brokers, blocks, request.detection, tell)
-            levels = level_evidence(brokers, seen.begin_ms, seen.end_ms)
-            capacity = broker_capacities(brokers)
-            tell(f"capacities of brokers: {_confidences(capacity)}")
-            together, cpu = _together(brokers, list(resources.found), tell)
-        finally:
-            held.unpersist()
-        partitions = partition_loads(partitions_of(blocks, window), seen.end_ms, request.loads, tell)
+        missing = known.told(seen.metrics)
+        for sentence in missing:
+            tell(sentence)
+        with outgoing.kept(blocks, seen.metrics) as complete:
+            held = brokers_of(complete, window).frame.persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                brokers = BrokerWindows(held)
+                resources = _resources(brokers, seen, request.detection, tell)
+                capacity = broker_capacities(brokers)
+                tell(f"capacities of brokers: {_confidences(capacity)}")
+                together, cpu = _together(brokers, list(resources.found), tell)
+            finally:
+                held.unpersist()
+            partitions = partition_loads(partitions_of(complete, window), seen.end_ms, request.loads, tell)
     calibration = Calibration(
         version=1,
-        cluster_id=cluster_id,
+        cluster_id=seen.cluster_id,
         made_at=_instant(now),
         history=HistorySpan(
             begin=_instant(datetime.fromtimestamp(seen.begin_ms / 1000, UTC)),
@@ -120,8 +126,8 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
         correlations=[Correlation(resources=list(pair), value=round(value, 4)) for pair, value in together.items()],
     )  # fmt: skip
     evidence = CalibrationEvidence(
-        noise=resources.drawn, levels=levels, capacity=capacity.shown, cpu=cpu.shown, forecasts=partitions.forecasts,
-        notes=() if cpu.cost is not None else (f"cpu cost: not known; {cpu.words}",),
+        noise=resources.drawn, levels=resources.levels, capacity=capacity.shown, cpu=cpu.shown, forecasts=partitions.forecasts,
+        notes=(*missing, *(() if cpu.cost is not None else (f"cpu cost: not known; {cpu.words}",))),
     )  # fmt: skip
     return Made(calibration, evidence)
 
@@ -137,72 +143,76 @@ def _instant(time: datetime) -> str:
 class _Resources:
     found: dict[str, Counted]
     drawn: tuple[NoiseEvidence, ...]
+    levels: tuple[LevelEvidence, ...]
     brokers: int
 
 
-def _resources(windows: BrokerWindows, measured: Blocks, detection: Detection, tell: Tell) -> _Resources:
+def _resources(windows: BrokerWindows, seen: Tally, detection: Detection, tell: Tell) -> _Resources:
     """What is known of each measured resource of brokers."""
-    of_resources = windows.frame.where(F.col("resource").isin(*MEASURED))
-    levels = of_resources.groupBy("resource").agg(
-        F.avg("mean").alias("mean"), F.countDistinct("broker").alias("brokers"), F.count("*").alias("windows")
+    each = windows.frame.groupBy("broker", "resource").agg(
+        F.sum("mean").alias("sum"), F.count("*").alias("windows"), F.max_by("mean", "start").alias("newest")
     ).collect()  # fmt: skip
-    brokers = windows.frame.select("broker").distinct().count()
-    tell(f"averaged over windows of {detection.window:g} s: {sum(row['windows'] for row in levels):,} windows of {brokers} brokers")
-    sources = {row[0]: row[1] for row in broker_sources(measured).groupBy("resource").count().collect()}
-
-    rows = day_counts(windows, detection)
+    brokers = len({row["broker"] for row in each})
+    levels = {name: [row for row in each if row["resource"] == name] for name in MEASURED}
+    levels = {name: rows for name, rows in levels.items() if rows}
+    number = sum(row["windows"] for rows in levels.values() for row in rows)
+    tell(f"averaged over windows of {detection.window:g} s: {number:,} windows of {brokers} brokers")
+    capacity = _reported(each)
+    hours = hours_of(windows, capacity)
+    profiles = {name: one.profile for name, one in hours.items() if one.profile is not None}
+    tell(f"seasons and growth found{_profiles(profiles)}")
+    rows = day_counts(windows, detection, capacity, profiles)
     tell(f"noise told from imbalance in {', '.join(sorted({row['resource'] for row in rows}))}")
-    weekly = {row["resource"]: row for row in seasons(windows).collect()}
-    tell("seasons and growth found")
     found = {}
-    for row in levels:
-        name = row["resource"]
+    for name, mine in levels.items():
         counts = [one for one in rows if one["resource"] == name]
-        week: Mapping[str, Any] = weekly[name].asDict() if name in weekly else {}
-        profile = week.get("profile")
+        one, total = hours[name], sum(row["windows"] for row in mine)
+        week = one.season
         found[name] = Counted(
-            mean=row["mean"], brokers=row["brokers"], windows=row["windows"], whole=sources.get(name, 0),
+            mean=sum(row["sum"] for row in mine) / total, brokers=len(mine), windows=total, whole=seen.reporters.get(name, 0),
             noise=_by_level(counts), alarm=_histogram(counts, noise.ALARM), spread=_histogram(counts, noise.SPREAD),
-            days=_count(counts, noise.DAYS), settled=_count(counts, noise.SETTLED),
-            growth=week.get("growth"), strength=week.get("strength"), cycle=week.get("cycle"),
-            profile=None if profile is None else np.array(profile),
+            days=_count(counts, noise.DAYS), settled=_count(counts, noise.SETTLED), weekly=_taken(one.profile), benefit=one.benefit,
+            growth=one.growth, strength=None if week is None else week.strength, cycle=None if week is None else week.cycle,
+            profile=None if week is None else week.profile,
         )  # fmt: skip
-    return _Resources(found, tuple(_drawn(name, rows) for name in found), brokers)
+    drawn = tuple(_drawn(name, rows) for name in found)
+    return _Resources(found, drawn, tuple(_level(name, hours[name]) for name in found), brokers)
 
 
-def day_counts(windows: BrokerWindows, detection: Detection) -> list[Any]:
+def _reported(rows: list[Any]) -> dict[str, dict[int, float]]:
+    """Resource -> broker -> the newest that it says it can carry."""
+    found: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if row["resource"].startswith(CAPACITY):
+            found.setdefault(row["resource"].removeprefix(CAPACITY), {})[row["broker"]] = row["newest"]
+    return found
+
+
+def _taken(one: Profile | None) -> int:
+    return 0 if one is None else int(one.taken.sum())
+
+
+def _profiles(found: Mapping[str, Profile]) -> str:
+    told = ", ".join(f"{_taken(one)} of {len(one.brokers)} brokers in {name}" for name, one in sorted(found.items()))
+    return f"; shares that go round the week: {told}" if told else ""
+
+
+def day_counts(windows: BrokerWindows, detection: Detection, capacity: Capacity, profiles: Mapping[str, Profile]) -> list[Any]:
     """Rows of `noise.COUNTED`, added up over the days: at most a few thousand bins a resource."""
-    capacities = windows.frame.where(F.col("resource").startswith(CAPACITY)).groupBy("cluster_id", "broker", "resource")
-    newest = capacities.agg(F.max_by("mean", "start").alias("capacity"))
-    newest = newest.withColumn("resource", F.expr(f"substring(resource, {len(CAPACITY) + 1})"))
     loads = windows.frame.where(F.col("resource").isin(*MEASURED))
-    loads = loads.join(F.broadcast(newest), ["cluster_id", "broker", "resource"], "left")
     days = loads.withColumn("day", F.to_date("start")).groupBy("cluster_id", "resource", "day")
-    count = noise.counter(detection.window, detection.hits)
+    count = noise.counter(detection.window, detection.hits, capacity, profiles)
     added = days.applyInArrow(count, noise.COUNTED).groupBy("resource", "kind", "level", "bin")
     return added.agg(F.sum("count").alias("count")).collect()
 
 
-def seasons(windows: BrokerWindows) -> DataFrame:
-    """Rows of `season.WEEKLY`, one a cluster and resource."""
-    hour = F.expr(f"unix_seconds(start) div {season.HOUR}").alias("hour")
-    loads = windows.frame.where(F.col("resource").isin(*MEASURED))
-    hourly = loads.groupBy("cluster_id", "resource", hour).agg(F.avg("mean").alias("mean"))
-    return hourly.groupBy("cluster_id", "resource").applyInArrow(season.weekly, season.WEEKLY)
-
-
-def level_evidence(windows: BrokerWindows, begin_ms: int, end_ms: int) -> tuple[LevelEvidence, ...]:
+def _level(resource: str, found: Hours) -> LevelEvidence:
     """The mean of a broker over time, in at most `MOST_POINTS` stretches that are whole hours."""
-    hours = -(-(end_ms - begin_ms) // (3_600_000 * MOST_POINTS)) or 1
-    stretch = F.expr(f"unix_seconds(start) div {hours * season.HOUR}").alias("stretch")
-    known = windows.frame.where(F.col("resource").isin(*MEASURED))
-    rows = known.groupBy("resource", stretch).agg(F.avg("mean").alias("mean")).orderBy("stretch").collect()
-    found = []
-    for name in [name for name in MEASURED if any(row["resource"] == name for row in rows)]:
-        mine = [row for row in rows if row["resource"] == name]
-        times = [_instant(datetime.fromtimestamp(row["stretch"] * hours * season.HOUR, UTC)) for row in mine]
-        found.append(LevelEvidence(name, tuple(times), tuple(row["mean"] for row in mine)))
-    return tuple(found)
+    length = max(1, -(-int(found.hours[-1] - found.hours[0] + 1) // MOST_POINTS))
+    stretch, place = np.unique(found.hours // length, return_inverse=True)
+    mean = np.bincount(place, found.level) / np.bincount(place)
+    times = tuple(_instant(datetime.fromtimestamp(int(one) * length * season.HOUR, UTC)) for one in stretch)
+    return LevelEvidence(resource, times, tuple(mean.tolist()))
 
 
 def _by_level(counts: list[Any]) -> dict[int, Histogram]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_model.resources import MEASURED
-from goals.calibration import AlarmRate, ResourceCalibration, Seasonality
+from goals.calibration import AlarmRate, Levelling, ResourceCalibration, Seasonality
 from optimizer.report.units import amount
+from spark.methods.benefit import CAP, REFERENCE, Benefit
 from spark.methods.bins import FloatArray, Histogram
 from spark.methods.bound import LEAST_BOUND, LEAST_SEEN, WEEK, Band, band, chance_of, sigma
 from spark.methods.least_level import fitted, least_level
@@ -50,6 +51,10 @@ class Counted:
         What a detector would see of them; all deviations, lasting ones too.
     days, settled
         Broker days seen, and those that noise was taken from.
+    weekly
+        Brokers whose share goes round the week: that was taken out of their noise.
+    benefit
+        What bands are good for; None: too little history.
     growth, strength, cycle, profile
         As `spark.methods.season` gives them; None: too little history.
     """
@@ -63,6 +68,8 @@ class Counted:
     spread: Histogram
     days: int = 0
     settled: int = 0
+    weekly: int = 0
+    benefit: Benefit | None = None
     growth: float | None = None
     strength: float | None = None
     cycle: int | None = None
@@ -79,22 +86,22 @@ def described(resource: str, counted: Counted, detection: Detection, resources: 
     allowed = detection.alarms_per_week / resources
     found = None if noise is None else band(counted.alarm, chance_of(allowed, counted.brokers, detection.window))
     per_week = counted.brokers * WEEK / detection.window
-    end, least = None, None
+    bound, end, least = None, None, None
     if found is None:
         why.append("bound, var, min_load: not known, since the noise is not" if noise is None else _too_few(counted))
     else:
         why.append(_bound_why(found, counted, detection, allowed))
-        end = var(counted.spread, found.bound)
-        seen = counted.spread.quantile(0.99)
-        lead = "99 % of brokers' windows" if end > 2.01 * found.bound else "twice the bound; 99 % of brokers' windows"
-        why.append(f"var: {lead} are within {seen:.1%} of the mean")
-        least = _least(resource, counted, found, why)
+        bound = chosen(found.bound, counted.benefit, detection.window, why)
+        end = var(counted.spread, bound)
+        why.append(f"var: {_var_why(end, bound)}; 99 % of brokers' windows are within {counted.spread.quantile(0.99):.1%} of the mean")
+        least = _least(resource, counted, bound, why)
     return ResourceCalibration(
         mean=counted.mean,
         noise=noise,
-        false_alarms=None if found is None else rounded(found.chance() * per_week),
-        alarms=[] if found is None else _alarms(found, per_week),
-        bound=None if found is None else found.bound,
+        false_alarms=None if found is None else rounded(found.chance(bound) * per_week),
+        alarms=[] if found is None or bound is None else _alarms(found, bound, per_week),
+        levelling=_levelling(counted.benefit),
+        bound=bound,
         var=end,
         min_load=None if least is None else rounded(least, 2),
         growth=None if counted.growth is None else round(counted.growth, DIGITS),
@@ -132,6 +139,7 @@ def _noise(counted: Counted, why: list[str]) -> float | None:
         f"noise: standard deviation by the median of {together.total:,} windows' deviations from the broker's own median of "
         f"the day, over what is usual; {counted.settled:,} of {counted.days:,} broker days"
         + ("" if counted.settled == counted.days else " (the others changed during the day, or are beyond half or twice the mean)")
+        + (f"; of {counted.weekly} brokers what comes every week is taken out" if counted.weekly else "")
     )
     return rounded(sigma(together, TO_SIGMA, counted.brokers), DIGITS)
 
@@ -158,7 +166,65 @@ def _bound_why(found: Band, counted: Counted, detection: Detection, allowed: flo
     return said
 
 
-def _least(resource: str, counted: Counted, found: Band, why: list[str]) -> float | None:
+def chosen(by_noise: float, found: Benefit | None, window: float, why: list[str]) -> float:
+    """The bound: as noise asks for, but no wider than levelling needs and never beyond `CAP`; adds the sentence about it.
+
+    Parameters
+    ----------
+    by_noise
+        Left by chance as seldom as was asked for.
+    window
+        Seconds that plans average over.
+    """
+    narrow = min(by_noise, CAP)
+    capped = "" if by_noise <= CAP else f"; noise asks for {by_noise:g}, but beyond {CAP:g} a broker may stand idle"
+    if found is None:
+        if capped:
+            why.append(f"bound: no wider than {CAP:g}{capped}")
+        return narrow
+    horizon = found.nearest(window)
+    hours = f"of {found.out:,.3g} broker-hours a week that are beyond {REFERENCE:.0%} of the mean"
+    if found.out <= 0.0:
+        why.append(f"bound: no broker was beyond {REFERENCE:.0%} of the mean for an hour, so there is nothing to level{capped}")
+        return narrow
+    best = found.good(horizon)
+    if best is None:
+        day = max(found.least)
+        foreseen = max(1.0 - found.least[day] / found.out, 0.0)
+        why.append(
+            f"bound: cannot be levelled on means of {horizon} h: {hours}, no bound removes so many that it is worth what it moves, as load "
+            f"changes faster than that (even foresight of {day} h would leave {1 - foreseen:.0%}){capped}"
+        )
+        return narrow
+    low, high = best
+    if by_noise <= high.bound and (by_noise >= low.bound or low is found.at(horizon)[0]):
+        share = found.removed(high)
+        why.append(f"bound: {hours}, levelling on means of {horizon} h removes {share:.0%} with any bound up to {high.bound:g}")
+        return by_noise
+    row = low if by_noise < low.bound else high
+    removes = f"{row.bound:g} removes {found.removed(row):.0%} on means of {horizon} h"
+    why.append(
+        f"bound: chosen by what it is good for, since noise alone asks for {by_noise:g}: {hours}, {removes}, "
+        f"acting {row.acts:.3g} times a week and moving {row.moved:.2g} times the mean load of a broker"
+    )
+    return row.bound
+
+
+def _levelling(found: Benefit | None) -> list[Levelling]:
+    rows = () if found is None else found.rows
+    return [
+        Levelling(bound=row.bound, horizon=3600.0 * row.horizon, acts=rounded(row.acts), out=rounded(row.out), moved=rounded(row.moved))
+        for row in rows
+    ]
+
+
+def _var_why(end: float, bound: float) -> str:
+    if end <= 2.01 * bound:
+        return "twice the bound"
+    return "six times the bound, as goals have it" if end >= 5.99 * bound else "where 99 % of brokers' windows are"
+
+
+def _least(resource: str, counted: Counted, bound: float, why: list[str]) -> float | None:
     levels = [(2.0 ** ((level + 0.5) / LEVELS_PER_OCTAVE), h) for level, h in sorted(counted.noise.items())]
     at = np.array([level for level, _ in levels])
     sizes = np.array([h.quantile(0.5) * TO_SIGMA for _, h in levels])
@@ -166,7 +232,7 @@ def _least(resource: str, counted: Counted, found: Band, why: list[str]) -> floa
     if noise is None:
         why.append("min_load: not known; no level was seen for long enough")
         return None
-    least = least_level(noise, found.bound, counted.mean)
+    least = least_level(noise, bound, counted.mean)
     if least > 0.01 * counted.mean:
         why.append(
             f"min_load: below it noise is wider than half the band; {amount(noise.fixed, resource)} of it do not shrink with the load "
@@ -177,8 +243,8 @@ def _least(resource: str, counted: Counted, found: Band, why: list[str]) -> floa
     return least
 
 
-def _alarms(found: Band, per_week: float) -> list[AlarmRate]:
-    widths = sorted({*WIDTHS, found.bound})
+def _alarms(found: Band, bound: float, per_week: float) -> list[AlarmRate]:
+    widths = sorted({*WIDTHS, bound})
     return [AlarmRate(bound=width, false_alarms=rounded(found.chance(width) * per_week)) for width in widths]
 
 

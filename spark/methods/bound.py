@@ -14,7 +14,7 @@ from spark.methods.bins import Histogram, upper
 
 LEAST_SEEN = 2_000  # broker windows, that anything can be said of the tail
 ENOUGH_BEYOND = 20  # seen beyond a quantile, that it needs no extrapolation
-TAIL_SHARE = 0.01
+TAIL_SHARE = 0.005  # means of few samples with long tails look normal further in
 LEAST_TAIL = 100
 SHAPES = (-0.1, 0.5)  # of the generalized Pareto distribution: short-tailed to very long
 WEEK = 604_800.0
@@ -52,7 +52,7 @@ def chance_of(alarms_per_week: float, brokers: int, window_seconds: float) -> fl
 
 
 def tail_of(seen: Histogram) -> Tail:
-    """The tail of a histogram, by probability-weighted moments of the largest percent.
+    """The tail of a histogram, by probability-weighted moments of the largest half percent.
 
     *Source*: Hosking and Wallis, Parameter and Quantile Estimation for the Generalized Pareto Distribution, 1987. Chosen over
     maximum likelihood because it always has an answer; the shape is kept within `SHAPES`.

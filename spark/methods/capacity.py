@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from cluster_model.resources import MEASURED
 from optimizer.report.units import amount
 
 FloatArray = npt.NDArray[np.float64]
@@ -36,8 +37,11 @@ AGREE = 0.95  # of the resamplings have that excess
 ELSEWHERE = 0.15  # of the windows with a high measure may have far lower throughput
 PILE = 0.03  # the top of throughput, as a share of it, that is compared with the stretch below
 PILED = 3.0  # times the windows of a stretch below
+PILED_KNEE = 1.2  # the same where latency has a knee: two things say then that throughput stops
+KNEE = 1.2  # error of a knee over that of a queue, up to which it is a knee: whose slope says nothing of where a limit is
+FORM = 0.02  # of the limit, beyond what resampling says: the form of real queues differs by so much
 BELOW = 0.8  # of the top: where piled up windows are compared with, which need no other proof
-RIVAL = 1.15  # a bend over another resource explains less when its error is so much larger
+RIVAL = 1.15  # a bend over another resource explains as much while its error is at most so many times the least
 MOST = 0.999  # quantile of throughput that is called the most ever carried
 EXCEEDED = 1.05  # times what is reported: then that is not the limit
 NEAR = 0.9  # throughput over estimate from which a limit counts as reached
@@ -50,7 +54,7 @@ class Bend:
     Attributes
     ----------
     limit, low, high
-        Throughput at which the queue grows without end, and the 5th and 95th percentile of it over the resamplings.
+        Throughput at which the queue grows without end, and the 5th and 95th percentile of it over the resamplings, `FORM` further out.
     curve
         float64 [n, 2], corners (throughput, measure), ascending.
     error
@@ -103,31 +107,36 @@ def capacities(
 
     Notes
     -----
-    Where a measure bends over several resources, since they rise together, only the one that explains it best keeps the bend;
-    others within `RIVAL` of it keep theirs with medium confidence. O(windows log windows).
+    Where a measure bends over several resources, since they rise together, one of them keeps the bend: of those within `RIVAL` of the least
+    error the first in the order of `MEASURED`. A limit that follows another is none. O(windows log windows).
     """
     found: dict[str, Capacity] = {}
+    bends: dict[str, dict[str, Bend]] = {}
     for resource, load in loads.items():
         told = _reported(resource, reported.get(resource), load)
-        bent = None if told else _best_bend(resource, load, measures, seed)
-        best = told or bent or _most(resource, load)
+        if told is None:
+            seen = {name: find_bend(load, measure, seed) for name, measure in sorted(measures.items())}
+            bends[resource] = {name: bend for name, bend in seen.items() if isinstance(bend, Bend)}
+        best = told or _most(resource, load)
         if best is not None:
             found[resource] = best
-    bends = {resource: c.bend for resource, c in found.items() if c.bend is not None}
-    for resource, bend in bends.items():
-        same = {r: b for r, b in bends.items() if found[r].measure == found[resource].measure}
-        winner = min(same, key=lambda r: same[r].error)
-        if resource == winner:
-            continue
-        if bend.error > RIVAL * same[winner].error:
-            fallback = _most(resource, loads[resource])
-            assert fallback is not None
-            why = f"{fallback.words}; {_plain(found[resource].measure)} bends, but {winner} explains that better"
-            found[resource] = replace(fallback, words=why)
-        else:
-            why = f"{found[resource].words}; {winner} explains it as well"
-            found[resource] = replace(found[resource], confidence="medium", words=why)
+    winners = {name: _winner({r: of[name] for r, of in bends.items() if name in of}) for of in bends.values() for name in of}
+    for resource, of in bends.items():
+        mine = {name: bend for name, bend in of.items() if winners[name] == resource}
+        if mine:
+            found[resource] = _bent(resource, mine)
+        elif of:
+            name = min(of, key=lambda n: of[n].error)
+            why = f"{found[resource].words}; {_plain(name)} bends, but {winners[name]} explains that as well or better"
+            found[resource] = replace(found[resource], words=why)
     return found
+
+
+def _winner(bends: Mapping[str, Bend]) -> str:
+    """The resource that a measure's bend is given to."""
+    least = min(bend.error for bend in bends.values())
+    order = [*MEASURED, *sorted(bends.keys() - MEASURED.keys())]
+    return next(resource for resource in order if resource in bends and bends[resource].error <= RIVAL * least)
 
 
 def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Bend | str:
@@ -173,11 +182,26 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
         limits = _queue(grid.at, again, np.broadcast_to(grid.weight, again.shape))[0]
     if _elsewhere(x, y, drawn) > ELSEWHERE:
         return "it is as high at lower throughput, so something else raises it"
+    if pinned is None and _knee_error(grid, whole[0]) < KNEE * error:
+        pinned = _pinned(x, PILED_KNEE)
+        if pinned is None:
+            return "it rises beyond a knee and throughput goes on, which says of no limit where it is"
     if pinned is not None and (limits is None or pinned < limit):
-        return Bend(pinned, pinned, pinned, drawn, error, 1.0, True)
+        return Bend(pinned, pinned * (1 - FORM), pinned * (1 + FORM), drawn, error, 1.0, True)
     assert limits is not None
     low, high = np.quantile(limits, [0.05, 0.95])
-    return Bend(limit, float(low), float(high), drawn, error, float(grid.at[-1]) / limit)
+    low, high = min(float(low), limit) * (1 - FORM), max(float(high), limit) * (1 + FORM)
+    return Bend(limit, low, high, drawn, error, float(grid.at[-1]) / limit)
+
+
+def _knee_error(grid: _Bins, level: FloatArray) -> float:
+    """What is left of `level` [K] (logarithms) after a straight rise beyond the best of many knees, sharp or rounded; as `_rms`."""
+    at, top = grid.at, grid.at[-1]
+    beyond = (at[None, :] - np.linspace(at[0] + 0.3 * (top - at[0]), 0.985 * top, 40)[:, None]) / top
+    shape = np.concatenate([np.maximum(beyond, 0.0), ROUND * np.log1p(np.exp(np.clip(beyond / ROUND, -50.0, 50.0)))])
+    base, slope, cost = _two_terms(shape, np.exp(level), grid.weight)
+    best = int(np.argmin(cost))
+    return _rms(level - np.log(base[best] + slope[best] * shape[best]), grid.weight)
 
 
 def _against(grid: _Bins, whole: FloatArray, error: float, curve: FloatArray, limit: float) -> str | None:
@@ -216,12 +240,8 @@ def _reported(resource: str, values: FloatArray | None, load: FloatArray) -> Cap
     return Capacity(value, "high", "reported", "reported by the broker")
 
 
-def _best_bend(resource: str, load: FloatArray, measures: Mapping[str, FloatArray], seed: int) -> Capacity | None:
-    """The bend of the measure that is fitted best."""
-    bends = {name: find_bend(load, measure, seed) for name, measure in sorted(measures.items())}
-    seen = {name: bend for name, bend in bends.items() if isinstance(bend, Bend)}
-    if not seen:
-        return None
+def _bent(resource: str, seen: Mapping[str, Bend]) -> Capacity:
+    """The capacity by the bend of the measure that is fitted best."""
     name = min(seen, key=lambda n: seen[n].error)
     bend = seen[name]
     narrow = bend.high - bend.low < 0.2 * bend.limit
@@ -321,6 +341,7 @@ def _two_terms(shape: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[Fl
 
 
 HUBER = 0.2  # logarithms beyond which a bin counts less
+ROUND = 0.03  # of the top: how round a rounded knee is
 
 
 def _curve(at: FloatArray, limit: float, q: float, base: float, slope: float) -> FloatArray:
@@ -369,13 +390,13 @@ def _elsewhere(x: FloatArray, y: FloatArray, curve: FloatArray) -> float:
     return float(np.mean(x[high] < 0.85 * takes)) if high.any() else 1.0
 
 
-def _pinned(x: FloatArray) -> float | None:
-    """The throughput at which windows pile up at the top; None where they thin out."""
+def _pinned(x: FloatArray, least: float = PILED) -> float | None:
+    """The throughput at which windows pile up at the top, `least` times those of a stretch below; None where they thin out."""
     top = float(np.quantile(x, MOST))
     edges = top * (1.0 - PILE * np.arange(5))
     above = np.array([np.count_nonzero(x > edge) for edge in edges[1:]])
     piled, below = above[0], np.diff(above)
-    return top if piled >= max(PILED * below.max(), LEAST_IN_BIN) else None
+    return top if piled >= max(least * below.max(), LEAST_IN_BIN) else None
 
 
 def _rms(rest: FloatArray, weight: FloatArray) -> float:

@@ -7,14 +7,16 @@ cluster, resource and day. Called by the calibration job. Knows nothing of goals
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from spark.methods.bins import FloatArray, IntArray, bin_of, middle
+from spark.methods.profile import Profile
+from spark.methods.season import HOUR
 
 # Kinds of rows that `counted` gives.
 NOISE, ALARM, SPREAD, DAYS, SETTLED = "noise", "alarm", "spread", "days", "settled"
@@ -54,7 +56,7 @@ class Day:
     level: FloatArray
 
 
-def day(load: FloatArray, capacity: FloatArray | None = None) -> Day:
+def day(load: FloatArray, capacity: FloatArray | None = None, usual: FloatArray | None = None) -> Day:
     """What lasts and what does not in a day of brokers' loads.
 
     Parameters
@@ -63,6 +65,9 @@ def day(load: FloatArray, capacity: FloatArray | None = None) -> Day:
         float64 [brokers, windows], not negative, NaN where not measured; not written to.
     capacity
         float64 [brokers], above 0, where every broker has one: then the mean is shared by capacity, as a goal does.
+    usual
+        float64 [brokers, windows], above 0: what each broker carries at that hour of the week over its own middle of the day
+        (`spark.methods.profile`). What comes every week is no noise, and in `deviation` only. None: 1.
 
     Notes
     -----
@@ -77,13 +82,14 @@ def day(load: FloatArray, capacity: FloatArray | None = None) -> Day:
         weight = np.ones(len(load)) if capacity is None else capacity / capacity.mean()
         fair = load / weight[:, None]
         told = np.isfinite(fair).sum(axis=0) * 2 > len(load)
+        usual = np.ones(load.shape) if usual is None else usual
         slow = np.ones(len(load))
         for _ in range(PASSES):
-            level = np.where(told, _mean_of_all(fair, slow), np.nan)
+            level = np.where(told, _mean_of_all(fair, slow[:, None] * usual), np.nan)
             ratio = fair / np.where(level > 0, level, np.nan)
             known = np.isfinite(ratio).sum(axis=1) >= LEAST_WINDOWS
-            slow = np.where(known, np.nanmedian(ratio, axis=1), np.nan)
-        fast = ratio / np.where(slow > 0, slow, np.nan)[:, None] - 1.0
+            slow = np.where(known, np.nanmedian(ratio / usual, axis=1), np.nan)
+        fast = ratio / (np.where(slow > 0, slow, np.nan)[:, None] * usual) - 1.0
         wide = np.nanmedian(np.abs(fast), axis=1)
         near = (slow >= 1 / NEAR) & (slow <= NEAR)
         settled = near & (wide <= UNSETTLED * np.nanmedian(wide[near])) if near.any() else near
@@ -91,11 +97,17 @@ def day(load: FloatArray, capacity: FloatArray | None = None) -> Day:
 
 
 def _mean_of_all(load: FloatArray, share: FloatArray) -> FloatArray:
-    """float64 [windows], the mean load that all brokers would show, told from those measured and what `share` of it each carries."""
-    measured = np.isfinite(load) & np.isfinite(share)[:, None]
-    carried = np.where(measured, share[:, None], 0.0).sum(axis=0)
-    found: FloatArray = np.where(measured, load, 0.0).sum(axis=0) * np.nanmean(share) / np.where(carried > 0, carried, np.nan)
+    """float64 [windows], the mean load that all brokers would show, told from those measured and what `share` of it each carries then."""
+    measured = np.isfinite(load) & np.isfinite(share)
+    carried = np.where(measured, share, 0.0).sum(axis=0)
+    found: FloatArray = np.where(measured, load, 0.0).sum(axis=0) * np.nanmean(share, axis=0) / np.where(carried > 0, carried, np.nan)
     return found
+
+
+def weights(brokers: IntArray, capacity: Mapping[int, float]) -> FloatArray | None:
+    """float64 [brokers], capacities where every broker has one; a broker that says 0 does not know."""
+    found = np.array([capacity.get(int(broker), np.nan) for broker in brokers], dtype=np.float64)
+    return found if bool((found > 0).all()) else None
 
 
 def in_a_row(fast: FloatArray, hits: int) -> FloatArray:
@@ -135,16 +147,21 @@ def middle_of(bins: IntArray) -> FloatArray:
     return found
 
 
-def counted(group: pa.Table, *, window_seconds: float, hits: int) -> pa.Table:
+def counted(
+    group: pa.Table, *, window_seconds: float, hits: int, capacity: Mapping[int, float] | None = None, usual: Profile | None = None
+) -> pa.Table:
     """The histograms of one cluster, resource and day, as rows of `COUNTED`.
 
     Parameters
     ----------
     group
-        Columns ``cluster_id``, ``resource``, ``broker``, ``start`` (timestamp), ``mean`` and ``capacity`` (null or 0: not known), one
-        row a broker and window.
+        Columns ``cluster_id``, ``resource``, ``broker``, ``start`` (timestamp) and ``mean``, one row a broker and window.
     window_seconds, hits
         Length of a window; checks in a row that a detector takes.
+    capacity
+        broker -> what it can carry of the resource; the mean is shared by it where all brokers have one (0: not known).
+    usual
+        What of the brokers' shares comes every week.
 
     Returns
     -------
@@ -158,9 +175,11 @@ def counted(group: pa.Table, *, window_seconds: float, hits: int) -> pa.Table:
     column = number - number.min()
     load = np.full((len(brokers), int(column.max()) + 1), np.nan)
     load[row, column] = group["mean"].to_numpy()
-    capacity = np.full(len(brokers), np.nan)
-    capacity[row] = group["capacity"].to_numpy(zero_copy_only=False)
-    found = day(load, capacity if (capacity > 0).all() else None)  # a broker that says 0 does not know
+    hours = (number.min() + np.arange(load.shape[1])) * round(window_seconds * 1e6) // round(HOUR * 1e6)
+    expected = None if usual is None else usual.expected(brokers, hours)
+    found = day(load, weights(brokers, capacity or {}), expected)
+    if usual is not None:
+        found = replace(found, fast=found.fast / usual.lost(brokers, HOUR / window_seconds)[:, None])
 
     levels = np.broadcast_to(level_bin(np.where(found.level > 0, found.level, 1.0)), load.shape)[found.settled]
     noise = found.fast[found.settled]
@@ -180,11 +199,14 @@ def counted(group: pa.Table, *, window_seconds: float, hits: int) -> pa.Table:
     return rows
 
 
-def counter(window_seconds: float, hits: int) -> Callable[[pa.Table], pa.Table]:
-    """`counted` as ``applyInArrow`` takes it: it looks at annotations, which a partial has none of."""
+def counter(
+    window_seconds: float, hits: int, capacity: Mapping[str, Mapping[int, float]], usual: Mapping[str, Profile]
+) -> Callable[[pa.Table], pa.Table]:
+    """`counted` as ``applyInArrow`` takes it: it looks at annotations, which a partial has none of. By resource."""
 
     def count(group: pa.Table) -> pa.Table:
-        return counted(group, window_seconds=window_seconds, hits=hits)
+        resource = group["resource"][0].as_py()
+        return counted(group, window_seconds=window_seconds, hits=hits, capacity=capacity.get(resource), usual=usual.get(resource))
 
     return count
 

@@ -1,7 +1,6 @@
 """How load goes round the week and where it is heading, of one series of hourly means.
 
-`season` and `growth` are numpy kernels; `weekly` is both for Spark's ``applyInArrow``, one group a cluster and resource. Called
-by the calibration job.
+`season` and `growth` are numpy kernels, called by `spark.jobs.hours`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from spark.methods.bins import FloatArray, IntArray
 
@@ -18,7 +16,6 @@ HOUR, WEEK_HOURS, DAY_HOURS = 3_600, 168, 24
 MONDAY = 4 * DAY_HOURS  # hours from the Unix epoch, a Thursday, to the first Monday
 FEWEST_DAYS, FEWEST_WEEKS = 3, 2
 MOST_APART = 104  # weeks between two hours that a trend is read off: work and memory grow with it
-WEEKLY = "cluster_id string, resource string, growth double, strength double, cycle int, profile array<double>"
 
 
 @dataclass(frozen=True)
@@ -92,22 +89,3 @@ def _cover(hours: IntArray, least: int) -> bool:
     """Whether hours are so far apart, and half as many: a wrong clock, years back, makes no long history."""
     return len(hours) > 0 and int(hours.max() - hours.min()) + 1 >= least <= 2 * len(hours)
 
-
-def weekly(group: pa.Table) -> pa.Table:
-    """`growth` and `season` of one cluster and resource as one row of `WEEKLY`, null where there is too little history.
-
-    Parameters
-    ----------
-    group
-        Columns ``cluster_id``, ``resource``, ``hour`` (int64, since the Unix epoch) and ``mean``, one row an hour.
-    """
-    hours, level = group["hour"].to_numpy(), group["mean"].to_numpy()
-    found = season(hours, level)
-    return pa.table({
-        "cluster_id": pa.array([group["cluster_id"][0].as_py()]),
-        "resource": pa.array([group["resource"][0].as_py()]),
-        "growth": pa.array([growth(hours, level)], pa.float64()),
-        "strength": pa.array([found.strength if found else None], pa.float64()),
-        "cycle": pa.array([found.cycle if found else None], pa.int32()),
-        "profile": pa.array([found.profile.tolist() if found else None], pa.list_(pa.float64())),
-    })  # fmt: skip

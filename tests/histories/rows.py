@@ -161,6 +161,7 @@ def _values(world: World, piece: Piece, r: np.random.Generator) -> tuple[dict[st
     by_replica: dict[str, Block] = {
         "network_in": (led, leader), "network_out": (out, leader), "produce_rate": (produced, leader),
         "fetch_rate": (fetched, leader), "disk": (np.broadcast_to(stored, steady.shape), leader),
+        "consumer_out": (np.maximum(out - (truth.replication - 1) * led, 0.0), leader),
     }  # fmt: skip
     if "follower.network_in" in truth.partition_metrics:
         by_replica["follower.network_in"] = copied(into, noise_in * kept)

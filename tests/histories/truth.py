@@ -24,7 +24,7 @@ SPIKE = 1_000.0  # how many times too large a misread value is
 KNEE = 20.0  # how sharply throughput stops at capacity
 WORST_LATENCY = 50.0  # over that of an idle broker
 PER_BATCH, PER_FETCH = 2.0e4, 1.0e5  # typical bytes of a produce request and of a fetch answer
-LEADER_METRICS = ("network_in", "network_out", "produce_rate", "fetch_rate", "disk")
+LEADER_METRICS = ("network_in", "network_out", "consumer_out", "produce_rate", "fetch_rate", "disk")
 FOLLOWER_METRICS = ("follower.network_in", "follower.disk")
 
 

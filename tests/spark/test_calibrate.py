@@ -25,6 +25,7 @@ from spark.schemas import PartitionLoads
 from tests.histories.synthetic import Truth, drawn, synthetic, write
 from tests.histories.synthetic import samples as samples_of
 from trimtab.cli import main
+from trimtab.commands.calibrate import horizon_of
 
 WEEK = 604_800
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -150,10 +151,20 @@ def test_equal_histories_have_equal_digests_whatever_their_files_and_windows(spa
 
 @pytest.fixture(scope="module")
 def short(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Calibration]:
-    """Two hours of three brokers, and the calibration of that."""
+    """Two hours of three brokers with what our reporter measures, and the calibration of that; the loads are beside it."""
     history = tmp_path_factory.mktemp("short") / "h"
-    write(Truth(brokers=3, partitions=6, span=2 * 3600, corrupt=0.0), history)
-    return history, made(spark, history)
+    reported = ("network_in", "consumer_out", "follower.network_in")
+    write(Truth(brokers=3, partitions=6, span=2 * 3600, corrupt=0.0, partition_metrics=reported), history)
+    return history, made(spark, history, loads=history.with_name("loads"))
+
+
+def test_partitions_have_the_outgoing_traffic_that_brokers_send(short: tuple[Path, Calibration]) -> None:
+    """Only what consumers fetch is measured of partitions; brokers count what followers copy, too."""
+    rows = pq.read_table(short[0].with_name("loads"), partitioning=None).to_pylist()
+    sums = {name: sum(row["mean"] for row in rows if row["resource"] == name) for name in ("network_in", "network_out")}
+    assert {row["resource"] for row in rows} == {"network_in", "network_out"}
+    assert sums["network_out"] == pytest.approx(3 * short[1].resources["network_out"].mean, rel=0.01)
+    assert sums["network_out"] > 2 * sums["network_in"]
 
 
 def test_a_short_history_leaves_open_what_it_cannot_say_and_says_why(short: tuple[Path, Calibration]) -> None:
@@ -210,6 +221,23 @@ def test_wrong_options_are_refused_before_spark_starts(
     assert told in capsys.readouterr().err
 
 
+def test_the_window_is_that_of_the_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bounds of five minutes were written for a service that plans on half an hour."""
+    service = tmp_path / "service.yaml"
+    text = "version: 1\nkafka: {bootstrap_servers: '127.0.0.1:9092'}\nmodel: {long: 45m}\n"
+    service.write_text(f"{text}preset: default\n")
+    assert horizon_of(service) == 2700.0
+    service.write_text(f"{text}preset: default\nhorizon: short\n")
+    assert horizon_of(service) == 120.0
+    (tmp_path / "h").mkdir()
+    history, out, given = str(tmp_path / "h"), str(tmp_path / "c.yaml"), ("--service", str(service))
+    assert command("--history", history, "--out", out, *given, "--window", "5m") == 2
+    assert "give one of both" in capsys.readouterr().err
+    service.write_text("version: 1\nkafka: {}\n")
+    assert command("--history", history, "--out", out, *given) == 2
+    assert "kafka.bootstrap_servers" in capsys.readouterr().err
+
+
 def test_neither_the_history_nor_other_files_are_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "h").mkdir()
     (tmp_path / "mine").mkdir()
@@ -231,7 +259,8 @@ def test_the_command_writes_a_file_that_reads_back_and_the_loads_beside_it(
     (tmp_path / "calibration-loads" / "old.parquet").write_text("of the last run")
     until = (datetime.fromtimestamp(DIRTY.begin, UTC) + timedelta(days=1)).isoformat()
     report = tmp_path / "r.html"
-    ended = command_line("calibrate", "--history", str(history), "--out", str(out), "--to", until, "--report", str(report))
+    options = ("--to", until, "--report", str(report), "--window", "5m")
+    ended = command_line("calibrate", "--history", str(history), "--out", str(out), *options)
     assert ended.returncode == 0, ended.stderr
     calibration = load_calibration(out)
     assert calibration.loads == "calibration-loads"

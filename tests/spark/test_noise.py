@@ -131,7 +131,7 @@ def test_more_checks_in_a_row_allow_a_narrower_band() -> None:
     assert bounds[1] < 0.6 * bounds[0]
 
 
-def group(load: np.ndarray, capacity: list[float | None] | None = None) -> pa.Table:
+def group(load: np.ndarray) -> pa.Table:
     rows, windows = load.shape
     start = (1_790_000_000 // 300 * 300 + 300 * np.tile(np.arange(windows), rows)) * 1_000_000
     return pa.table({
@@ -139,7 +139,6 @@ def group(load: np.ndarray, capacity: list[float | None] | None = None) -> pa.Ta
         "broker": pa.array(np.repeat(np.arange(rows, dtype=np.int32), windows)),
         "start": pa.array(start).cast(pa.timestamp("us", tz="UTC")),
         "mean": pa.array(load.ravel()),
-        "capacity": pa.array(np.repeat(np.array(capacity or [None] * rows, dtype=float), windows), from_pandas=True),
     })  # fmt: skip
 
 
@@ -161,7 +160,8 @@ def test_counts_use_capacity_only_where_every_broker_has_one() -> None:
     load = brokers(0.01, [1.0, 1.0, 2.0])
 
     def widest(capacity: list[float | None]) -> float:
-        rows = counted(group(load, capacity), window_seconds=300, hits=1)
+        known = {broker: one for broker, one in enumerate(capacity) if one is not None}
+        rows = counted(group(load), window_seconds=300, hits=1, capacity=known)
         spread = rows.filter(pa.compute.equal(rows["kind"], SPREAD))
         return float(middle(max(spread["bin"].to_pylist())))
 

@@ -90,3 +90,33 @@ def test_windows_start_at_whole_multiples_of_their_length(spark: SparkSession, s
     rows: list[Row] = [(minutes, 1, None, None, "cpu", 1.0) for minutes in (-7000, -1, 0, 1, 59, 60, 1e6)]
     for row in windows(samples(spark, rows), seconds).frame.collect():
         assert row["start"].astimezone(UTC).timestamp() % seconds == 0
+
+
+def out(minutes: float, broker: int, metric: str, value: float, partition: int = 0) -> Row:
+    return (minutes, broker, "t", partition, metric, value)
+
+
+def test_what_leaders_send_is_what_consumers_fetch_and_each_follower_copies(spark: SparkSession) -> None:
+    """No reporter writes network_out of partitions: without this, calibration and backtest know nothing of it."""
+    rows: list[Row] = []
+    for minute in range(0, 180, 5):
+        rows += [out(minute, 1, "network_in", 10.0), out(minute, 1, "consumer_out", 40.0), out(minute, 2, "follower.network_in", 10.0)]
+        rows += [out(minute, 1, "network_in", 3.0, 1), out(minute, 2, "follower.disk", 7.0, 1)]  # nobody fetches it
+        rows += [out(minute, 3, "consumer_out", 5.0, 2)]  # one replica, and what came in is not known
+        rows += [out(minute, 3, "network_in", 5.0, 3), out(minute, 3, "consumer_out", 1.0, 3), out(minute, 3, "network_out", 9.0, 3)]
+        if not 60 <= minute < 120:  # silent for an hour
+            rows += [out(minute, 4, "follower.network_in", 10.0)]
+    made = partition_windows(samples(spark, rows), 300).frame.where("resource = 'network_out'")
+    each = {(row["partition"], row["broker"], row["role"], row["mean"], row["max"]) for row in made.collect()}
+    assert each == {(0, 1, "leader", 60.0, 60.0), (1, 1, "leader", 3.0, 3.0), (2, 3, "leader", 5.0, 5.0), (3, 3, "leader", 9.0, 9.0)}
+    assert made.count() == 4 * 36
+    of_brokers = broker_windows(samples(spark, rows), 300).frame.where("resource = 'network_out'").select("broker", "mean").distinct()
+    assert {tuple(row) for row in of_brokers.collect()} == {(1, 63.0), (3, 14.0)}
+
+
+def test_a_replica_counts_once_where_its_role_was_not_known_for_a_while(spark: SparkSession) -> None:
+    """Two lost samples of a hundred made brokers a tenth larger, and noise of it."""
+    rows = [out(minute, 1, "replica.disk" if minute % 7 == 3 else "disk", 100.0) for minute in range(60)]
+    rows += [out(minute, 1, "disk" if minute < 12 else "follower.disk", 30.0, 1) for minute in range(60)]
+    made = broker_windows(samples(spark, rows), 300).frame
+    assert {(row["mean"], row["samples"]) for row in made.collect()} == {(130.0, 5)}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cluster_model.errors import ConfigurationError, Problem
-from cluster_model.quantities import parse_duration
+from cluster_model.quantities import parse_duration, parse_rate
 from trimtab.bar import bar
 from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
@@ -154,6 +154,19 @@ def backtest_command(
     ] = "7d",  # type: ignore[assignment]
     max_moves: o.MaxMoves = None,
     max_bytes: o.MaxBytes = None,
+    throttle: Annotated[
+        float,
+        typer.Option(
+            "--throttle", parser=o.parsed_by(parse_rate), metavar="SIZE/s", help="Copied into, and out of, each broker at most."
+        ),
+    ] = "50MB/s",  # type: ignore[assignment]
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--snapshot", exists=True, metavar="FILE", rich_help_panel=o.SOURCE,
+            help="Snapshot of the cluster: the racks of its brokers, which a history does not have.",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Of the search and of the plans.")
     ] = 0,
@@ -191,7 +204,7 @@ def backtest_command(
     from optimizer.options import PlanOptions
     from spark.backtest.configuration import levelled
     from spark.backtest.pareto import Rule
-    from spark.backtest.reading import capacities_told, read_series
+    from spark.backtest.reading import capacities_told, read_series, unscored
     from spark.backtest.run import Wish, backtest
     from spark.backtest.search import Space
     from spark.backtest.tasks import Job
@@ -202,6 +215,7 @@ def backtest_command(
         nothing = "expected at least one soft goal of kind usage_distribution, whose weight and bound can be searched, found none"
         raise ConfigurationError(goal_set.source, [Problem("goals", nothing)])
     given = load_calibration(calibration) if calibration is not None else None
+    racks = _racks(snapshot)
     with spark_for("trimtab backtest", master, story) as spark:
         announce()
         warm_up()
@@ -214,8 +228,10 @@ def backtest_command(
             capacity = _capacity(given)
             told = capacities_told(read.series, capacity)
             tell(told)
+            if left_out := unscored(goal_set, read.resources):
+                tell(left_out)
             options = PlanOptions(seed=seed, max_moves=max_moves, max_bytes=max_bytes)
-            job = Job(read.cut, read.cluster_id, goal_set, goal_set, capacity, storage, options)
+            job = Job(read.cut, read.cluster_id, goal_set, goal_set, capacity, storage, options, throttle, racks)
             space = Space(goal_set, _centre(goal_set, given), cadences, horizons)
             wish = Wish(search, trials, held_out, Rule(aim, equal), phases, seed)
             found = backtest(spark, read.series, job, space, wish, tell, history, move)
@@ -277,6 +293,16 @@ def _centre(goals: GoalSet, given: Calibration | None) -> dict[str, float]:
         g.name: (measured[g.resource].bound if g.resource in measured else None) or g.bound
         for g in levelled(goals)
     }
+
+
+def _racks(snapshot: Path | None) -> dict[int, str]:
+    """Broker -> rack, of those that have one."""
+    if snapshot is None:
+        return {}
+    from cluster_model.files import read_snapshot
+
+    found = read_snapshot(snapshot)
+    return {int(broker): rack for broker, rack in zip(found.broker_ids, found.racks, strict=True) if rack is not None}
 
 
 def _capacity(given: Calibration | None) -> dict[str, dict[int, float]]:

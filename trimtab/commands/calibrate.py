@@ -23,7 +23,7 @@ from trimtab.story import Story, log
 
 DAY = 86_400.0
 STDOUT = "-"
-DEFAULT_WINDOW = "5m"
+DEFAULT_WINDOW = 1800.0  # seconds: the horizon that the service plans with unless told otherwise
 
 
 def parse_window(text: str) -> float:
@@ -64,14 +64,20 @@ def calibrate_command(
         typer.Option("--to", metavar="TIME", parser=o.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Samples before this."),
     ] = None,
     window: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--window",
             metavar="DURATION",
             parser=o.parsed_by(parse_window),
-            help="How long the loads are averaged over that detectors and plans look at.",
+            help="How long the loads are averaged over that detectors and plans look at (default: as --service has it, else 30m).",
         ),
-    ] = DEFAULT_WINDOW,  # type: ignore[assignment]
+    ] = None,
+    service: Annotated[
+        Path | None,
+        typer.Option(
+            "--service", exists=True, dir_okay=False, metavar="FILE", help="Configuration of the service, whose horizon is the window."
+        ),
+    ] = None,
     false_alarms: Annotated[
         float,
         typer.Option("--false-alarms-per-week", metavar="N", min=1e-6, help="What noise may trigger, of the whole cluster."),
@@ -102,12 +108,15 @@ def calibrate_command(
     ]
     if report is not None and report == out:
         problems.append(Problem("--report", "expected a file of its own, found that of --out"))
+    if window is not None and service is not None:
+        problems.append(Problem("--window", "the window comes from --service; give one of both"))
     if begin is not None and end is not None and begin >= end:
         problems.append(Problem("--to", f"expected a time after --from {begin.isoformat()}, found {end.isoformat()}"))
     if problems:
         raise ConfigurationError("trimtab calibrate", problems)
 
     story = context.find_object(Story) or Story()
+    window = window or (horizon_of(service) if service is not None else DEFAULT_WINDOW)
     from goals.calibration import calibration_text
     from spark.jobs.calibrate import Request, calibrate
     from spark.jobs.resources import Detection
@@ -133,6 +142,26 @@ def calibrate_command(
         said = "not known" if found.bound is None else f"bound {found.bound:g}, var {found.var:g}, min_load {found.min_load:g}"
         log.info("%s: %s", name, said)
     return 0
+
+
+def horizon_of(service: Path) -> float:
+    """Seconds that a service averages over before it plans.
+
+    Raises
+    ------
+    ConfigurationError
+        The file is none of a service's, or its horizon is no window: 1s to 1d.
+    """
+    from trimtab.config_file import read_config
+    from trimtab.service.config import ServiceConfig
+
+    config = read_config(service, ServiceConfig, "a mapping with version: 1 and kafka", lambda document, folder: ())
+    seconds = config.horizon_ms / 1000
+    if not 1 <= seconds <= DAY:
+        told = f"expected 1s to 1d for a calibration, found {seconds:g} s"
+        raise ConfigurationError(str(service), [Problem(f"model.{config.horizon}", told)])
+    log.info("windows of %g s, as %s plans (model.%s)", seconds, service, config.horizon)
+    return seconds
 
 
 def _folder_problems(folder: str | None, history: str) -> list[Problem]:

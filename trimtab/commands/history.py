@@ -22,6 +22,7 @@ from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
 from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
+from trimtab.commands.history_check import check_command
 from trimtab.output import emit
 from trimtab.story import log, tell_when
 
@@ -44,11 +45,13 @@ ClusterId = Annotated[str | None, typer.Option("--cluster-id", metavar="ID", hel
 
 def register(app: typer.Typer) -> None:
     """Add the command and its parts to `app`."""
-    group = typer.Typer(name="history", help="Histories of samples for Spark: import what others kept, or read the internal topic.")
+    what = "Histories of samples for Spark: import what others kept, read the internal topic, check what is there."
+    group = typer.Typer(name="history", help=what)
     group.command("import")(import_command)
     group.command("mapping")(mapping_command)
     group.command("backfill")(backfill_command)
     group.command("follow")(follow_command)
+    group.command("check")(check_command)
     app.add_typer(group)
 
 

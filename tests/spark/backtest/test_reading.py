@@ -40,7 +40,7 @@ def test_a_sample_that_is_there_twice_counts_once_where_asked_and_bad_ones_never
         assert (read.cut.begin, read.cluster_id) == (START, "c")
         again = ", 2 repeated" if once else ""
         taken = 16 if once else 18
-        assert told == [f"21 samples, {taken} of them count (1 negative, 1 not a number, 1 time in the future{again})"]
+        assert told[:1] == [f"21 samples, {taken} of them count (1 negative, 1 not a number, 1 time in the future{again})"]
 
 
 def test_a_history_of_nothing_that_counts_is_refused_with_the_reasons(spark: SparkSession) -> None:

@@ -114,6 +114,29 @@ def test_a_replica_that_comes_back_within_a_day_counts_as_moved_back_and_a_day_l
     assert late.moved_back == 0
 
 
+def test_copies_take_their_time_and_the_placement_is_the_old_one_until_then() -> None:
+    """Else whoever plans most looks best: 5 PB in two weeks were "moved" on a cluster that takes in 0.6 PB a day."""
+    settings = Configuration(HOUR, horizon=HOUR)
+    history = stretch(np.full((24, 3), 100.0), [[0], [0], [2]], disk=3.6e9)
+    at_once = replay(history, level(), level(), settings)
+    assert (at_once.out_of_band_hours, at_once.bytes_moved, at_once.looks) == (0.0, 3.6e9, 23)
+    slow = replay(history, level(), level(), settings, throttle=3.6e9 / (5 * HOUR))  # five hours for one partition
+    assert (slow.plans, slow.copying_hours, slow.bytes_moved) == (1, 5.0, 3.6e9)
+    assert slow.out_of_band_hours == 3 * 5  # two brokers off by their load, and the third since copies are load, too
+    assert slow.looks == 23 - 4
+    assert sum(day.bytes_moved for day in slow.by_day) == slow.bytes_moved
+
+
+def test_what_the_end_cuts_off_was_not_copied_and_no_more_is_than_the_throttle_lets_through() -> None:
+    history = stretch(np.full((24, 3), 100.0), [[0], [0], [2]], disk=3.6e12)
+    found = replay(history, level(), level(), Configuration(HOUR, horizon=HOUR), throttle=1e6)
+    assert found.bytes_moved == pytest.approx(1e6 * 23 * HOUR, rel=0.001)
+    assert found.copying_hours == 23
+    swings = replay(swinging(), level(), level(), Configuration(HOUR, horizon=HOUR), throttle=1e5)
+    assert swings.bytes_moved <= 1e5 * 3 * 96 * HOUR
+    assert swings.bytes_moved < run(swinging()).bytes_moved
+
+
 def test_load_that_swings_from_day_to_night_makes_a_tight_band_move_the_same_replicas_to_and_fro() -> None:
     assert run(swinging(), bound=0.1).moved_back > 0
 

@@ -172,7 +172,9 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     other = tune(tmp_path, f"goals: [{IN % 7}]", found, only).expected
     assert other.startswith("on the weeks held out, against the goals that it began with: broker-hours out of band −31 %")
     chosen = tune(tmp_path, f"goals: [{IN.replace('0.1', '0.2') % 3}]", found)
-    assert (len(chosen.changes), chosen.expected) == (2, "")  # var and min_load, which the backtest did not try
+    assert (chosen.changes, chosen.expected) == ((), "")  # not var and min_load of the history, which the backtest did not try
+    (var,) = [c for c in tune(tmp_path, f"goals: [{IN % 3}]", found).changes if c.key == "var"]
+    assert (var.text, var.why) == ("1.2", ("var: keeps its ratio to the bound, as the backtest tried it",))
     unknown = calibration(WEIGHTS.replace(", what: default", ""))
     assert tune(tmp_path, f"goals: [{IN % 7}]", unknown, only).expected == "on the weeks held out: 69 broker-hours out of band, 1 TB moved"
 
@@ -190,12 +192,22 @@ def test_how_often_and_on_which_loads_to_plan_is_said_though_a_goals_file_has_no
     assert tune(tmp_path, f"goals: [{IN % 1}]", kept, ("weight",)).remarks == ()
 
 
-def test_a_backtest_that_tried_one_bound_only_says_nothing_about_bounds(tmp_path: Path) -> None:
-    """It names every goal's bound; then the bound is left to what noise asks for."""
+def test_after_a_backtest_nothing_is_written_that_it_did_not_try(tmp_path: Path) -> None:
+    """"The goals stay as they are" was followed by bounds and vars that no replay had seen, and by a gain of another row."""
     row = "weights: {usage_distribution-network_in: 1}, bounds: {usage_distribution-network_in: 0.1}, cadence: 300"
     cost = "out_of_band_hours: 1, peak_utilization: 1, bytes_moved: 1, actions: 1, moved_back: 0"
     found = calibration(f"backtest: [{{{row}, {cost}, what: goals as they are}}, {{{row}, {cost}, chosen: true}}]\n")
-    assert one(tmp_path, "resource: network_in, bound: 0.1", found, ("bound",)) == {"bound": "0.14"}
+    assert one(tmp_path, "resource: network_in, bound: 0.1", found) == {}
+    rarely = f"{{{row}, {cost}, what: weights and bounds as they are}}"
+    own = f"{{{row}, {cost}, chosen: true, what: 'default: goals as they are'}}"
+    kept = calibration(f"backtest: [{own}, {rarely.replace('300', '900')}]\n")
+    kind = "{kind: usage_distribution, resource:"
+    result = tune(tmp_path, f"goals: [{kind} network_in, bound: 0.2}}, {kind} cpu}}]", kept)
+    assert [(c.key, c.text) for c in result.changes] == [("bound", "0.1"), ("var", "0.3")]
+    assert result.expected == ""
+    assert result.remarks == (
+        "left as they are, since the backtest did not try other bounds for them: usage_distribution-cpu",
+    )
 
 
 def test_a_hard_goal_gets_no_weight(tmp_path: Path) -> None:

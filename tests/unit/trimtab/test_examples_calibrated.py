@@ -29,7 +29,7 @@ def test_goals_leave_to_it_what_they_do_not_write(trimtab: CommandLine) -> None:
     ended = trimtab("plan", "--snapshot", snapshot, "--goals", EXAMPLES / "goals-calibrated.yaml", "--max-moves", "0", "--format", "json")
     assert ended.code == 0
     levelled = [goal for goal in json.loads(ended.out)["goals"] if goal["name"] == "network-in"]
-    assert set(levelled[0]["from_calibration"]) == {"bound", "var", "min_load", "weight"}
+    assert set(levelled[0]["from_calibration"]) == {"bound", "var", "weight"}
 
 
 def test_the_page_shows_what_tune_prints(trimtab: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
