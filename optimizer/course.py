@@ -41,16 +41,13 @@ class Placement:
         """Where `rounds` lead that start here."""
         if not rounds:
             return self
-        replicas, lead = self.replicas.copy(), self.lead.copy()
-        for part in rounds:
-            rows = part.log.partition[: int(part.log.used[1])]
-            replicas[rows], lead[rows] = part.changes.after, part.changes.lead_after  # of a partition's several, the last stays
-        return Placement(replicas, lead)
+        net = Net.of(rounds)
+        return self.with_rows(net.rows, net.after)
 
-    def with_rows(self, rows: Rows, other: Placement) -> Placement:
-        """The same with partitions `rows` (int64) as in `other`."""
+    def with_rows(self, rows: Rows, others: Placement) -> Placement:
+        """The same with partitions `rows` (int64 [n]) as in `others`, which has n."""
         replicas, lead = self.replicas.copy(), self.lead.copy()
-        replicas[rows], lead[rows] = other.replicas[rows], other.lead[rows]
+        replicas[rows], lead[rows] = others.replicas, others.lead
         return Placement(replicas, lead)
 
     def leaders(self) -> Rows:
@@ -58,13 +55,51 @@ class Placement:
         slot = np.maximum(self.lead, 0)
         return np.asarray(np.where(self.lead >= 0, self.replicas[np.arange(len(slot)), slot], -1), np.int64)
 
+    def taken(self, rows: Rows) -> Placement:
+        """That of partitions `rows` (int64) alone."""
+        return Placement(self.replicas[rows], self.lead[rows])
+
     def moved(self, to: Placement) -> Rows:
         """int64 [P]: replicas of each partition that stand elsewhere in `to`."""
-        rows = np.flatnonzero((self.replicas != to.replicas).any(axis=1))
-        count = np.zeros(len(self.lead), np.int64)
-        one, other = self.replicas[rows], to.replicas[rows]
-        count[rows] = ((other[:, :, None] != one[:, None, :]).all(axis=2) & (other >= 0)).sum(axis=1)
-        return count
+        return np.asarray(((to.replicas[:, :, None] != self.replicas[:, None, :]).all(axis=2) & (to.replicas >= 0)).sum(axis=1), np.int64)
+
+    def relieved(self, to: Placement) -> Rows:
+        """int64 [P]: 1 where another broker leads in `to`."""
+        return np.asarray(self.leaders() != to.leaders(), np.int64)
+
+
+@dataclass(frozen=True)
+class Net:
+    """What rounds do in the end to each partition that they change: `rows` int64, ascending, and where these stand before and after."""
+
+    rows: Rows
+    before: Placement
+    after: Placement
+
+    @classmethod
+    def of(cls, rounds: list[Round]) -> Net:
+        """O(changes)."""
+        every = np.concatenate([part.log.partition[: int(part.log.used[1])] for part in rounds])
+        lists = [part.changes for part in rounds]
+        before = Placement(np.concatenate([one.before for one in lists]), np.concatenate([one.lead_before for one in lists]))
+        after = Placement(np.concatenate([one.after for one in lists]), np.concatenate([one.lead_after for one in lists]))
+        rows, first = np.unique(every, return_index=True)
+        last = len(every) - 1 - np.unique(every[::-1], return_index=True)[1]
+        return cls(rows, before.taken(first), after.taken(last))
+
+    @property
+    def moved(self) -> Rows:
+        """int64 [n]: replicas of each of `rows` that stand elsewhere."""
+        return self.before.moved(self.after)
+
+    @property
+    def relieved(self) -> Rows:
+        """int64 [n]: 1 where another broker leads."""
+        return self.before.relieved(self.after)
+
+    def cost(self, compiled: Compiled) -> float:
+        """What the moves cost together (`Problem.cost`)."""
+        return float((self.moved * compiled.problem.cost[self.rows]).sum())
 
 
 def net_round(compiled: Compiled, options: PlanOptions, start: Placement, to: Placement) -> tuple[Round, int]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray
 from goals.model import UsageDistribution
-from optimizer.course import Placement
+from optimizer.course import Net, Placement
 from optimizer.options import NOISE, NOISE_OF_BOUND, PlanOptions
 from optimizer.plan import Skipped
 from optimizer.problem import (
@@ -50,8 +50,8 @@ class Parts:
 
     Attributes
     ----------
-    partition
-        int64 [n], partitions that any action changes, ascending; `of_partition` int64 [n] is the part of each.
+    of_partition
+        int64 [n], the part of each partition that any action changes, in ascending order of these.
     gain, share
         float64 [parts]: distance that goes, in means, and what the part costs, over what moving all of a typical broker costs.
     notable
@@ -60,32 +60,34 @@ class Parts:
         bool [parts]: some action repairs.
     """
 
-    partition: Rows
     of_partition: Rows
     gain: FloatArray
     share: FloatArray
     notable: BoolArray
     repairs: BoolArray
 
-    def too_small(self, min_gain: float) -> Rows:
-        """int64: partitions of parts that gain less than `min_gain` for what they cost, or no more than noise. Repairs are never small."""
-        dropped = ~self.repairs & (~self.notable | (self.gain <= ROUNDING) | (self.gain < min_gain * self.share))
-        return self.partition[dropped[self.of_partition]]
+    def too_small(self, min_gain: float) -> BoolArray:
+        """bool [n]: partitions of parts that gain less than `min_gain` for what they cost; all, where no part gains more than noise.
+        Repairs are never small."""
+        dropped = ~self.repairs & ((self.gain <= ROUNDING) | (self.gain < min_gain * self.share))
+        if not (self.notable | self.repairs)[~dropped].any():
+            dropped[:] = True
+        return dropped[self.of_partition]
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Parts of a plan that were left out: how many, what they would do, and the most that one gains.
+    """Parts of a plan that were left out, and what they would do.
 
-    `brokers` bool [B] are those that they would change; `worth` is the largest gain over cost among parts that gain more than noise, 0
-    where none does.
+    `brokers` bool [B] are those that they would change; `worth` is the largest gain over cost among those that gain too little for it,
+    None where what is gained is noise alone.
     """
 
-    parts: int
+    partition: Rows
     moves: int
     leaders: int
     bytes_to_move: float
-    worth: float
+    worth: float | None
     brokers: BoolArray
 
     def skipped(self, options: PlanOptions) -> Skipped:
@@ -98,7 +100,7 @@ class LeftOut:
 
     def reason(self, options: PlanOptions) -> str:
         """Why, in a sentence without an end."""
-        if self.worth <= 0.0:
+        if self.worth is None:
             return (
                 "what could be changed would bring no broker nearer to its target range by more than loads differ when they are measured "
                 "again; a smaller policy.noise would change it"
@@ -109,18 +111,22 @@ class LeftOut:
         )
 
     @classmethod
-    def of(cls, compiled: Compiled, parts: Parts, start: Placement, end: Placement, small: Rows) -> LeftOut:
-        """What `parts` with partitions `small` would do on the way from `start` to `end`."""
-        moved = start.moved(end)[small]
-        which = np.unique(parts.of_partition[np.isin(parts.partition, small)])
-        paid = which[parts.notable[which] & (parts.share[which] > 0.0)]
+    def of(cls, compiled: Compiled, parts: Parts, net: Net, min_gain: float) -> LeftOut | None:
+        """What `Parts.too_small` leaves out of `net`; None where that is nothing."""
+        small = np.flatnonzero(parts.too_small(min_gain))
+        if not len(small):
+            return None
+        before, after, rows = net.before.taken(small), net.after.taken(small), net.rows[small]
+        moved = before.moved(after)
+        which = np.unique(parts.of_partition[small])
+        dear = which[parts.gain[which] < min_gain * parts.share[which]]
         brokers = np.zeros(len(compiled.problem.broker), np.bool_)
-        for lists in (start.replicas[small], end.replicas[small]):
+        for lists in (before.replicas, after.replicas):
             brokers[lists[lists >= 0]] = True
         return cls(
-            parts=len(which), moves=int(moved.sum()), leaders=int((start.leaders()[small] != end.leaders()[small]).sum()),
-            bytes_to_move=float((moved * compiled.problem.size[small]).sum()),
-            worth=float((parts.gain[paid] / parts.share[paid]).max(initial=0.0)), brokers=brokers,
+            partition=rows, moves=int(moved.sum()), leaders=int(before.relieved(after).sum()),
+            bytes_to_move=float((moved * compiled.problem.size[rows]).sum()),
+            worth=float((parts.gain[dear] / parts.share[dear]).max()) if len(dear) else None, brokers=brokers,
         )  # fmt: skip
 
 
@@ -158,17 +164,19 @@ def noise_of(compiled: Compiled, noise: float | None) -> FloatArray:
     return least
 
 
-def parts_of(compiled: Compiled, rounds: list[Round], before: FloatArray, after: FloatArray, moved: Rows, noise: FloatArray) -> Parts:
+def parts_of(
+    compiled: Compiled, rounds: list[Round], net: Net, before: FloatArray, after: FloatArray, noise: FloatArray
+) -> Parts:
     """The parts of what `rounds` do, which lead from distances `before` to `after`, float64 [B, G] both.
 
-    `moved` int64 [P] is how many replicas of each partition stand elsewhere in the end, `noise` float64 [G] is that of `noise_of`.
+    `net` is their net effect, `noise` float64 [G] that of `noise_of`.
 
     O(changes R), and a look at each for every link of the longest chain of parts that turn out to be one.
     """
     problem = compiled.problem
     rows, mended = _changed(rounds)
     partition, broker = _touched(rounds)
-    names = np.unique(rows)
+    names = net.rows
     of_partition, of_broker = _joined(np.searchsorted(names, partition), broker, len(names), len(problem.broker))
     labels, of_partition = np.unique(of_partition, return_inverse=True)
     brokers = np.flatnonzero(np.isin(of_broker, labels))
@@ -181,8 +189,8 @@ def parts_of(compiled: Compiled, rounds: list[Round], before: FloatArray, after:
     notable, repairs = np.zeros((2, count), np.bool_)
     np.logical_or.at(notable, part, (gone > np.maximum(noise, ROUNDING)).any(axis=1))
     np.logical_or.at(repairs, of_partition[np.searchsorted(names, rows[mended])], True)
-    np.add.at(cost, of_partition, moved[names] * problem.cost[names])
-    return Parts(names, of_partition, np.maximum(total, was - still), cost / max(_broker_worth(problem), 1e-300), notable, repairs)
+    np.add.at(cost, of_partition, net.moved * problem.cost[names])
+    return Parts(of_partition, np.maximum(total, was - still), cost / max(_broker_worth(problem), 1e-300), notable, repairs)
 
 
 def _changed(rounds: list[Round]) -> tuple[Rows, BoolArray]:
@@ -200,16 +208,11 @@ def _touched(rounds: list[Round]) -> tuple[Rows, Rows]:
         for one, other in ((lists.before, lists.after), (lists.after, lists.before)):
             n, slot = np.nonzero((one[:, :, None] != other[:, None, :]).all(axis=2) & (one >= 0))
             pairs.append((rows[n], one[n, slot]))
-        was, now = (_leader(lists.before, lists.lead_before), _leader(lists.after, lists.lead_after))
+        was, now = Placement(lists.before, lists.lead_before).leaders(), Placement(lists.after, lists.lead_after).leaders()
         for leader in (was, now):
             n = np.flatnonzero((was != now) & (leader >= 0))
             pairs.append((rows[n], leader[n]))
     return np.concatenate([p for p, _ in pairs]), np.concatenate([b for _, b in pairs])
-
-
-def _leader(lists: Rows, lead: Rows) -> Rows:
-    """int64 [n]: broker rows of leaders, -1 where there is none."""
-    return np.asarray(np.where(lead >= 0, lists[np.arange(len(lists)), np.maximum(lead, 0)], -1), np.int64)
 
 
 def _joined(partition: Rows, broker: Rows, partitions: int, brokers: int) -> tuple[Rows, Rows]:

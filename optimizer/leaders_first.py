@@ -15,24 +15,23 @@ from optimizer.course import Placement
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import RF, STATE, Compiled
 from optimizer.search.search import Round, search
+from optimizer.search.state import LED, State
 from optimizer.threads import Threads
 
 FEW = 0.25  # of the leaderships that a broker's replicas would have if every replica were as likely to lead
 ENOUGH = 4.0  # such leaderships at least; with fewer, chance alone leaves brokers without one
 
 
-def is_lopsided(compiled: Compiled, start: Placement) -> bool:
-    """Whether an active broker leads far fewer of its replicas than others. O(replicas)."""
+def is_lopsided(compiled: Compiled, state: State) -> bool:
+    """Whether an active broker leads far fewer of its replicas than others do in `state`. O(replicas), quick."""
     problem = compiled.problem
-    if not compiled.roles.any():  # a leader costs what a follower does
+    if not compiled.roles.any() or not len(state.lead):  # a leader costs what a follower does
         return False
-    chance = 1.0 / np.maximum(problem.partition[:, RF], 1)
-    holds = start.replicas >= 0
-    fair = np.bincount(start.replicas[holds], np.broadcast_to(chance[:, None], holds.shape)[holds], len(problem.broker))
-    leaders = start.leaders()
-    led = np.bincount(leaders[leaders >= 0], minlength=len(problem.broker))
+    fair = state.hosts / max(float(problem.partition[:, RF].mean()), 1.0)
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
-    return bool((active & (fair >= ENOUGH) & (led < FEW * fair)).any())
+    return any(
+        int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED)) < FEW * fair[b] for b in np.flatnonzero(active & (fair >= ENOUGH))
+    )
 
 
 def leaders_first(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cluster_model.snapshot import BrokerState
-from optimizer.course import Placement, net_round
+from cluster_model.snapshot import BrokerState, FloatArray
+from optimizer.course import Net, Placement, net_round
 from optimizer.gain import LeftOut, distances, noise_of, parts_of
 from optimizer.leaders_first import is_lopsided, leaders_first
 from optimizer.options import PlanOptions, Watch
@@ -23,81 +23,93 @@ from optimizer.search.state import COST, State
 from optimizer.threads import Threads
 
 MOST_TURNS = 8
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Rounds from one placement, where they lead, and what was left out of them.
-
-    `settled`: the search would find nothing from there.
-    """
+    """Rounds from one placement, and what was left out of them. `settled`: planning again from their end would find nothing."""
 
     rounds: list[Round]
-    end: Placement
-    settled: bool
-    stopped: bool = False
+    settled: bool = True
     left_out: LeftOut | None = None
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all turns share; none of it decides anything but `options`."""
+
+    options: PlanOptions
+    watch: Watch | None
+    threads: Threads
 
 
 def worthwhile_search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None, threads: Threads | None = None
 ) -> Found:
-    """As `search`, without parts that gain less than `PlanOptions.min_gain` for what they copy, or no more than noise."""
-    threads = threads or Threads()
-    start = here = Placement(compiled.replicas, compiled.lead)
-    found = search(compiled, options, watch, bench, threads)
-    turn = _turn(compiled, options, here, found, watch, threads)
+    """As `search`, without parts that gain less than `PlanOptions.min_gain` for what they copy, and nothing for what may be noise."""
+    setting, start = Setting(options, watch, threads or Threads()), Placement(compiled.replicas, compiled.lead)
+    bench = Bench(compiled.problem, compiled.replicas, compiled.lead) if bench is None else bench
+    before, lopsided = distances(compiled.problem, bench.begin), not options.budgeted and is_lopsided(compiled, bench.begin)
+    found = search(compiled, options, watch, bench, setting.threads)
+    turn = _turn(compiled, setting, start, found, before, lopsided)
     rounds, left_out = list(turn.rounds), turn.left_out
     for _ in range(0 if options.budgeted else MOST_TURNS - 1):
-        here = turn.end
         if turn.settled or turn.stopped or not turn.rounds:
             break
-        rest = replace(compiled, replicas=here.replicas, lead=here.lead)
-        turn = _turn(rest, options, here, search(rest, options, watch, threads=threads), watch, threads)
+        turn = _next(compiled, setting, start.after(rounds))
         rounds += turn.rounds
         left_out = turn.left_out or left_out
-    here = turn.end
-    straight = _straight(compiled, options, rounds, start, here)
-    if straight is not None:
-        rounds, here = [straight], start.after([straight])
-    elif len(rounds) == len(found.rounds) and all(one is other for one, other in zip(rounds, found.rounds, strict=True)):
+    straight = _straight(compiled, options, start, rounds)
+    rounds = rounds if straight is None else [straight]
+    if len(rounds) == len(found.rounds) and all(one is other for one, other in zip(rounds, found.rounds, strict=True)):
         return found
-    return Found(rounds, here.state(compiled), turn.stopped, left_out)
+    return Found(rounds, start.after(rounds).state(compiled), turn.stopped, left_out)
 
 
-def _turn(compiled: Compiled, options: PlanOptions, start: Placement, found: Found, watch: Watch | None, threads: Threads) -> Turn:
-    """What a search `found` from `start`, where `compiled` starts, or a better way, without parts that gain too little."""
-    rounds, end = found.rounds, start.after(found.rounds)
-    if not rounds or found.stopped:
-        return Turn(rounds, end, True, found.stopped)
-    other = _better(compiled, options, start, rounds, end, watch, threads)
-    if other is not None:
-        rounds, end = other.rounds, other.end
-        if other.stopped:
-            return other
-    kept = _without_small_parts(compiled, options, start, rounds, end)
-    if kept is not None:
-        return kept
-    return Turn(rounds, end, other is None)
+def _next(compiled: Compiled, setting: Setting, start: Placement) -> Turn:
+    """A turn that goes on from `start`."""
+    rest = replace(compiled, replicas=start.replicas, lead=start.lead)
+    bench = Bench(rest.problem, rest.replicas, rest.lead)
+    before, lopsided = distances(rest.problem, bench.begin), is_lopsided(rest, bench.begin)
+    found = search(rest, setting.options, setting.watch, bench, setting.threads)
+    return _turn(rest, setting, start, found, before, lopsided)
 
 
-def _better(
-    compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round], end: Placement, watch: Watch | None, threads: Threads
-) -> Turn | None:
+def _turn(compiled: Compiled, setting: Setting, start: Placement, found: Found, before: FloatArray, lopsided: bool) -> Turn:
+    """What a search `found` from `start`, where `compiled` starts and brokers are at distances `before`, or a better way, without what
+    gains too little."""
+    if not found.rounds or found.stopped:
+        return Turn(found.rounds, stopped=found.stopped)
+    other = _better(compiled, setting, start, found) if lopsided else None
+    if other is not None and other.stopped:
+        return other
+    rounds, end = (found.rounds, found.end) if other is None else (other.rounds, start.after(other.rounds).state(compiled))
+    net, options = Net.of(rounds), setting.options
+    after = distances(compiled.problem, end)
+    left_out = LeftOut.of(
+        compiled, parts_of(compiled, rounds, net, before, after, noise_of(compiled, options.noise)), net, options.least_gain
+    )  # fmt: skip
+    if left_out is None:
+        return Turn(rounds, other is None)
+    if len(left_out.partition) == len(net.rows):
+        return Turn([], left_out=left_out)
+    kept = start.after(rounds).with_rows(left_out.partition, start.taken(left_out.partition))
+    made, left = net_round(compiled, options, start, kept)
+    return Turn(rounds, other is None) if left else Turn([made], False, left_out)
+
+
+def _better(compiled: Compiled, setting: Setting, start: Placement, found: Found) -> Turn | None:
     """A way that leaves no more undone for less; None where there is none."""
-    moved = start.moved(end)
-    if options.budgeted or not moved.any() or not is_lopsided(compiled, start):
-        return None
-    made = leaders_first(compiled, options, start, watch, threads)
+    cost = Net.of(found.rounds).cost(compiled)
+    made = leaders_first(compiled, setting.options, start, setting.watch, setting.threads) if cost > 0.0 else None
     if made is None:
         return None
-    other = start.after(made[0])
-    cost = [float((m * compiled.problem.cost).sum()) for m in (moved, start.moved(other))]
-    left, left_by_other = _undone(compiled, end.state(compiled)), _undone(compiled, other.state(compiled))
-    if made[1] or (*left_by_other, cost[1]) >= (*left, cost[0]):
+    rounds, stopped = made
+    left_by_other = _undone(compiled, start.after(rounds).state(compiled))
+    if stopped or (*left_by_other, Net.of(rounds).cost(compiled)) >= (*_undone(compiled, found.end), cost):
         return None
-    return Turn(made[0], other, False)
+    return Turn(rounds, False)
 
 
 def _undone(compiled: Compiled, state: State) -> tuple[int, int, int, int, float]:
@@ -110,50 +122,28 @@ def _undone(compiled: Compiled, state: State) -> tuple[int, int, int, int, float
     return standing_of(problem, state).undone, hard, int(low.any(axis=1).sum()), int(low.sum()), round(distance, 6)
 
 
-def _without_small_parts(compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round], end: Placement) -> Turn | None:
-    """The turn without parts that gain too little; None where there are none, or the rest finds no order without them."""
-    problem = compiled.problem
-    before, after = (distances(problem, place.state(compiled)) for place in (start, end))
-    parts = parts_of(compiled, rounds, before, after, start.moved(end), noise_of(compiled, options.noise))
-    small = parts.too_small(options.least_gain)
-    if not len(small):
-        return None
-    left_out = LeftOut.of(compiled, parts, start, end, small)
-    if len(small) == len(parts.partition):
-        return Turn([], start, True, left_out=left_out)
-    rest = end.with_rows(small, start)
-    made, left = net_round(compiled, options, start, rest)
-    return None if left else Turn([made], rest, False, left_out=left_out)
-
-
-def _straight(compiled: Compiled, options: PlanOptions, rounds: list[Round], start: Placement, end: Placement) -> Round | None:
-    """A way from `start` to `end` without detours of `rounds`, or one that is shorter and leaves nothing undone; None where they have none,
+def _straight(compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round]) -> Round | None:
+    """A way to where `rounds` lead without their detours, or one that is shorter and leaves nothing undone; None where they have none,
     or no such way is found."""
-    if not _has_detours(rounds, start, end):
+    if not rounds or not _has_detours(rounds):
         return None
-    made, left = net_round(compiled, options, start, end)
+    made, left = net_round(compiled, options, start, start.after(rounds))
     if not left:
         return made
     return None if any(_undone(compiled, start.after([made]).state(compiled))) else made
 
 
-def _has_detours(rounds: list[Round], start: Placement, end: Placement) -> bool:
-    """Whether rounds that lead from `start` to `end` move a replica or a leadership that is where it was, or more than once."""
-    changes = sum(int(part.log.used[1]) for part in rounds)
-    rows = np.concatenate([part.log.partition[: int(part.log.used[1])] for part in rounds]) if rounds else np.zeros(0, np.int64)
-    if len(np.unique(rows)) == changes:
+def _has_detours(rounds: list[Round]) -> bool:
+    """Whether some replica or leadership moves more than once, or away and back."""
+    every = [part.log.partition[: int(part.log.used[1])] for part in rounds]
+    rows, times = np.unique(np.concatenate(every), return_counts=True)
+    often = rows[times > 1]
+    if not len(often):
         return False
-    moves = sum(_moves(part) for part in rounds)
-    led = sum(_transfers(part) for part in rounds)
-    return moves > int(start.moved(end).sum()) or led > int((start.leaders() != end.leaders()).sum())
-
-
-def _moves(part: Round) -> int:
-    one, other = part.changes.before, part.changes.after
-    return int(((other[:, :, None] != one[:, None, :]).all(axis=2) & (other >= 0)).sum())
-
-
-def _transfers(part: Round) -> int:
-    lists = part.changes
-    one, other = Placement(lists.before, lists.lead_before), Placement(lists.after, lists.lead_after)
-    return int((one.leaders() != other.leaders()).sum())
+    net, moves, led = Net.of(rounds), 0, 0
+    for partitions, lists in zip(every, (part.changes for part in rounds), strict=True):
+        at = np.flatnonzero(np.isin(partitions, often))
+        one, other = Placement(lists.before, lists.lead_before).taken(at), Placement(lists.after, lists.lead_after).taken(at)
+        moves, led = moves + int(one.moved(other).sum()), led + int(one.relieved(other).sum())
+    at = np.searchsorted(net.rows, often)
+    return moves > int(net.moved[at].sum()) or led > int(net.relieved[at].sum())
