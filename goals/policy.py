@@ -1,7 +1,7 @@
 """The `policy` part of a goals file: when the service acts, and how gently.
 
-Validated here, kept in `GoalSet.policy` as written. A plan does not depend on it. Detectors and wrappers
-carry the parameters of the systems they come from.
+Validated here, kept in `GoalSet.policy` as written. A plan depends on `min_gain` and `noise` alone, which are among its options.
+Detectors and wrappers carry the parameters of the systems they come from.
 """
 
 from __future__ import annotations
@@ -207,3 +207,9 @@ class PolicyDocument(PolicyPart):
         default="both", description="what has to agree to an action: the score, the detector, or both"
     )
     wait: Wait = Field(default=Wait(), description="while what nothing is moved for balance")
+    min_gain: NotNegative | None = Field(
+        default=None, description="least that a part of a plan gains, in means, for copying as much as a typical broker stores"
+    )
+    noise: NotNegative | None = Field(
+        default=None, description="share of the mean by which loads differ when they are measured again; a plan gains more than that"
+    )

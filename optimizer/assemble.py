@@ -48,10 +48,11 @@ def assemble(
     proposals = _net_changes(snapshot, compiled, actions.changes)
     end = found.end
     summary = _summary(snapshot, compiled, proposals, len(actions.score))
-    left = why_left(snapshot, compiled, end, options, found.stopped)
+    left = why_left(snapshot, compiled, end, options, found)
     cut_short = options.budgeted or compiled.caution is not None or found.stopped
     outcomes = goal_outcomes(snapshot, compiled, goals, start, end, left, cut_short)
-    skipped = (*compiled.skipped, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end))
+    small = [] if found.left_out is None else [found.left_out.skipped(options)]
+    skipped = (*compiled.skipped, *small, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end))
     recorded = _recorded(options)
     goals_digest = goals.digest or "sha256:" + hashlib.sha256(repr(goals.goals).encode()).hexdigest()
     return Plan(
@@ -191,7 +192,7 @@ def _summary(snapshot: Snapshot, compiled: Compiled, proposals: ChangeTable, act
 def _recorded(options: PlanOptions) -> dict[str, object]:
     """Options that decide the plan, as they stand in it; what was not asked for is left out."""
     recorded: dict[str, object] = {"seed": options.seed, "acceptance": options.acceptance}
-    for name in ("max_moves", "max_bytes", "max_partitions", "move_cost"):
+    for name in ("max_moves", "max_bytes", "max_partitions", "move_cost", "min_gain", "noise"):
         if getattr(options, name) is not None:
             recorded[name] = getattr(options, name)
     if options.add_brokers:

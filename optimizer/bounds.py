@@ -63,7 +63,7 @@ def lower_bounds(problem: Problem, state: State, topics_out: Array | None = None
     low, high = np.full((goals, count), -np.inf), np.full((goals, count), np.inf)
     for g in range(goals):
         if problem.goal[g, KIND] <= LIMIT:
-            low[g], high[g] = _band(problem, g)
+            low[g], high[g] = _band(problem, state, g)
     lack = np.zeros((goals, count))
     leaving(problem, state, low, high, out_moves, out_bytes, lack)
     in_moves, in_bytes = _must_come(problem, lack, (states == BrokerState.ACTIVE) & (lack > 1e-9 * np.maximum(low, 1e-300)))
@@ -286,12 +286,21 @@ def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float
     return float(paid)
 
 
-def _band(problem: Problem, g: int) -> tuple[Array, Array]:
-    """float64 [B] low and high end of what scores 1 (or is under the ceiling)."""
+def _fits(problem: Problem, state: State, g: int) -> bool:
+    """Whether active brokers could hold, under the ceilings of a limit `g`, the least that they hold together whoever leads."""
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    vector = problem.vector[:, :, problem.goal[g, COLUMN]]
+    held = active[state.replicas] & (state.replicas >= 0)
+    least = float((vector.min(axis=1)[:, None] * held).sum())
+    return least <= float(problem.table[active, g, CEILING].sum())
+
+
+def _band(problem: Problem, state: State, g: int) -> tuple[Array, Array]:
+    """float64 [B] low and high end of what scores 1 (or is under the ceiling); a soft limit that brokers cannot all keep has none."""
     table = problem.table[:, g]
     if problem.goal[g, KIND] != DISTRIBUTION:
-        ceiling = table[:, CEILING] if problem.goal[g, HARD] else np.full(len(table), np.inf)
-        return np.full(len(table), -np.inf), ceiling
+        binds = problem.goal[g, HARD] == 1 or _fits(problem, state, g)
+        return np.full(len(table), -np.inf), table[:, CEILING] if binds else np.full(len(table), np.inf)
     mean = table[:, MEAN]
     low, high = mean - table[:, BOUND], mean + table[:, BOUND]
     quiet = mean < problem.force[g, MIN_LOAD]

@@ -22,10 +22,11 @@ from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.ledger import Budget, budget_for, empty_log
 from optimizer.search.racks import mend_racks
 from optimizer.search.record import published_changes, record
-from optimizer.search.search import Found, Round, search
+from optimizer.search.search import Found, Round
 from optimizer.search.sequence import sequence
 from optimizer.search.state import Rows
 from optimizer.threads import Threads
+from optimizer.worth import worthwhile_search
 
 MOST_TURNS = 20
 
@@ -46,7 +47,7 @@ def careful_search(
         if turn and not repaired:
             break
         rest = replace(compiled, problem=trusted, replicas=walk.replicas, lead=walk.lead)
-        found = search(rest, walk.rest_of(options), watch, threads=threads)
+        found = worthwhile_search(rest, walk.rest_of(options), watch, threads=threads)
         for part in found.rounds:
             walk.take(part)
         stopped = found.stopped

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 Watch = Callable[[int], bool]
 """Told how many brokers are still out of band (or wait for repairs); False ends the search with what there is."""
 
+MIN_GAIN = 0.1  # of a mean, for copying as much as a typical broker stores; docs/goals.md says how it was measured
+NOISE, NOISE_OF_BOUND = 0.02, 0.2  # of a mean, and of a goal's bound: the smaller
+
 Acceptance = Literal["score", "potential"]
 
 
@@ -28,8 +31,11 @@ class PlanOptions:
     """Options of `optimizer.planner.plan`; sizes in bytes, topics as glob patterns, brokers as wire ids.
 
     `move_cost` is what each replica move costs besides its bytes, in bytes; None: a share of a replica of mean size
-    (`optimizer.columns.MOVE_COST`). `threads` change how soon a plan is there, and no more; one by default, since a planner often runs
-    beside a broker or a controller. `loads` stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot.
+    (`optimizer.columns.MOVE_COST`). `min_gain` is the least that a part of a plan gains, in means, for copying as much as a typical broker
+    stores, and `noise` the share of the mean by which measured loads differ when they are measured again; None: as the goals' policy
+    says, else `MIN_GAIN`, and the smaller of `NOISE` and `NOISE_OF_BOUND`. `threads` change how soon a plan is there, and no more; one by
+    default, since a planner often runs beside a broker or a controller. `loads` stand in place of the snapshot's, before `scale_load`;
+    None: the loads of the snapshot.
     """
 
     seed: int = 0
@@ -39,12 +45,18 @@ class PlanOptions:
     max_bytes: int | None = None
     max_partitions: int | None = None
     move_cost: int | None = None
+    min_gain: float | None = None
+    noise: float | None = None
     add_brokers: tuple[AddedBroker, ...] = ()
     remove_brokers: tuple[int, ...] = ()
     exclude_brokers: tuple[int, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     scale_load: tuple[tuple[str, float], ...] = ()
     loads: PartitionLoads | None = None
+
+    @property
+    def least_gain(self) -> float:
+        return MIN_GAIN if self.min_gain is None else self.min_gain
 
     @property
     def budgeted(self) -> bool:

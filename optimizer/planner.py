@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
+from goals.policy import PolicyDocument
 from kernels.compiled import COMPILED
 from optimizer.assemble import assemble
 from optimizer.bounds import lower_bounds
@@ -18,10 +19,11 @@ from optimizer.options import PlanOptions, Watch
 from optimizer.outcome import picture
 from optimizer.plan import LowerBounds, Plan
 from optimizer.search.record import BrokenRuleError
-from optimizer.search.search import Found, search
+from optimizer.search.search import Found
 from optimizer.search_state import SearchState, Work, leaves_partitions_alone, work_on
 from optimizer.threads import Threads
 from optimizer.whatif import apply_whatifs
+from optimizer.worth import worthwhile_search
 
 WORTH_THREADS = 10_000  # replicas; fewer are planned in the time that handing work to threads takes
 
@@ -49,7 +51,7 @@ def plan(
     Every action, replayed in order, is acceptable as CONTRACT section 7 says, and lowers a potential; planning again on the
     result without budgets gives an empty plan.
     """
-    options = options or PlanOptions()
+    options = with_policy(options or PlanOptions(), goals)
     imagined = apply_whatifs(snapshot, goals, options)
     if state is not None and not leaves_partitions_alone(snapshot, imagined):
         state = None
@@ -71,11 +73,23 @@ def plan(
     return made
 
 
+def with_policy(options: PlanOptions, goals: GoalSet) -> PlanOptions:
+    """The options with what the policy of `goals` says and they do not."""
+    policy = PolicyDocument.model_validate(goals.policy) if goals.policy else None
+    if policy is None:
+        return options
+    return replace(
+        options,
+        min_gain=policy.min_gain if options.min_gain is None else options.min_gain,
+        noise=policy.noise if options.noise is None else options.noise,
+    )
+
+
 def _searched(work: Work, options: PlanOptions, watch: Watch | None, threads: Threads) -> tuple[Found, LowerBounds]:
     """What a search finds, and the lower bounds, which are made beside it."""
     compiled, bench = work.compiled, work.bench
     topics_out = bench.topics_out(compiled.problem)
     bounds = threads.beside(lambda: lower_bounds(compiled.problem, bench.begin, topics_out))
     if compiled.caution is None:
-        return search(compiled, options, watch, bench, threads), bounds()
+        return worthwhile_search(compiled, options, watch, bench, threads), bounds()
     return careful_search(compiled, compiled.caution, options, watch, threads), bounds()

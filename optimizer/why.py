@@ -15,6 +15,7 @@ from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Capacity, CountLimit, Goal, RackAware, TopicDistribution, UsageDistribution
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, LIMIT, STATE, Compiled
+from optimizer.search.search import Found
 from optimizer.search.state import State
 from optimizer.search.trivial import leaves_trivial
 from optimizer.why_bands import band_proof
@@ -46,13 +47,14 @@ class Left:
 
 
 def why_left(
-    snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOptions, stopped: bool = False
+    snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOptions, found: Found | None = None
 ) -> dict[int, Left]:
     """Broker row -> why it is left, for every eligible broker that scores below 1 and every one that is not emptied.
 
-    Where the search was `stopped`, that is the reason, and nothing is proved: somebody waits, and most are left.
+    Where the search that `found` it was stopped, that is the reason, and nothing is proved: somebody waits, and most are left.
     """
     problem = compiled.problem
+    stopped, left_out = (found.stopped, found.left_out) if found is not None else (False, None)
     result: dict[int, Left] = {}
     totals, budget = Totals(compiled), budget_text(compiled, end, options)
     states = problem.broker[:, STATE]
@@ -68,12 +70,13 @@ def why_left(
             result[row] = Left(STOPPED, dict.fromkeys(low_in, STOPPED))
             continue
         looking, here = len(result) < MOST_LOOKED_AT, Held(compiled, end, row)
-        found = {
-            compiled.goals[g].name: _reason(snapshot, compiled, totals, end, here, row, g, options, budget, looking)
+        spared = left_out.reason(options) if left_out is not None and left_out.brokers[row] else None
+        reasons_of = {
+            compiled.goals[g].name: _reason(snapshot, compiled, totals, end, here, row, g, options, budget or spared, looking)
             for g in np.flatnonzero(low[row]).tolist()
         }
-        reasons = {name: text for name, (text, _) in found.items()}
-        result[row] = Left(_joined(reasons), reasons, proven=frozenset(name for name, (_, proven) in found.items() if proven))
+        reasons = {name: text for name, (text, _) in reasons_of.items()}
+        result[row] = Left(_joined(reasons), reasons, proven=frozenset(name for name, (_, proven) in reasons_of.items() if proven))
     return result
 
 

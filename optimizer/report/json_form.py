@@ -35,6 +35,8 @@ OPTION_ORDER = (
     "max_bytes",
     "max_partitions",
     "move_cost",
+    "min_gain",
+    "noise",
     "add_brokers",
     "remove_brokers",
     "exclude_brokers",

@@ -8,6 +8,7 @@ broken hard limits as wishes while a target is looked for.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,9 @@ from optimizer.search.swap_out import swap_out
 from optimizer.search.topics import spread_topics
 from optimizer.search.trivial import adds_trivial, leaves_trivial, without_trivial
 from optimizer.threads import Threads
+
+if TYPE_CHECKING:
+    from optimizer.gain import LeftOut
 
 ROUNDS_OF_BALANCE = 400
 FEW_MOVES = 0.05  # of all replicas: one round finds more
@@ -108,6 +112,7 @@ class Found:
     rounds: list[Round]
     end: State
     stopped: bool = False  # before it was done, because the caller's watch said so
+    left_out: LeftOut | None = None  # what gains too little (`optimizer.worth`)
 
 
 class Lookout:

@@ -9,6 +9,9 @@ import pytest
 
 from kernels.compiled import kernel
 from optimizer.bounds import fewest, lower_bounds
+from optimizer.course import Placement
+from optimizer.exact import Loads, cheapest, linear_goals
+from optimizer.problem import CEILING
 from optimizer.rack_bounds import most_given
 from optimizer.search.commit import build_state
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
@@ -96,3 +99,61 @@ def test_as_many_give_for_crowded_racks_as_can(seed: int) -> None:
 
 def test_three_in_a_rack_force_two_moves() -> None:
     assert bounds_of(racked([1, 2], [1, 2], [3, 5], [4, 6], [3, 6], [4, 5])) == (2, 20)
+
+
+def soft_limits(seed: int) -> Trial:
+    """3 to 5 brokers, in racks or not, some of them above soft limits of disk and of replicas; leaders cost more network than followers."""
+    r = np.random.default_rng([seed, 11])
+    brokers, factor, racked = int(r.integers(3, 6)), int(r.integers(1, 3)), seed % 2 == 0
+    weight = r.lognormal(0.0, 0.8, brokers)
+    rows = []
+    for _ in range(int(r.integers(8, 12))):
+        hosts = [0, 3]
+        while 0 in hosts or (racked and len(hosts) == 2 and hosts[0] % 3 == hosts[1] % 3):
+            hosts = (r.choice(brokers, factor, replace=False, p=weight / weight.sum()) + 1).tolist()
+        rate = float(r.lognormal(2.0, 0.7))
+        rows.append(partition(hosts, follower={"network_out": 0.0, "disk": rate}, network_out=rate * float(r.uniform(0.5, 2.0)), disk=rate))
+    each = sum(len(row["replicas"]) for row in rows) / brokers
+    disk = sum(row["leader_load"]["disk"] * len(row["replicas"]) for row in rows) / brokers
+    out = sum(row["leader_load"]["network_out"] for row in rows) / brokers
+    entries: list[int | Document] = [
+        {"id": b, "capacity": {"disk": 1.4 * disk, "network_out": 1.5 * out}, **({"rack": "abc"[b % 3]} if racked else {})}
+        for b in range(1, brokers + 1)
+    ]
+    goals: list[Document] = [
+        {"kind": "capacity", "resource": "disk", "limit": 1.0, "hard": False},
+        {"kind": "capacity", "resource": "network_out", "limit": 1.0, "hard": False},
+        {"kind": "count_limit", "resource": "replicas", "max": float(np.ceil(each) + 1), "hard": False},
+    ]
+    return Trial(entries, rows, *goals, *([{"kind": "rack_aware"}] if racked else []))
+
+
+def test_no_placement_within_soft_limits_takes_less_than_the_bounds() -> None:
+    """They were 0 for soft limits. HiGHS finds the fewest moves, and the fewest bytes, of each cluster."""
+    compared, moves, data = 0, np.zeros(2), np.zeros(2)
+    for seed in range(20):
+        compiled = soft_limits(seed).compiled
+        problem, start = compiled.problem, Placement(compiled.replicas, compiled.lead)
+        bounds = lower_bounds(problem, start.state(compiled))
+        goals = linear_goals(problem)
+        ceiling = problem.table[:, goals, CEILING]
+        within = Loads(goals, np.full(ceiling.shape, -np.inf), ceiling)
+        fewest_moves = cheapest(compiled, start, within, np.ones(len(start.lead)), 2_000)
+        least_bytes = cheapest(compiled, start, within, problem.size, 2_000)
+        if fewest_moves is None or least_bytes is None or not (fewest_moves.proven and least_bytes.proven):
+            continue
+        compared += 1
+        assert bounds.replica_moves <= round(fewest_moves.price), seed
+        assert bounds.bytes_to_move <= least_bytes.price * (1 + 1e-6), seed
+        moves += bounds.replica_moves, fewest_moves.price
+        data += bounds.bytes_to_move, least_bytes.price
+    assert compared >= 12
+    assert moves[0] >= 0.8 * moves[1]
+    assert data[0] >= 0.6 * data[1]
+
+
+def test_a_soft_limit_that_brokers_cannot_all_keep_forces_nothing() -> None:
+    rows = [partition([1 + n % 2], disk=10.1) for n in range(10)]
+    goal: Document = {"kind": "count_limit", "resource": "replicas", "max": 3, "hard": False}
+    assert bounds_of(Trial([1, 2], rows, goal)) == (0, 0)
+    assert bounds_of(Trial([1, 2, 3, 4], rows, goal)) == (4, 40)

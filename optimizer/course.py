@@ -1,0 +1,125 @@
+"""From one placement to another as a round of acceptable actions, each partition changed once.
+
+Called by what looks for a better way to where a search led, or for a better end (`optimizer.worth`): a search publishes as it goes, so
+its rounds may move a replica away and back; a round made here has the net effect alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optimizer.options import PlanOptions
+from optimizer.problem import SAME_RACK, Compiled
+from optimizer.search.bench import differing
+from optimizer.search.bring import align_slots
+from optimizer.search.commit import appraise, build_state
+from optimizer.search.irreducible import Aim
+from optimizer.search.ledger import budget_for, empty_log, written
+from optimizer.search.record import published_changes, record
+from optimizer.search.search import Round
+from optimizer.search.sequence import sequence
+from optimizer.search.standing import same_rack_only
+from optimizer.search.state import Rows, State
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Replica lists int64 [P, R] (broker rows, -1 beyond the replication factor) in published order, and slots of leaders int64 [P]."""
+
+    replicas: Rows
+    lead: Rows
+
+    def state(self, compiled: Compiled) -> State:
+        """Loads and scores there. O(replicas)."""
+        return build_state(compiled.problem, self.replicas, self.lead)
+
+    def after(self, rounds: list[Round]) -> Placement:
+        """Where `rounds` lead that start here."""
+        if not rounds:
+            return self
+        net = Net.of(rounds)
+        return self.with_rows(net.rows, net.after)
+
+    def with_rows(self, rows: Rows, others: Placement) -> Placement:
+        """The same with partitions `rows` (int64 [n]) as in `others`, which has n."""
+        replicas, lead = self.replicas.copy(), self.lead.copy()
+        replicas[rows], lead[rows] = others.replicas, others.lead
+        return Placement(replicas, lead)
+
+    def leaders(self) -> Rows:
+        """int64 [P]: broker rows of leaders, -1 where there is none."""
+        slot = np.maximum(self.lead, 0)
+        return np.asarray(np.where(self.lead >= 0, self.replicas[np.arange(len(slot)), slot], -1), np.int64)
+
+    def taken(self, rows: Rows) -> Placement:
+        """That of partitions `rows` (int64) alone."""
+        return Placement(self.replicas[rows], self.lead[rows])
+
+    def moved(self, to: Placement) -> Rows:
+        """int64 [P]: replicas of each partition that stand elsewhere in `to`."""
+        return np.asarray(((to.replicas[:, :, None] != self.replicas[:, None, :]).all(axis=2) & (to.replicas >= 0)).sum(axis=1), np.int64)
+
+    def relieved(self, to: Placement) -> Rows:
+        """int64 [P]: 1 where another broker leads in `to`."""
+        return np.asarray(self.leaders() != to.leaders(), np.int64)
+
+
+@dataclass(frozen=True)
+class Net:
+    """What rounds do in the end to each partition that they change: `rows` int64, ascending, and where these stand before and after."""
+
+    rows: Rows
+    before: Placement
+    after: Placement
+
+    @classmethod
+    def of(cls, rounds: list[Round]) -> Net:
+        """O(changes)."""
+        every = np.concatenate([part.log.partition[: int(part.log.used[1])] for part in rounds])
+        lists = [part.changes for part in rounds]
+        before = Placement(np.concatenate([one.before for one in lists]), np.concatenate([one.lead_before for one in lists]))
+        after = Placement(np.concatenate([one.after for one in lists]), np.concatenate([one.lead_after for one in lists]))
+        rows, first = np.unique(every, return_index=True)
+        last = len(every) - 1 - np.unique(every[::-1], return_index=True)[1]
+        return cls(rows, before.taken(first), after.taken(last))
+
+    @property
+    def moved(self) -> Rows:
+        """int64 [n]: replicas of each of `rows` that stand elsewhere."""
+        return self.before.moved(self.after)
+
+    @property
+    def relieved(self) -> Rows:
+        """int64 [n]: 1 where another broker leads."""
+        return self.before.relieved(self.after)
+
+    def cost(self, compiled: Compiled) -> float:
+        """What the moves cost together (`Problem.cost`)."""
+        return float((self.moved * compiled.problem.cost[self.rows]).sum())
+
+
+def net_round(compiled: Compiled, options: PlanOptions, start: Placement, to: Placement) -> tuple[Round, int]:
+    """A round that leads from `start` towards `to`, each partition changed once, and of how many no acceptable order was found.
+
+    O(replicas), and the scheduling of what differs.
+    """
+    compiled = replace(compiled, replicas=start.replicas, lead=start.lead)
+    standing, target = start.state(compiled), to.state(compiled)
+    problem = Aim(compiled.problem, start.replicas, start.lead).at(standing)
+    setting = problem.setting.copy()
+    setting[SAME_RACK] = same_rack_only(problem, standing)
+    problem = problem._replace(setting=setting)
+    for state in (standing, target):
+        appraise(problem, state)
+    align_slots(problem, target, start.replicas, differing(target.replicas, target.lead, start.replicas, start.lead))
+    pending = differing(target.replicas, target.lead, start.replicas, start.lead)
+    log = empty_log(start.replicas.shape[1], len(pending) + 1)
+    by_potential = options.acceptance == "potential"
+    left = sequence(problem, standing, budget_for(compiled, options), log, pending, target.replicas, target.lead, by_potential)
+    log = written(log)
+    begin = start.state(compiled)
+    appraise(problem, begin)
+    scores = record(problem, begin, log, by_potential)
+    return Round(start.replicas, start.lead, log, scores, published_changes(compiled, start.replicas, start.lead, log)), left

@@ -1,0 +1,235 @@
+"""What a plan, or an independent part of one, gains for what it copies.
+
+Changes that touch a broker in common belong together; what is left is parts that share no broker and no partition, so that each can be made
+or left out by itself. Called by `optimizer.worth` on what a search found.
+
+*Distance* is how far brokers are outside their target ranges: in shares of the mean for loads and counts (of the limit for limits, of a
+typical broker's replicas for replicas that stand in the wrong place), each goal by its weight over the largest weight. What a part gains
+is how much less distance it leaves, in all or of its worst broker, whichever is more; what it costs is in shares of what a typical
+broker stores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster_model.snapshot import BoolArray, BrokerState, FloatArray
+from goals.model import UsageDistribution
+from optimizer.course import Net, Placement
+from optimizer.options import NOISE, NOISE_OF_BOUND, PlanOptions
+from optimizer.plan import Skipped
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    COLUMN,
+    DISTRIBUTION,
+    KIND,
+    LIMIT,
+    MEAN,
+    RF,
+    STATE,
+    TOPIC,
+    WEIGHT,
+    Compiled,
+    Problem,
+)
+from optimizer.search.search import Round
+from optimizer.search.state import RACKS, Rows, State
+from optimizer.why_words import amount, counted
+
+COUNTS = ("replicas", "leaders")  # known exactly
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Independent parts of a plan.
+
+    Attributes
+    ----------
+    of_partition
+        int64 [n], the part of each partition that any action changes, in ascending order of these.
+    gain, share
+        float64 [parts]: distance that goes, in means, and what the part costs, over what moving all of a typical broker costs.
+    notable
+        bool [parts]: it gains more than measuring again could, in a goal on some load, or anything in a count.
+    repairs
+        bool [parts]: some action repairs.
+    """
+
+    of_partition: Rows
+    gain: FloatArray
+    share: FloatArray
+    notable: BoolArray
+    repairs: BoolArray
+
+    def too_small(self, min_gain: float) -> BoolArray:
+        """bool [n]: partitions of parts that gain less than `min_gain` for what they cost; all, where no part gains more than noise.
+        Repairs are never small."""
+        dropped = ~self.repairs & ((self.gain <= ROUNDING) | (self.gain < min_gain * self.share))
+        if not (self.notable | self.repairs)[~dropped].any():
+            dropped[:] = True
+        return dropped[self.of_partition]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Parts of a plan that were left out, and what they would do.
+
+    `brokers` bool [B] are those that they would change; `worth` is the largest gain over cost among those that gain too little for it,
+    None where what is gained is noise alone.
+    """
+
+    partition: Rows
+    moves: int
+    leaders: int
+    bytes_to_move: float
+    worth: float | None
+    brokers: BoolArray
+
+    def skipped(self, options: PlanOptions) -> Skipped:
+        """What was left out and why, for the plan."""
+        moves, leaders = counted(self.moves, "replica move"), counted(self.leaders, "leadership change")
+        if not self.moves:
+            return Skipped(leaders, self.reason(options))
+        data = f" of {amount(self.bytes_to_move, 'disk')}" if self.bytes_to_move > 0.0 else ""
+        return Skipped(f"{moves}{data}" + (f" and {leaders}" if self.leaders else ""), self.reason(options))
+
+    def reason(self, options: PlanOptions) -> str:
+        """Why, in a sentence without an end."""
+        if self.worth is None:
+            return (
+                "what could be changed would bring no broker nearer to its target range by more than loads differ when they are measured "
+                "again; a smaller policy.noise would change it"
+            )
+        return (
+            f"what could be changed gains too little for what it copies: {self.worth:.2g} of a mean for as much data as a typical broker "
+            f"stores, and policy.min_gain asks for {options.least_gain:.3g}"
+        )
+
+    @classmethod
+    def of(cls, compiled: Compiled, parts: Parts, net: Net, min_gain: float) -> LeftOut | None:
+        """What `Parts.too_small` leaves out of `net`; None where that is nothing."""
+        small = np.flatnonzero(parts.too_small(min_gain))
+        if not len(small):
+            return None
+        before, after, rows = net.before.taken(small), net.after.taken(small), net.rows[small]
+        moved = before.moved(after)
+        which = np.unique(parts.of_partition[small])
+        dear = which[parts.gain[which] < min_gain * parts.share[which]]
+        brokers = np.zeros(len(compiled.problem.broker), np.bool_)
+        for lists in (before.replicas, after.replicas):
+            brokers[lists[lists >= 0]] = True
+        return cls(
+            partition=rows, moves=int(moved.sum()), leaders=int(before.relieved(after).sum()),
+            bytes_to_move=float((moved * compiled.problem.size[rows]).sum()),
+            worth=float((parts.gain[dear] / parts.share[dear]).max()) if len(dear) else None, brokers=brokers,
+        )  # fmt: skip
+
+
+def distances(problem: Problem, state: State) -> FloatArray:
+    """float64 [B, G]: how far each active broker is outside each goal, by weight; 0 for others.  O(brokers x goals)."""
+    out = np.zeros((len(problem.broker), len(problem.goal)))
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    each = max(float(problem.partition[:, RF].sum()) / max(int(active.sum()), 1), 1.0)
+    heaviest = float(problem.force[:, WEIGHT].max(initial=0.0))
+    for g in range(len(problem.goal)):
+        kind, column, table = int(problem.goal[g, KIND]), int(problem.goal[g, COLUMN]), problem.table[:, g]
+        if kind == DISTRIBUTION:
+            beyond, scale = np.abs(state.load[:, column] - table[:, MEAN]) - table[:, BOUND], table[:, MEAN]
+        elif kind == LIMIT:
+            beyond, scale = state.load[:, column] - table[:, CEILING], table[:, CEILING]
+        else:
+            beyond, scale = state.units[column if kind == TOPIC else RACKS], np.full(len(out), each)
+        low = np.flatnonzero(active & (state.score[:, g] < 1.0))
+        scale = np.where(scale > 0.0, scale, each if kind == LIMIT else 1.0)  # a limit of 0 holds nothing
+        out[low, g] = problem.force[g, WEIGHT] / max(heaviest, ROUNDING) * np.maximum(beyond[low], 0.0) / scale[low]
+    return out
+
+
+def noise_of(compiled: Compiled, noise: float | None) -> FloatArray:
+    """float64 [G]: by how much a broker has to come nearer to each goal for that to be more than `noise` in what is measured, in means.
+
+    Counts are exact. Where `noise` is not given, a narrow range has less.
+    """
+    problem = compiled.problem
+    least = np.full(len(problem.goal), ROUNDING)
+    for g, goal in enumerate(compiled.goals):
+        if problem.goal[g, KIND] <= LIMIT and compiled.columns[problem.goal[g, COLUMN]] not in COUNTS:
+            bound = goal.bound if isinstance(goal, UsageDistribution) else np.inf
+            least[g] = min(NOISE, NOISE_OF_BOUND * bound) if noise is None else noise
+    return least
+
+
+def parts_of(
+    compiled: Compiled, rounds: list[Round], net: Net, before: FloatArray, after: FloatArray, noise: FloatArray
+) -> Parts:
+    """The parts of what `rounds` do, which lead from distances `before` to `after`, float64 [B, G] both.
+
+    `net` is their net effect, `noise` float64 [G] that of `noise_of`.
+
+    O(changes R), and a look at each for every link of the longest chain of parts that turn out to be one.
+    """
+    problem = compiled.problem
+    rows, mended = _changed(rounds)
+    partition, broker = _touched(rounds)
+    names = net.rows
+    of_partition, of_broker = _joined(np.searchsorted(names, partition), broker, len(names), len(problem.broker))
+    labels, of_partition = np.unique(of_partition, return_inverse=True)
+    brokers = np.flatnonzero(np.isin(of_broker, labels))
+    part, count = np.searchsorted(labels, of_broker[brokers]), len(labels)
+    gone = (before - after)[brokers]
+    total, was, still, cost = np.zeros((4, count))
+    np.add.at(total, part, gone.sum(axis=1))
+    np.maximum.at(was, part, before[brokers].max(axis=1, initial=0.0))
+    np.maximum.at(still, part, after[brokers].max(axis=1, initial=0.0))
+    notable, repairs = np.zeros((2, count), np.bool_)
+    np.logical_or.at(notable, part, (gone > np.maximum(noise, ROUNDING)).any(axis=1))
+    np.logical_or.at(repairs, of_partition[np.searchsorted(names, rows[mended])], True)
+    np.add.at(cost, of_partition, net.moved * problem.cost[names])
+    return Parts(of_partition, np.maximum(total, was - still), cost / max(_broker_worth(problem), 1e-300), notable, repairs)
+
+
+def _changed(rounds: list[Round]) -> tuple[Rows, BoolArray]:
+    """int64 [n] partition of every change, and whether the action that it belongs to repairs."""
+    rows = [part.log.partition[: int(part.log.used[1])] for part in rounds]
+    repairs = [np.repeat(part.record.repairs != 0, np.diff(part.log.first[: int(part.log.used[0]) + 1])) for part in rounds]
+    return np.concatenate(rows), np.concatenate(repairs)
+
+
+def _touched(rounds: list[Round]) -> tuple[Rows, Rows]:
+    """Pairs of partition and broker, int64 both: brokers whose replicas or leaderships an action changes."""
+    pairs = []
+    for part in rounds:
+        rows, lists = part.log.partition[: int(part.log.used[1])], part.changes
+        for one, other in ((lists.before, lists.after), (lists.after, lists.before)):
+            n, slot = np.nonzero((one[:, :, None] != other[:, None, :]).all(axis=2) & (one >= 0))
+            pairs.append((rows[n], one[n, slot]))
+        was, now = Placement(lists.before, lists.lead_before).leaders(), Placement(lists.after, lists.lead_after).leaders()
+        for leader in (was, now):
+            n = np.flatnonzero((was != now) & (leader >= 0))
+            pairs.append((rows[n], leader[n]))
+    return np.concatenate([p for p, _ in pairs]), np.concatenate([b for _, b in pairs])
+
+
+def _joined(partition: Rows, broker: Rows, partitions: int, brokers: int) -> tuple[Rows, Rows]:
+    """int64 by partition and by broker: the lowest broker of the part that each belongs to, joined by pairs `partition`, `broker`."""
+    of_broker: npt.NDArray[np.int64] = np.arange(brokers)
+    while True:
+        of_partition = np.full(partitions, brokers)
+        np.minimum.at(of_partition, partition, of_broker[broker])
+        joined = of_broker.copy()
+        np.minimum.at(joined, broker, of_partition[partition])
+        joined = joined[joined]
+        if np.array_equal(joined, of_broker):
+            return of_partition, of_broker
+        of_broker = joined
+
+
+def _broker_worth(problem: Problem) -> float:
+    """What moving everything that a typical active broker holds would cost."""
+    active = int((problem.broker[:, STATE] == BrokerState.ACTIVE).sum())
+    return float((problem.cost * problem.partition[:, RF]).sum()) / max(active, 1)

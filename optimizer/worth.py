@@ -1,0 +1,149 @@
+"""Plans that are worth what they copy: the better of two searches, without what gains too little and without detours.
+
+Called by the planner, and by `optimizer.careful` on what can be trusted. Each turn goes on from where the last one led, until one finds
+nothing, so planning again on the result finds nothing either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_model.snapshot import BrokerState, FloatArray
+from optimizer.course import Net, Placement, net_round
+from optimizer.gain import LeftOut, distances, noise_of, parts_of
+from optimizer.leaders_first import is_lopsided, leaders_first
+from optimizer.options import PlanOptions, Watch
+from optimizer.problem import HARD, STATE, Compiled
+from optimizer.search.bench import Bench
+from optimizer.search.search import Found, Round, search
+from optimizer.search.standing import standing_of
+from optimizer.search.state import COST, State
+from optimizer.threads import Threads
+
+MOST_TURNS = 8
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Rounds from one placement, and what was left out of them. `settled`: planning again from their end would find nothing."""
+
+    rounds: list[Round]
+    settled: bool = True
+    left_out: LeftOut | None = None
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all turns share; none of it decides anything but `options`."""
+
+    options: PlanOptions
+    watch: Watch | None
+    threads: Threads
+
+
+def worthwhile_search(
+    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None, threads: Threads | None = None
+) -> Found:
+    """As `search`, without parts that gain less than `PlanOptions.min_gain` for what they copy, and nothing for what may be noise."""
+    setting, start = Setting(options, watch, threads or Threads()), Placement(compiled.replicas, compiled.lead)
+    bench = Bench(compiled.problem, compiled.replicas, compiled.lead) if bench is None else bench
+    before, lopsided = distances(compiled.problem, bench.begin), not options.budgeted and is_lopsided(compiled, bench.begin)
+    found = search(compiled, options, watch, bench, setting.threads)
+    turn = _turn(compiled, setting, start, found, before, lopsided)
+    rounds, left_out = list(turn.rounds), turn.left_out
+    for _ in range(0 if options.budgeted else MOST_TURNS - 1):
+        if turn.settled or turn.stopped or not turn.rounds:
+            break
+        turn = _next(compiled, setting, start.after(rounds))
+        rounds += turn.rounds
+        left_out = turn.left_out or left_out
+    straight = _straight(compiled, options, start, rounds)
+    rounds = rounds if straight is None else [straight]
+    if len(rounds) == len(found.rounds) and all(one is other for one, other in zip(rounds, found.rounds, strict=True)):
+        return found
+    return Found(rounds, start.after(rounds).state(compiled), turn.stopped, left_out)
+
+
+def _next(compiled: Compiled, setting: Setting, start: Placement) -> Turn:
+    """A turn that goes on from `start`."""
+    rest = replace(compiled, replicas=start.replicas, lead=start.lead)
+    bench = Bench(rest.problem, rest.replicas, rest.lead)
+    before, lopsided = distances(rest.problem, bench.begin), is_lopsided(rest, bench.begin)
+    found = search(rest, setting.options, setting.watch, bench, setting.threads)
+    return _turn(rest, setting, start, found, before, lopsided)
+
+
+def _turn(compiled: Compiled, setting: Setting, start: Placement, found: Found, before: FloatArray, lopsided: bool) -> Turn:
+    """What a search `found` from `start`, where `compiled` starts and brokers are at distances `before`, or a better way, without what
+    gains too little."""
+    if not found.rounds or found.stopped:
+        return Turn(found.rounds, stopped=found.stopped)
+    other = _better(compiled, setting, start, found) if lopsided else None
+    if other is not None and other.stopped:
+        return other
+    rounds, end = (found.rounds, found.end) if other is None else (other.rounds, start.after(other.rounds).state(compiled))
+    net, options = Net.of(rounds), setting.options
+    after = distances(compiled.problem, end)
+    left_out = LeftOut.of(
+        compiled, parts_of(compiled, rounds, net, before, after, noise_of(compiled, options.noise)), net, options.least_gain
+    )  # fmt: skip
+    if left_out is None:
+        return Turn(rounds, other is None)
+    if len(left_out.partition) == len(net.rows):
+        return Turn([], left_out=left_out)
+    kept = start.after(rounds).with_rows(left_out.partition, start.taken(left_out.partition))
+    made, left = net_round(compiled, options, start, kept)
+    return Turn(rounds, other is None) if left else Turn([made], False, left_out)
+
+
+def _better(compiled: Compiled, setting: Setting, start: Placement, found: Found) -> Turn | None:
+    """A way that leaves no more undone for less; None where there is none."""
+    cost = Net.of(found.rounds).cost(compiled)
+    made = leaders_first(compiled, setting.options, start, setting.watch, setting.threads) if cost > 0.0 else None
+    if made is None:
+        return None
+    rounds, stopped = made
+    left_by_other = _undone(compiled, start.after(rounds).state(compiled))
+    if stopped or (*left_by_other, Net.of(rounds).cost(compiled)) >= (*_undone(compiled, found.end), cost):
+        return None
+    return Turn(rounds, False)
+
+
+def _undone(compiled: Compiled, state: State) -> tuple[int, int, int, int, float]:
+    """Smaller is better: repairs left, hard goals missed by brokers, brokers outside, goals they are outside of, and by how much in all."""
+    problem = compiled.problem
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    low = state.score[active, :COST] < 1.0
+    hard = int(low[:, problem.goal[:, HARD] == 1].sum())
+    distance = float(distances(problem, state).sum())
+    return standing_of(problem, state).undone, hard, int(low.any(axis=1).sum()), int(low.sum()), round(distance, 6)
+
+
+def _straight(compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round]) -> Round | None:
+    """A way to where `rounds` lead without their detours, or one that is shorter and leaves nothing undone; None where they have none,
+    or no such way is found."""
+    if not rounds or not _has_detours(rounds):
+        return None
+    made, left = net_round(compiled, options, start, start.after(rounds))
+    if not left:
+        return made
+    return None if any(_undone(compiled, start.after([made]).state(compiled))) else made
+
+
+def _has_detours(rounds: list[Round]) -> bool:
+    """Whether some replica or leadership moves more than once, or away and back."""
+    every = [part.log.partition[: int(part.log.used[1])] for part in rounds]
+    rows, times = np.unique(np.concatenate(every), return_counts=True)
+    often = rows[times > 1]
+    if not len(often):
+        return False
+    net, moves, led = Net.of(rounds), 0, 0
+    for partitions, lists in zip(every, (part.changes for part in rounds), strict=True):
+        at = np.flatnonzero(np.isin(partitions, often))
+        one, other = Placement(lists.before, lists.lead_before).taken(at), Placement(lists.after, lists.lead_after).taken(at)
+        moves, led = moves + int(one.moved(other).sum()), led + int(one.relieved(other).sum())
+    at = np.searchsorted(net.rows, often)
+    return moves > int(net.moved[at].sum()) or led > int(net.relieved[at].sum())
