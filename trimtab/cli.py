@@ -22,6 +22,7 @@ from trimtab import __version__
 from trimtab.commands import (
     backtest,
     calibrate,
+    check,
     compile,
     demo,
     diff,
@@ -46,7 +47,7 @@ COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
     "metadata": metadata, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
-    "execute": execute, "throttles": throttles,
+    "execute": execute, "throttles": throttles, "check": check,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.
