@@ -32,6 +32,7 @@ from trimtab.commands import (
     history,
     metadata,
     plan,
+    policies,
     reporter,
     serve,
     show,
@@ -47,7 +48,7 @@ COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
     "metadata": metadata, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
-    "execute": execute, "throttles": throttles, "check": check,
+    "execute": execute, "throttles": throttles, "check": check, "policies": policies,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.
