@@ -20,6 +20,7 @@ from typer.main import get_command
 from cluster_model.errors import ConfigurationError, DocumentError, Problem, TrimtabError
 from trimtab import __version__
 from trimtab.commands import (
+    assign,
     backtest,
     calibrate,
     check,
@@ -48,7 +49,7 @@ COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
     "metadata": metadata, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
-    "execute": execute, "throttles": throttles, "check": check, "policies": policies,
+    "execute": execute, "throttles": throttles, "check": check, "policies": policies, "assign": assign,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.

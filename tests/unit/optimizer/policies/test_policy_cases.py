@@ -53,8 +53,8 @@ def topic_load(**given: float) -> object:
 
 
 @runner
-def topic_weight(**given: float) -> object:
-    return float(rankings.topic_weight(column([given["megabytes"]]), column([given["connections"]]), column([given["backlog"]]))[0])
+def topic_weight(megabytes: float, connections: float, backlog: float) -> object:
+    return float(rankings.topic_weight(column([megabytes]), column([connections]), column([backlog]))[0])
 
 
 @runner
