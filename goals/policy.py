@@ -1,7 +1,8 @@
 """The `policy` part of a goals file: when the service acts, and how gently.
 
-Validated here, kept in `GoalSet.policy` as written. A plan depends on `min_gain` and `noise` alone, which are among its options.
-Detectors and wrappers carry the parameters of the systems they come from.
+Validated here, kept in `GoalSet.policy` as written. Of it a plan depends on `min_gain` and `noise`, which are among its options; where it
+names an `amount` (or a preset that has one), plans are made by the policy's parts (`optimizer.policies`) in place of the search. Parts
+carry the parameters of the systems they come from.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from goals.policy_presets import POLICY_PRESETS
 from goals.waiting import Wait
 
 Positive = Annotated[float, Field(gt=0)]
@@ -192,9 +194,47 @@ class UntilBelow(PolicyPart):
     margin: NotNegative = Field(default=0.0, description="further below the target by this much")
 
 
-class PolicyDocument(PolicyPart):
-    """When the service acts, and how gently."""
+class Score(PolicyPart):
+    """One number a broker, by which brokers are ranked; smaller is less loaded."""
 
+    kind: Literal["count", "leaders", "weighted_sum", "bottleneck", "weighted_max", "rate", "throughput"]
+
+
+class Placement(PolicyPart):
+    """Which broker gets what is moved, or new."""
+
+    kind: Literal["least", "rotate_within", "below_mean_random", "paired", "spread_scope", "leader_deficit", "weighted_by_headroom"]
+    margin: NotNegative = Field(
+        default=0.10, description="rotate_within: share above the lowest; below_mean_random: of the score, below the mean"
+    )
+    limit: Positive = Field(default=0.85, description="weighted_by_headroom: utilization at which a broker gets nothing")
+
+
+class Filters(PolicyPart):
+    """What is passed over, each with its reason."""
+
+    exclude: list[str] = Field(default=[], description="globs of topics that this policy leaves alone")
+    include: list[str] = Field(default=[], description="globs; only these topics; empty: all")
+    min_rate: NotNegative = Field(default=0.0, description="requests/s: a smaller amount is not worth moving")
+    min_throughput: NotNegative = Field(default=0.0, description="bytes/s: a smaller amount is not worth moving")
+    keep: Annotated[int, Field(ge=0)] = Field(default=0, description="units that stay on a broker that gives")
+    max_units: Annotated[int, Field(ge=1)] | None = Field(default=None, description="replicas beyond which a broker gets no more")
+    once: bool = Field(default=True, description="a partition changes once in a plan")
+
+
+class PolicyGuards(PolicyPart):
+    """How much one plan may do."""
+
+    moves: Annotated[int, Field(ge=1)] | None = Field(default=None, description="replica moves in one plan at most")
+    moves_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="moves between two looks of the detector")
+    brokers_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="brokers that give in one cycle")
+    min_brokers: Annotated[int, Field(ge=1)] = Field(default=2, description="active brokers that must be there")
+
+
+class PolicyDocument(PolicyPart):
+    """When to act, what to move and where to. With `amount`, plans are made of these parts in place of the search."""
+
+    preset: str | None = Field(default=None, description="a named set of parts; keys beside it win (trimtab policies list)")
     detector: Detector = Field(default=GoalBand(kind="goal_band"), description="what makes the service act")
     unit: Literal["partition", "group", "topic"] = Field(default="partition", description="moved as one")
     amount: Annotated[Amount | Fraction | UntilBelow, Field(discriminator="kind")] | None = Field(
@@ -203,6 +243,13 @@ class PolicyDocument(PolicyPart):
     order: Literal["lightest", "heaviest", "best_fit", "swap_if_too_big"] | None = Field(
         default=None, description="which partitions go first"
     )
+    score: Score | None = Field(default=None, description="how brokers are ranked (default count)")
+    tolerance: Annotated[float, Field(ge=0, lt=1)] | None = Field(
+        default=None, description="to_target_counts: share of the mean that counts may differ by; without it, by one"
+    )
+    filters: Filters | None = Field(default=None, description="what is passed over")
+    placement: Placement | None = Field(default=None, description="which broker gets what is moved (default least)")
+    guards: PolicyGuards | None = Field(default=None, description="how much one plan may do")
     accept: Literal["score", "detector", "both"] = Field(
         default="both", description="what has to agree to an action: the score, the detector, or both"
     )
@@ -213,3 +260,48 @@ class PolicyDocument(PolicyPart):
     noise: NotNegative | None = Field(
         default=None, description="share of the mean by which loads differ when they are measured again; a plan gains more than that"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_preset(cls, given: object) -> object:
+        name = given.get("preset") if isinstance(given, dict) else None
+        return {**POLICY_PRESETS[name], **given} if isinstance(given, dict) and name in POLICY_PRESETS else given
+
+    @model_validator(mode="after")
+    def _together(self) -> PolicyDocument:
+        wrong = _contradictions(self)
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return self
+
+
+def _contradictions(policy: PolicyDocument) -> list[str]:
+    """Why the parts of a policy do not go together."""
+    if policy.preset is not None and policy.preset not in POLICY_PRESETS:
+        return [f"expected preset to be one of {', '.join(POLICY_PRESETS)}, found {policy.preset!r}"]
+    if policy.amount is None:
+        alone = [key for key in ("score", "filters", "placement", "guards", "tolerance") if getattr(policy, key) is not None]
+        parts = ", ".join(alone)
+        return [f"expected amount beside {parts}, which it needs; add one, such as amount: {{kind: one}}"] if alone else []
+    wrong = []
+    placement = policy.placement.kind if policy.placement is not None else None
+    kinds = {d.kind for d in detectors_of(policy)}
+    if placement == "paired" and not kinds & {"pairs", "std", "minmax"}:
+        wrong.append("placement paired: expected a detector that pairs brokers (pairs, std or minmax)")
+    if policy.amount.kind == "to_target_counts":
+        if placement not in (None, "leader_deficit"):
+            wrong.append(f"amount to_target_counts finds targets itself: expected placement leader_deficit or none, found {placement}")
+        if policy.unit != "partition":
+            wrong.append(f"amount to_target_counts counts replicas: expected unit partition, found {policy.unit}")
+    elif policy.tolerance is not None:
+        wrong.append(f"tolerance goes with amount to_target_counts, found {policy.amount.kind}")
+    return wrong
+
+
+def detectors_of(policy: PolicyDocument) -> list[Single]:
+    """The detector of a policy, or those that it is made of."""
+    match policy.detector:
+        case AnyOf(any_of=found) | AllOf(all_of=found):
+            return list(found)
+        case single:
+            return [single]

@@ -26,6 +26,9 @@ _AMOUNTS: dict[str, type[policy.PolicyPart]] = {
     "one": policy.Amount, "half_gap": policy.Amount, "to_target_counts": policy.Amount,
     "fraction": policy.Fraction, "until_below": policy.UntilBelow,
 }  # fmt: skip
+_PARTS: dict[str, type[policy.PolicyPart]] = {
+    "score": policy.Score, "placement": policy.Placement, "filters": policy.Filters, "guards": policy.PolicyGuards,
+}  # fmt: skip
 _EXPECTED = {
     "bool_type": "true or false", "string_type": "text", "int_type": "a whole number",
     "float_type": "a number", "finite_number": "a finite number", "list_type": "a list",
@@ -126,6 +129,8 @@ def _model_at(path: Path, tags: Mapping[Path, str]) -> type[BaseModel]:
             return waiting.Wait
         case ("policy", "amount"):
             return _AMOUNTS[tags[path]]
+        case ("policy", "score" | "placement" | "filters" | "guards"):
+            return _PARTS[str(path[-1])]
         case ("policy", "detector", *_, "persist"):
             return policy.Persist
         case ("policy", "detector", *_, "hysteresis"):

@@ -15,9 +15,11 @@ from kernels.compiled import COMPILED
 from optimizer.assemble import assemble
 from optimizer.bounds import lower_bounds
 from optimizer.careful import careful_search
+from optimizer.detectors import policy_of
 from optimizer.options import PlanOptions, Watch
 from optimizer.outcome import picture
 from optimizer.plan import LowerBounds, Plan
+from optimizer.policies.follow import follow, follows
 from optimizer.search.record import BrokenRuleError
 from optimizer.search.search import Found
 from optimizer.search_state import SearchState, Work, leaves_partitions_alone, work_on
@@ -37,7 +39,7 @@ def plan(
     `watch`, where given, is told between the phases of the search how many brokers are still out of band; when it returns False, the
     plan is the best so far, and its notes say so. `state`, where given, makes planning a cluster like that of its last plan faster; the
     plan is the same, byte for byte. Of a `LiveSnapshot`, what cannot be trusted is left alone except for repairs, and
-    `skipped` says so (`optimizer.caution`).
+    `skipped` says so (`optimizer.caution`). Where the policy of `goals` names an `amount`, its parts make the plan (`optimizer.policies`).
 
     Raises
     ------
@@ -52,6 +54,9 @@ def plan(
     result without budgets gives an empty plan.
     """
     options = with_policy(options or PlanOptions(), goals)
+    policy = policy_of(goals)
+    if follows(policy):
+        return follow(snapshot, goals, policy, options)
     imagined = apply_whatifs(snapshot, goals, options)
     if state is not None and not leaves_partitions_alone(snapshot, imagined):
         state = None

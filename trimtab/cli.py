@@ -20,8 +20,10 @@ from typer.main import get_command
 from cluster_model.errors import ConfigurationError, DocumentError, Problem, TrimtabError
 from trimtab import __version__
 from trimtab.commands import (
+    assign,
     backtest,
     calibrate,
+    check,
     compile,
     demo,
     diff,
@@ -32,6 +34,7 @@ from trimtab.commands import (
     history,
     metadata,
     plan,
+    policies,
     reporter,
     serve,
     show,
@@ -47,7 +50,7 @@ COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
     "metadata": metadata, "drain": drain, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
-    "execute": execute, "throttles": throttles,
+    "execute": execute, "throttles": throttles, "check": check, "policies": policies, "assign": assign,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.

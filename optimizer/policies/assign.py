@@ -1,0 +1,245 @@
+"""Where the partitions of a new topic go, or more partitions of one that there is: replica lists, leaders first.
+
+Called by `trimtab assign`. Pure; chance comes from the seed. Replicas of a partition go to racks that hold fewest of it, then to brokers
+that hold fewest of the topic, and of those to whom the placement picks; hard goals come before all. What was placed counts for what
+follows. In the end lists are ordered so that the topic's leaders are level (`optimizer.policies.leaders`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_model.errors import ConfigurationError, Problem, TrimtabError
+from cluster_model.resources import DERIVED_FROM
+from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
+from goals.model import Capacity, CountLimit, GoalSet, RackAware
+from goals.policy import Placement
+from optimizer.options import PlanOptions
+from optimizer.policies.leaders import UNTOUCHED, Led, level_leaders
+from optimizer.policies.placements import Dice, below_mean_random, by_headroom, least, rotate_within
+from optimizer.policies.profiles import broker_scores
+from optimizer.whatif import apply_whatifs
+from optimizer.why_words import few
+
+MOST_PARTITIONS = 100_000
+
+
+class InfeasibleError(TrimtabError):
+    """Hard goals leave no place; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """What is to be placed: `partitions` is how many the topic has in the end; `like` a topic whose mean loads are expected."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Replica lists (wire ids, preferred leader first) of partitions `first`, `first` + 1, …; and what is to be said about them."""
+
+    topic: str
+    first: int
+    replicas: tuple[tuple[int, ...], ...]
+    notes: tuple[str, ...]
+
+
+def assign(
+    snapshot: Snapshot, goals: GoalSet, new: NewTopic, placement: Placement | None = None, score: str = "count", seed: int = 0
+) -> Assigned:
+    """Place the partitions of `new`.
+
+    Raises
+    ------
+    ConfigurationError
+        What is asked for does not fit the cluster.
+    InfeasibleError
+        Hard goals leave no broker for a replica; says which goals, of which brokers.
+    """
+    snapshot = apply_whatifs(snapshot, goals, PlanOptions())
+    first = _first(snapshot, new)
+    work = _Work(_extended(snapshot, new, first), goals, new, placement or Placement(kind="least"), score, Dice(seed))
+    for number in range(first, new.partitions):
+        work.place(number)
+    lists = work.ordered(new.partitions - first)
+    ids = snapshot.broker_ids
+    return Assigned(new.name, first, tuple(tuple(int(ids[b]) for b in row) for row in lists), tuple(work.notes))
+
+
+def _first(snapshot: Snapshot, new: NewTopic) -> int:
+    """Number of the first partition to place; refuses what cannot be."""
+    active = int((snapshot.broker_states == BrokerState.ACTIVE).sum())
+    problems = []
+    if not 1 <= new.replication_factor <= active:
+        message = f"expected 1 to {active}, as many brokers are active, found {new.replication_factor}"
+        problems.append(Problem("--replication-factor", message))
+    if not 1 <= new.partitions <= MOST_PARTITIONS:
+        problems.append(Problem("--partitions", f"expected 1 to {MOST_PARTITIONS:,}, found {new.partitions}"))
+    if new.like is not None and new.like not in snapshot.row_of_topic:
+        problems.append(Problem("--like", f"no topic {new.like!r} in the snapshot; name one whose load the new one will have"))
+    first = 0
+    if new.name in snapshot.row_of_topic:
+        rows = np.flatnonzero(snapshot.partition_topic == snapshot.row_of_topic[new.name])
+        first = int(snapshot.partition_number[rows].max()) + 1
+        factor = int(snapshot.replication_factor[rows].max())
+        if new.partitions <= first:
+            message = f"topic {new.name} has {first} partitions; expected more, as how many it is to have, found {new.partitions}"
+            problems.append(Problem("--partitions", message))
+        if factor != new.replication_factor:
+            message = f"topic {new.name} has {factor} replicas of each partition, found {new.replication_factor}; give the same"
+            problems.append(Problem("--replication-factor", message))
+    if problems:
+        raise ConfigurationError("trimtab assign", problems)
+    return first
+
+
+def _extended(snapshot: Snapshot, new: NewTopic, first: int) -> Snapshot:
+    """The snapshot with the new partitions, which stand nowhere yet, at the end."""
+    count = new.partitions - first
+    topics = snapshot.topics if new.name in snapshot.row_of_topic else (*snapshot.topics, new.name)
+    slots = max(snapshot.replicas.shape[1], new.replication_factor)
+    lists = np.full((snapshot.partition_count + count, slots), -1, np.int32)
+    lists[: snapshot.partition_count, : snapshot.replicas.shape[1]] = snapshot.replicas
+    like = new.like or (new.name if new.name in snapshot.row_of_topic else None)
+    rows = np.flatnonzero(snapshot.partition_topic == snapshot.row_of_topic[like]) if like else np.zeros(0, np.int64)
+
+    def more(values: FloatArray) -> FloatArray:
+        known = values[rows][~np.isnan(values[rows])] if len(rows) else values[:0]
+        return np.concatenate([values, np.full(count, float(known.mean()) if len(known) else 0.0)])
+
+    given = bool(snapshot.has_follower_load[rows].any()) if len(rows) else False
+    return replace(
+        snapshot,
+        topics=topics,
+        partition_topic=np.concatenate([snapshot.partition_topic, np.full(count, topics.index(new.name), np.int32)]),
+        partition_number=np.concatenate([snapshot.partition_number, np.arange(first, new.partitions, dtype=np.int32)]),
+        replicas=lists,
+        leader=np.concatenate([snapshot.leader, np.full(count, -1, np.int32)]),
+        leader_load={name: more(values) for name, values in snapshot.leader_load.items()},
+        follower_load={name: more(values) for name, values in snapshot.follower_load.items()},
+        has_follower_load=np.concatenate([snapshot.has_follower_load, np.full(count, given)]),
+    )
+
+
+class _Work:
+    """Partitions being placed, one after the other, on a snapshot that goes along."""
+
+    def __init__(self, snapshot: Snapshot, goals: GoalSet, new: NewTopic, placement: Placement, score: str, dice: Dice) -> None:
+        self.snapshot, self.goals, self.new = snapshot, goals, new
+        self.placement, self.score, self.dice = placement, score, dice
+        self.notes: list[str] = []
+        self._lists, self._leader = snapshot.replicas.copy(), snapshot.leader.copy()
+        self._row = int(np.flatnonzero(snapshot.replicas[:, 0] < 0)[0])
+        racks = {name: i for i, name in enumerate(sorted({r for r in snapshot.racks if r is not None}))}
+        self._rack = np.array([racks[r] if r is not None else len(racks) + b for b, r in enumerate(snapshot.racks)])
+        counted = np.isin(snapshot.broker_states, (BrokerState.ACTIVE, BrokerState.EXCLUDED))
+        self._per_rack = -(-new.replication_factor // max(len(set(self._rack[counted].tolist())), 1))
+        self._rack_goal = next((g for g in goals.goals if isinstance(g, RackAware)), None)
+        mine = snapshot.partition_topic == snapshot.topics.index(new.name)
+        placed = self._lists[mine]
+        self._held = np.bincount(placed[placed >= 0], minlength=snapshot.broker_count)
+        leads = self._leader[mine]
+        self._led = np.bincount(leads[leads >= 0], minlength=snapshot.broker_count)
+        self._last: int | None = None
+
+    def place(self, number: int) -> None:
+        """Find brokers for the partition of this number."""
+        row = self._row
+        now = self.snapshot.with_placement(self._lists, self._leader)
+        scores = broker_scores(self.score, now, self.goals)
+        chosen: list[int] = []
+        for _ in range(self.new.replication_factor):
+            able = self._able(now, row, chosen, number)
+            few = able[self._held[able] == self._held[able].min()]
+            chosen.append(self._pick(now, few, scores))
+        lead = min(range(len(chosen)), key=lambda i: (self._led[chosen[i]], scores[chosen[i]], i))
+        chosen.insert(0, chosen.pop(lead))
+        self._row += 1
+        self._lists, self._leader = self._lists.copy(), self._leader.copy()
+        self._lists[row, : len(chosen)] = chosen
+        self._leader[row] = chosen[0]
+        self._held[chosen] += 1
+        self._led[chosen[0]] += 1
+
+    def ordered(self, count: int) -> list[list[int]]:
+        """Broker rows of the last `count` partitions, those first that are to lead."""
+        mine = np.flatnonzero(self.snapshot.partition_topic == self.snapshot.topics.index(self.new.name))
+        lists = self._lists[mine].astype(np.int64)
+        leads = (lists == self._leader[mine][:, None]) & (lists >= 0)
+        lead = np.where(leads.any(axis=1), leads.argmax(axis=1), -1)
+        new = np.arange(len(mine)) >= len(mine) - count
+        active = np.asarray(self.snapshot.broker_states == BrokerState.ACTIVE)
+        lead = level_leaders(Led(lists, lead, new, active, np.full(len(mine), UNTOUCHED)))
+        rows = [(row[row >= 0].tolist(), int(first)) for row, first in zip(lists[new], lead[new], strict=True)]
+        return [[row[first], *row[:first], *row[first + 1 :]] for row, first in rows]
+
+    def _pick(self, now: Snapshot, able: np.ndarray, scores: FloatArray) -> int:
+        own = scores[able]
+        match self.placement.kind:
+            case "rotate_within":
+                last = int(np.flatnonzero(able == self._last)[0]) if self._last in able else None
+                i = rotate_within(own, self.placement.margin, last)
+            case "below_mean_random":
+                i = below_mean_random(own, self.placement.margin, self.dice)
+            case "weighted_by_headroom":
+                i = by_headroom(own, self.placement.limit, self.dice)
+            case "leader_deficit":
+                i = least(now.broker_load("leaders")[able])
+            case _:
+                i = least(own)
+        self._last = int(able[i])
+        return self._last
+
+    def _able(self, now: Snapshot, row: int, chosen: list[int], number: int) -> np.ndarray:
+        """Broker rows that may take a replica: active, within hard goals, in the racks that hold fewest of the partition."""
+        able = np.flatnonzero(self.snapshot.broker_states == BrokerState.ACTIVE)
+        able = able[~np.isin(able, chosen)]
+        blocked: dict[str, list[int]] = {}
+        for goal in self.goals.goals:
+            if goal.hard and isinstance(goal, Capacity | CountLimit):
+                full = able[_overfull(now, goal, row)[able]]
+                if len(full):
+                    blocked[goal.name] = self.snapshot.broker_ids[full].tolist()
+                    able = able[~np.isin(able, full)]
+        if self._rack_goal is not None and len(able):
+            there = np.bincount(self._rack[chosen], minlength=int(self._rack.max()) + 1)[self._rack[able]]
+            if self._rack_goal.hard:
+                able, there = able[there < self._per_rack], there[there < self._per_rack]
+                if not len(able):
+                    blocked[self._rack_goal.name] = []
+            able = np.asarray(able[there == there.min()] if len(able) else able)
+        if not len(able):
+            raise InfeasibleError(f"{self.new.name}-{number}: {_no_room(blocked, len(chosen))}")
+        return able
+
+
+def _overfull(now: Snapshot, goal: Capacity | CountLimit, row: int) -> np.ndarray:
+    """bool [B]: whether a replica of partition `row`, if only as a leader, would bring a broker above a limit."""
+    load = now.broker_load(goal.resource) if now.is_reported(goal.resource) else np.zeros(now.broker_count)
+    more = 0.0
+    if now.is_reported(goal.resource) or goal.resource in DERIVED_FROM:
+        leading, following = now.vectors(goal.resource)
+        more = float(max(leading[row], following[row]))
+    if isinstance(goal, CountLimit):
+        most = np.full(now.broker_count, goal.max)
+    else:
+        whole = now.capacity.get(goal.resource, np.full(now.broker_count, np.nan))
+        most = np.where(np.isnan(whole), np.inf, goal.limit * whole)
+    return np.asarray(load + more > most * (1.0 + 1e-9))
+
+
+def _no_room(blocked: dict[str, list[int]], placed: int) -> str:
+    parts = [f"{name} (brokers {few([str(b) for b in ids], 8)})" if ids else name for name, ids in blocked.items()]
+    goals = ", ".join(parts) or "its other replicas"
+    return f"no broker may take replica {placed + 1}: {goals} rule out every one; add a broker, or loosen the goal"
+
+
+def replica_assignment(assigned: Assigned) -> str:
+    """The value of ``kafka-topics --replica-assignment``: ``1:2:3,2:3:1``."""
+    return ",".join(":".join(map(str, row)) for row in assigned.replicas)

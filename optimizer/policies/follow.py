@@ -1,0 +1,53 @@
+"""A plan by the parts of a policy: detector, score, amount, order, filters, placement, evaluator, guards.
+
+`optimizer.planner.plan` calls it where a goals file's policy names an `amount`. Pure: randomness comes from the seed of the options, and
+time and history are the caller's (`optimizer.detectors.guards`). Every stage says in the plan's notes what it kept or dropped.
+"""
+
+from __future__ import annotations
+
+from cluster_model.snapshot import Snapshot
+from goals.model import GoalSet
+from goals.policy import PolicyDocument
+from optimizer.compile import compile_problem
+from optimizer.options import PlanOptions
+from optimizer.plan import Plan
+from optimizer.policies.board import Board
+from optimizer.policies.pipeline import run
+from optimizer.policies.recording import plan_of
+from optimizer.policies.targets import to_target_counts
+from optimizer.policies.when import When
+from optimizer.whatif import apply_whatifs
+
+
+def follows(policy: PolicyDocument) -> bool:
+    """Whether plans are made by the parts of the policy."""
+    return policy.amount is not None
+
+
+def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: PlanOptions | None = None) -> Plan:
+    """The plan that a policy makes of `snapshot`; deterministic in all its arguments.
+
+    Raises
+    ------
+    ConfigurationError
+        The options do not fit the snapshot (see `apply_whatifs`).
+
+    Notes
+    -----
+    Unlike the search's, an action need not score above 0.5 unless `accept` asks for it; no action makes a hard goal worse.
+    """
+    options = options or PlanOptions()
+    imagined = apply_whatifs(snapshot, goals, options)
+    compiled = compile_problem(imagined, goals, options)
+    board = Board.of(imagined, compiled)
+    when = When(policy, imagined, goals)
+    told = [when.sentence]
+    there = int(board.active.sum())
+    if policy.guards is not None and there < policy.guards.min_brokers:
+        told.append(f"guard min_brokers: {there} active brokers, {policy.guards.min_brokers} must be there; nothing is moved")
+    elif when.acts and policy.amount is not None and policy.amount.kind == "to_target_counts":
+        told += to_target_counts(board, policy.tolerance or 0.0, options)
+    elif when.acts:
+        told += run(board, goals, policy, options, when)
+    return plan_of(snapshot, board, goals, options, policy.model_dump(exclude_none=True), [f"policy: {note}" for note in told])

@@ -1,0 +1,44 @@
+"""Which units to take for an amount: the `order` of a policy. Pure functions on amounts; called by `pipeline` and `shedders`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def heaviest_until(amounts: Sequence[float], wanted: float) -> list[int]:
+    """Indices, heaviest first, until their sum reaches `wanted`; one at least where there is any. Equal ones by their place."""
+    taken: list[int] = []
+    total = 0.0
+    for i in sorted(range(len(amounts)), key=lambda i: (-amounts[i], i)):
+        if taken and total >= wanted:
+            break
+        taken.append(i)
+        total += amounts[i]
+    return taken
+
+
+def best_fit(amounts: Sequence[float], wanted: float, slack: float = 0.0) -> list[int]:
+    """Indices, heaviest first, of all that still fit into what is wanted, each by at most `slack` more than is left."""
+    taken: list[int] = []
+    left = wanted
+    for i in sorted(range(len(amounts)), key=lambda i: (-amounts[i], i)):
+        if left <= 0.0:
+            break
+        if 0.0 < amounts[i] <= left + slack:
+            taken.append(i)
+            left -= amounts[i]
+    return taken
+
+
+def lightest_within(amounts: Sequence[float], wanted: float) -> list[int]:
+    """Indices, lightest first, as long as their sum stays within `wanted`."""
+    taken: list[int] = []
+    total = 0.0
+    for i in sorted(range(len(amounts)), key=lambda i: (amounts[i], i)):
+        if amounts[i] <= 0.0:
+            continue
+        if total + amounts[i] > wanted:
+            break
+        taken.append(i)
+        total += amounts[i]
+    return taken

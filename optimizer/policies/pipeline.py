@@ -1,0 +1,274 @@
+"""The cycle of a policy: sources and amounts, order of units, filters, placement, evaluator; again until the detector is content.
+
+Called by `follow`. Nothing is kept between plans.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cluster_model.snapshot import FloatArray
+from goals.model import GoalSet
+from goals.policy import Filters, Fraction, PolicyDocument, PolicyGuards, UntilBelow
+from optimizer.options import PlanOptions
+from optimizer.policies.board import Board, Step
+from optimizer.policies.picking import best_fit, heaviest_until, lightest_within
+from optimizer.policies.placements import Dice
+from optimizer.policies.profiles import Weights, broker_scores, weights_of
+from optimizer.policies.recording import MOST_CHANGES, Evaluator
+from optimizer.policies.sources import Source, sources
+from optimizer.policies.targeting import Chooser
+from optimizer.policies.units import Unit, units_on
+from optimizer.policies.when import When
+from optimizer.whatif import matching_topics
+
+MOST_CYCLES = 2_000
+MOST_TRIED = 64  # units of a cycle that change nothing for the better, before it ends
+
+
+@dataclass(eq=False)
+class Run:
+    """One plan being made: the board, the evaluator's state beside it, and what the stages kept and dropped."""
+
+    board: Board
+    goals: GoalSet
+    policy: PolicyDocument
+    options: PlanOptions
+    when: When
+    evaluator: Evaluator
+    weights: Weights
+    chooser: Chooser
+    passed: np.ndarray  # bool [P]: left alone by globs
+    dropped: Counter[str] = field(default_factory=Counter)
+    changed: set[int] = field(default_factory=set)
+    moves: int = 0
+    moved_bytes: float = 0.0
+
+    @property
+    def filters(self) -> Filters:
+        return self.policy.filters or Filters()
+
+    @property
+    def guards(self) -> PolicyGuards:
+        return self.policy.guards or PolicyGuards()
+
+
+def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptions, when: When) -> list[str]:
+    """Make steps on `board` until the detector is content or a part says stop; what every stage did, in sentences."""
+    filters = policy.filters or Filters()
+    passed = ~board.movable
+    named = matching_topics(board.snapshot.topics, filters.exclude)
+    if filters.include:
+        named |= ~matching_topics(board.snapshot.topics, filters.include)
+    passed |= named[board.snapshot.partition_topic]
+    one = Run(
+        board, goals, policy, options, when, Evaluator(board.compiled), weights_of(board.snapshot),
+        Chooser(policy.placement, Dice(options.seed)), passed,
+    )  # fmt: skip
+    why, cycles = "", 0
+    while not why and cycles < MOST_CYCLES:
+        why = _cycle(one)
+        cycles += 1
+    told = [f"amount {policy.amount.kind if policy.amount else ''}: {one.moves} moves in {cycles} cycles; {why or 'too many cycles'}"]
+    told += [f"{reason}: {count} dropped" for reason, count in sorted(one.dropped.items())]
+    if named.any():
+        told.append(f"filter exclude, include: {int(named.sum())} topics are left alone")
+    return told
+
+
+def _cycle(one: Run) -> str:
+    """One cycle; why there is no other, empty where there is."""
+    snapshot = one.board.now()
+    scores = broker_scores(one.policy.score.kind if one.policy.score else "count", snapshot, one.goals)
+    giving = sources(one.policy, snapshot, one.goals, scores, one.board.active, one.board.leaving)
+    if not giving:
+        return "no broker has to give"
+    tried, done, brokers = 0, 0, 0
+    for source in giving:
+        if one.guards.brokers_per_cycle is not None and brokers >= one.guards.brokers_per_cycle:
+            break
+        before = done
+        for unit, target, other in _chosen(one, source, scores):
+            stop = _spent(one, done)
+            if stop:
+                return stop if done == 0 or "guard moves_per_cycle" not in stop else ""
+            if tried >= MOST_TRIED:
+                return "nothing that was tried made the detector more content"
+            if _made(one, unit, source.row, target, other):
+                done += 1
+                if one.policy.amount is not None and one.policy.amount.kind == "one" and not source.leaves:
+                    return ""
+            else:
+                tried += 1
+        brokers += done > before
+    return "" if done else "filters, placement and evaluator left nothing to move"
+
+
+def _spent(one: Run, done: int) -> str:
+    """Why nothing more may be moved, empty where something may."""
+    limits = [limit for limit in (one.options.max_moves, one.guards.moves) if limit is not None]
+    if limits and one.moves >= min(limits):
+        return f"guard moves: {one.moves} moves, which is the limit of one plan"
+    if one.options.max_partitions is not None and len(one.changed) >= one.options.max_partitions:
+        return f"guard budget: {len(one.changed)} partitions, which is the limit"
+    if one.guards.moves_per_cycle is not None and done >= one.guards.moves_per_cycle:
+        return "guard moves_per_cycle"
+    return ""
+
+
+def _chosen(one: Run, source: Source, scores: FloatArray) -> list[tuple[Unit, int, Unit | None]]:
+    """Units of a source in the order they are tried, with their targets, and a unit that comes back for it."""
+    units = _filtered(one, source)
+    if not units:
+        return []
+    target = source.target
+    order, amount = one.policy.order or "lightest", one.policy.amount
+    amounts = [unit.amount for unit in units]
+    total = sum(amounts)
+    if source.leaves or amount is None or amount.kind == "one":
+        rank = sorted(range(len(units)), key=lambda i: (-amounts[i] if order == "heaviest" else amounts[i], i))
+    else:
+        wanted = _wanted(one, source, scores, total)
+        if order == "heaviest":
+            rank = heaviest_until(amounts, wanted)
+        elif order == "best_fit":
+            rank = best_fit(amounts, wanted)
+        else:
+            rank = lightest_within(amounts, wanted)
+            if not rank and order == "swap_if_too_big" and target is not None:
+                return _swaps(one, source.row, target, units, wanted)
+    room = len(units) - (0 if source.leaves else one.filters.keep)
+    return [(units[i], -1 if target is None else target, None) for i in rank[: max(room, 0)]]
+
+
+def _wanted(one: Run, source: Source, scores: FloatArray, total: float) -> float:
+    """How much is to leave a source, in the unit of weights; `total` is what it holds of it."""
+    match one.policy.amount:
+        case UntilBelow(target=line, margin=margin):
+            over = source.usage - (line if source.line is None else source.line) + margin
+            return max(over, 0.0) * total
+        case Fraction(ratio=ratio):
+            return ratio * (source.load - source.least)
+        case _:  # half of the gap, as a share of what the source holds
+            low = float(scores[source.target]) if source.target is not None else float(scores[one.board.active].min())
+            high = float(scores[source.row])
+            return total * (high - low) / 2.0 / high if high > 0.0 else 0.0
+
+
+def _filtered(one: Run, source: Source) -> list[Unit]:
+    """Units on a source that no filter passes over."""
+    kept = []
+    least = {"bytes/s": one.filters.min_throughput, "requests/s": one.filters.min_rate}.get(one.weights.unit, 0.0)
+    units = units_on(one.board, source.row, one.weights, one.policy.unit)
+    for unit in units:
+        if source.leaves:
+            if all(one.board.mendable[p] for p, _ in unit.replicas):
+                kept.append(unit)
+            continue
+        if any(one.passed[p] for p, _ in unit.replicas):
+            one.dropped["filter topics: excluded or frozen"] += 1
+        elif one.filters.once and any(p in one.changed for p, _ in unit.replicas):
+            one.dropped["filter once: changed in this plan already"] += 1
+        else:
+            kept.append(unit)
+    if not source.leaves and least > 0.0 and sum(u.amount for u in kept) < least:
+        one.dropped[f"filter min: less than {least:g} {one.weights.unit} to move"] += len(kept)
+        return []
+    return kept
+
+
+def _swaps(one: Run, source: int, target: int, units: list[Unit], wanted: float) -> list[tuple[Unit, int, Unit | None]]:
+    """The lightest unit that is too heavy alone, against one that comes back so that what is wanted moves; best ones first."""
+    back = [u for u in units_on(one.board, target, one.weights, one.policy.unit) if not any(one.passed[p] for p, _ in u.replicas)]
+    back = [u for u in back if not (one.filters.once and any(p in one.changed for p, _ in u.replicas))]
+    found: list[tuple[float, float, int, Unit, Unit]] = []
+    for unit in sorted(units, key=lambda u: u.amount)[:8]:
+        for other in back:
+            net = unit.amount - other.amount
+            if 0.0 < net < 2.0 * wanted:
+                found.append((abs(net - wanted), unit.amount, len(found), unit, other))
+    return [(unit, target, other) for _, _, _, unit, other in sorted(found, key=lambda f: f[:3])[:MOST_TRIED]]
+
+
+def _made(one: Run, unit: Unit, source: int, target: int, other: Unit | None) -> bool:
+    """Whether a unit was moved; parts say why not."""
+    board = one.board
+    if target < 0:
+        snapshot = board.now()
+        scores = broker_scores(one.policy.score.kind if one.policy.score else "count", snapshot, one.goals)
+        found = one.chooser.target(board, unit, source, scores, one.filters.max_units)
+    else:
+        found = target if one.chooser.fits(board, unit, target, one.filters.max_units) else None
+    if found is None:
+        one.dropped["placement: no broker may take it"] += 1
+        return False
+    changes = [(p, slot, found) for p, slot in unit.replicas]
+    if other is not None:
+        if not one.chooser.fits(board, other, source, None) or {p for p, _ in unit.replicas} & {p for p, _ in other.replicas}:
+            one.dropped["placement: no swap is possible"] += 1
+            return False
+        changes += [(p, slot, source) for p, slot in other.replicas]
+    size = sum(float(board.compiled.problem.size[p]) for p, _, _ in changes)
+    if one.options.max_bytes is not None and one.moved_bytes + size > one.options.max_bytes:
+        one.dropped["guard budget: too many bytes"] += 1
+        return False
+    steps = _steps(board, changes, _why(board, one, unit, source, found, other))
+    if not _accepted(one, steps, source):
+        return False
+    one.moves += len(changes)
+    one.moved_bytes += size
+    one.changed.update(p for p, _, _ in changes)
+    return True
+
+
+def _steps(board: Board, changes: list[tuple[int, int, int]], reason: str) -> list[Step]:
+    """One action, or several where there are more changes than one may have."""
+    result = []
+    for start in range(0, len(changes), MOST_CHANGES):
+        part = changes[start : start + MOST_CHANGES]
+        lists = tuple(board.moved(p, slot, target) for p, slot, target in part)
+        result.append(Step(tuple(p for p, _, _ in part), lists, tuple(int(board.lead[p]) for p, _, _ in part), reason))
+    return result
+
+
+def _accepted(one: Run, steps: list[Step], source: int) -> bool:
+    """Make the steps where `accept` goes along; else leave all as it was."""
+    by_score = one.policy.accept in ("score", "both")
+    done: list[tuple[Step, Step]] = []
+    refusal: str | None = None
+    for step in steps:
+        back = Step(step.partitions, tuple(tuple(one.board.lists[p].tolist()) for p in step.partitions), step.leads, "")
+        refusal = one.evaluator.refusal(step, by_score=by_score)
+        if refusal is not None:
+            break
+        one.evaluator.make(step)
+        one.board.make(step)
+        done.append((step, back))
+    if refusal is None:
+        after = one.when.ahead(one.board.now())
+        if one.policy.accept == "score" or one.when.agrees(after) or one.board.leaving[source]:
+            one.when.go_on(after)
+            return True
+        refusal = "the detector would not be more content"
+    for _, back in reversed(done):
+        one.evaluator.make(back)
+        one.board.make(back)
+        del one.board.steps[-2:]
+    one.dropped[f"evaluator: {refusal if 'combined' not in refusal else 'combined score not above 0.5'}"] += 1
+    return False
+
+
+def _why(board: Board, one: Run, unit: Unit, source: int, target: int, other: Unit | None) -> str:
+    amount = f"{unit.amount:.4g} {one.weights.unit}"
+    text = f"detector {one.when.found.findings[0].text}" if one.when.found.findings else "the detector goes on until its stop"
+    swap = f", against {other.name}" if other is not None else ""
+    kind = one.policy.placement.kind if one.policy.placement else "least"
+    return (
+        f"{text}; order {one.policy.order or 'lightest'}: {unit.name} ({amount}) would leave {board.name(source)}; "
+        f"placement {kind}: {board.name(target)} would take it{swap}"
+    )
+
+

@@ -1,0 +1,95 @@
+"""The `score` of a policy: one number a broker out of a snapshot; and what units of movement weigh.
+
+Called by `pipeline` and `assign`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_model.snapshot import FloatArray, Snapshot
+from goals.model import GoalSet
+from optimizer.detectors.sight import Sight
+from optimizer.policies.rankings import MEGA, balanced, topic_load, weighted_load, weighted_max
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """What a leader and a follower of each partition weigh: float64 [P] each, in `unit`."""
+
+    leading: FloatArray
+    following: FloatArray
+    unit: str
+
+    def of(self, leads: np.ndarray, partitions: np.ndarray) -> FloatArray:
+        """float64 [n] of replicas of `partitions` that lead or do not."""
+        return np.asarray(np.where(leads, self.leading[partitions], self.following[partitions]))
+
+
+def broker_scores(kind: str, snapshot: Snapshot, goals: GoalSet) -> FloatArray:
+    """float64 [B]: the score of every broker, whatever its state."""
+    match kind:
+        case "count":
+            return snapshot.broker_load("replicas")
+        case "leaders":
+            return snapshot.broker_load("leaders")
+        case "rate":
+            return _sum(snapshot, ("produce_rate", "fetch_rate"))
+        case "throughput":
+            return _sum(snapshot, ("network_in", "network_out"))
+        case "weighted_max":
+            use = Sight(snapshot, goals).utilization()
+            result = np.zeros(snapshot.broker_count)
+            result[use.rows] = weighted_max(use.shares, np.ones(len(use.resources)))
+            return result
+        case "weighted_sum":
+            return _balanced(snapshot)
+        case "bottleneck":
+            return _bottleneck(snapshot)
+    raise KeyError(kind)
+
+
+def weights_of(snapshot: Snapshot) -> Weights:
+    """What moving a replica takes along: bytes/s, else requests/s, else one each."""
+    for unit, resources in (("bytes/s", ("network_in", "network_out")), ("requests/s", ("produce_rate", "fetch_rate"))):
+        known = [r for r in resources if snapshot.is_reported(r)]
+        if known:
+            pairs = [snapshot.vectors(r) for r in known]
+            return Weights(np.sum([a for a, _ in pairs], axis=0), np.sum([b for _, b in pairs], axis=0), unit)
+    ones = np.ones(snapshot.partition_count)
+    return Weights(ones, ones, "replicas")
+
+
+def _sum(snapshot: Snapshot, resources: tuple[str, ...]) -> FloatArray:
+    known = [snapshot.broker_load(r) for r in resources if snapshot.is_reported(r)]
+    return np.asarray(np.sum(known, axis=0)) if known else np.zeros(snapshot.broker_count)
+
+
+def _percent(snapshot: Snapshot, resource: str) -> FloatArray:
+    """float64 [B]: percent of capacity, of the busiest where there is none."""
+    load = snapshot.broker_load(resource) if snapshot.is_reported(resource) else np.zeros(snapshot.broker_count)
+    most = max(float(load.max(initial=0.0)), 1e-300)
+    whole = snapshot.capacity.get(resource, np.full(snapshot.broker_count, np.nan))
+    return np.asarray(100.0 * load / np.where(np.isnan(whole) | (whole <= 0.0), most, whole))
+
+
+def _balanced(snapshot: Snapshot) -> FloatArray:
+    """Danube's `balanced` on what Kafka has: replicas for topics; no connections, backlog or memory is known."""
+    none = np.zeros(snapshot.broker_count)
+    count = snapshot.broker_load("replicas")
+    load = topic_load(count, _sum(snapshot, ("network_in", "network_out")) / MEGA, none, none)
+    return balanced(count, load, _percent(snapshot, "cpu") if snapshot.is_reported("cpu") else none, none)
+
+
+def _bottleneck(snapshot: Snapshot) -> FloatArray:
+    """Danube's `weighted_load`, by capacity where it is known."""
+    parts, whole = {"topics": snapshot.broker_load("replicas")}, {}
+    for name, resource in (("cpu", "cpu"), ("network", "network_out"), ("throughput", "network_in"), ("disk", "disk")):
+        if snapshot.is_reported(resource):
+            parts[name] = snapshot.broker_load(resource)
+            capacity = snapshot.capacity.get(resource)
+            if capacity is not None and not np.isnan(capacity).any():
+                whole[name] = capacity
+    return weighted_load(parts, whole)

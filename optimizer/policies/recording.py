@@ -1,0 +1,182 @@
+"""A plan out of the steps of a policy: every score taken at its turn by the search's own evaluator.
+
+Called by `follow`. The one module here that knows `optimizer.search`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import overload
+
+import numpy as np
+
+from cluster_model.snapshot import Snapshot
+from goals.model import GoalSet
+from kernels.compiled import kernel, whole
+from optimizer.assemble import assemble
+from optimizer.bounds import lower_bounds
+from optimizer.options import PlanOptions
+from optimizer.outcome import picture
+from optimizer.plan import Action, Plan
+from optimizer.policies.board import Board, Step
+from optimizer.problem import Compiled, Problem
+from optimizer.search.commit import build_state
+from optimizer.search.evaluate import adopt, evaluate, judge
+from optimizer.search.ledger import Log
+from optimizer.search.published import published_changes
+from optimizer.search.record import Record
+from optimizer.search.search import Found, Round
+from optimizer.search.state import MAX_CHANGES, State
+
+MOST_CHANGES = MAX_CHANGES
+
+
+class Evaluator:
+    """What goals make of a step, on a state that goes along with a board."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.state = build_state(compiled.problem, compiled.replicas, compiled.lead)
+        slots = compiled.replicas.shape[1]
+        self._partitions = np.zeros(MAX_CHANGES, np.int64)
+        self._lists = np.zeros((MAX_CHANGES, slots), np.int64)
+        self._leads = np.zeros(MAX_CHANGES, np.int64)
+        self._scores = np.zeros(len(compiled.goals))
+
+    def refusal(self, step: Step, *, by_score: bool) -> str | None:
+        """Why a step may not be made: a hard goal that gets worse, or, `by_score`, no better by the combined score; None where it may."""
+        n = len(step.partitions)
+        self._partitions[:n], self._lists[:n], self._leads[:n] = step.partitions, step.lists, step.leads
+        verdict = judge(self.compiled.problem, self.state, n, self._partitions, self._lists, self._leads, self._scores)
+        if not verdict.allowed:
+            return "a hard goal would get worse"
+        if by_score and not verdict.repairs and not verdict.better:
+            return f"combined score {verdict.score:.4f}, not above 0.5"
+        return None
+
+    def make(self, step: Step) -> None:
+        """Carry out `step` on the state."""
+        n = len(step.partitions)
+        self._partitions[:n], self._lists[:n], self._leads[:n] = step.partitions, step.lists, step.leads
+        take(self.compiled.problem, self.state, n, self._partitions, self._lists, self._leads, self._scores)
+
+
+@kernel
+def take(
+    problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray
+) -> int:
+    """Carry out `n` changes as one action; returns how many brokers it touched."""
+    verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
+    adopt(problem, state, n, partitions, replicas, leads, verdict.touched)
+    return int(verdict.touched)
+
+
+def plan_of(
+    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, policy: dict[str, object], notes: Sequence[str]
+) -> Plan:
+    """The plan that makes the steps of `board`; `given` is the snapshot before what-ifs, `policy` what the plan was made by."""
+    compiled = board.compiled
+    state = build_state(compiled.problem, compiled.replicas, compiled.lead)
+    start, bounds = picture(compiled, state), lower_bounds(compiled.problem, state)
+    log = _log(board)
+    found = []
+    if board.steps:
+        kept = _record(compiled.problem, state, log)
+        lists = published_changes(compiled, compiled.replicas, compiled.lead, log)
+        found = [Round(compiled.replicas, compiled.lead, log, kept, lists)]
+    plan = assemble(given, board.snapshot, goals, options, compiled, start, bounds, Found(found, state))
+    recorded = {**plan.options, "policy": policy}
+    identity = hashlib.sha256(json.dumps([plan.plan_id, policy], sort_keys=True, default=str).encode()).hexdigest()
+    # `assemble` leaves out steps that later ones take back; then reasons do not belong to actions one by one.
+    reasons = [s.reason for s in board.steps]
+    actions = Reasoned(plan.actions, reasons) if len(reasons) == len(plan.actions) else plan.actions
+    return replace(
+        plan, plan_id=f"sha256:{identity}", options=recorded, actions=actions, notes=(*plan.notes, *notes)
+    )
+
+
+def _log(board: Board) -> Log:
+    changes = [change for step in board.steps for change in zip(step.partitions, step.lists, step.leads, strict=True)]
+    counts = [len(step.partitions) for step in board.steps]
+    slots = board.lists.shape[1]
+    return Log(
+        used=np.array([len(counts), len(changes)], np.int64),
+        first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        partition=np.array([p for p, _, _ in changes], np.int64),
+        replicas=np.array([row for _, row, _ in changes], np.int64).reshape(len(changes), slots),
+        lead=np.array([lead for _, _, lead in changes], np.int64),
+    )
+
+
+def _record(problem: Problem, state: State, log: Log) -> Record:
+    """Scores of all actions, taken at their turns; `state` ends at the placement after them."""
+    actions, changes = int(log.used[0]), int(log.used[1])
+    goals, most = len(problem.goal), 2 * state.replicas.shape[1] * changes + 1
+    score, repairs, goal_score = np.zeros(actions), np.zeros(actions, np.int64), np.zeros((actions, goals))
+    first, broker = np.zeros(actions + 1, np.int64), np.empty(most, np.int64)
+    before, after = np.empty((most, goals)), np.empty((most, goals))
+    tell(problem, state, log, score, repairs, goal_score, first, broker, before, after)
+    used = int(first[-1])
+    rank = np.lexsort((broker[:used], np.repeat(np.arange(actions), np.diff(first))))  # ascending brokers in each action
+    earlier = -1 - np.arange(used, dtype=np.int32)
+    return Record(score, repairs, goal_score, first, broker[:used][rank], earlier, before[:used][rank], after[:used][rank])
+
+
+@kernel
+def tell(
+    problem: Problem, state: State, log: Log, score: np.ndarray, repairs: np.ndarray, goal_score: np.ndarray, first: np.ndarray,
+    broker: np.ndarray, before: np.ndarray, after: np.ndarray,
+) -> int:  # fmt: skip
+    """Make the actions of `log` one after the other, whatever they score, and write down what they do."""
+    slots, goals = state.replicas.shape[1], len(problem.goal)
+    partitions, leads = np.zeros(MAX_CHANGES, np.int64), np.zeros(MAX_CHANGES, np.int64)
+    replicas = np.zeros((MAX_CHANGES, slots), np.int64)
+    scores = np.zeros(goals)
+    at = whole(0)
+    for a in range(log.used[0]):
+        n = whole(0)
+        for i in range(log.first[a], log.first[a + 1]):
+            partitions[n] = log.partition[i]
+            leads[n] = log.lead[i]
+            for s in range(slots):
+                replicas[n, s] = log.replicas[i, s]
+            n += 1
+        verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
+        score[a], repairs[a] = verdict.score, verdict.repairs
+        for g in range(goals):
+            goal_score[a, g] = scores[g]
+        for t in range(verdict.touched):
+            broker[at] = state.touched[t]
+            for g in range(goals):
+                before[at, g] = state.score[state.touched[t], g]
+                after[at, g] = state.fresh[t, g]
+            at += 1
+        first[a + 1] = at
+        adopt(problem, state, n, partitions, replicas, leads, verdict.touched)
+    return int(at)
+
+
+class Reasoned(Sequence[Action]):
+    """Actions with the reasons of a policy; what goals say of each follows its own."""
+
+    def __init__(self, actions: Sequence[Action], reasons: Sequence[str]) -> None:
+        self._actions, self._reasons = actions, reasons
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    @overload
+    def __getitem__(self, index: int) -> Action: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Action]: ...
+    def __getitem__(self, index: int | slice) -> Action | Sequence[Action]:
+        if isinstance(index, slice):
+            return [replace(a, reason=r) for a, r in zip(self._actions[index], self._reasons[index], strict=True)]
+        return replace(self._actions[index], reason=self._reasons[index])
+
+    def __iter__(self) -> Iterator[Action]:
+        for action, reason in zip(self._actions, self._reasons, strict=True):
+            yield replace(action, reason=reason)

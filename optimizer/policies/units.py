@@ -1,0 +1,52 @@
+"""Units of movement: a replica, all replicas of a topic on a broker, or all of a group of a namespace (a range of CRC32 hashes).
+
+Called by `pipeline`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from optimizer.policies.board import Board
+from optimizer.policies.bundles import bundle_of, equal_boundaries, namespace_of
+from optimizer.policies.profiles import Weights
+
+GROUPS = 4  # of a namespace that nobody split
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Replicas of one broker that move as one: partition rows and slots, and what they weigh together."""
+
+    name: str
+    replicas: tuple[tuple[int, int], ...]
+    amount: float
+
+
+def units_on(board: Board, broker: int, weights: Weights, kind: str) -> list[Unit]:
+    """Units on broker row `broker`, in the order of partitions."""
+    rows, slots = np.nonzero(board.lists == broker)
+    amounts = weights.of(board.lead[rows] == slots, rows).tolist()
+    entries = [(int(p), int(s), a) for p, s, a in zip(rows, slots, amounts, strict=True)]
+    snapshot = board.snapshot
+    if kind == "partition":
+        return [Unit(snapshot.partition_name(p), ((p, s),), a) for p, s, a in entries]
+    keyed = sorted((_scope(board, p, kind), p, s, a) for p, s, a in entries)
+    result = []
+    for scope, members in groupby(keyed, key=lambda entry: entry[0]):
+        listed = list(members)
+        result.append(Unit(scope, tuple((p, s) for _, p, s, _ in listed), sum(a for *_, a in listed)))
+    return result
+
+
+def _scope(board: Board, p: int, kind: str) -> str:
+    snapshot = board.snapshot
+    topic: str = snapshot.topics[snapshot.partition_topic[p]]
+    if kind == "topic":
+        return topic
+    namespace = namespace_of(topic)
+    boundaries = equal_boundaries(GROUPS)
+    return f"{namespace or '(all)'} group {bundle_of(snapshot.partition_name(p), boundaries)} of {GROUPS}"

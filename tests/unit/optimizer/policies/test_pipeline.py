@@ -1,0 +1,160 @@
+"""Policies end to end: what an operator who comes from another balancer gets from its preset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster_model.build import build_snapshot
+from cluster_model.errors import ConfigurationError
+from cluster_model.snapshot import Snapshot
+from goals.document import parse_goals
+from goals.policy_presets import POLICY_PRESETS
+from optimizer.options import PlanOptions
+from optimizer.plan import Plan
+from optimizer.planner import plan
+
+MB = 1e6
+PIPELINES = [name for name in POLICY_PRESETS if name != "wix-minimal"]
+
+
+def cluster(loads: list[list[float]], capacity: float = 100 * MB, racks: bool = False) -> Snapshot:
+    """One replica a partition: broker i leads partitions of `loads[i]` bytes/s in."""
+    listed = [(b, load) for b, own in enumerate(loads) for load in own]
+    document = {
+        "version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
+        "brokers": [{"id": b, "capacity": {"network_in": capacity}, **({"rack": str(b)} if racks else {})} for b in range(len(loads))],
+        "partitions": [
+            {"topic": f"t{p % 7}", "partition": p // 7, "replicas": [b], "leader": b, "leader_load": {"network_in": load, "disk": 1e9}}
+            for p, (b, load) in enumerate(listed)
+        ],
+    }  # fmt: skip
+    return build_snapshot(document)
+
+
+def goals_with(policy: str) -> Any:
+    return parse_goals(
+        "version: 1\ngoals:\n - {kind: usage_distribution, resource: network_in}\n - {kind: usage_distribution, resource: replicas}\n"
+        f"policy: {policy}\n", "goals.yaml",
+    )  # fmt: skip
+
+
+def loads_after(snapshot: Snapshot, made: Plan, resource: str = "network_in") -> np.ndarray:
+    lists, leader = snapshot.replicas.copy(), snapshot.leader.copy()
+    for c in made.proposals:
+        row = snapshot.row_of_partition(c.topic, c.partition)
+        lists[row] = [snapshot.row_of_broker[b] for b in c.replicas_after]
+        leader[row] = snapshot.row_of_broker[c.leader_after] if c.leader_after is not None else -1
+    return snapshot.with_placement(lists, leader).broker_load(resource)
+
+
+def test_counts_of_6_0_6_end_level_and_not_just_below_the_line() -> None:
+    """DAN-F1: the original stops at 4, 3, 5 with the cluster still above its line."""
+    snapshot = cluster([[MB] * 6, [], [MB] * 6])
+    policy = "{preset: danube-aggressive, score: {kind: count}}"
+    assert loads_after(snapshot, plan(snapshot, goals_with(policy)), "replicas").tolist() == [4, 4, 4]
+
+
+def test_a_scaled_out_cluster_gets_level_though_more_than_half_are_loaded() -> None:
+    """DAN-I4: 100, 100, 100, 0, 0. By the published rule nothing is overloaded, so nothing ever moves."""
+    snapshot = cluster([[MB] * 10] * 3 + [[], []])
+    made = plan(snapshot, goals_with("{preset: danube-balanced, guards: {moves: 100}}"))
+    counts = loads_after(snapshot, made, "replicas")
+    assert counts.std() / counts.mean() <= 0.15
+    assert made.summary.replica_moves == 12
+
+
+@pytest.mark.parametrize("preset", PIPELINES)
+def test_every_preset_relieves_the_hot_broker_and_says_what_each_stage_did(preset: str) -> None:
+    loads = [[6 * MB] * 10 + [9 * MB] * 4, [2 * MB] * 10, [2 * MB] * 8, [MB] * 8]
+    snapshot = cluster(loads)
+    made = plan(snapshot, goals_with(f"{{preset: {preset}}}"))
+    assert made.summary.replica_moves > 0
+    before, after = snapshot.broker_load("network_in"), loads_after(snapshot, made)
+    assert after.max() < before.max()
+    assert after.sum() == pytest.approx(before.sum())
+    notes = [note for note in made.notes if note.startswith("policy: ")]
+    assert notes[0].startswith("policy: detector: ")
+    assert any("amount" in note for note in notes)
+    assert "placement" in made.actions[0].reason
+    assert plan(snapshot, goals_with(f"{{preset: {preset}}}")).plan_id == made.plan_id
+
+
+@pytest.mark.parametrize("preset", sorted(POLICY_PRESETS))
+def test_a_level_cluster_is_left_alone(preset: str) -> None:
+    snapshot = cluster([[2 * MB] * 5] * 4)
+    assert not plan(snapshot, goals_with(f"{{preset: {preset}}}")).actions
+
+
+@pytest.mark.parametrize("preset", sorted(POLICY_PRESETS))
+def test_a_removed_broker_is_emptied(preset: str) -> None:
+    snapshot = cluster([[2 * MB] * 5] * 4)
+    made = plan(snapshot, goals_with(f"{{preset: {preset}, guards: {{moves: 50}}}}"), PlanOptions(remove_brokers=(2,)))
+    assert loads_after(snapshot, made, "replicas")[2] == 0
+
+
+def test_a_filter_leaves_topics_alone_and_a_guard_ends_the_plan() -> None:
+    snapshot = cluster([[MB] * 20, []])
+    policy = "{amount: {kind: one}, accept: detector, filters: {exclude: ['t[0-3]']}, guards: {moves: 3}}"
+    made = plan(snapshot, goals_with(policy))
+    assert {c.topic for c in made.proposals} <= {"t4", "t5", "t6"}
+    assert made.summary.replica_moves == 3
+    assert any("guard moves: 3 moves" in note for note in made.notes)
+
+
+def test_units_of_a_topic_move_together() -> None:
+    snapshot = cluster([[MB] * 21, [], []])
+    made = plan(snapshot, goals_with("{amount: {kind: one}, unit: topic, accept: detector}"))
+    where: dict[str, set[int]] = {}
+    for c in made.proposals:
+        where.setdefault(c.topic, set()).update(c.replicas_after)
+    assert made.proposals
+    assert all(len(brokers) == 1 for brokers in where.values())
+
+
+def test_a_swap_is_found_where_every_unit_is_too_heavy_alone() -> None:
+    snapshot = cluster([[50 * MB, 40 * MB], [20 * MB]], capacity=100 * MB)
+    made = plan(snapshot, goals_with(
+        "{detector: {kind: std, target: 0.1}, score: {kind: throughput}, amount: {kind: half_gap}, order: swap_if_too_big, "
+        "placement: {kind: paired}, accept: detector}"))  # fmt: skip
+    assert [a.type for a in made.actions] == ["swap"]
+    assert sorted(loads_after(snapshot, made).tolist()) in ([40 * MB, 70 * MB], [50 * MB, 60 * MB])
+
+
+def test_no_move_breaks_a_hard_goal() -> None:
+    """The new broker is small: what would overfill it stays, and the plan says so."""
+    snapshot = cluster([[30 * MB] * 4, []])
+    goals = parse_goals(
+        "version: 1\ngoals:\n - {kind: count_limit, resource: replicas, max: 1}\n - {kind: usage_distribution, resource: network_in}\n"
+        "policy: {amount: {kind: one}, accept: detector}\n", "g")  # fmt: skip
+    made = plan(snapshot, goals)
+    assert loads_after(snapshot, made, "replicas").tolist() == [3, 1]
+    assert any("a hard goal would get worse" in note for note in made.notes)
+
+
+def test_chance_comes_from_the_seed() -> None:
+    snapshot = cluster([[4 * MB] * 20] + [[MB]] * 8)
+    policy = "{preset: pulsar-threshold}"
+    plans = {plan(snapshot, goals_with(policy), PlanOptions(seed=s)).plan_id for s in (1, 1, 2, 3)}
+    assert 2 <= len(plans) <= 3
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("{preset: danube}", "expected preset to be one of danube-conservative"),
+        ("{placement: {kind: least}}", "expected amount beside placement"),
+        ("{amount: {kind: one}, placement: {kind: paired}}", "expected a detector that pairs brokers"),
+        ("{amount: {kind: to_target_counts}, placement: {kind: least}}", "expected placement leader_deficit or none"),
+        ("{amount: {kind: to_target_counts}, unit: topic}", "expected unit partition"),
+        ("{amount: {kind: one}, tolerance: 0.1}", "tolerance goes with amount to_target_counts"),
+        ("{amount: {kind: one}, placement: {kind: leest}}", "policy.placement.kind: expected"),
+        ("{amount: {kind: one}, filters: {exclud: [a]}}", "did you mean 'exclude'?"),
+    ],
+)
+def test_parts_that_do_not_go_together_are_refused(policy: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        goals_with(policy)
+    assert message in str(refused.value)

@@ -1,0 +1,90 @@
+"""`trimtab assign`: where a new topic goes, and what an operator is told where it cannot."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.trimtab.command_line import CommandLine
+
+STRATEGIES = ("least", "rotate_within", "below_mean_random", "spread_scope", "leader_deficit", "weighted_by_headroom")
+RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
+
+
+def cluster(path: Path, **more: Any) -> Path:
+    """Broker 1 is full, broker 6 empty; 5 is draining where asked for."""
+    brokers = [{"id": b, "rack": r, "capacity": {"disk": 100e9}, **({"state": "draining"} if b in more.get("draining", ()) else {})}
+               for b, r in RACKS.items()]  # fmt: skip
+    partitions = [
+        {"topic": "old", "partition": p, "replicas": [1 + p % 2, 3 + p % 2, 5], "leader": 1 + p % 2,
+         "leader_load": {"network_in": 1e6, "disk": 5e9}}
+        for p in range(12)
+    ]  # fmt: skip
+    document = {"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local", "brokers": brokers,
+                "partitions": partitions}  # fmt: skip
+    path.write_text(json.dumps(document))
+    return path
+
+
+def goals(path: Path, *lines: str) -> Path:
+    path.write_text("version: 1\ngoals:\n" + "".join(f" - {line}\n" for line in ("{kind: rack_aware, hard: true}", *lines)))
+    return path
+
+
+def lists(text: str) -> dict[int, list[int]]:
+    return {p["partition"]: p["replicas"] for p in json.loads(text)["partitions"]}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_new_topic_is_level_and_in_all_racks_whatever_the_strategy(trimtab: CommandLine, tmp_path: Path, strategy: str) -> None:
+    ended = trimtab("assign", "--snapshot", cluster(tmp_path / "c.json"), "--goals", goals(tmp_path / "g.yaml"), "--topic", "new",
+                    "--partitions", "12", "--replication-factor", "3", "--strategy", strategy)  # fmt: skip
+    placed = lists(ended.out)
+    assert ended.code == 0
+    assert sorted(placed) == list(range(12))
+    assert all({RACKS[b] for b in replicas} == {"a", "b", "c"} for replicas in placed.values())
+    assert Counter(b for r in placed.values() for b in r) == dict.fromkeys(RACKS, 6)
+    leaders = Counter(r[0] for r in placed.values())
+    assert max(leaders.values()) - min(leaders.get(b, 0) for b in RACKS) <= 1
+
+
+def test_more_partitions_follow_those_there_are(trimtab: CommandLine, tmp_path: Path) -> None:
+    """Broker 6 has nothing of the topic, so it gets what is new."""
+    ended = trimtab("assign", "--snapshot", cluster(tmp_path / "c.json"), "--goals", goals(tmp_path / "g.yaml"), "--topic", "old",
+                    "--partitions", "16", "--replication-factor", "3")  # fmt: skip
+    placed = lists(ended.out)
+    assert sorted(placed) == [12, 13, 14, 15]
+    assert all(6 in replicas for replicas in placed.values())
+
+
+def test_kafka_topics_takes_it_as_it_is(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("assign", "--snapshot", cluster(tmp_path / "c.json", draining=(5,)), "--goals", goals(tmp_path / "g.yaml"), "--topic",
+                    "new", "--partitions", "3", "--replication-factor", "3", "--format", "replica-assignment")  # fmt: skip
+    rows = [[int(b) for b in row.split(":")] for row in ended.out.strip().split(",")]
+    assert [len(set(row)) for row in rows] == [3, 3, 3]
+    assert not any(5 in row for row in rows)
+    assert len({row[0] for row in rows}) == 3
+
+
+def test_a_full_disk_gets_nothing_of_a_topic_that_is_like_another(trimtab: CommandLine, tmp_path: Path) -> None:
+    """Brokers 1 to 4 hold 30 GB, broker 5 60 GB: with 5 GB a replica and a limit of 60 GB, 5 takes none."""
+    given = ("assign", "--snapshot", cluster(tmp_path / "c.json"), "--goals", goals(tmp_path / "g.yaml",
+             "{kind: capacity, resource: disk, limit: 0.6}"), "--topic", "new", "--replication-factor", "3", "--like", "old")  # fmt: skip
+    placed = lists(trimtab(*given, "--partitions", "6").out)
+    assert not any(5 in replicas for replicas in placed.values())
+    ended = trimtab(*given, "--partitions", "13")
+    assert ended.code == 1
+    assert "new-12: no broker may take replica" in ended.err
+    assert "capacity-disk (brokers" in ended.err
+
+
+def test_what_does_not_fit_the_cluster_is_told_at_once(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("assign", "--snapshot", cluster(tmp_path / "c.json"), "--preset", "counts", "--topic", "old", "--partitions", "3",
+                    "--replication-factor", "7", "--like", "nothing")  # fmt: skip
+    assert ended.code == 2
+    for words in ("expected 1 to 6, as many brokers are active", "no topic 'nothing'", "topic old has 12 partitions"):
+        assert words in ended.err
