@@ -26,8 +26,7 @@ from optimizer.problem import Compiled, Problem
 from optimizer.search.commit import build_state
 from optimizer.search.evaluate import adopt, evaluate, judge
 from optimizer.search.ledger import Log
-from optimizer.search.published import published_changes
-from optimizer.search.record import Record
+from optimizer.search.record import Record, published_changes
 from optimizer.search.search import Found, Round
 from optimizer.search.state import MAX_CHANGES, State
 
