@@ -167,3 +167,13 @@ def test_a_plan_ends_as_soon_as_the_detector_is_content() -> None:
     assert made.summary.replica_moves == 4
     assert loads_after(snapshot, made).max() == 80 * MB
     assert any("the detector is content" in note for note in made.notes)
+
+
+def test_a_policy_never_claims_that_a_goal_is_infeasible() -> None:
+    """It looks at some moves only; an operator would buy brokers for nothing."""
+    snapshot = cluster([[90 * MB], [90 * MB]])
+    text = "version: 1\ngoals:\n - {kind: capacity, resource: network_in, limit: 0.8}\n - {kind: usage_distribution, resource: replicas}\n"
+    assert plan(snapshot, parse_goals(text, "g")).infeasible
+    made = plan(snapshot, parse_goals(text + "policy: {amount: {kind: one}, accept: detector}\n", "g"))
+    assert [g.status for g in made.goals] == ["violated", "satisfied"]
+    assert any("not by the search" in note for note in made.notes)
