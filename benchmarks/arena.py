@@ -149,15 +149,12 @@ def _carried_out(snapshot: Snapshot, actions: list[Action], score: Score) -> Sna
     return snapshot.with_placement(lists, leader)
 
 
-def table(scores: dict[tuple[str, str], Score]) -> str:
-    """A Markdown table for each scenario."""
-    lines = []
-    for name in dict.fromkeys(s for s, _ in scores):
-        lines += [f"\n{name}\n", "| policy | level after (h) | broker-hours outside | moves | GB | returns |", "|---|---|---|---|---|---|"]
-        for (of, policy), s in scores.items():
-            if of == name:
-                level = "never" if s.level_after is None else f"{s.level_after:.1f}"
-                lines.append(f"| {policy} | {level} | {s.outside:.1f} | {s.moves} | {s.bytes / 1e9:,.1f} | {s.returns} |")
+def table(name: str, scores: dict[str, Score]) -> str:
+    """A Markdown table of one scenario."""
+    lines = [f"\n{name}\n", "| policy | level after (h) | broker-hours outside | moves | GB | returns |", "|---|---|---|---|---|---|"]
+    for policy, s in scores.items():
+        level = "never" if s.level_after is None else f"{s.level_after:.1f}"
+        lines.append(f"| {policy} | {level} | {s.outside:.1f} | {s.moves} | {s.bytes / 1e9:,.1f} | {s.returns} |")
     return "\n".join(lines)
 
 
@@ -167,11 +164,8 @@ def main() -> None:
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--hours", type=float, default=24.0)
     given = parser.parse_args()
-    scores = {
-        (name, policy): a_day(policy, name, given.hours)
-        for name in given.scenarios.split(",") for policy in given.policies.split(",")
-    }  # fmt: skip
-    print(table(scores))
+    for name in given.scenarios.split(","):
+        print(table(name, {policy: a_day(policy, name, given.hours) for policy in given.policies.split(",")}), flush=True)
 
 
 if __name__ == "__main__":
