@@ -7,7 +7,7 @@ thresholds p become bounds of (p - 1) x 0.9, since it aims at nine tenths of wha
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cluster_model.errors import InputError, Problem
@@ -37,7 +37,10 @@ BALANCE = {  # goal -> resource, threshold key
     "CpuUsageDistributionGoal": ("cpu", "cpu.balance.threshold"),
     "LeaderBytesInDistributionGoal": ("leader_network_in", "network.inbound.balance.threshold"),
 }
+RACKS = {"RackAwareGoal", "RackAwareDistributionGoal"}
 WITHOUT = {
+    "RackAwareGoal": "with fewer racks than replicas it is not infeasible here; replicas are spread as evenly as racks allow",
+    "TopicReplicaDistributionGoal": "the largest gap (topic.replica.count.balance.max.gap) is not known here",
     "BrokerSetAwareGoal": "broker sets are not known here; plan each set by itself with constraints.include_topics",
     "MinTopicLeadersPerBrokerGoal": "leaders of a topic are spread by a topic_distribution goal on leaders, not held at a minimum",
     "PreferredLeaderElectionGoal": "plans put the leader first in the list, so preferred leader election keeps it",
@@ -46,6 +49,7 @@ WITHOUT = {
     "IntraBrokerDiskCapacityGoal": "log directories of one broker are not balanced here",
     "IntraBrokerDiskUsageDistributionGoal": "log directories of one broker are not balanced here",
 }
+KNOWN = {*CAPACITY, *BALANCE, *RACKS, *WITHOUT, "ReplicaCapacityGoal"}
 UNITS = {"DISK": ("disk", MEGA), "NW_IN": ("network_in", KILO), "NW_OUT": ("network_out", KILO), "CPU": ("cpu", 1.0)}
 
 
@@ -77,7 +81,7 @@ def goals_file(properties: str, name: str) -> tuple[str, list[str]]:
     Raises
     ------
     InputError
-        A number that is none, or a goal that nobody knows; all problems at once.
+        A number that is none, or an unknown goal; all problems at once.
     """
     given = read_properties(properties)
     problems: list[Problem] = []
@@ -94,37 +98,18 @@ def goals_file(properties: str, name: str) -> tuple[str, list[str]]:
 
     hard = set(_classes(given.get("hard.goals")) or HARD_GOALS)
     listed = _classes(given.get("default.goals") or given.get("goals")) or list(DEFAULT_GOALS)
-    lines, without, seen = [], [], set()
-    for goal in listed:
-        if goal in seen:
-            continue
-        seen.add(goal)
-        word = "true" if goal in hard else "false"
-        if goal in ("RackAwareGoal", "RackAwareDistributionGoal"):
-            lines.append(f"  - {{kind: rack_aware, hard: {word}}}" if "rack" not in seen else "")
-            seen.add("rack")
-            if goal == "RackAwareGoal":
-                without.append(f"{goal}: with fewer racks than replicas it is not infeasible here; replicas are spread as evenly as can be")
-        elif goal == "ReplicaCapacityGoal":
-            most = number("max.replicas.per.broker", 10_000, 1)
-            lines.append(f"  - {{kind: count_limit, resource: replicas, max: {most:.0f}, hard: {word}}}")
-        elif goal in CAPACITY:
-            resource, key, default = CAPACITY[goal]
-            limit = number(key, default, 1e-9)
-            lines.append(f"  - {{kind: capacity, resource: {resource}, limit: {limit:g}, hard: {word}}}")
-        elif goal in BALANCE:
-            resource, key = BALANCE[goal]
-            bound = (number(key, 1.10, 1.0 + 1e-9) - 1.0) * MARGIN
-            lines.append(f"  - {{kind: usage_distribution, resource: {resource}, bound: {bound:.6g}, hard: {word}}}")
-        elif goal == "TopicReplicaDistributionGoal":
-            bound = (number("topic.replica.count.balance.threshold", 3.0, 1.0 + 1e-9) - 1.0) * MARGIN
-            gap = number("topic.replica.count.balance.min.gap", 2, 0)
-            lines.append(f"  - {{kind: topic_distribution, resource: replicas, bound: {bound:.6g}, min_gap: {gap:g}, hard: {word}}}")
-            without.append(f"{goal}: the largest gap (topic.replica.count.balance.max.gap) has no counterpart")
-        elif goal in WITHOUT:
-            without.append(f"{goal}: {WITHOUT[goal]}")
-        else:
+    lines, without = [], []
+    for goal in dict.fromkeys(listed):
+        if goal not in KNOWN:
             problems.append(Problem("default.goals", f"unknown goal {goal!r}; drop it from the list, a plug-in has no counterpart"))
+            continue
+        body = _body(goal, number)
+        if body is not None:
+            lines.append(f"  - {{{body}, hard: {'true' if goal in hard else 'false'}}}")
+        if goal in WITHOUT:
+            without.append(f"{goal}: {WITHOUT[goal]}")
+    if len(RACKS.intersection(listed)) == len(RACKS):  # both are one goal here: the stricter of the two
+        lines.remove(min((line for line in lines if "rack_aware" in line), key=lambda line: "true" in line))
     excluded = given.get("topics.excluded.from.partition.movement", "")
     if excluded:
         key = "topics.excluded.from.partition.movement"
@@ -134,10 +119,29 @@ def goals_file(properties: str, name: str) -> tuple[str, list[str]]:
             without.append(f"{key}: a share of capacity; min_load of a usage_distribution goal is an amount, write it yourself")
     if problems:
         raise InputError(name, problems)
-    if not any(lines):
+    if not lines:
         raise InputError(name, [Problem("default.goals", "none of the goals has a counterpart; list others")])
     head = ["# Made from Cruise Control's configuration by `trimtab goals import`.", "version: 1", "goals:"]
-    return "\n".join([*head, *(line for line in lines if line)]) + "\n", without
+    return "\n".join([*head, *lines]) + "\n", without
+
+
+def _body(goal: str, number: Callable[[str, float, float], float]) -> str | None:
+    """A goal in our words without its hardness; None where it has no counterpart."""
+    if goal in RACKS:
+        return "kind: rack_aware"
+    if goal == "ReplicaCapacityGoal":
+        return f"kind: count_limit, resource: replicas, max: {number('max.replicas.per.broker', 10_000, 1):.0f}"
+    if goal in CAPACITY:
+        resource, key, default = CAPACITY[goal]
+        return f"kind: capacity, resource: {resource}, limit: {number(key, default, 1e-9):g}"
+    if goal in BALANCE:
+        resource, key = BALANCE[goal]
+        return f"kind: usage_distribution, resource: {resource}, bound: {(number(key, 1.10, 1.0 + 1e-9) - 1.0) * MARGIN:.6g}"
+    if goal == "TopicReplicaDistributionGoal":
+        bound = (number("topic.replica.count.balance.threshold", 3.0, 1.0 + 1e-9) - 1.0) * MARGIN
+        gap = number("topic.replica.count.balance.min.gap", 2, 0)
+        return f"kind: topic_distribution, resource: replicas, bound: {bound:.6g}, min_gap: {gap:.0f}"
+    return None
 
 
 def _classes(value: str | None) -> list[str]:
