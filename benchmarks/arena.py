@@ -38,7 +38,7 @@ Loads = Callable[[Snapshot, float], Snapshot]
 
 @dataclass
 class Score:
-    """What a policy did in a day. Hours of the first step with all brokers within their target ranges; broker-hours outside."""
+    """What a policy did in a day. Hour of the first step (of a loss: after it) with all brokers within range; broker-hours outside."""
 
     level_after: float | None = None
     outside: float = 0.0
@@ -116,7 +116,7 @@ def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
         active = snapshot.broker_states == BrokerState.ACTIVE
         outside = int((standing.state.score[active][:, : len(standing.compiled.goals)] < 1.0).any(axis=1).sum())
         score.outside += outside * STEP
-        if outside == 0 and score.level_after is None:
+        if outside == 0 and score.level_after is None and not (name == "loss" and hour < LOSS_AT):
             score.level_after = hour + STEP
     return score
 
