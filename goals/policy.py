@@ -265,7 +265,8 @@ class PolicyDocument(PolicyPart):
     @classmethod
     def _from_preset(cls, given: object) -> object:
         name = given.get("preset") if isinstance(given, dict) else None
-        return {**POLICY_PRESETS[name], **given} if isinstance(given, dict) and name in POLICY_PRESETS else given
+        known = isinstance(given, dict) and isinstance(name, str) and name in POLICY_PRESETS
+        return {**POLICY_PRESETS[name], **given} if known else given
 
     @model_validator(mode="after")
     def _together(self) -> PolicyDocument:

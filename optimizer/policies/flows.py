@@ -22,7 +22,7 @@ class Arcs:
         self._count = 0
 
     def add(self, name: str, tail: Rows, head: Rows, capacity: Rows) -> slice:
-        """Add arcs; where they stand among all. `name` is for whoever reads the code."""
+        """Add arcs; where they stand among all. `name` is for the reader of the code."""
         assert name
         assert len(tail) == len(head) == len(capacity)
         self._blocks.append((tail, head, np.minimum(capacity, LARGEST)))

@@ -50,4 +50,5 @@ def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: 
         told += to_target_counts(board, policy.tolerance or 0.0, options)
     elif when.acts:
         told += run(board, goals, policy, options, when)
+    told.append("the plan is made by the parts of the policy, not by the search: another plan may bring more brokers within their goals")
     return plan_of(snapshot, board, goals, options, policy.model_dump(exclude_none=True), [f"policy: {note}" for note in told])

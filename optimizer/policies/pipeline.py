@@ -26,7 +26,8 @@ from optimizer.policies.when import When
 from optimizer.whatif import matching_topics
 
 MOST_CYCLES = 2_000
-MOST_TRIED = 64  # units of a cycle that change nothing for the better, before it ends
+HEAVIEST = 10  # units of a broker that `swap_if_too_big` looks at
+MOST_TRIED = 64  # units of a broker that may not move, before the next broker gives
 
 
 @dataclass(eq=False)
@@ -50,6 +51,10 @@ class Run:
     @property
     def filters(self) -> Filters:
         return self.policy.filters or Filters()
+
+    def content(self) -> bool:
+        """Whether the detector wants nothing more, as the cluster would stand now."""
+        return not self.when.found.fired and not self.when.found.unrepaired
 
     @property
     def guards(self) -> PolicyGuards:
@@ -83,26 +88,30 @@ def _cycle(one: Run) -> str:
     """One cycle; why there is no other, empty where there is."""
     snapshot = one.board.now()
     scores = broker_scores(one.policy.score.kind if one.policy.score else "count", snapshot, one.goals)
+    if one.content():
+        return "the detector is content"
     giving = sources(one.policy, snapshot, one.goals, scores, one.board.active, one.board.leaving)
     if not giving:
         return "no broker has to give"
-    tried, done, brokers = 0, 0, 0
+    done, brokers = 0, 0
     for source in giving:
         if one.guards.brokers_per_cycle is not None and brokers >= one.guards.brokers_per_cycle:
             break
-        before = done
+        before, refused = done, 0
         for unit, target, other in _chosen(one, source, scores):
+            if one.content():
+                return "the detector is content"
             stop = _spent(one, done)
             if stop:
                 return stop if done == 0 or "guard moves_per_cycle" not in stop else ""
-            if tried >= MOST_TRIED:
-                return "nothing that was tried made the detector more content"
+            if refused >= MOST_TRIED:
+                break
             if _made(one, unit, source.row, target, other):
                 done += 1
                 if one.policy.amount is not None and one.policy.amount.kind == "one" and not source.leaves:
                     return ""
             else:
-                tried += 1
+                refused += 1
         brokers += done > before
     return "" if done else "filters, placement and evaluator left nothing to move"
 
@@ -137,6 +146,9 @@ def _chosen(one: Run, source: Source, scores: FloatArray) -> list[tuple[Unit, in
         elif order == "best_fit":
             rank = best_fit(amounts, wanted)
         else:
+            if order == "swap_if_too_big":  # among the heaviest, lightest first, as those are what is worth a move
+                top = sorted(range(len(units)), key=lambda i: (-amounts[i], i))[:HEAVIEST]
+                units, amounts = [units[i] for i in top], [amounts[i] for i in top]
             rank = lightest_within(amounts, wanted)
             if not rank and order == "swap_if_too_big" and target is not None:
                 return _swaps(one, source.row, target, units, wanted)
@@ -172,6 +184,8 @@ def _filtered(one: Run, source: Source) -> list[Unit]:
             one.dropped["filter topics: excluded or frozen"] += 1
         elif one.filters.once and any(p in one.changed for p, _ in unit.replicas):
             one.dropped["filter once: changed in this plan already"] += 1
+        elif source.target is not None and not one.chooser.fits(one.board, unit, source.target, one.filters.max_units):
+            one.dropped["placement paired: the counterpart may not take it"] += 1
         else:
             kept.append(unit)
     if not source.leaves and least > 0.0 and sum(u.amount for u in kept) < least:

@@ -39,7 +39,7 @@ def topic_weight(megabytes: FloatArray, connections: FloatArray, backlog: FloatA
 
 
 def balanced(topics: FloatArray, load: FloatArray, cpu: FloatArray, memory: FloatArray) -> FloatArray:
-    """float64 [n]: topic load, and cpu and memory in percent, weighed together; counts of topics where nobody reports either."""
+    """float64 [n]: topic load, and cpu and memory in percent, weighed together; counts of topics where neither is reported."""
     if not (cpu > 0).any() and not (memory > 0).any():
         return np.asarray(topics, np.float64)
     return np.asarray(0.3 * load + 0.35 * cpu + 0.35 * memory)

@@ -92,9 +92,12 @@ def plan_of(
     # `assemble` leaves out steps that later ones take back; then reasons do not belong to actions one by one.
     reasons = [s.reason for s in board.steps]
     actions = Reasoned(plan.actions, reasons) if len(reasons) == len(plan.actions) else plan.actions
+    # Nothing is proven by a policy that looked at some moves only.
+    outcomes = tuple(replace(g, status="violated") if g.status == "infeasible" else g for g in plan.goals)
     return replace(
-        plan, plan_id=f"sha256:{identity}", options=recorded, actions=actions, notes=(*plan.notes, *notes)
-    )
+        plan, plan_id=f"sha256:{identity}", options=recorded, actions=actions, goals=outcomes, cannot_be_emptied=(),
+        notes=(*plan.notes, *notes),
+    )  # fmt: skip
 
 
 def _log(board: Board) -> Log:

@@ -44,7 +44,7 @@ _PARTS = (
     Part("order", "lightest", "the lightest unit first", DANUBE),
     Part("order", "heaviest", "the heaviest first, until the amount is reached", PULSAR),
     Part("order", "best_fit", "the heaviest first that still fits into the amount", PULSAR),
-    Part("order", "swap_if_too_big", "the lightest within the amount; where none fits, one against another that comes back", PULSAR),
+    Part("order", "swap_if_too_big", "of the ten heaviest the lightest that fit; where none does, a swap", PULSAR),
     Part("filters", "exclude", "globs of topics that the policy leaves alone", DANUBE),
     Part("filters", "include", "globs; only these topics", PULSAR),
     Part("filters", "min_rate", "requests/s: a broker with less to give is passed over", PULSAR),

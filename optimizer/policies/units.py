@@ -14,7 +14,7 @@ from optimizer.policies.board import Board
 from optimizer.policies.bundles import bundle_of, equal_boundaries, namespace_of
 from optimizer.policies.profiles import Weights
 
-GROUPS = 4  # of a namespace that nobody split
+GROUPS = 4  # of a namespace that was not split
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Whether a policy acts, before anything is moved and after each cycle of it: its detector on the cluster as it would stand.
 
-A plan is one look, so repeated checks (`persist`) are not waited for; whoever calls the planner again and again waits for them with
+A plan is one look, so repeated checks (`persist`) are not waited for; a caller that plans again and again waits for them with
 `optimizer.detectors.detect`. A hysteresis holds within a plan: it goes on until its stop.
 """
 

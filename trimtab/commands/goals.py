@@ -36,6 +36,7 @@ def register(app: typer.Typer) -> None:
     group.command("list")(list_kinds)
     group.command("schema")(schema)
     group.command("show")(show)
+    group.command("import")(import_goals)
     app.add_typer(group)
 
 
@@ -100,6 +101,42 @@ def show(
         message = f"unknown preset {preset!r}; {meant_or_known(preset, PRESETS)}"
         raise ConfigurationError("trimtab goals show", [Problem("PRESET", message)])
     emit(preset_text(preset) if calibration is None else _filled_preset(preset, calibration), out)
+
+
+def import_goals(
+    cruise_control: Annotated[
+        Path, typer.Option("--cruise-control", exists=True, dir_okay=False, metavar="FILE", help="Its cruisecontrol.properties.")
+    ],
+    capacity: Annotated[
+        Path | None, typer.Option("--capacity", exists=True, dir_okay=False, metavar="FILE", help="Its capacity.json.")
+    ] = None,
+    capacity_out: Annotated[
+        Path | None,
+        typer.Option("--capacity-out", metavar="FILE", help="Write capacities here, as --capacity of snapshot and plan takes them."),
+    ] = None,
+    out: Out = None,
+) -> None:
+    """Turn Cruise Control's configuration into a goals file, and its capacities into a capacity file; says what has no counterpart."""
+    from goals.cruise_control import capacity_file, goals_file
+    from goals.file_text import file_text
+    from trimtab.output import overwritten, unwritable
+
+    problems = [*unwritable("--out", out), *unwritable("--capacity-out", capacity_out)]
+    problems += overwritten({"--out": out, "--capacity-out": capacity_out}, {"--cruise-control": cruise_control, "--capacity": capacity})
+    if (capacity is None) != (capacity_out is None):
+        problems.append(Problem("--capacity, --capacity-out", "expected both or none; capacities have a file of their own"))
+    if problems:
+        raise ConfigurationError("trimtab goals import", problems)
+    text, without = goals_file(file_text(cruise_control, "properties file"), str(cruise_control))
+    amounts = ""
+    if capacity is not None:
+        amounts, more = capacity_file(file_text(capacity, "capacity file"), str(capacity))
+        without += more
+    if capacity_out is not None:
+        emit(amounts, capacity_out)
+    emit(text, out)
+    for line in without:
+        log.warning("no counterpart: %s", line)
 
 
 def _filled_preset(preset: str, calibration: Path) -> str:

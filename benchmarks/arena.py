@@ -1,0 +1,172 @@
+"""Every policy through the same day: how soon, how cheaply and how steadily each keeps a cluster level.
+
+    python -m benchmarks.arena
+    python -m benchmarks.arena --policies default,wix-minimal --scenarios scale-out --hours 6
+
+A day of 24 simulated hours in steps of half an hour. In each step loads are as the scenario has them, the policy's detector is asked
+(with its memory, so that repeated checks count), and as much of the plan is carried out as the copying of half an hour allows. Every
+policy is judged by the goals of preset `default`, whatever its own detector says.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cluster_model.snapshot import BrokerState, Snapshot
+from goals.document import parse_goals
+from goals.model import GoalSet
+from goals.policy_presets import POLICY_PRESETS
+from optimizer.detectors import Memory, detect
+from optimizer.judgement import judge
+from optimizer.plan import Action
+from optimizer.planner import plan
+from tests.clusters.synthetic import cluster
+
+BROKERS, REPLICAS, SEED = 12, 720, 7
+STEP = 0.5  # hours
+COPIED = 0.02  # of all data, in a step
+LOSS_AT, LOST = 2.0, 3  # hours, broker row
+HOT_FOR = 4  # hours, until other topics are hot
+DEFAULT = "default"
+
+Loads = Callable[[Snapshot, float], Snapshot]
+
+
+@dataclass
+class Score:
+    """What a policy did in a day. Hour of the first step (of a loss: after it) with all brokers within range; broker-hours outside."""
+
+    level_after: float | None = None
+    outside: float = 0.0
+    moves: int = 0
+    bytes: float = 0.0
+    returns: int = 0  # replicas that came back to a broker that they had left
+    left: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+
+
+def same(snapshot: Snapshot, hour: float) -> Snapshot:
+    """Loads stay as they are."""
+    return snapshot
+
+
+def lost(snapshot: Snapshot, hour: float) -> Snapshot:
+    """One broker is dead from an hour on."""
+    states = snapshot.broker_states.copy()
+    states[LOST] = BrokerState.DEAD if hour >= LOSS_AT else BrokerState.ACTIVE
+    return replace(snapshot, broker_states=states)
+
+
+def drifting(base: Snapshot) -> Loads:
+    """A fifth of the topics is three times as busy for some hours, then another fifth; disks stay."""
+
+    def at(snapshot: Snapshot, hour: float) -> Snapshot:
+        hot = np.random.default_rng([SEED, int(hour // HOT_FOR)]).random(len(base.topics)) < 0.2
+        factor = np.where(hot, 3.0, 1.0)[base.partition_topic]
+
+        def scaled(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return {name: values if name == "disk" else values * factor for name, values in table.items()}
+
+        return replace(snapshot, leader_load=scaled(dict(base.leader_load)), follower_load=scaled(dict(base.follower_load)))
+
+    return at
+
+
+def scenario(name: str) -> tuple[Snapshot, Loads]:
+    """The cluster at the start of a day, and what a step makes of it."""
+    if name == "scale-out":
+        return cluster(BROKERS, REPLICAS, "a", SEED), same
+    if name == "loss":
+        return cluster(BROKERS, REPLICAS, "d", SEED), lost
+    if name == "drift":
+        base = cluster(BROKERS, REPLICAS, "b", SEED)
+        return base, drifting(base)
+    return cluster(BROKERS, REPLICAS, "b", SEED, "capacities"), same
+
+
+SCENARIOS = ("scale-out", "loss", "drift", "hardware")
+
+
+def goals_of(policy: str) -> GoalSet:
+    """Preset `default`, with a policy in place of the search where one is named."""
+    chosen = "" if policy == DEFAULT else f"policy: {{preset: {policy}}}\n"
+    return parse_goals(f"version: 1\npreset: default\n{chosen}", policy)
+
+
+def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
+    """One policy through one scenario."""
+    snapshot, loads = scenario(name)
+    goals, judged = goals_of(policy), goals_of(DEFAULT)
+    score, memory = Score(), Memory()
+    room = COPIED * float((snapshot.vectors("disk")[0] * snapshot.replication_factor).sum())
+    for step in range(round(hours / STEP)):
+        hour = step * STEP
+        snapshot = replace(loads(snapshot, hour), taken_at=f"2026-01-01T{int(hour):02d}:{int(hour % 1 * 60):02d}:00Z")
+        found = detect(goals, snapshot, goals, memory)
+        memory = found.memory
+        if found.fired or found.unrepaired:
+            made = _part(plan(snapshot, goals).actions, room)
+            if made:
+                snapshot = _carried_out(snapshot, made, score)
+                memory = memory.acted()
+        standing = judge(snapshot, judged)
+        active = snapshot.broker_states == BrokerState.ACTIVE
+        outside = int((standing.state.score[active][:, : len(standing.compiled.goals)] < 1.0).any(axis=1).sum())
+        score.outside += outside * STEP
+        if outside == 0 and score.level_after is None and not (name == "loss" and hour < LOSS_AT):
+            score.level_after = hour + STEP
+    return score
+
+
+def _part(actions: Sequence[Action], room: float) -> list[Action]:
+    """The first actions that copy no more than `room` bytes; one at least."""
+    chosen: list[Action] = []
+    used = 0.0
+    for action in actions:
+        if chosen and used + action.bytes_to_move > room:
+            break
+        chosen.append(action)
+        used += action.bytes_to_move
+    return chosen
+
+
+def _carried_out(snapshot: Snapshot, actions: list[Action], score: Score) -> Snapshot:
+    lists, leader = snapshot.replicas.copy(), snapshot.leader.copy()
+    for action in actions:
+        score.bytes += action.bytes_to_move
+        for change in action.changes:
+            row = snapshot.row_of_partition(change.topic, change.partition)
+            after = [snapshot.row_of_broker[b] for b in change.replicas_after]
+            lists[row, : len(after)] = after
+            leader[row] = -1 if change.leader_after is None else snapshot.row_of_broker[change.leader_after]
+            before = score.left.setdefault((change.topic, change.partition), set())
+            score.moves += len(change.added)
+            score.returns += len(before.intersection(change.added))
+            before |= set(change.replicas_before) - set(change.replicas_after)
+    return snapshot.with_placement(lists, leader)
+
+
+def table(name: str, scores: dict[str, Score]) -> str:
+    """A Markdown table of one scenario."""
+    lines = [f"\n{name}\n", "| policy | level after (h) | broker-hours outside | moves | GB | returns |", "|---|---|---|---|---|---|"]
+    for policy, s in scores.items():
+        level = "never" if s.level_after is None else f"{s.level_after:.1f}"
+        lines.append(f"| {policy} | {level} | {s.outside:.1f} | {s.moves} | {s.bytes / 1e9:,.1f} | {s.returns} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policies", default=",".join([DEFAULT, *POLICY_PRESETS]))
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS))
+    parser.add_argument("--hours", type=float, default=24.0)
+    given = parser.parse_args()
+    for name in given.scenarios.split(","):
+        print(table(name, {policy: a_day(policy, name, given.hours) for policy in given.policies.split(",")}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
