@@ -265,8 +265,9 @@ class PolicyDocument(PolicyPart):
     @classmethod
     def _from_preset(cls, given: object) -> object:
         name = given.get("preset") if isinstance(given, dict) else None
-        known = isinstance(given, dict) and isinstance(name, str) and name in POLICY_PRESETS
-        return {**POLICY_PRESETS[name], **given} if known else given
+        if isinstance(given, dict) and isinstance(name, str) and name in POLICY_PRESETS:
+            return {**POLICY_PRESETS[name], **given}
+        return given
 
     @model_validator(mode="after")
     def _together(self) -> PolicyDocument:
