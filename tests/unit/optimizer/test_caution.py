@@ -308,7 +308,7 @@ def test_a_detector_does_not_fire_for_a_broker_whose_load_is_a_guess(kind: str) 
 
 
 def test_what_gains_too_little_among_what_can_be_trusted_is_said() -> None:
-    """It was told that nothing acceptable was found."""
+    """The reason said that nothing acceptable was found."""
     snapshot = cluster([[1], [1], [2], [2], [3], [3], [3]], [{"id": b} for b in (1, 2, 3)], [60.0, 60.0, 40.0, 40.0, 50.0, 49.0, 1.0])
     trusted = live(snapshot, stale=[6])
     assert planned(trusted, LEVEL, min_gain=0.01).summary.replica_moves == 2
