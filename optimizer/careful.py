@@ -40,7 +40,7 @@ def careful_search(
     reserved = _without(compiled.problem, nothing, caution.unmeasured) if caution.unmeasured.any() else open_to_all
     trusted = _without(compiled.problem, caution.partitions, caution.brokers)
     walk = _Walk(compiled, compiled.replicas, compiled.lead, [], budget_for(compiled, options))
-    stopped = False
+    stopped, left_out = False, None
     for turn in range(MOST_TURNS):
         repaired = walk.repair(reserved, options)
         repaired |= reserved is not open_to_all and walk.repair(open_to_all, options)
@@ -50,10 +50,10 @@ def careful_search(
         found = worthwhile_search(rest, walk.rest_of(options), watch, threads=threads)
         for part in found.rounds:
             walk.take(part)
-        stopped = found.stopped
+        stopped, left_out = found.stopped, found.left_out
         if stopped:
             break
-    return Found(walk.rounds, build_state(compiled.problem, walk.replicas, walk.lead), stopped)
+    return Found(walk.rounds, build_state(compiled.problem, walk.replicas, walk.lead), stopped, left_out)
 
 
 def _without(problem: Problem, partitions: BoolArray, brokers: BoolArray) -> Problem:

@@ -10,11 +10,11 @@ import pytest
 from kernels.compiled import kernel
 from optimizer.bounds import fewest, lower_bounds
 from optimizer.course import Placement
-from optimizer.exact import Loads, cheapest, linear_goals
 from optimizer.problem import CEILING
 from optimizer.rack_bounds import most_given
 from optimizer.search.commit import build_state
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
+from tests.unit.optimizer.exact import Loads, cheapest, linear_goals
 
 
 def test_replicas_that_each_mend_one_goal_do_not_count_as_one_that_mends_both() -> None:

@@ -305,3 +305,14 @@ def test_a_detector_does_not_fire_for_a_broker_whose_load_is_a_guess(kind: str) 
         assert not found.fired
     assert 4 not in {f.broker for f in found.findings}
     assert found.notes == ("network_in is not judged on brokers 4: too much of it is stale or unknown",)
+
+
+def test_what_gains_too_little_among_what_can_be_trusted_is_said() -> None:
+    """The reason said that nothing acceptable was found."""
+    snapshot = cluster([[1], [1], [2], [2], [3], [3], [3]], [{"id": b} for b in (1, 2, 3)], [60.0, 60.0, 40.0, 40.0, 50.0, 49.0, 1.0])
+    trusted = live(snapshot, stale=[6])
+    assert planned(trusted, LEVEL, min_gain=0.01).summary.replica_moves == 2
+    made = planned(trusted, LEVEL, min_gain=5.0)
+    assert not made.actions
+    assert any("policy.min_gain asks for 5" in skipped.reason for skipped in made.skipped)
+    assert all("policy.min_gain" in (b.why or "") for b in made.brokers if b.violates)

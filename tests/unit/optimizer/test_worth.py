@@ -75,10 +75,10 @@ def test_a_plan_gains_the_least_that_is_asked_for_its_bytes(asked: float, made: 
     """The swap takes 10 % of the mean off one broker's distance and the other's, and copies half of what each stores."""
     result = planned(cluster([1, 2], SWAP), IN, min_gain=asked)
     assert bool(result.actions) is made
-    told = [s for s in result.skipped if "policy.min_gain" in s.reason]
-    assert [s.what for s in told] == ([] if made else ["2 replica moves and 2 leadership changes"])
+    said = [s for s in result.skipped if "policy.min_gain" in s.reason]
+    assert [s.what for s in said] == ([] if made else ["2 replica moves and 2 leadership changes"])
     if not made:
-        assert "0.2 of a mean" in told[0].reason
+        assert "0.2 of a mean" in said[0].reason
         assert all("policy.min_gain" in (b.why or "") for b in result.brokers)
 
 

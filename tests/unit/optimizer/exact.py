@@ -1,7 +1,6 @@
 """The cheapest placement of a tiny cluster that keeps every broker within given loads: integer programming, HiGHS through scipy.
 
-Called by `optimizer.tiny`. Whether partition p has a replica on broker b, and whether it leads there, are the variables. Branch and bound
-counts nodes, not seconds, so equal input gives equal output on any machine with the same scipy.
+What lower bounds are held against. Whether partition p has a replica on broker b, and whether it leads there, are the variables.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_matrix, hstack, identity, kron, vstack
 
 from cluster_model.snapshot import BrokerState, FloatArray
 from optimizer.course import Placement
@@ -69,8 +70,6 @@ def cheapest(compiled: Compiled, start: Placement, loads: Loads, price: FloatArr
     -------
     None where no such placement was found within `node_limit` nodes.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     problem = compiled.problem
     partitions, brokers = len(start.lead), len(problem.broker)
     home, led = _indicators(start, brokers)
@@ -115,8 +114,6 @@ def _fixed(problem: Problem, home: npt.NDArray[np.bool_], led: npt.NDArray[np.bo
 
 def _rules(problem: Problem, home: npt.NDArray[np.bool_], loads: Loads) -> tuple[Any, FloatArray, FloatArray]:
     """Rows (sparse) over the variables, replicas [P B] and leaders [P B], with their least and most."""
-    from scipy.sparse import csr_matrix, hstack, identity, kron, vstack
-
     partitions, brokers = home.shape
     cells = partitions * brokers
     nothing, once = csr_matrix((partitions, cells)), kron(identity(partitions), np.ones((1, brokers)))
