@@ -77,6 +77,7 @@ def test_the_plan_can_be_read_in_every_form_also_when_it_is_old(world: World) ->
     face, id = service.balancer, state.plan.plan_id
     assert id in face.plan_text(None, "json")
     assert face.plan_text(id, "reassignment").startswith('{"version":1')
+    assert face.plan_text(id, "election").startswith('{"partitions":[')
     assert all(face.plan_text(id, form) for form in ("text", "markdown", "html"))
     with pytest.raises(Refused, match="There is no plan sha256:x") as refused:
         face.plan_text("sha256:x", "json")
