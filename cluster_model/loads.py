@@ -2,7 +2,7 @@
 
 Called by `cluster_model.model` in two steps: `RawLoads.read` under its lock, `derive` on what is private then.
 
-- `network_in`, `disk`: the leader's own; the followers' where nobody knows the leader's (estimated).
+- `network_in`, `disk`: the leader's own; the followers' where nobody knows the leader's, or it is stale and theirs is not (estimated).
 - `network_out`: as measured, else what consumers fetch + (RF - 1) x `network_in`; a partition whose consumers are not
   measured while others' are gets the followers' part alone (estimated).
 - `cpu`: as measured, else a share of its broker's use in proportion to the bytes that the replica handles (estimated).
@@ -74,7 +74,7 @@ def derive(raw: RawLoads, placed: Placement, cpu: BrokerUse | None) -> tuple[Loa
     for resource in sorted(FOLLOWER_COPIES_LEADER):
         if resource in following:
             own = following.pop(resource)
-            leading[resource] = _filled(leading[resource], own) if resource in leading else _estimated(own)
+            leading[resource] = _freshened(leading[resource], own) if resource in leading else _estimated(own)
     if consumers is not None and "network_in" in leading:
         out = _sent(consumers, leading["network_in"], placed.factor)
         leading["network_out"] = _filled(leading["network_out"], out, mark=0) if "network_out" in leading else out
@@ -122,6 +122,16 @@ def _filled(first: tuple[FloatArray, Flags], second: tuple[FloatArray, Flags], m
     values[rows] = second[0][rows]
     flags[rows] = second[1][rows] | mark
     return values, flags
+
+
+def _freshened(leader: tuple[FloatArray, Flags], followers: tuple[FloatArray, Flags]) -> tuple[FloatArray, Flags]:
+    """The leader's own; where it is not known, or old while what followers measured is not, theirs, marked. So one reporter that is
+    silent puts only what it alone measured in doubt."""
+    values, flags = leader
+    rows = np.flatnonzero(((flags & STALE) > 0) & ((flags & UNKNOWN) == 0) & ((followers[1] & (STALE | UNKNOWN)) == 0))
+    values[rows] = followers[0][rows]
+    flags[rows] = followers[1][rows] | ESTIMATED
+    return _filled(leader, followers)
 
 
 def _estimated(found: tuple[FloatArray, Flags]) -> tuple[FloatArray, Flags]:

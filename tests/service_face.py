@@ -17,7 +17,7 @@ from rich.console import Console
 from goals.document import load_goals
 from optimizer.plan import BrokerOutcome, Plan
 from optimizer.planner import plan
-from optimizer.report import render_text, to_html, to_json, to_markdown, to_reassignment
+from optimizer.report import render_text, to_election, to_html, to_json, to_markdown, to_reassignment
 from trimtab import read_snapshot
 from trimtab.service.views import (
     BrokerView,
@@ -87,7 +87,7 @@ class FakeFace:
         self.gate.wait()
         return tuple(d for d in self.past if before is None or d.id < before)[:limit]
 
-    def plan_text(self, plan_id: str | None, form: Literal["json", "text", "markdown", "html", "reassignment"]) -> str:
+    def plan_text(self, plan_id: str | None, form: Literal["json", "text", "markdown", "html", "reassignment", "election"]) -> str:
         self.gate.wait()
         if self.made is None:
             raise Refused("There is no plan yet.", "See why_nothing.", missing=True)
@@ -102,6 +102,8 @@ class FakeFace:
                 return to_html(self.made)
             case "reassignment":
                 return to_reassignment(self.made)
+            case "election":
+                return to_election(self.made)
         console = Console(width=100)
         with console.capture() as text:
             render_text(self.made, console)

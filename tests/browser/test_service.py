@@ -20,7 +20,7 @@ def test_a_plan_is_approved_on_the_page_and_carried_out(tab: Tab, tmp_path: Path
     try:
         tab.open(server.url)
         tab.until("document.querySelector('#live').textContent === 'live'")
-        assert tab.text("#verdict .tone") == "Not ready"
+        assert tab.text("#verdict .tone") == "Starting"
         assert service.run(40).plan is not None
         tab.until("document.querySelector('#approve') && document.querySelector('table.actions')")
         assert "waits for approval" in tab.text("h1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -20,11 +20,13 @@ from tests.kafka.cluster import KafkaCluster
 from tests.kafka.services import HORIZON, INTERVAL, Embedded, Process, Reporters, Row, audit
 from tests.kafka.traffic import Traffic, administering, create_topic
 from tests.kafka.watched import PATIENCE
+from trimtab.http.glance import glance
 from trimtab.service.views import Leadership
 
 PAIRS = [[1, 2], [2, 3], [3, 4], [4, 1]]
 LEVEL = list(islice(cycle(PAIRS), 8))
 PER_TICK, SIZE = 4, 2000
+RESTARTS = {"short": 10, "long": HORIZON, "stale_after": 15, "dead_after": 300}  # a broker may take long to come back
 
 
 @dataclass
@@ -49,8 +51,12 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             create_topic(admin, "flows", LEVEL)
         load = {("flows", n): PER_TICK for n in range(len(LEVEL))}
         with Traffic(kafka.bootstrap, load, size=SIZE) as traffic, Reporters(kafka):
-            process = Process(kafka, 102, folder / "102")
-            embedded = {100: Embedded(kafka, 100, folder / "100"), 101: Embedded(kafka, 101, folder / "101", kraft_log=None)}
+            keys: dict[str, Any] = {"model": RESTARTS}
+            process = Process(kafka, 102, folder / "102", **keys)
+            embedded = {
+                100: Embedded(kafka, 100, folder / "100", **keys),
+                101: Embedded(kafka, 101, folder / "101", kraft_log=None, **keys),
+            }  # fmt: skip
             yield Scene(kafka, traffic, embedded, process)
             for service in embedded.values():
                 service.stop()
@@ -147,6 +153,30 @@ def test_when_the_active_controller_is_killed_another_instance_plans_within_an_i
     assert audit(scene.rows()) == []
     assert {r.controller for r in scene.rows() if r.verdict == "planned"} == {before, after}
     scene.kafka.start_broker(before)
+
+
+def test_a_restart_of_a_broker_plans_no_byte_and_says_what_balance_waits_for(scene: Scene) -> None:
+    """137 to 280 MB were planned over the brokers that were left."""
+    node, since = leader(scene), now()
+    where: Embedded | Process = scene.embedded.get(node) or scene.process
+    one = scene.embedded[100]
+
+    def first(since: str, true: Callable[[Row], bool]) -> Row | None:
+        return next((row for row in sorted(where.decisions()) if row.began > since and true(row)), None)
+
+    scene.kafka.stop_broker(4)
+    assert one.until(lambda: {"down", "under_replicated"} <= {*one.balancer.state().cluster.waits}), one.balancer.state().cluster
+    shown = glance(one.balancer.state())
+    assert (shown.label, shown.tone) == ("Cluster unwell", "some")
+    assert "broker 4 is" in shown.sentence.lower()
+    assert one.until(lambda: first(since, lambda row: "Balance waits: " in row.reason)), where.decisions()
+    scene.kafka.start_broker(4)
+    assert one.until(lambda: first(since, lambda row: "balance waits no longer" in row.cause)), (where.decisions(), one.balancer.state())
+    begun = first(since, lambda row: "Balance waits: " in row.reason)
+    over = first(since, lambda row: "balance waits no longer" in row.cause)
+    assert begun is not None
+    assert over is not None
+    assert not [row for row in where.decisions() if begun.began < row.began < over.began and row.verdict == "planned"]
 
 
 def test_a_process_reloads_on_sighup_and_ends_cleanly_on_sigterm(scene: Scene) -> None:

@@ -201,7 +201,8 @@ class Oracle:
             lead = self._of(LEADER, name, horizon, oldest)
             follow = self._of(FOLLOWER, name, horizon, oldest)
             for resource in ("network_in", "disk"):
-                if resource in follow and resource not in lead:
+                fresher = resource in follow and resource in lead and lead[resource][2] and not follow[resource][2]
+                if resource in follow and (resource not in lead or fresher):
                     amount, _, stale = follow[resource]
                     lead[resource] = (amount, True, stale)
                 follow.pop(resource, None)

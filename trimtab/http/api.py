@@ -57,7 +57,7 @@ SMALL, HUGE = 1024, 1 << 20  # bytes: below not worth packing, above packed fast
 LATE_CHANGE = "It may still be carried out: look at the state before trying again."
 FORMS = {
     "json": ("application/json", "json"), "text": ("text/plain", "txt"), "markdown": ("text/markdown", "md"),
-    "html": ("text/html", "html"), "reassignment": ("application/json", "json"),
+    "html": ("text/html", "html"), "reassignment": ("application/json", "json"), "election": ("application/json", "json"),
 }  # fmt: skip
 REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
@@ -159,7 +159,7 @@ class Api:
     async def plan(self, request: Request) -> Response:
         asked, plan_id = query_of(PlanQuery, request), plan_id_of(request)
         media, suffix = FORMS[asked.format]
-        name = f"{'reassignment' if asked.format == 'reassignment' else 'plan'}.{suffix}"
+        name = f"{asked.format if asked.format in ('reassignment', 'election') else 'plan'}.{suffix}"
         response = await self._sent(
             request, lambda: self._face.plan_text(plan_id, asked.format), "the plan", media, name, LONG
         )

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from cluster_model.plain_text import one_line
 from trimtab.service.views import DecisionView, View
 
-PlanForm = Literal["json", "text", "markdown", "html", "reassignment"]
+PlanForm = Literal["json", "text", "markdown", "html", "reassignment", "election"]
 
 
 def _words(text: str) -> str:

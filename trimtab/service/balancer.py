@@ -70,9 +70,9 @@ CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compil
 TEXT_WIDTH = 120
 MOST_DECISIONS = 1000
 MOST_PLANNED_AT_ONCE = 50_000  # replicas that are planned for while somebody waits
-BY_HAND = "apply the plan with Kafka's own tools (form reassignment)"
+BY_HAND = "apply the plan with Kafka's own tools: first its form reassignment, then its form election"
 OVER = "Nothing is left to be decided about it; a newer plan can be asked for."
-Form = Literal["json", "text", "markdown", "html", "reassignment"]
+Form = Literal["json", "text", "markdown", "html", "reassignment", "election"]
 
 
 class Server(Protocol):
@@ -670,6 +670,8 @@ def _rendered(plan: Plan, form: Form) -> str:
             return report.to_html(plan)
         case "reassignment":
             return report.to_reassignment(plan)
+        case "election":
+            return report.to_election(plan)
         case "text":
             from rich.console import Console
 

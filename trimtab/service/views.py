@@ -206,7 +206,7 @@ class ServiceFace(Protocol):
         """Newest first."""
         ...
 
-    def plan_text(self, plan_id: str | None, form: Literal["json", "text", "markdown", "html", "reassignment"]) -> str:
+    def plan_text(self, plan_id: str | None, form: Literal["json", "text", "markdown", "html", "reassignment", "election"]) -> str:
         """A plan in one of the report's forms; the newest for None. Raises `Refused`."""
         ...
 

@@ -88,6 +88,25 @@ def test_a_leader_nobody_measured_is_taken_from_its_followers(model: ClusterMode
     assert not snapshot.has_follower_load.any()
 
 
+def test_a_silent_reporter_puts_in_doubt_only_what_it_alone_measured(model: ClusterModel, reports: Reports) -> None:
+    """One dead reporter of three stopped all balancing, though followers measured the very same bytes."""
+    leader = replica(LEADER, 1, network_in=50.0, disk=6.0, consumer_out=9.0)
+    model.ingest(reports.of(2, NOW, leader, replica(FOLLOWER, 0, network_in=1.0)), NOW)
+    model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=10.0, disk=3.0, consumer_out=0.0)), NOW)
+    later = NOW + 90_001
+    model.ingest(reports.of(3, later, replica(FOLLOWER, 1, network_in=80.0, disk=7.0)), later)
+    snapshot = model.snapshot(later)
+    assert (snapshot.leader_load["network_in"][1], snapshot.leader_load["disk"][1]) == (80.0, 7.0)
+    assert snapshot.trust.leader["network_in"].tolist() == [STALE, ESTIMATED, UNKNOWN], "stale followers are no better than a stale leader"
+    assert snapshot.leader_load["network_in"][0] == 10.0
+    assert snapshot.trust.leader["disk"].tolist() == [STALE, ESTIMATED, UNKNOWN]
+    assert snapshot.trust.leader["network_out"][1] & STALE, "nobody else measures consumers"
+    assert not snapshot.refusals([("orders", 1)], [], ["network_in", "disk"])
+    assert snapshot.refusals([("orders", 1)], [], ["network_out"])
+    model.ingest(reports.of(2, later, replica(LEADER, 1, network_in=60.0)), later)
+    assert model.snapshot(later).trust.leader["network_in"][1] == 0, "the leader's own again"
+
+
 def test_measured_network_out_goes_before_what_is_added_up(model: ClusterModel, reports: Reports) -> None:
     model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0, consumer_out=50.0, network_out=170.0)), NOW)
     model.ingest(reports.of(2, NOW, replica(LEADER, 1, network_in=100.0, consumer_out=50.0)), NOW)

@@ -88,7 +88,7 @@ export class Brokers {
     const draining = b.state === "draining";
     return [
       make("button", { type: "button", class: "small", "data-key": `why-${b.id}`, "aria-label": `Why is broker ${b.id} as it is?`, onclick: () => this.explain(String(b.id)) }, "Why?"),
-      make("button", { type: "button", class: "small", "data-key": `drain-${b.id}`, disabled: !this.mayChange(),
+      ["active", "draining"].includes(b.state) && make("button", { type: "button", class: "small", "data-key": `drain-${b.id}`, disabled: !this.mayChange(),
         "aria-label": draining ? `Stop draining broker ${b.id}` : `Drain broker ${b.id}`, onclick: () => this.drain(b.id, !draining) }, draining ? "Keep" : "Drain …"),
     ];
   }

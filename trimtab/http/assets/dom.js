@@ -85,14 +85,9 @@ export function span(ms) {
   if (s < 172800) return `${Math.round(s / 3600)} h`;
   return `${Math.round(s / 86400)} days`;
 }
-export const when = (ms) => {
-  const d = new Date(ms), two = (n) => String(n).padStart(2, "0");
-  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
-};
-export function hour(ms) {
-  const text = when(ms);
-  return text.slice(0, 10) === when(now()).slice(0, 10) ? text.slice(11) : text.slice(0, 16);
-}
+// In UTC, as all sentences of the service and its log.
+export const when = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+export const hour = (ms) => when(ms).slice(0, 19);
 // A time that goes on by itself: "12 s ago", "in 40 s".
 export function ago(ms) { return ticking(ms, (left) => (left <= 0 ? `${span(-left)} ago` : `in ${span(left)}`)); }
 export function ticking(ms, words) {

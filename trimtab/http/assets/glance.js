@@ -6,7 +6,7 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }
   const g = state.glance;
   document.title = clean(`${g.label} – ${state.cluster_id ?? "Trimtab"}`);
   if (fresh("spoken", g.label, g.sentence)) say(at("spoken"), `${g.label}. ${g.sentence}`);
-  if (!fresh("verdict", g, state.why_nothing, state.why_unhealthy, state.why_not_ready, state.paused, state.goals_error, state.plan?.state, mayChange(), whyRefused())) return;
+  if (!fresh("verdict", g, state.why_nothing, state.why_unhealthy, state.why_not_ready, state.paused, state.goals_error, state.plan?.state, state.leadership.leads, mayChange(), whyRefused())) return;
   const node = at("verdict");
   node.className = `verdict ${g.tone}`;
   const more = (sentences) => sentences.filter((s) => clean(s).replace(/\.$/, "").toLowerCase() !== clean(g.sentence).replace(/\.$/, "").toLowerCase());
@@ -26,7 +26,7 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }
       state.paused
         ? make("button", { type: "button", id: "resume", "data-key": "pause", disabled: !mayChange(), onclick: resume }, "Resume …")
         : make("button", { type: "button", id: "pause", "data-key": "pause", disabled: !mayChange(), onclick: pause }, "Pause …"),
-      make("button", { type: "button", id: "plan-now", "data-key": "plan-now", disabled: !mayChange() || state.paused, onclick: planNow }, "Decide now …"),
+      make("button", { type: "button", id: "plan-now", "data-key": "plan-now", disabled: !mayChange() || state.paused || !state.leadership.leads, onclick: planNow }, "Decide now …"),
       state.plan?.state === "proposed" && make("a", { href: "#plan", "data-key": "see-plan" }, "See the plan"),
       whyRefused() && make("span", { class: "quiet" }, whyRefused())));
 }

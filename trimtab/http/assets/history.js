@@ -40,7 +40,7 @@ export class History {
     if (!all.length) { fill(at("decisions-body"), make("p", { class: "empty" }, "This instance has not decided anything yet.")); return; }
     const head = ["time", "cause", "verdict", "reason, and what came of it", "plan", "took"];
     fill(at("decisions-body"), make("div", { class: "scroll" },
-      make("table", { class: "decisions" }, make("caption", { class: "quiet" }, "Newest first"),
+      make("table", { class: "decisions" }, make("caption", { class: "quiet" }, "Newest first; times are UTC"),
         make("thead", {}, make("tr", {}, head.map((h, i) => make("th", { scope: "col", class: i > 3 && "num" }, h)))),
         make("tbody", {}, visible.map((group) => line(group, group === all.at(-1) && this.older !== null)))),
       left && make("div", { class: "pages" }, make("button", { type: "button", "data-key": "decisions-more", onclick: () => this.more() }, "Show older"))));

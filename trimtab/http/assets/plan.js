@@ -6,7 +6,7 @@ import { Table } from "./table.js";
 
 const PAGE = 10;
 const TONES = { proposed: "some", approved: "some", running: "some", done: "good", failed: "bad" };
-const FORMS = [["html", "HTML report"], ["markdown", "Markdown"], ["text", "text"], ["json", "plan file (JSON)"], ["reassignment", "for kafka-reassign-partitions.sh"]];
+const FORMS = [["html", "HTML report"], ["markdown", "Markdown"], ["text", "text"], ["json", "plan file (JSON)"], ["reassignment", "for kafka-reassign-partitions.sh"], ["election", "for kafka-leader-election.sh"]];
 const open = (plan) => plan && ["proposed", "approved", "running"].includes(plan.state);
 
 export class PlanPart {
@@ -81,7 +81,7 @@ export class PlanPart {
 
 // Why nobody can approve it, and what to do instead; empty where somebody can.
 function whyNot(state) {
-  const none = "this release has no executor for real clusters. Apply the plan with the file for kafka-reassign-partitions.sh above; the next decision sees what has moved.";
+  const none = "this release has no executor for real clusters. Apply the plan by hand with the two files above: first kafka-reassign-partitions.sh --reassignment-json-file FILE --execute, then, when that is done, kafka-leader-election.sh --election-type preferred --path-to-json-file FILE; the next decision sees what has changed.";
   if (state.mode !== "dry-run") return state.has_executor ? "" : `Mode ${state.mode}, but nothing can be approved and nothing is moved: ${none}`;
   return `Dry run: plans are shown and not carried out. ${state.has_executor ? "Set mode to approve or auto in the service's configuration to have them carried out." : `No other mode would change that: ${none}`}`;
 }

@@ -18,6 +18,7 @@ FORMS = {
     "markdown": "text/markdown",
     "html": "text/html",
     "reassignment": "application/json",
+    "election": "application/json",
 }
 
 
@@ -190,7 +191,7 @@ def test_every_no_says_what_to_do(client: Client, face: FakeFace) -> None:
         ("/api/v1/decisions?limits=1", "limits: unknown; known are limit, before"),
         ("/api/v1/explain", "expected either broker=ID or partition=TOPIC-PARTITION"),
         ("/api/v1/explain?broker=1&partition=a-0", "expected either broker=ID or partition=TOPIC-PARTITION"),
-        ("/api/v1/plans/current?format=pdf", "format: Input should be 'json', 'text', 'markdown', 'html' or 'reassignment'"),
+        ("/api/v1/plans/current?format=pdf", "format: Input should be 'json', 'text', 'markdown', 'html', 'reassignment' or 'election'"),
     ],
 )
 def test_what_is_asked_wrongly_is_named(client: Client, path: str, said: str) -> None:
