@@ -107,7 +107,7 @@ def test_a_partition_somebody_else_changed_is_not_counted_as_done(cluster: Simul
     progress = run(cluster, executor)
     assert progress.done == 1
     assert [f.partition for f in progress.failed] == [0]
-    assert "somebody else" in progress.failed[0].reason
+    assert "another tool" in progress.failed[0].reason
 
 
 def test_a_topic_deleted_meanwhile_ends_its_moves(cluster: SimulatedCluster) -> None:
