@@ -104,6 +104,8 @@ def rhythm(calibration: Calibration) -> tuple[str, ...]:
         over = f"plan on loads averaged over {_span(chosen.horizon)} instead of {_span(base.horizon)}"
         where = f"service: model.long: {_span(chosen.horizon, '')}; of `trimtab plan`, --load mean is the nearest"
         told.append(f"the backtest's choice: {over} ({where})")
+    if chosen.max_moves is not None and chosen.max_moves != base.max_moves:
+        told.append(f"the backtest's choice: {chosen.max_moves} moves in a plan at most (service: budgets.max_moves: {chosen.max_moves})")
     return tuple(told)
 
 

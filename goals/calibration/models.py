@@ -143,6 +143,8 @@ class Tried(Part):
     bytes_error: NotNegative | None = Field(default=None, description="standard error of the difference of these bytes from theirs")
     actions: int = Field(ge=0, description="actions of all plans")
     moved_back: int = Field(ge=0, description="replicas that came back to a broker they had left")
+    max_moves: int | None = Field(default=None, ge=0, description="replica moves that one plan might have")
+    verdict: str = Field(default="", description="what the weeks held out say of it")
     chosen: bool = Field(default=False, description="the one that is recommended")
     pareto: bool = Field(default=False, description="nothing that was tried is better in hours and bytes both")
     what: str = Field(default="", description="what it is, such as default goals")

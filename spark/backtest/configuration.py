@@ -7,22 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from goals.document import with_goals
 from goals.model import Goal, GoalSet, UsageDistribution
 
 HORIZON = 1800.0  # seconds that a service's long horizon averages over
+Mode = Literal["planned", "never", "hindsight"]
 
 @dataclass(frozen=True)
 class Configuration:
     """Weights (above 0) and bounds (share of the mean) by goal name; a goal that is not named keeps its own. `cadence` is seconds between
-    looks, `horizon` seconds that loads are averaged over before the planner sees them."""
+    looks, `horizon` seconds that loads are averaged over before the planner sees them; `max_moves` is a budget of each plan (None: as the
+    job has it). `mode`: as the service plans; not at all; or knowing the mean of the coming horizon, which nobody does."""
 
     cadence: float
     weights: Mapping[str, float] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
     what: str = ""
     horizon: float = HORIZON
+    max_moves: int | None = None
+    mode: Mode = "planned"
 
     def applied(self, goals: GoalSet) -> GoalSet:
         """`goals` with this configuration's weights and bounds.

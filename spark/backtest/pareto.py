@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from spark.backtest.difference import Difference, Each, difference
 from spark.backtest.outcome import Outcome
 
 Point = tuple[float, float]
-Aim = Literal["hours", "cost"]
+Aim = Literal["hours", "cost", "both"]
 WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else the goals stay as they are
 EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
 ROOM = 0.02  # more than `EQUAL` that a configuration may be off by on a part of the training span and not be given up for it
@@ -35,10 +35,15 @@ def _better(one: Point, other: Point) -> bool:
 @dataclass(frozen=True)
 class Rule:
     """What to gain, and what counts as equal: ``hours`` wants the fewest broker-hours out of band at equal cost, ``cost`` the least cost at
-    equal broker-hours. Equal is at most the share `equal` more."""
+    equal broker-hours, ``both`` whichever of the two gains the larger share. Equal is at most the share `equal` more."""
 
     aim: Aim = "hours"
     equal: float = EQUAL
+
+    @property
+    def parts(self) -> tuple[Rule, ...]:
+        """The rules that it is made of: itself, or one for each aim."""
+        return (replace(self, aim="hours"), replace(self, aim="cost")) if self.aim == "both" else (self,)
 
     @property
     def words(self) -> tuple[str, str]:
@@ -84,7 +89,11 @@ class Choice:
 
 def choose(outcomes: Sequence[Each], own: int, rule: Rule) -> Choice:
     """The one with the least of what the rule wants to gain, of those that are equal to row `own` in what it keeps. Ties go to the better
-    other number, then to the earlier row; `own` stays where nothing gains `WORTH`."""
+    other number, then to the earlier row; `own` stays where nothing gains `WORTH`. With both aims the one that gains the larger share."""
+    if len(rule.parts) > 1:
+        made = [choose(outcomes, own, part) for part in rule.parts]
+        shares = [_gain(outcomes, own, choice.row, part) for choice, part in zip(made, rule.parts, strict=True)]
+        return made[shares.index(max(shares))]
     sums = [sum(each, Outcome()) for each in outcomes]
     open_to = [n for n, each in enumerate(outcomes) if n == own or rule.excess(outcomes[own], each) <= rule.equal]
     best = min(open_to, key=lambda n: (rule.gained(sums[n]), rule.kept(sums[n]), n))
@@ -95,11 +104,20 @@ def choose(outcomes: Sequence[Each], own: int, rule: Rule) -> Choice:
     return Choice(best, f"the lowest {what} of all at {equal}, against the goals as they are, on the training span")
 
 
+def _gain(outcomes: Sequence[Each], own: int, row: int, rule: Rule) -> float:
+    """Share of what a rule wants to gain that a row has less than `own`."""
+    before, after = (rule.gained(sum(outcomes[n], Outcome())) for n in (own, row))
+    return 1.0 - after / before if before > 0.0 else 0.0
+
+
 def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int) -> list[int]:
     """Rows to go on with, the most promising first: by turns the best by the rule and the best by Pareto rank, `own` not counted.
 
-    The rule has `ROOM` here: what is known of a configuration is a part of the training span.
+    The rule has `ROOM` here: what is known of a configuration is a part of the training span. With both aims, by turns of each.
     """
+    if len(rule.parts) > 1:
+        each = [promising(outcomes, own, part, len(outcomes)) for part in rule.parts]
+        return list(dict.fromkeys(n for pair in zip(*each, strict=True) for n in pair))[:most]
     sums = [sum(each, Outcome()) for each in outcomes]
     rank = ranks([(s.out_of_band_hours, s.cost) for s in sums])
     others = [n for n in range(len(outcomes)) if n != own]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import inf
 
 import numpy as np
 
@@ -57,7 +56,6 @@ def replay(
     begin: int | None = None,
     phase: float = 0.0,
     options: PlanOptions | None = None,
-    throttle: float = inf,
     told: Told | None = None,
 ) -> Outcome:
     """What `configuration`, put on `goals`, would have done to a stretch of history.
@@ -74,17 +72,17 @@ def replay(
         and on chance; the mean over several phases says more.
     options
         Seed and budgets of each plan.
-    throttle
-        Bytes/s copied into, and out of, each broker. Copies take their time and are load on both; the placement is the new one when
-        they are all there, and nobody looks before that.
 
     Notes
     -----
-    Looks happen at the begin of windows, with what was measured before them. As in the service, nothing is planned while the detector does
-    not fire, and a plan that the detector is not better off with is not carried out. Of a plan that the end of the stretch cuts off,
-    the bytes count that were copied. Deterministic. O(looks) snapshots, plus windows x replicas.
+    Copies take their time at the stretch's throttle and are load on both brokers; the placement is the new one when they are all there,
+    and nobody looks before that. Looks happen at the begin of windows, with what was measured before them. As in the service, nothing is
+    planned while the detector does not fire, and a plan that the detector is not better off with is not carried out. Of a plan that the
+    end of the stretch cuts off, the bytes count that were copied. Deterministic. O(looks) snapshots, plus windows x replicas.
     """
     options = options or PlanOptions()
+    if configuration.max_moves is not None:
+        options = replace(options, max_moves=configuration.max_moves)
     wanted = configuration.applied(goals)
     policy, memory = policy_of(wanted), None
     back = max(1, round(configuration.horizon / stretch.window))
@@ -94,10 +92,13 @@ def replay(
     done = Outcome()
     since = first = min(back if begin is None else begin, stretch.windows)
     second = first + (round(phase * step) or step)
-    for window in (first, *range(second, stretch.windows, step)):
+    looks = () if configuration.mode == "never" else (first, *range(second, stretch.windows, step))
+    ahead = back if configuration.mode == "hindsight" else 0
+    for window in looks:
         if window < since:
             continue  # the plan before is still being carried out
-        snapshot, rows = stretch.snapshot(window, back, placement.replicas, placement.leader)
+        seen = min(window + ahead, stretch.windows)
+        snapshot, rows = stretch.snapshot(seen, back, placement.replicas, placement.leader)
         if not len(rows):
             continue
         looked = detect(policy, snapshot, wanted, memory)
@@ -112,7 +113,7 @@ def replay(
         if not agrees(policy, looked, detect(policy, after, wanted, before)):
             continue
         tally.add(since, window, placement.replicas, placement.leader)
-        copies = copying(snapshot, after, throttle)
+        copies = copying(snapshot, after, stretch.throttle)
         whole = copies.windows(stretch.window)
         since = min(window + whole, stretch.windows)
         tally.add(window, since, placement.replicas, placement.leader, copies.rates(stretch.window))

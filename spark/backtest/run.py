@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
+from scipy.stats import norm
 
 from cluster_model.errors import InputError, Problem
 from goals.calibration import Tried
@@ -23,8 +24,9 @@ from spark.backtest.tasks import Job, replayed
 from spark.progress import Shown, followed
 
 Tell = Callable[[str], None]
-MOST_SHOWN = 12  # configurations that are validated
+MOST_SHOWN = 14  # configurations that are validated
 SURE = 2.0  # standard errors that a gain has to be
+CONFIRMED = "confirmed"
 COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
 
 
@@ -44,7 +46,7 @@ class Wish:
 @dataclass(frozen=True)
 class Validated:
     """One configuration on the held-out stretches, with what it did on the training ones; `hours` and `cost` are what it has more than
-    the goals as they are."""
+    the goals as they are, `verdict` what the held-out stretches say of it."""
 
     trained: Trained
     each: Each
@@ -52,6 +54,7 @@ class Validated:
     chosen: bool
     hours: Difference
     cost: Difference
+    verdict: str = ""
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -67,7 +70,8 @@ class Result:
     searched
         All that was tried, on the training stretches.
     table
-        The goals as they are first, then the chosen one and the Pareto set of the training stretches, on the held-out ones.
+        On the held-out stretches: the goals as they are first, then the chosen one and others of the training stretches' best; last what
+        comes of no plan at all, and of plans that know the coming day.
     confirmed
         Whether the chosen one is better there too; only then its weights are recommended.
     """
@@ -135,16 +139,22 @@ def backtest(
     searched = search(space, wish.method, wish.trials, wish.seed, training, evaluate, wish.rule, wish.phases)
     finalists, picked, why = picked_of(searched, wish.rule)
     tell("validating on the span held out")
-    found = evaluate([searched[n].configuration for n in finalists], held_out, wish.phases)
+    ends = [Trained(c, (), False) for c in (space.never, space.hindsight)]
+    rows = [*(searched[n] for n in finalists), *ends]
+    found = evaluate([row.configuration for row in rows], held_out, wish.phases)
     front = _front(searched)
-    table = tuple(
-        Validated(searched[n], each, n in front, n == picked, hours_difference(found[0], each), cost_difference(found[0], each))
-        for n, each in zip(finalists, found, strict=True)
-    )
+    table = [
+        Validated(t, each, n in front, n == picked, hours_difference(found[0], each), cost_difference(found[0], each))
+        for n, t, each in zip([*finalists, -1, -1], rows, found, strict=True)
+    ]
+    table = [*judged(table[:-2], wish.rule), *table[-2:]]
     own, best = table[0], next(row for row in table if row.chosen)
     confirmed, verdict = confirmation(own, best, wish.rule)
+    if not confirmed and (other := largest(table[1:-2])) is not None:
+        verdict = f"{verdict} {_another(other)}"
+    verdict = f"{verdict} {avoidable(own, best if confirmed else own, table[-2], table[-1])}"
     replays, cpu = sum(n for n, _ in spent), sum(s for _, s in spent)
-    return named(Result(searched, table, training, held_out, why, confirmed, verdict, replays, cpu))
+    return named(Result(searched, tuple(table), training, held_out, why, confirmed, verdict, replays, cpu))
 
 
 def split(stretches: Sequence[int], held_out: float, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -164,9 +174,9 @@ def picked_of(searched: Sequence[Trained], rule: Rule) -> tuple[list[int], int, 
     choice = choose([searched[n].each for n in final], 0, rule)
     picked, front = final[choice.row], _front(searched)
     others = [n for n in sorted(front, key=lambda n: searched[n].outcome.cost) if n not in (0, picked)]
-    most = MOST_SHOWN - 2
+    most = max(MOST_SHOWN - 1 - len(final), 0)
     thinned = [others[i * len(others) // most] for i in range(most)] if len(others) > most else others
-    return list(dict.fromkeys([0, picked, *thinned])), picked, choice.why
+    return list(dict.fromkeys([0, picked, *final, *thinned])), picked, choice.why
 
 
 def _front(searched: Sequence[Trained]) -> set[int]:
@@ -180,15 +190,72 @@ def confirmation(own: Validated, best: Validated, rule: Rule) -> tuple[bool, str
     if best is own:
         return False, "The goals stay as they are."
     against = doubt(best, rule)
-    told = f"{best.hours} broker-hours out of band and {best.cost} {unit(own.outcome)} against the goals as they are"
-    words = f"On the held-out span it has {told}"
     if against is None:
-        return True, f"{words}: confirmed."
-    return False, f"{words}: not confirmed, nothing is recommended, since {against}."
+        return True, told_of(own, best)
+    return False, f"{_figures(own, best)}: not confirmed, nothing is recommended, since {against}."
+
+
+def told_of(own: Validated, best: Validated) -> str:
+    """The sentence about a choice that is confirmed."""
+    return f"{_figures(own, best)}: confirmed."
+
+
+def _figures(own: Validated, best: Validated) -> str:
+    told = f"{best.hours} broker-hours out of band and {best.cost} {unit(own.outcome)} against the goals as they are"
+    return f"On the held-out span it has {told}"
+
+
+def judged(table: Sequence[Validated], rule: Rule) -> list[Validated]:
+    """The rows with their verdicts: all but the first, that of the goals as they are, are tested, and for how many they are is paid.
+
+    *Source*: Holm 1979. Of m tests the surest has to be sure at 1/m of the level of one, the next at 1/(m - 1), and so on.
+    """
+    tested = ((chance(row, part), n, part) for n, row in enumerate(table[1:], 1) for part in rule.parts)
+    tests = sorted(tested, key=lambda test: test[:2])
+    level, verdicts, open_still = float(norm.sf(SURE)), dict.fromkeys(range(1, len(table)), "no gain that is more than chance"), True
+    for place, (least, n, part) in enumerate(tests):
+        open_still = open_still and least <= level / (len(tests) - place)
+        if not open_still:
+            break
+        verdicts[n] = f"{CONFIRMED}: fewer {part.words[0]} at equal {part.words[1]}"
+    return [table[0], *(replace(row, verdict=verdicts[n]) for n, row in enumerate(table[1:], 1))]
+
+
+def chance(row: Validated, rule: Rule) -> float:
+    """Probability that chance alone gains as much, 1 where it is no gain or not at equal conditions."""
+    gain = row.hours if rule.aim == "hours" else row.cost
+    if doubt(row, rule) is not None or gain.error is None:
+        return 1.0
+    return float(norm.sf(-gain.share / gain.error)) if gain.error > 0.0 else 0.0
+
+
+def largest(rows: Sequence[Validated]) -> Validated | None:
+    """Of the rows that are confirmed the one that gains the larger share of hours or of cost."""
+    sure = [row for row in rows if row.verdict.startswith(CONFIRMED)]
+    return min(sure, key=lambda row: min(row.hours.share, row.cost.share), default=None)
+
+
+def _another(row: Validated) -> str:
+    """Held-out stretches do not choose, else nothing would be left to say whether the choice holds."""
+    c = row.trained.configuration
+    shown = f"{row.hours} broker-hours, {row.cost} moved" + (f", {c.what}" if c.what else "")
+    return f"Another row is confirmed there ({shown}), but was not the choice of the training span; with more history it may be."
+
+
+def avoidable(own: Validated, best: Validated, never: Validated, hindsight: Validated) -> str:
+    """What planning is worth here at all, and how much of what could be avoided the choice avoids."""
+    before, none, least = (row.outcome.out_of_band_hours for row in (own, never, hindsight))
+    told = f"Without any plan there are {none:,.0f} broker-hours out, with the goals as they are {before:,.0f}, with hindsight {least:,.0f}"
+    if least >= before or best is own:
+        return f"{told}."
+    return f"{told}: of what is avoidable it avoids {(before - best.outcome.out_of_band_hours) / (before - least):+.0%}."
 
 
 def doubt(best: Validated, rule: Rule) -> str | None:
-    """What keeps the held-out weeks from bearing the choice out; None where they do."""
+    """What keeps the held-out weeks from bearing the choice out; None where they do. With both aims, where they bear out one of them."""
+    if len(rule.parts) > 1:
+        found = [doubt(best, part) for part in rule.parts]
+        return None if None in found else found[0 if best.hours.share < best.cost.share else 1]
     gain, kept = (best.hours, best.cost) if rule.aim == "hours" else (best.cost, best.hours)
     what, equal = rule.words
     if gain.share >= 0.0:
@@ -219,7 +286,7 @@ def tried(row: Validated, chosen: bool, own: Validated) -> Tried:
     return Tried(
         weights=dict(c.weights), bounds=dict(c.bounds), cadence=c.cadence, out_of_band_hours=o.out_of_band_hours,
         peak_utilization=o.peak_utilization, bytes_moved=o.bytes_moved, actions=o.actions, moved_back=o.moved_back,
-        chosen=chosen, pareto=row.pareto, what=c.what, horizon=c.horizon,
+        chosen=chosen, pareto=row.pareto, what=c.what, horizon=c.horizon, max_moves=c.max_moves, verdict=row.verdict,
         out_of_band_error=_amount(row.hours, before.out_of_band_hours) if row is not own else None,
         bytes_error=_amount(row.cost, before.bytes_moved) if row is not own else None,
     )  # fmt: skip

@@ -18,31 +18,36 @@ from spark.backtest.configuration import HORIZON, Configuration, levelled
 from spark.backtest.outcome import Outcome
 from spark.backtest.pareto import Rule, choose, promising
 
+DAY = 86_400.0
 Method = Literal["grid", "random", "halving"]
 Evaluate = Callable[[Sequence[Configuration], Sequence[int], int], Sequence[tuple[Outcome, ...]]]
 """Configurations, stretches and phases -> what came of each configuration on each of these stretches, the mean of so many phases."""
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 0.5, 0.75, 5.0)  # of the bounds, in the order a grid takes them
 SPREAD = 4.0  # weights are drawn from 1/SPREAD to SPREAD times the goal's own
+WIDE = 20.0  # bounds that are drawn for each load by itself, from its own to so many times it: what matters in one may not in another
+MOST_WIDE = 3.0  # share of the mean, beyond which a bound is none
 NARROWEST, WIDEST = 0.5, 5.0  # bounds, times the centre
 NEAR = 1.6  # bounds that are drawn around the goals' own, times or divided by at most
 COUNTS_NARROWEST = 0.6  # counts have no noise: a wider band leaves them out of the one that is scored, a narrower one well in it
 KEPT = 3  # halving keeps one in so many
 AS_THEY_ARE = 1 / 3  # of the trials, at most: the goals as they are at other cadences and horizons
 LAST = 1 / 4  # of the trials of halving: drawn close to the best of the others
-FINAL = 4  # configurations that are replayed at all phases before one is chosen
+FINAL = 12  # configurations that are replayed at all phases before one is chosen
 CLOSE = 1.35  # bounds and weights of those, times or divided by at most
 
 
 @dataclass(frozen=True)
 class Space:
     """What may vary. `centre` has a bound for each goal (by name) around which bounds are tried: calibrated, or the goal's own.
-    Of cadences and horizons (seconds) the first is what the goals are run with as they are."""
+    Of cadences and horizons (seconds) and budgets of moves (None: as the job has it) the first is what the goals are run with as they
+    are."""
 
     goals: GoalSet
     centre: dict[str, float]
     cadences: tuple[float, ...]
     horizons: tuple[float, ...] = (HORIZON,)
+    budgets: tuple[int | None, ...] = (None,)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,12 +64,23 @@ class Space:
         return self.made({}, {}, self.rhythms[0], "default: goals as they are")
 
     @property
+    def never(self) -> Configuration:
+        """No plan at all: what any planning has to beat."""
+        return replace(self.own, what="never plans", mode="never")
+
+    @property
+    def hindsight(self) -> Configuration:
+        """The goals as they are with the means of the coming day known: about the least hours that plans can have."""
+        day = min(self.cadences[-1], DAY)
+        return replace(self.own, what="with hindsight", cadence=day, horizon=day, mode="hindsight")
+
+    @property
     def calibrated(self) -> Configuration:
         """The centre's bounds with the goals' own weights."""
         return self.made({}, self.centre, self.rhythms[0], "calibrated bounds")
 
     def made(
-        self, weights: dict[str, float], bounds: dict[str, float], rhythm: tuple[float, float], what: str = ""
+        self, weights: dict[str, float], bounds: dict[str, float], rhythm: tuple[float, float], what: str = "", max_moves: int | None = None
     ) -> Configuration:
         """A configuration that names every goal, with numbers that read well (3 digits)."""
         goals = levelled(self.goals)
@@ -74,6 +90,7 @@ class Space:
             {g.name: _short(bounds.get(g.name, g.bound)) for g in goals},
             what,
             rhythm[1],
+            self.budgets[0] if max_moves is None else max_moves,
         )
 
 
@@ -149,10 +166,20 @@ def _finished(found: list[Trained], stretches: Sequence[int], evaluate: Evaluate
         return [replace(t, final=t.whole) for t in found]
     whole = [n for n, t in enumerate(found) if t.whole]
     best = [whole[i] for i in promising([found[n].each for n in whole], 0, rule, FINAL)]
+    best += _given_up(found, rule)[: FINAL - len(best)]
     made = list(found)
     for n, each in zip(best, evaluate([found[n].configuration for n in best], stretches, phases) if best else [], strict=True):
         made[n] = Trained(found[n].configuration, each, True, True)
     return made
+
+
+def _given_up(found: Sequence[Trained], rule: Rule) -> list[int]:
+    """Those that were not tried on everything, the ones that came furthest first, the most promising of these before the others."""
+    rows = []
+    for length in sorted({len(t.each) for t in found if not t.whole}, reverse=True):
+        mine = [n for n, t in enumerate(found) if not t.whole and len(t.each) == length]
+        rows += [mine[i - 1] for i in promising([found[0].each[:length], *(found[n].each for n in mine)], 0, rule, len(mine))]
+    return rows
 
 
 def _best(found: Sequence[Trained], rule: Rule) -> list[Configuration]:
@@ -199,18 +226,26 @@ def grid(space: Space, trials: int) -> list[Configuration]:
 def random(space: Space, trials: int, seed: int) -> list[Configuration]:
     """Weights, and bounds of all goals together and of each, drawn evenly on a logarithmic scale; cadences and horizons drawn evenly.
 
-    By turns the bounds are near the goals' own, and widely around the centre.
+    By turns the bounds are near the goals' own, from their own to `WIDE` times them for each by itself, and widely around the centre; a
+    budget of moves is drawn for every second one.
     """
     r = np.random.default_rng(seed)
     goals, made = levelled(space.goals), []
     for n in range(trials):
         common = np.log2(r.uniform(0, 1) + 1)  # 0..1, a little more often wide
-        wide = np.exp(np.log(NARROWEST) + common * np.log(WIDEST / NARROWEST)) if n % 2 else NEAR ** r.uniform(-1, 1)
         weights = {g.name: g.weight * SPREAD ** r.uniform(-1, 1) for g in goals}
-        each = {g.name: wide * 2.0 ** r.uniform(-0.5, 0.5) for g in goals}
-        around = space.centre if n % 2 else {}
-        bounds = {g.name: around.get(g.name, g.bound) * each[g.name] for g in goals}
-        made.append(space.made(weights, _counts_kept(space, bounds), space.rhythms[int(r.integers(len(space.rhythms)))]))
+        each = {g.name: 2.0 ** r.uniform(-0.5, 0.5) for g in goals}
+        if n % 3 == 0:
+            near = NEAR ** r.uniform(-1, 1)
+            bounds = {g.name: g.bound * near * each[g.name] for g in goals}
+        elif n % 3 == 1:
+            bounds = {g.name: min(g.bound * WIDE ** r.uniform(0, 1), max(MOST_WIDE, g.bound)) for g in goals}
+        else:
+            wide = np.exp(np.log(NARROWEST) + common * np.log(WIDEST / NARROWEST))
+            bounds = {g.name: space.centre.get(g.name, g.bound) * wide * each[g.name] for g in goals}
+        rhythm = space.rhythms[int(r.integers(len(space.rhythms)))]
+        budget = space.budgets[int(r.integers(len(space.budgets)))] if n % 2 else None
+        made.append(space.made(weights, _counts_kept(space, bounds), rhythm, max_moves=budget))
     return made
 
 
@@ -226,7 +261,7 @@ def close_to(space: Space, best: Sequence[Configuration], number: int, seed: int
         rhythm = base.cadence, base.horizon
         if n // len(best) % 2:
             rhythm = space.rhythms[int(r.integers(len(space.rhythms)))]
-        made.append(space.made(weights, _counts_kept(space, bounds), rhythm))
+        made.append(space.made(weights, _counts_kept(space, bounds), rhythm, max_moves=base.max_moves))
     return made
 
 
@@ -243,4 +278,4 @@ def _short(value: float) -> float:
 
 
 def _key(c: Configuration) -> tuple[object, ...]:
-    return c.cadence, c.horizon, tuple(c.weights.items()), tuple(c.bounds.items())
+    return c.cadence, c.horizon, c.max_moves, tuple(c.weights.items()), tuple(c.bounds.items())

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,8 @@ class Stretch:
     follower
         resource -> float64 [P], what a follower costs as a share of its leader, the same throughout. A resource that is missing:
         1 for `network_in` and `disk`, 0 for the others, as in a snapshot without follower loads.
+    throttle
+        Bytes/s that plans copy into, and out of, each broker.
     first, last
         int32 [P]: windows in which the partition is first and last there.
     """
@@ -61,6 +64,7 @@ class Stretch:
     capacity: Mapping[str, FloatArray] = field(default_factory=dict)
     racks: tuple[str | None, ...] = ()
     storage: Storage = "local"
+    throttle: float = inf
 
     @property
     def windows(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -108,6 +108,7 @@ def outcomes_of(rows: pa.Table, job: Job, configurations: Sequence[Configuration
     stretch = unpacked(
         rows.drop_columns(["share", "task"]), job.cut, job.cluster_id, job.capacity, job.storage, job.racks
     )
+    stretch = replace(stretch, throttle=job.throttle)
     share, number = rows["share"][0].as_py(), rows["stretch"][0].as_py()
     return pa.Table.from_pylist(
         [
@@ -124,7 +125,6 @@ def scored(stretch: Stretch, job: Job, configuration: Configuration, phases: int
     came = Outcome.mean([
         replay(
             stretch, job.goals, job.reference, configuration, begin=job.cut.lead_windows, phase=n / phases, options=job.options,
-            throttle=job.throttle,
         )
         for n in range(phases)
     ])  # fmt: skip

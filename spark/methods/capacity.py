@@ -16,19 +16,25 @@ import numpy.typing as npt
 
 from cluster_model.resources import MEASURED
 from optimizer.report.units import amount
+from spark.methods.rise import (
+    BLOCKS,
+    LEAST_IN_BIN,
+    Bins,
+    FloatArray,
+    curve_of,
+    knee_error,
+    queue,
+    rms,
+    straight,
+)
 
-FloatArray = npt.NDArray[np.float64]
 Confidence = Literal["high", "medium", "low"]
 Kind = Literal["reported", "bend", "most"]
 
 LEAST_WINDOWS = 150  # below, nothing is fitted
 LEAST_SPREAD = 1.3  # of throughput, 99th over 10th percentile: a broker whose load does not vary shows no bend
 LARGEST_GAP = 1.5  # throughputs this factor above all others were misread
-BINS = 30
-LEAST_IN_BIN = 6
-BLOCKS = 20  # stretches of time that are resampled as wholes, since neighbouring windows are alike
 RESAMPLINGS = 60
-SHARPNESS = (1.0, 2.0, 4.0, 8.0)  # of the queue: 1 is one server, more are many
 FARTHEST = 1.6  # a limit is not read from windows that stay below 1/1.6 of it
 LEAST_RISE = 2.0  # latency at the top over that at the bottom of the fit
 LEAST_EXCESS = 1.25  # latency at the top over what an exponential through the lower part would give
@@ -160,15 +166,15 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
     low, high = np.quantile(x, [0.1, 0.99])
     if high < LEAST_SPREAD * low:
         return f"throughput hardly varies (99th percentile {high / low:.2f} times the 10th)"
-    grid = _Bins.of(x, y)
+    grid = Bins.of(x, y)
     if len(grid.at) < 6:
         return "too few throughputs were seen often enough"
     whole, _ = grid.level(np.ones((1, BLOCKS)))
-    fit = _queue(grid.at, whole, grid.weight[None, :])
+    fit = queue(grid.at, whole, grid.weight[None, :])
     limit, q, base, slope = (float(part[0]) for part in fit)
     at = np.linspace(grid.at[0], grid.at[-1], 60)
-    drawn = np.stack([at, _curve(at, limit, q, base, slope)], axis=1)
-    error = _rms(whole[0] - np.log(_curve(grid.at, limit, q, base, slope)), grid.weight)
+    drawn = np.stack([at, curve_of(at, limit, q, base, slope)], axis=1)
+    error = rms(whole[0] - np.log(curve_of(grid.at, limit, q, base, slope)), grid.weight)
     pinned = _pinned(x)
     before = float(np.interp(BELOW * grid.at[-1], grid.at, whole[0]))
     limits = None
@@ -179,10 +185,10 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
             against = "it bends on some days only, or no more steeply at the top than below"
         if against is not None:
             return against
-        limits = _queue(grid.at, again, np.broadcast_to(grid.weight, again.shape))[0]
+        limits = queue(grid.at, again, np.broadcast_to(grid.weight, again.shape))[0]
     if _elsewhere(x, y, drawn) > ELSEWHERE:
         return "it is as high at lower throughput, so something else raises it"
-    if pinned is None and _knee_error(grid, whole[0]) < KNEE * error:
+    if pinned is None and knee_error(grid, whole[0]) < KNEE * error:
         pinned = _pinned(x, PILED_KNEE)
         if pinned is None:
             return "it rises beyond a knee and throughput goes on, which says of no limit where it is"
@@ -194,22 +200,12 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
     return Bend(limit, low, high, drawn, error, float(grid.at[-1]) / limit)
 
 
-def _knee_error(grid: _Bins, level: FloatArray) -> float:
-    """What is left of `level` [K] (logarithms) after a straight rise beyond the best of many knees, sharp or rounded; as `_rms`."""
-    at, top = grid.at, grid.at[-1]
-    beyond = (at[None, :] - np.linspace(at[0] + 0.3 * (top - at[0]), 0.985 * top, 40)[:, None]) / top
-    shape = np.concatenate([np.maximum(beyond, 0.0), ROUND * np.log1p(np.exp(np.clip(beyond / ROUND, -50.0, 50.0)))])
-    base, slope, cost = _two_terms(shape, np.exp(level), grid.weight)
-    best = int(np.argmin(cost))
-    return _rms(level - np.log(base[best] + slope[best] * shape[best]), grid.weight)
-
-
-def _against(grid: _Bins, whole: FloatArray, error: float, curve: FloatArray, limit: float) -> str | None:
+def _against(grid: Bins, whole: FloatArray, error: float, curve: FloatArray, limit: float) -> str | None:
     """Why a fitted queue is none after all; None: it stands. `whole` [1, K] are the levels of bins."""
-    straight = min(_rms(whole[0] - line, grid.weight) for line in _straight(grid.at, whole[0], grid.weight))
+    unbent = min(rms(whole[0] - line, grid.weight) for line in straight(grid.at, whole[0], grid.weight))
     if curve[-1, 1] < LEAST_RISE * curve[0, 1]:
         return "it hardly rises"
-    if error > LEAST_GAIN * straight:
+    if error > LEAST_GAIN * unbent:
         return "a straight or exponential rise explains it as well"
     if limit > FARTHEST * grid.at[-1]:
         return f"a limit would be {limit / grid.at[-1]:.1f} times the most that was seen"
@@ -267,98 +263,10 @@ def _most(resource: str, load: FloatArray) -> Capacity | None:
     return Capacity(value, "low", "most", f"no sign of a limit; it carried {amount(value, resource)}, so it can carry at least that")
 
 
-# -- fits ------------------------------------------------------------------------------------------------------------------
+# -- what is looked at ------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Bins:
-    """Median throughput [K], weight [K], and per block of time and bin the median of the measure's logarithm and a count [S, K]."""
-
-    at: FloatArray
-    weight: FloatArray
-    median: FloatArray
-    count: FloatArray
-
-    @classmethod
-    def of(cls, x: FloatArray, y: FloatArray) -> _Bins:
-        """Equal bins from the 1st percentile to the largest; those with few windows are left out."""
-        low, high = float(np.quantile(x, 0.01)), float(x.max())
-        bins = np.clip(((x - low) / (high - low) * BINS).astype(np.int64), 0, BINS - 1)
-        block = np.arange(len(x)) * BLOCKS // len(x)
-        counts = np.bincount(bins, minlength=BINS)
-        kept = np.flatnonzero(counts >= LEAST_IN_BIN)
-        at = np.array([np.median(x[bins == k]) for k in kept])
-        median, count = np.zeros((BLOCKS, len(kept))), np.zeros((BLOCKS, len(kept)))
-        for place, k in enumerate(kept):
-            inside = bins == k
-            for s in np.unique(block[inside]):
-                part = y[inside & (block == s)]
-                median[s, place], count[s, place] = np.median(part), len(part)
-        return cls(at, np.sqrt(counts[kept].astype(np.float64)), median, count)
-
-    def level(self, times: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """float64 [R, K] of each bin over blocks taken so many times [R, S], and whether any of these saw it; else over all."""
-        total = times @ self.count
-        whole = (self.count * self.median).sum(axis=0) / self.count.sum(axis=0)
-        found: FloatArray = np.where(total > 0, times @ (self.count * self.median) / np.maximum(total, 1), whole)
-        return found, total > 0
-
-
-def _queue(at: FloatArray, level: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Limit, q, base and slope [R] of the queue that fits each of `level` (logarithms) [R, K] best."""
-    limits = at[-1] * (1.0 + np.geomspace(2e-3, 2.0, 48))
-    choice = np.array([(limit, q) for limit in limits for q in SHARPNESS])
-    u = at[None, :] / choice[:, :1]
-    shape = u ** choice[:, 1:] / (1.0 - u)  # [G, K]
-    y = np.exp(level)
-    best = np.full(len(level), np.inf)
-    found = np.zeros((4, len(level)))
-    for row in range(len(level)):
-        base, slope, cost = _two_terms(shape, y[row], weight[row])
-        pick = int(np.argmin(cost))
-        best[row] = cost[pick]
-        found[:, row] = choice[pick, 0], choice[pick, 1], base[pick], slope[pick]
-    return found[0], found[1], found[2], found[3]
-
-
-def _two_terms(shape: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Base and slope [G], not negative, of ``base + slope * shape`` [G, K], and the cost: mean of Huber's loss of logarithms."""
-    robust = np.ones_like(shape)
-    base, slope = np.zeros(len(shape)), np.zeros(len(shape))
-    rest = np.zeros_like(shape)
-    for _ in range(3):
-        w = robust * (weight / y) ** 2
-        s, sx, sxx = w.sum(1), (w * shape).sum(1), (w * shape**2).sum(1)
-        sy, sxy = (w * y).sum(1), (w * shape * y).sum(1)
-        det = np.maximum(s * sxx - sx * sx, 1e-300)
-        slope = np.maximum((s * sxy - sx * sy) / det, 0.0)
-        base = np.maximum((sy - slope * sx) / s, 1e-3 * y.min())
-        rest = np.log(y) - np.log(base[:, None] + slope[:, None] * shape)
-        robust = np.minimum(1.0, HUBER / np.maximum(np.abs(rest), 1e-12))
-    size = np.abs(rest)
-    loss = np.where(size <= HUBER, size**2 / 2, HUBER * (size - HUBER / 2))
-    return base, slope, (loss * weight).sum(1) / weight.sum()
-
-
-HUBER = 0.2  # logarithms beyond which a bin counts less
-ROUND = 0.03  # of the top: how round a rounded knee is
-
-
-def _curve(at: FloatArray, limit: float, q: float, base: float, slope: float) -> FloatArray:
-    u = at / limit
-    found: FloatArray = base + slope * u**q / (1.0 - u)
-    return found
-
-
-def _straight(at: FloatArray, level: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logarithms [K] of an exponential and of a straight line through all bins."""
-    slope, base = np.polyfit(at, level, 1, w=weight)
-    y = np.exp(level)
-    rise, start = np.polyfit(at, y, 1, w=weight / y)
-    return base + slope * at, np.log(np.maximum(start + rise * at, 1e-3 * y.min()))
-
-
-def _excess(grid: _Bins, level: FloatArray, seen: npt.NDArray[np.bool_]) -> FloatArray:
+def _excess(grid: Bins, level: FloatArray, seen: npt.NDArray[np.bool_]) -> FloatArray:
     """float64 [R]: logarithm of the top two bins over an exponential through the lower 70 % of throughputs; a bin not seen has none."""
     at = grid.at
     lower = at <= at[0] + 0.7 * (at[-1] - at[0])
@@ -397,10 +305,6 @@ def _pinned(x: FloatArray, least: float = PILED) -> float | None:
     above = np.array([np.count_nonzero(x > edge) for edge in edges[1:]])
     piled, below = above[0], np.diff(above)
     return top if piled >= max(least * below.max(), LEAST_IN_BIN) else None
-
-
-def _rms(rest: FloatArray, weight: FloatArray) -> float:
-    return float(np.sqrt(np.average(rest**2, weights=weight)))
 
 
 def _plain(measure: str | None) -> str:

@@ -74,18 +74,12 @@ def test_what_leaders_send_is_scored_though_only_consumers_are_measured(spark: S
         rows += [(1, "a", 0, "network_in", hour, 10.0), (1, "a", 0, "consumer_out", hour, 5.0 + hour)]
         rows += [(2, "a", 0, "follower.network_in", hour, 10.0), (3, "a", 0, "replica.disk", hour, 1.0)]
         rows += [(2, "b", 0, "network_in", hour, 3.0)]
-    found = only(spark, rows)
+    found = unpacked(packed(measured(spark, rows), CUT).toArrow(), CUT, "c", {}, racks={1: "x", 3: "y"})
+    assert found.racks == ("x", None, "y")  # which no history has
     assert found.load["network_out"].T.tolist()[0] == [25.0, 26.0, 27.0, 28.0]
     assert "consumer_out" not in found.load
     assert np.isnan(found.load["network_out"][:, 1]).all()  # one replica, and nobody measured what consumers fetch
     assert found.follower_share("network_out").tolist() == [0.0, 0.0]
-
-
-def test_racks_are_those_of_the_cluster_where_they_are_given(spark: SparkSession) -> None:
-    rows: list[Row] = [(broker, "a", broker, "network_in", hour, 1.0) for broker in (1, 2, 3) for hour in range(4)]
-    series = packed(measured(spark, rows), CUT).toArrow()
-    assert unpacked(series, CUT, "c", {}, racks={1: "x", 3: "y"}).racks == ("x", None, "y")
-    assert unpacked(series, CUT, "c", {}).racks == (None, None, None)
 
 
 def test_where_nobody_knows_who_leads_the_lowest_broker_does(spark: SparkSession) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from optimizer.plan import Plan
-from spark.backtest.configuration import Configuration
+from spark.backtest.configuration import Configuration, Mode
 from spark.backtest.judge import beyond, broker_loads
 from spark.backtest.outcome import POINTS, Outcome
 from spark.backtest.replay import Placement, replay
@@ -120,19 +122,34 @@ def test_copies_take_their_time_and_the_placement_is_the_old_one_until_then() ->
     history = stretch(np.full((24, 3), 100.0), [[0], [0], [2]], disk=3.6e9)
     at_once = replay(history, level(), level(), settings)
     assert (at_once.out_of_band_hours, at_once.bytes_moved, at_once.looks) == (0.0, 3.6e9, 23)
-    slow = replay(history, level(), level(), settings, throttle=3.6e9 / (5 * HOUR))  # five hours for one partition
+    slow = replay(replace(history, throttle=3.6e9 / (5 * HOUR)), level(), level(), settings)  # five hours for one partition
     assert (slow.plans, slow.copying_hours, slow.bytes_moved) == (1, 5.0, 3.6e9)
     assert slow.out_of_band_hours == 3 * 5  # two brokers off by their load, and the third since copies are load, too
     assert slow.looks == 23 - 4
     assert sum(day.bytes_moved for day in slow.by_day) == slow.bytes_moved
 
 
+def test_no_plan_and_plans_that_know_what_comes_are_the_two_ends() -> None:
+    """Between them is what a configuration can gain at all."""
+    history = swinging()
+
+    def mode(which: Mode) -> Outcome:
+        return replay(history, level(), level(), Configuration(6 * HOUR, horizon=6 * HOUR, mode=which), begin=24)
+
+    never, planned, hindsight = mode("never"), mode("planned"), mode("hindsight")
+    assert (never.looks, never.plans, never.bytes_moved) == (0, 0, 0.0)
+    assert hindsight.out_of_band_hours < planned.out_of_band_hours
+    assert hindsight.out_of_band_hours < never.out_of_band_hours
+    few = replay(history, level(), level(), Configuration(HOUR, horizon=HOUR, max_moves=1))
+    assert 0 < few.replica_moves <= few.plans
+
+
 def test_what_the_end_cuts_off_was_not_copied_and_no_more_is_than_the_throttle_lets_through() -> None:
     history = stretch(np.full((24, 3), 100.0), [[0], [0], [2]], disk=3.6e12)
-    found = replay(history, level(), level(), Configuration(HOUR, horizon=HOUR), throttle=1e6)
+    found = replay(replace(history, throttle=1e6), level(), level(), Configuration(HOUR, horizon=HOUR))
     assert found.bytes_moved == pytest.approx(1e6 * 23 * HOUR, rel=0.001)
     assert found.copying_hours == 23
-    swings = replay(swinging(), level(), level(), Configuration(HOUR, horizon=HOUR), throttle=1e5)
+    swings = replay(replace(swinging(), throttle=1e5), level(), level(), Configuration(HOUR, horizon=HOUR))
     assert swings.bytes_moved <= 1e5 * 3 * 96 * HOUR
     assert swings.bytes_moved < run(swinging()).bytes_moved
 

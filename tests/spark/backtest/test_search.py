@@ -14,7 +14,7 @@ from goals.document import load_goals
 from spark.backtest.configuration import Configuration
 from spark.backtest.outcome import Day, Outcome
 from spark.backtest.pareto import Rule, choose, cost_difference, hours_difference, promising, ranks
-from spark.backtest.run import Validated, confirmation, picked_of, split
+from spark.backtest.run import Validated, avoidable, confirmation, judged, largest, picked_of, split
 from spark.backtest.search import Method, Space, Trained, search
 
 DEFAULT = load_goals(None, "default")
@@ -66,13 +66,33 @@ def test_halving_gives_the_whole_training_span_to_the_better_ones_only() -> None
     found = search(SPACE, "halving", 27, 0, tuple(range(6)), fake, COST, 3)
     everything = tuple(range(6))
     assert fake.asked[:2] == [(1, everything, 3), (19, (0,), 1)]  # the goals as they are, then the others
-    assert fake.asked[-2:] == [(7, everything, 1), (4, everything, 3)]  # drawn close to the best; the best of all
+    assert fake.asked[-2:] == [(7, everything, 1), (12, everything, 3)]  # drawn close to the best; the best of all
     counts = [n for n, _, _ in fake.asked[1:-2]]
     assert counts == sorted(counts, reverse=True)
     assert counts[-1] < 19
     assert len(found) == 27
-    assert sum(t.whole for t in found) == 1 + counts[-1] + 7
-    assert sum(t.final for t in found) == 1 + 4
+    assert sum(t.whole for t in found) == sum(t.final for t in found) == 1 + 12
+
+
+def test_bounds_of_loads_are_tried_each_by_itself_and_so_are_budgets_of_moves() -> None:
+    """One resource may be worth levelling where another is not; drawn together, none ever got wide alone."""
+    space = Space(DEFAULT, {}, (3600.0,), budgets=(None, 100, 30))
+    drawn = [t.configuration for t in search(space, "random", 200, 0, (0,), Fake())]
+    names = ("usage_distribution-network_in", "usage_distribution-disk")
+    ratios = [c.bounds[names[0]] / c.bounds[names[1]] for c in drawn]
+    assert min(ratios) < 0.2
+    assert max(ratios) > 5
+    assert {c.max_moves for c in drawn} == {None, 100, 30}
+    assert drawn[0].max_moves is None
+    assert (space.never.mode, space.hindsight.mode) == ("never", "hindsight")
+
+
+def test_both_aims_are_searched_in_one_run() -> None:
+    cheap, short = [outcome(100, 5)], [outcome(80, 10)]
+    found = [[outcome(100, 10)], cheap, short]
+    assert choose(found, 0, Rule("both")).row == 1  # half of the bytes is more than a fifth of the hours
+    assert promising(found, 0, Rule("both"), 2) == [2, 1]
+    assert choose([found[0], [outcome(100, 9.9)]], 0, Rule("both")).row == 0
 
 
 def test_only_what_was_replayed_at_all_phases_is_chosen() -> None:
@@ -203,6 +223,37 @@ def test_what_does_not_hold_on_held_out_weeks_is_not_recommended() -> None:
     half = [0.5 * b for b in LUMPS]
     assert verdict(OWN, replays([1.009 * hours for hours in WEEK], half), COST)[0]
     assert not verdict(OWN, replays([1.011 * hours for hours in WEEK], half), COST)[0]
+
+
+def table_of(*found: Outcome) -> list[Validated]:
+    rows = [Trained(Configuration(3600.0), (one,), True) for one in found]
+    return [
+        Validated(row, row.each, True, n == 1, hours_difference([OWN], row.each), cost_difference([OWN], row.each))
+        for n, row in enumerate(rows)
+    ]
+
+
+def test_every_row_has_a_verdict_and_pays_for_how_many_are_tested() -> None:
+    """The best of a dozen that gain nothing looks better than it is; a gain that is one stays, also where another was chosen."""
+    half = [0.5 * b for b in LUMPS]
+    cheap, nothing = replays(WEEK, half, 0.01), replays([*WEEK[:-2], 4.0, 4.0], LUMPS, 0.05)
+    judged_rows = judged(table_of(OWN, nothing, cheap), Rule("both"))
+    assert [row.verdict.partition(":")[0] for row in judged_rows] == ["", "no gain that is more than chance", "confirmed"]
+    best = largest(judged_rows[1:])
+    assert best is not None
+    assert best.each == (cheap,)
+    swing = [h * (0.84 if n % 2 else 0.98) for n, h in enumerate(WEEK)]
+    slight = replays(swing, LUMPS)
+    alone = judged(table_of(OWN, slight), HOURS)
+    among = judged(table_of(OWN, *[slight] * 12), HOURS)
+    assert alone[1].verdict.startswith("confirmed")
+    assert largest(among[1:]) is None
+
+
+def test_a_gain_is_also_told_as_a_share_of_what_can_be_avoided() -> None:
+    own, best, never, hindsight = table_of(*(Outcome(out_of_band_hours=h) for h in (100.0, 90.0, 140.0, 50.0)))
+    assert avoidable(own, best, never, hindsight).endswith("with hindsight 50: of what is avoidable it avoids +20%.")
+    assert "avoids" not in avoidable(own, own, never, hindsight)
 
 
 def test_a_gain_that_one_lucky_day_makes_is_not_confirmed() -> None:
