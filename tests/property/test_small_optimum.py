@@ -25,7 +25,7 @@ from tests.oracle.runs import after, plan_document
 BOUND = 0.10
 ALLOWANCE = 0.02
 CASES = 100
-SHARE = 0.95
+SHARE = 0.92
 MOST_NODES = 400_000
 
 Document = dict[str, Any]
