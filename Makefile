@@ -65,7 +65,7 @@ coverage: $(VENV)/.test-ready ## lines of the pure rooms that tests reach, at le
 
 # Kernels are mutated too: uncompiled, their decorators return the function, and without them the tool looks into it.
 # ARGS names others: 'goals*' is the whole room, 'optimizer.search.state*' also what is not scoring.
-SCORING := evaluate broker_scores topic_counts commit
+SCORING := evaluate potential topic_counts commit
 mutants: ARGS ?= 'goals.score*' $(SCORING:%='optimizer.search.%*')
 mutants: $(VENV)/.test-ready ## does a test notice when the scoring is changed?
 	rm -rf out/mutants && mkdir -p out/mutants
