@@ -6,8 +6,6 @@ Called by `optimizer.bounds` where a rack goal is hard.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from cluster_model.snapshot import BrokerState
 from optimizer.problem import MOVABLE, RACK_LIMIT, RACK_OF, STATE, Problem
@@ -41,6 +39,9 @@ def most_given(leave: Array, holder: Array, need: Array) -> int:
 
     Of group i `leave` int64 [n] have to go, each from another of the brokers `holder` int64 [n, R] (-1: none); `need` int64 [B].
     """
+    from scipy.sparse import csr_array  # here, as it takes 20 MB, and few clusters have crowded racks
+    from scipy.sparse.csgraph import maximum_flow
+
     groups, brokers = len(leave), len(need)
     source, sink = groups + brokers, groups + brokers + 1
     group, slot = np.nonzero(holder >= 0)

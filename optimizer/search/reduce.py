@@ -10,6 +10,8 @@ import numpy as np
 from optimizer.problem import Problem
 from optimizer.search.bench import differing
 from optimizer.search.homeward import send_home
+from optimizer.search.partners import crowd_of
+from optimizer.search.regroup import regroup
 from optimizer.search.replace import replace
 from optimizer.search.standing import count_low
 from optimizer.search.state import Rows, State
@@ -27,8 +29,12 @@ def reduce(problem: Problem, target: State, standing: State, home: Rows, home_le
     moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
     order = moved[np.argsort(-problem.cost[moved], kind="stable")]
     send_home(problem, target, home, home_lead, order, firm)
+    alike = len(moved) > 0 and problem.cost.min() == problem.cost.max()
     for _ in range(0 if firm or count_low(problem, target) else TURNS):  # while a broker is out, the room left in bands may still be needed
-        if replace(problem, target, home, order) <= LITTLE * len(order):
+        fewer = replace(problem, target, home, order)
+        if alike:  # then it is worth while to look for fewer of several, too
+            fewer += regroup(problem, target, crowd_of(problem), home, differing(target.replicas, target.lead, home, home_lead, target))
+        if fewer <= LITTLE * len(order):
             break
         order = differing(target.replicas, target.lead, home, home_lead, target)
         order = order[np.argsort(-problem.cost[order], kind="stable")]

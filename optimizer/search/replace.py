@@ -40,6 +40,9 @@ REFUSED = 200  # candidates in the time that it takes to try one in vain
 LESS = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
 
 
+MANY = 40  # replicas that left a broker, or came to it: of more, one fewer is little for the time it takes
+
+
 class Table(NamedTuple):
     """What is laid out for one broker; W goals on loads, n replicas on it, m that left it."""
 
@@ -285,6 +288,34 @@ def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.n
                 away[at[home[p, s]]] = p * slots + s
                 at[home[p, s]] += 1
     return away
+
+
+@inner
+def list_present(
+    problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, amounts: np.ndarray, entries: np.ndarray
+) -> int:
+    """What is at home on broker `v` and may leave: loads by goal of `linear` (float64 [W, n]) and entries; returns how many."""
+    slots, n = state.replicas.shape[1], whole(0)
+    for i in range(state.hosts[v]):
+        entry = whole(state.hosted[v, i])
+        p, s = entry // slots, entry % slots
+        if home[p, s] == v and problem.partition[p, MOVABLE] == 1:
+            for k in range(len(linear)):
+                amounts[k, n] = problem.vector[p, role_of(state, entry), problem.goal[linear[k], COLUMN]]
+            entries[n] = entry
+            n += 1
+    return n
+
+
+@inner
+def extent(problem: Problem, state: State, linear: np.ndarray, v: int, entry: int) -> float:
+    """The largest part of the mean of broker `v` (of its ceiling, in a limit) that a replica is, over goals."""
+    p, role, most = entry // state.replicas.shape[1], role_of(state, entry), 0.0
+    for g in linear:
+        level = problem.table[v, g, CEILING if problem.goal[g, KIND] == LIMIT else MEAN]
+        if level > 0.0:
+            most = max(most, problem.vector[p, role, problem.goal[g, COLUMN]] / level)
+    return most
 
 
 @inner
