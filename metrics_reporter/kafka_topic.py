@@ -172,6 +172,8 @@ class KafkaTopicWriter:
             # Looked up after every failure, since the topic may have been deleted; but a broker's records stay in one partition while
             # we live, also where the topic has more meanwhile.
             found = ensure_topic(self._bootstrap, self._options, self._settings)
+            if not found:
+                raise TopicError(f"topic {self._settings.name}: the cluster is deleting it, or has not made it yet")
             self._partitions = min(self._partitions or found, found)
             self._producer = kafka_client.producer(
                 self._bootstrap,
