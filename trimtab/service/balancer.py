@@ -29,7 +29,7 @@ from optimizer.planner import plan
 from optimizer.search_state import SearchState
 from trimtab import __version__
 from trimtab.capture.capacity import read_capacities
-from trimtab.execution.people import Pause
+from trimtab.execution.people import Pause, as_draining
 from trimtab.executor import Executor
 from trimtab.history.lock import locked, require_writable
 from trimtab.service.agenda import Agenda
@@ -48,7 +48,7 @@ from trimtab.service.planning import Planner
 from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed
-from trimtab.service.standing import draining, moved_away
+from trimtab.service.standing import moved_away
 from trimtab.service.unwell import cluster_view, sentence
 from trimtab.service.views import DecisionView, ModelView, PlanView, Refused, StateView
 from trimtab.service.words import Facts, clock, why_nothing
@@ -505,7 +505,7 @@ class Balancer:
     def _snapshot(self) -> LiveSnapshot:
         if not self._metadata.loaded:
             raise Refused("The cluster's metadata is not loaded yet.", "See why_not_ready in /api/v1/state.")
-        return draining(self._model.snapshot(self._clock.wall_ms(), horizon=self.config.horizon), self._told.draining)
+        return as_draining(self._model.snapshot(self._clock.wall_ms(), horizon=self.config.horizon), self._told.draining)
 
     # -- what people say -----------------------------------------------------------------------------------
 

@@ -17,9 +17,10 @@ from goals.policy import PolicyDocument
 from metrics_reporter.reporter import Clock
 from optimizer.detectors import Detection, Memory, detect, policy_of
 from optimizer.judgement import judge
+from trimtab.execution.people import as_draining
 from trimtab.service.goals import GoalsKeeper
 from trimtab.service.keeping import Told
-from trimtab.service.standing import Repair, draining, stand, to_repair
+from trimtab.service.standing import Repair, stand, to_repair
 from trimtab.service.views import BrokerView, GoalView
 
 SHARE_OF_TIME = 0.1  # that looking may take
@@ -99,7 +100,7 @@ class Lookout:
         with self._lock:
             now = self._clock.wall_ms()
             goals = self._goals.current
-            snapshot = draining(self._model.snapshot(now, horizon=self._horizon), self._told.draining)
+            snapshot = as_draining(self._model.snapshot(now, horizon=self._horizon), self._told.draining)
             found = judge(snapshot, goals)
             standing, brokers = stand(found)
             policy = policy_of(goals)

@@ -5,7 +5,7 @@ Pure functions of a snapshot and goals; called by `trimtab.service.look`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -71,17 +71,6 @@ def _brokers(snapshot: Snapshot, compiled: Compiled, state: State) -> tuple[Brok
             )
         )
     return tuple(found)
-
-
-def draining(snapshot: LiveSnapshot, brokers: frozenset[int]) -> LiveSnapshot:
-    """The same with these brokers draining, where they are active."""
-    rows = [snapshot.row_of_broker[b] for b in sorted(brokers) if b in snapshot.row_of_broker]
-    rows = [row for row in rows if snapshot.broker_states[row] == BrokerState.ACTIVE]
-    if not rows:
-        return snapshot
-    states = snapshot.broker_states.copy()
-    states[rows] = BrokerState.DRAINING
-    return replace(snapshot, broker_states=states)
 
 
 @dataclass(frozen=True, slots=True)
