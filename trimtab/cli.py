@@ -25,6 +25,7 @@ from trimtab.commands import (
     calibrate,
     check,
     compile,
+    control,
     demo,
     diff,
     drain,
@@ -50,7 +51,7 @@ COMMANDS = {
     "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
     "metadata": metadata, "drain": drain, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
-    "execute": execute, "throttles": throttles, "check": check, "policies": policies, "assign": assign,
+    "execute": execute, "pause": control, "throttles": throttles, "check": check, "policies": policies, "assign": assign,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.

@@ -16,16 +16,8 @@ import typer
 
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from trimtab.commands import options as o
-from trimtab.commands.execute import (
-    JournalFolder,
-    Server,
-    Throttle,
-    Who,
-    carry_out,
-    folder_of,
-    name_of,
-    tell_size,
-)
+from trimtab.commands.execute import carry_out, tell_size
+from trimtab.commands.execution_options import JournalFolder, Server, Throttle, Who, folder_of, name_of
 from trimtab.plan_output import Output, write_outputs
 from trimtab.signals import ending_at_once
 from trimtab.story import Story, log

@@ -16,7 +16,8 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
-from trimtab.commands.execute import JournalFolder, Throttle, carry_out, tell_size
+from trimtab.commands.execute import carry_out, tell_size
+from trimtab.commands.execution_options import JournalFolder, Throttle
 from trimtab.output import emit, unwritable, unwritable_folders, write_file, write_folders
 from trimtab.plan_output import (
     FormatOption,

@@ -9,7 +9,7 @@ import typer
 
 from cluster_model.errors import ExternalError
 from trimtab.commands import options as o
-from trimtab.commands.execute import DataForm, JournalFolder, Server, folder_of
+from trimtab.commands.execution_options import DataForm, JournalFolder, Server, folder_of
 from trimtab.output import emit
 from trimtab.story import log
 

@@ -1,6 +1,6 @@
 """Executions as a command carries them out: who is at work, asking that one, or being the one until it is over.
 
-Called by `trimtab.commands.execute`. What sleeps and draws is here; what decides is the engine's.
+Called by `trimtab.commands.execute` and `control`. What sleeps and draws is here; what decides is the engine's.
 """
 
 from __future__ import annotations

@@ -1,0 +1,58 @@
+"""Options of the commands that reach executions on a live cluster, and what they default to."""
+
+from __future__ import annotations
+
+import os
+from getpass import getuser
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cluster_model.quantities import parse_rate
+from trimtab.commands import options as o
+from trimtab.execution.pacing import AUTO
+
+Server = Annotated[str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="The live cluster.")]
+JournalFolder = Annotated[
+    Path | None,
+    typer.Option("--journal", metavar="DIR", file_okay=False, help="Folder of the journal (default ~/.local/state/trimtab)."),
+]
+DataForm = Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data on stdout.")]
+Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="In whose name (default: the user of this machine).")]
+
+
+def parse_throttle(text: str) -> int:
+    """A rate in bytes/s, or `AUTO`."""
+    if text.strip().lower() == "auto":
+        return AUTO
+    rate = parse_rate(text)
+    if rate <= 0:
+        raise ValueError(f"expected auto or a rate above 0 such as 50MB/s, found {text!r}")
+    return rate
+
+
+Throttle = Annotated[
+    int | None,
+    typer.Option(
+        "--throttle", parser=o.parsed_by(parse_throttle), metavar="SIZE/s",
+        help="Copied into, and out of, each broker at most; auto: by head-room, and by what is seen while it runs.",
+    ),
+]
+
+
+def folder_of(journal: Path | None) -> Path:
+    """The folder of the journal."""
+    from trimtab.execution.journal import default_folder
+
+    return journal if journal is not None else default_folder()
+
+
+def name_of(who: str | None) -> str:
+    """In whose name something is asked for."""
+    if who is not None:
+        return who
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
