@@ -12,6 +12,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError
 from trimtab.commands import options as o
+from trimtab.commands.records import expanded
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.signals import ending_at_once
 from trimtab.story import Story, log
@@ -25,8 +26,10 @@ def register(app: typer.Typer) -> None:
     app.command("assign")(assign_command)
 
 
+@expanded
 def assign_command(
     context: typer.Context,
+    *,
     topic: Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.", show_default=False)],
     partitions: Annotated[
         int, typer.Option("--partitions", min=1, metavar="N", help="How many partitions it is to have.", show_default=False)
@@ -39,15 +42,8 @@ def assign_command(
     like: Annotated[
         str | None, typer.Option("--like", metavar="TOPIC", help="A topic whose mean loads are expected of the new partitions.")
     ] = None,
-    snapshot: o.SnapshotPath = None,
-    bootstrap_server: o.Bootstrap = None,
-    command_config: o.CommandConfig = None,
-    interval: o.Interval = None,
-    capacity: o.CapacityPath = None,
-    save_snapshot: o.SaveSnapshot = None,
-    goals: o.GoalsPath = None,
-    preset: o.Preset = None,
-    calibration: o.CalibrationPath = None,
+    source: o.Source,
+    wanted: o.Wanted,
     seed: o.Seed = None,
     form: Annotated[
         Literal["json", "replica-assignment"],
@@ -59,10 +55,8 @@ def assign_command(
 
     For a new topic: kafka-topics --create --topic NAME --replica-assignment "$(trimtab assign … --format replica-assignment)".
     """
-    source = o.Source(snapshot, bootstrap_server, command_config, interval, capacity, save_snapshot)
-    wanted = o.Wanted(goals, preset, calibration)
     problems = [*source.problems(), *unwritable("--out", out)]
-    problems += overwritten({"--out": out, "--save-snapshot": save_snapshot}, source.files | wanted.files)
+    problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     if problems:
         raise ConfigurationError("trimtab assign", problems)
     with ending_at_once():

@@ -6,9 +6,9 @@ The planner's own defaults stay in `optimizer.options`: an option that was not g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -19,6 +19,7 @@ from trimtab.output import unwritable
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
+    from cluster_model.partition_loads import PartitionLoads
     from cluster_model.snapshot import Snapshot
     from goals.model import GoalSet
 
@@ -304,27 +305,16 @@ MaxBytes = Annotated[
 ]
 
 
-def planning_options(*, scale_load: list[ScaledLoad] | None, **given: Any) -> PlanOptions:
-    """Options of the planner; those that were not given keep its own defaults, lists become tuples."""
-    options: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in given.items()
-        if value is not None
-    }
-    scaled = tuple((scale.pattern, scale.factor) for scale in scale_load or ())
-    return PlanOptions(**options, scale_load=scaled)
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where the cluster comes from: one of a file and a live cluster."""
 
-    snapshot: Path | None
-    bootstrap_server: str | None
-    command_config: Path | None
-    interval: float | None
-    capacity: Path | None
-    save: Path | None = None
+    snapshot: SnapshotPath = None
+    bootstrap_server: Bootstrap = None
+    command_config: CommandConfig = None
+    interval: Interval = None
+    capacity: CapacityPath = None
+    save_snapshot: SaveSnapshot = None
 
     @property
     def files(self) -> dict[str, Path | None]:
@@ -342,9 +332,10 @@ class Source:
             remedy = "give a file that `trimtab snapshot` wrote, or HOST:PORT of a live cluster"
             return [Problem(EITHER, f"expected one of them, found none; {remedy}")]
         if self.snapshot is None:
-            return unwritable("--save-snapshot", self.save) if self.save is not None and is_file_name(self.save) else []
+            save = self.save_snapshot
+            return unwritable("--save-snapshot", save) if save is not None and is_file_name(save) else []
         live = {
-            "--save-snapshot": self.save,
+            "--save-snapshot": self.save_snapshot,
             "--command-config": self.command_config,
             "--interval": self.interval,
             "--capacity": self.capacity,
@@ -367,13 +358,13 @@ class Source:
         return captured(story, self.bootstrap_server, self.command_config, self.interval, self.capacity)
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Write what was captured to `save`, where that was asked for."""
-        if self.save is None:
+        """Write what was captured to `save_snapshot`, where that was asked for."""
+        if self.save_snapshot is None:
             return
         from cluster_model.files import write_snapshot
 
-        write_snapshot(snapshot, self.save)
-        log.info("wrote %s (snapshot)", self.save)
+        write_snapshot(snapshot, self.save_snapshot)
+        log.info("wrote %s (snapshot)", self.save_snapshot)
 
 
 def is_file_name(path: Path) -> bool:
@@ -385,9 +376,9 @@ def is_file_name(path: Path) -> bool:
 class Wanted:
     """Which goals hold."""
 
-    goals: Path | None
-    preset: str | None
-    calibration: Path | None = None
+    goals: GoalsPath = None
+    preset: Preset = None
+    calibration: CalibrationPath = None
 
     @property
     def files(self) -> dict[str, Path | None]:
@@ -407,18 +398,63 @@ class Wanted:
         return goals
 
 
-def with_loads(options: PlanOptions, load: LoadName, goals: GoalSet, snapshot: Snapshot) -> PlanOptions:
-    """`options` with the loads that ``--load`` asks for, out of the calibration of `goals`.
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What is asked of the planner: what-ifs, budgets, and how it searches."""
 
-    Raises
-    ------
-    ConfigurationError
-        No calibration, one without loads, or one of another cluster.
-    InputError
-        The loads cannot be read.
-    """
-    if load == "current":
+    add_broker: AddBroker = None
+    remove_broker: RemoveBroker = None
+    exclude_broker: ExcludeBroker = None
+    exclude_topic: ExcludeTopic = None
+    scale_load: ScaleLoad = None
+    load: Load = "current"
+    max_moves: MaxMoves = None
+    max_bytes: MaxBytes = None
+    max_partitions: MaxPartitions = None
+    move_cost: MoveCost = None
+    acceptance: AcceptanceRule = None
+    seed: Seed = None
+    threads: Threads = None
+
+    @property
+    def imagined(self) -> bool:
+        """Whether the plan is for a cluster that differs from the one that is read."""
+        return bool(self.add_broker or self.scale_load)
+
+    def options(self, goals: GoalSet, snapshot: Snapshot) -> PlanOptions:
+        """The planner's options, checked against the cluster; those that were not given keep its own defaults.
+
+        Raises
+        ------
+        ConfigurationError
+            A what-if that the cluster or the goals do not allow; ``--load`` without a calibration, with one without loads, or with one
+            of another cluster.
+        InputError
+            The loads cannot be read.
+        """
+        from optimizer.whatif import check_whatifs
+
+        given = {
+            "seed": self.seed, "acceptance": self.acceptance, "threads": self.threads,
+            "max_moves": self.max_moves, "max_bytes": self.max_bytes, "max_partitions": self.max_partitions, "move_cost": self.move_cost,
+        }  # fmt: skip
+        options = PlanOptions(
+            add_brokers=tuple(self.add_broker or ()),
+            remove_brokers=tuple(self.remove_broker or ()),
+            exclude_brokers=tuple(self.exclude_broker or ()),
+            exclude_topics=tuple(self.exclude_topic or ()),
+            scale_load=tuple((scale.pattern, scale.factor) for scale in self.scale_load or ()),
+            loads=_loads(self.load, goals, snapshot),
+            **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+        )
+        check_whatifs(snapshot, goals, options)
         return options
+
+
+def _loads(load: LoadName, goals: GoalSet, snapshot: Snapshot) -> PartitionLoads | None:
+    """Loads of partitions out of the calibration of `goals`; None: those of the snapshot."""
+    if load == "current":
+        return None
     given = goals.calibrated
     if given is None:
         raise _no_loads(load, "a calibration, found none; give --calibration FILE, or name one in the goals file")
@@ -428,8 +464,7 @@ def with_loads(options: PlanOptions, load: LoadName, goals: GoalSet, snapshot: S
         raise _no_loads(load, f"a calibration of cluster {snapshot.cluster_id}, found {given.source} of {given.cluster_id}")
     from cluster_model.partition_loads_file import read_partition_loads
 
-    loads = read_partition_loads(given.loads, load, snapshot, given.cluster_id, f"{given.source} ({given.span})")
-    return replace(options, loads=loads)
+    return read_partition_loads(given.loads, load, snapshot, given.cluster_id, f"{given.source} ({given.span})")
 
 
 def _no_loads(load: str, message: str) -> ConfigurationError:

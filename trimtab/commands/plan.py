@@ -18,6 +18,7 @@ from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
 from trimtab.commands.execute import carry_out, tell_size
 from trimtab.commands.execution_options import JournalFolder, Throttle
+from trimtab.commands.records import expanded
 from trimtab.output import emit, unwritable, unwritable_folders, write_file, write_folders
 from trimtab.plan_output import (
     FormatOption,
@@ -73,17 +74,12 @@ def register(app: typer.Typer) -> None:
     app.command("plan")(plan_command)
 
 
+@expanded
 def plan_command(
     context: typer.Context,
-    snapshot: o.SnapshotPath = None,
-    bootstrap_server: o.Bootstrap = None,
-    command_config: o.CommandConfig = None,
-    interval: o.Interval = None,
-    capacity: o.CapacityPath = None,
-    goals: o.GoalsPath = None,
-    preset: o.Preset = None,
-    calibration: o.CalibrationPath = None,
-    save_snapshot: o.SaveSnapshot = None,
+    *,
+    source: o.Source,
+    wanted: o.Wanted,
     form: FormatOption = None,
     out: Outs = None,
     election_out: o.ElectionOut = None,
@@ -96,19 +92,7 @@ def plan_command(
             help="Write DIR/original/TOPIC.json and DIR/migrated/TOPIC.json, to apply topic by topic.",
         ),
     ] = None,
-    add_broker: o.AddBroker = None,
-    remove_broker: o.RemoveBroker = None,
-    exclude_broker: o.ExcludeBroker = None,
-    exclude_topic: o.ExcludeTopic = None,
-    scale_load: o.ScaleLoad = None,
-    load: o.Load = "current",
-    max_moves: o.MaxMoves = None,
-    max_bytes: o.MaxBytes = None,
-    max_partitions: o.MaxPartitions = None,
-    move_cost: o.MoveCost = None,
-    acceptance: o.AcceptanceRule = None,
-    seed: o.Seed = None,
-    threads: o.Threads = None,
+    planning: o.Planning,
     frontier: Annotated[
         bool,
         typer.Option("--frontier", help="Instead of the plan, what each part of its bytes would buy (text or json)."),
@@ -137,18 +121,10 @@ def plan_command(
     Reads a captured cluster (--snapshot), or captures a live one first (--bootstrap-server), and plans the
     fewest moves that bring every broker into the band of every goal.
     """
-    source = o.Source(snapshot, bootstrap_server, command_config, interval, capacity, save_snapshot)
     outs, wrong = outputs(out, form)
     targets = Targets(outs, election_out, per_topic_dir, frontier)
-    planning = o.planning_options(
-        seed=seed, acceptance=acceptance, threads=threads,
-        max_moves=max_moves, max_bytes=max_bytes, max_partitions=max_partitions, move_cost=move_cost,
-        add_brokers=add_broker, remove_brokers=remove_broker, exclude_brokers=exclude_broker,
-        exclude_topics=exclude_topic, scale_load=scale_load,
-    )  # fmt: skip
-    wanted = o.Wanted(goals, preset, calibration)
-    problems = [*source.problems(), *wrong, *targets.problems(source.files | wanted.files, save_snapshot)]
-    problems += _not_to_execute(source, imagined=bool(add_broker or scale_load), yes=yes) if execute else []
+    problems = [*source.problems(), *wrong, *targets.problems(source.files | wanted.files, source.save_snapshot)]
+    problems += _not_to_execute(source, imagined=planning.imagined, yes=yes) if execute else []
     if problems:
         raise ConfigurationError("trimtab plan", problems)
 
@@ -158,15 +134,13 @@ def plan_command(
         cluster = source.read(story)
         from optimizer import planner, report  # noqa: F401  # imported while nothing is to be put away
         from optimizer.report.verdict import verdict
-        from optimizer.whatif import check_whatifs
         from trimtab.compiling import compile_for_plan
         from trimtab.planning import planned
 
-        planning = o.with_loads(planning, load, goal_set, cluster)
-        check_whatifs(cluster, goal_set, planning)
-        compile_for_plan(cluster, goal_set, planning, story)
+        options = planning.options(goal_set, cluster)
+        compile_for_plan(cluster, goal_set, options, story)
     source.keep(cluster)
-    result = planned(cluster, goal_set, planning, story, keep_partial=keep_partial)
+    result = planned(cluster, goal_set, options, story, keep_partial=keep_partial)
     _write(result, cluster, targets)
     if not (any(o.form == "text" and o.path is None for o in outs) and sys.stdout.isatty()):  # there the report just said it
         log.info("%s", verdict(result).sentence)
@@ -176,14 +150,14 @@ def plan_command(
         from trimtab.execution.order import order_of, sized
 
         order = sized(order_of(result), cluster)
-        if execute and bootstrap_server is not None and order.tasks:
+        if execute and source.bootstrap_server is not None and order.tasks:
             from trimtab.execution.documents import Settings
 
             tell_size(order.tasks, order.plan_id, throttle, order.headroom)
             if not (yes or typer.confirm("Carry it out?", err=True)):
                 log.info("nothing was changed")
                 return 0
-            return carry_out(context, order, Settings(throttle=throttle), bootstrap_server, command_config, journal)
+            return carry_out(context, order, Settings(throttle=throttle), source.bootstrap_server, source.command_config, journal)
         tell_size(order.tasks, order.plan_id, throttle, order.headroom)
     if exit_code and (result.infeasible or result.cannot_be_emptied):
         return INFEASIBLE
