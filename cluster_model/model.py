@@ -29,12 +29,11 @@ from cluster_model.windows import LONG, NEVER, SHORT, Horizon, HorizonName
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """How the model stands: sizes, and the time its samples reach from and to (-1: none yet)."""
+    """How the model stands: sizes, and the time of its newest sample (-1: none yet)."""
 
     brokers: int
     topics: int
     partitions: int
-    oldest_sample_ms: int
     newest_sample_ms: int
     waiting: int
     nbytes: int
@@ -160,7 +159,7 @@ class ClusterModel:
             image, store = self.image, self._samples
             metadata = sum(array.nbytes for array in vars(image).values() if isinstance(array, np.ndarray))
             return ModelState(
-                len(image.brokers), len(image.topic_ids), image.partition_count, store.oldest_ms, store.newest_ms,
+                len(image.brokers), len(image.topic_ids), image.partition_count, store.newest_ms,
                 store.waiting.cells, store.nbytes + metadata, replace(store.counts),
             )  # fmt: skip
 

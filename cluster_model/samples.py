@@ -50,8 +50,8 @@ class SampleStore:
         (LEADER or FOLLOWER, metric) -> values of every slot of the image.
     brokers, deliveries, waiting
         What is measured of whole brokers; what came already; what the metadata does not place yet.
-    oldest_ms, newest_ms
-        Which time the batches are of; -1: none came.
+    newest_ms
+        The latest time that a batch is of; -1: none came.
     """
 
     def __init__(self, image: MetadataImage, short: Horizon, long: Horizon, *, max_ahead_ms: int, max_wait_ms: int) -> None:
@@ -62,7 +62,7 @@ class SampleStore:
         self.brokers = BrokerLoads(short, long)
         self.deliveries = Deliveries()
         self.waiting = WaitingSamples(max_wait_ms)
-        self.oldest_ms, self.newest_ms = NEVER, NEVER
+        self.newest_ms = NEVER
         self._deleted_ms: dict[str, int] = {}
         self._housekept_ms = 0
         self._numbers = count()
@@ -125,7 +125,6 @@ class SampleStore:
             return None
         self.counts.batches += 1
         self.newest_ms = max(self.newest_ms, min(batch.time_ms, now_ms))
-        self.oldest_ms = batch.time_ms if self.oldest_ms == NEVER else min(self.oldest_ms, batch.time_ms)
         self.settle(now_ms)
         self._keep_house(now_ms)
         return [

@@ -15,13 +15,12 @@ Partition = tuple[str, int]
 # The controllers' own log shows up among a broker's, but no plan may touch it.
 METADATA_TOPIC = "__cluster_metadata"
 
-# Counters of a whole broker, and those of them that brokers keep for each topic as well.
+# Counters of a whole broker; brokers keep bytes and requests for each topic as well.
 BYTES_IN, BYTES_OUT = "bytes_in", "bytes_out"  # from producers; to consumers, followers not counted
 REPLICATION_IN, REPLICATION_OUT = "replication_in", "replication_out"
 PRODUCE_REQUESTS, FETCH_REQUESTS = "produce_requests", "fetch_requests"
 CPU_SECONDS = "cpu_seconds"
 NIC_IN, NIC_OUT = "nic_in", "nic_out"  # of the host
-TOPIC_COUNTERS = (BYTES_IN, BYTES_OUT, PRODUCE_REQUESTS, FETCH_REQUESTS)
 
 
 class LogReading(NamedTuple):

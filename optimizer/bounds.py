@@ -108,11 +108,6 @@ def _must_come(problem: Problem, lack: Array, under: Array) -> tuple[Array, Arra
     return moves, data
 
 
-def _most_of_each(vector: Array, columns: Array) -> Array:
-    """`most_of_each` without a compiler."""
-    return np.ascontiguousarray(np.maximum(vector[:, LEADING, columns], vector[:, FOLLOWING, columns]).T)
-
-
 @kernel
 def most_of_each(vector: Array, columns: Array) -> Array:
     """float64 [n, P]: what each partition costs at most, in either role, in `columns` int64 [n] of `vector`."""

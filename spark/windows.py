@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from cluster_model.resources import MEASURED
 from spark.blocks import PER_BLOCK, SERIES, blocks_of, packed, unpacked
 from spark.history.sift import REASON
-from spark.outgoing import completed
 from spark.schemas import Blocks, BrokerWindows, PartitionWindows, Samples, Windows
 
 # What stands before a metric's name says about whom it is (docs/history.md); none: a leader, or the whole broker.
@@ -31,16 +30,6 @@ def windows(samples: Samples, window_seconds: float) -> Windows:
     A sample that is there twice weighs twice in its window's mean, no more; out-of-order and late ones count where they belong.
     """
     return unpacked(blocks(samples, window_seconds), window_seconds)
-
-
-def broker_windows(samples: Samples, window_seconds: float) -> BrokerWindows:
-    """Loads of brokers: `brokers_of` the blocks of `samples`."""
-    return brokers_of(completed(blocks(samples, window_seconds)), window_seconds)
-
-
-def partition_windows(samples: Samples, window_seconds: float) -> PartitionWindows:
-    """Loads of replicas: `partitions_of` the blocks of `samples`."""
-    return partitions_of(completed(blocks(samples, window_seconds)), window_seconds)
 
 
 def brokers_of(measured: Blocks, window_seconds: float) -> BrokerWindows:

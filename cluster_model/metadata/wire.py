@@ -6,7 +6,7 @@ Used by `schemas` and `batches`. Knows types, and nothing of records or files.
 from __future__ import annotations
 
 import struct
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -21,11 +21,6 @@ class MalformedError(ValueError):
 def uuid_text(raw: bytes) -> str:
     """A 16-byte id as Kafka writes it."""
     return urlsafe_b64encode(raw).decode("ascii").rstrip("=")
-
-
-def uuid_bytes(text: str) -> bytes:
-    """The inverse of `uuid_text`."""
-    return urlsafe_b64decode(text + "==")
 
 
 class Reader:

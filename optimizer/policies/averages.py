@@ -39,7 +39,3 @@ class Smoothed:
     def with_sample(self, sample: float) -> Smoothed:
         """The average with one sample more."""
         return replace(self, value=sample if self.value is None else self.history * self.value + (1.0 - self.history) * sample)
-
-    def projected(self, change: float) -> Smoothed:
-        """After a planned change of load: without this a broker that was relieved looks loaded for many checks."""
-        return self if self.value is None else replace(self, value=self.value + change)

@@ -33,11 +33,6 @@ def topic_load(topics: FloatArray, megabytes: FloatArray, connections: FloatArra
     return np.asarray(np.where(topics > 0, load, 0.0))
 
 
-def topic_weight(megabytes: FloatArray, connections: FloatArray, backlog: FloatArray, throughput_weight: float = 0.5) -> FloatArray:
-    """float64 [n]: how heavy single topics are, for the order in which they move."""
-    return np.asarray(throughput_weight * megabytes + 0.3 * connections + 0.2 * backlog / BACKLOG)
-
-
 def balanced(topics: FloatArray, load: FloatArray, cpu: FloatArray, memory: FloatArray) -> FloatArray:
     """float64 [n]: topic load, and cpu and memory in percent, weighed together; counts of topics where neither is reported."""
     if not (cpu > 0).any() and not (memory > 0).any():
@@ -76,17 +71,6 @@ def _formula(weights: dict[str, float], share: dict[str, FloatArray]) -> FloatAr
 def weighted_max(shares: FloatArray, weights: FloatArray) -> FloatArray:
     """float64 [n]: the largest of weighted utilizations float64 [n, resources], 0 where there is none."""
     return np.asarray((np.nan_to_num(shares) * weights).max(axis=1, initial=0.0))
-
-
-def classified(loads: FloatArray) -> tuple[list[int], list[int]]:
-    """Rows of the overloaded and of the underloaded. Half a deviation is enough where the coefficient of variation is above 0.3: with half
-    of the brokers or more overloaded, none is a whole deviation above the mean. A deviation counts at least a fifth of the mean, and 2."""
-    if len(loads) < 2:
-        return [], []
-    mean, sigma = float(loads.mean()), float(loads.std())
-    spread = sigma / mean if mean > 0 else 0.0
-    off = (0.5 if spread > 0.3 else 1.0) * max(sigma, 0.2 * mean, 2.0)
-    return np.flatnonzero(loads > mean + off).tolist(), np.flatnonzero(loads < mean - off).tolist()
 
 
 def candidates_within(scores: FloatArray, share: float = 0.10) -> list[int]:

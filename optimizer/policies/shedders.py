@@ -6,7 +6,7 @@ orders; here they stand together as one rule each, for units that are no Kafka p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -313,11 +313,3 @@ def _return(idle: Host, busy: Host, net: float, swapped: set[str]) -> tuple[list
             swapped.update(s.unit for s in sheds)
             return sheds, amount
     return [], 0.0
-
-
-def smoothed(values: Iterable[float], history: float) -> float:
-    """Exponential average of values in order, the first as it is."""
-    result: float | None = None
-    for value in values:
-        result = value if result is None else history * result + (1.0 - history) * value
-    return result or 0.0

@@ -14,12 +14,12 @@ from statistics import median
 from typing import Any
 
 from pyspark import StorageLevel
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from cluster_model.resources import DERIVED_FROM, RESOURCES
 from goals.model import GoalSet, UsageDistribution
 from spark.history import known
-from spark.history.gaps import expected
 from spark.history.repeats import KEY, spacing_ms
 from spark.history.sift import REASON, reason
 from spark.schemas import Samples
@@ -109,7 +109,7 @@ def check(samples: Samples, goals: GoalSet, now: datetime) -> Check:
     try:
         whole = F.col("topic").isNull().alias("whole")
         of_series = series.groupBy(*KEY).agg(
-            F.sum("there").alias("there"), expected(F.min("begin"), F.max("end"), spacing).alias("due")
+            F.sum("there").alias("there"), _expected(F.min("begin"), F.max("end"), spacing).alias("due")
         )
         metrics = of_series.groupBy("metric", whole, "broker").agg(
             F.count("*").alias("series"), F.sum("there").alias("there"), F.sum(F.greatest("due", "there")).alias("due")
@@ -124,6 +124,11 @@ def check(samples: Samples, goals: GoalSet, now: datetime) -> Check:
     finally:
         series.unpersist()
     return _made(spacing / 1000, metrics, days, hours, bad, goals)
+
+
+def _expected(begin: Column, end: Column, spacing_ms: int) -> Column:
+    """How many samples a series has from `begin` to `end`, both times of samples, where none is missing."""
+    return F.floor((F.unix_millis(end) - F.unix_millis(begin)) / F.lit(spacing_ms) + F.lit(0.5)) + 1
 
 
 def _made(spacing: float, metrics: list[Any], days: list[Any], hours: list[Any], bad: list[Any], goals: GoalSet) -> Check:

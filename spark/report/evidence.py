@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 MOST_POINTS = 400  # in one drawing
-MOST_BINS = 80
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from math import nan
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.schemas import Samples
-from spark.windows import broker_windows, partition_windows, windows
+from spark.outgoing import completed
+from spark.schemas import BrokerWindows, PartitionWindows, Samples
+from spark.windows import blocks, brokers_of, partitions_of, windows
 
 NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
 Row = tuple[float, int, str | None, int | None, str, float | None]
@@ -22,6 +23,14 @@ def samples(spark: SparkSession, rows: list[Row]) -> Samples:
         for minutes, broker, topic, partition, metric, value in rows
     ]
     return Samples(spark.createDataFrame(table, Samples.SCHEMA))
+
+
+def broker_windows(of: Samples, seconds: float) -> BrokerWindows:
+    return brokers_of(completed(blocks(of, seconds)), seconds)
+
+
+def partition_windows(of: Samples, seconds: float) -> PartitionWindows:
+    return partitions_of(completed(blocks(of, seconds)), seconds)
 
 
 def found(frame: DataFrame, *names: str) -> set[tuple[object, ...]]:

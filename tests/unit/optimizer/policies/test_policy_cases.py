@@ -53,11 +53,6 @@ def topic_load(**given: float) -> object:
 
 
 @runner
-def topic_weight(megabytes: float, connections: float, backlog: float) -> object:
-    return float(rankings.topic_weight(column([megabytes]), column([connections]), column([backlog]))[0])
-
-
-@runner
 def balanced(**given: list[float]) -> object:
     return rankings.balanced(**{k: column(v) for k, v in given.items()}).tolist()
 
@@ -82,11 +77,6 @@ def candidates_within(scores: list[float]) -> object:
 @runner
 def next_in_turn(scores: list[float], last: int | None) -> object:
     return rankings.next_in_turn(rankings.candidates_within(column(scores)), last)
-
-
-@runner
-def classified(loads: list[float]) -> object:
-    return list(rankings.classified(column(loads)))
 
 
 @runner
@@ -190,7 +180,10 @@ def running_average(most: int, default: float, samples: list[float]) -> object:
 
 @runner
 def smoothed(values: list[float], history: float) -> object:
-    return shedders.smoothed(values, history)
+    found = Smoothed(history)
+    for value in values:
+        found = found.with_sample(value)
+    return found.value
 
 
 @runner
