@@ -94,8 +94,8 @@ def rows_like(patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         if not any(fits(row, pattern) for row in every):
             raise SystemExit(
-                f"--rows: {pattern!r} fits no row: expected SIZE/SCENARIO/VARIANT/ACCEPTANCE or its beginning, * for any part; sizes are "
-                f"{', '.join((*SIZES, *LARGE))}, scenarios {', '.join(SCENARIOS)}, variants {', '.join(VARIANTS)}"
+                f"--rows: {pattern!r} fits no row: expected SIZE/SCENARIO/VARIANT/ACCEPTANCE or the start of one, * for any part; "
+                f"sizes are {', '.join((*SIZES, *LARGE))}, scenarios {', '.join(SCENARIOS)}, variants {', '.join(VARIANTS)}"
             )
     return [row for row in every if row in chosen]
 

@@ -104,7 +104,7 @@ def _syntax_problem(error: YAMLError) -> Problem:
     where = f"line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
     message = f"not YAML: {error.problem or error.context}"
     if "alias" in message or "while scanning an alias" in str(error):
-        message += "; a pattern that begins with * needs quotes"
+        message += "; a pattern that starts with * needs quotes"
     elif "another document" in message:
         message += "; expected one document, without ---"
     elif "\\t" in message:

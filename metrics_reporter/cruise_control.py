@@ -48,7 +48,7 @@ SILENCE_MS = 3_600_000  # after so long a broker is measured anew; perhaps only 
 Leads = Callable[[int, str, int], bool | None]
 """Whether a broker leads a partition, given by topic and number; None where the metadata does not know."""
 Cores = Callable[[int], float | None]
-"""How many cores a broker has; None where nobody knows."""
+"""How many cores a broker has; None where that is not known."""
 
 
 @dataclass(slots=True)

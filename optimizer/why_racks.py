@@ -79,6 +79,6 @@ def rack_share(
     if not over and most < lows:
         return (
             f"the rack rule lets at most {amount(most, goal.resource)} into rack {name}; the bands of its "
-            f"{counted(members, 'broker')} begin at {amount(lows, goal.resource)}; even out the racks"
+            f"{counted(members, 'broker')} start at {amount(lows, goal.resource)}; even out the racks"
         )
     return None

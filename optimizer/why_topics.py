@@ -80,9 +80,9 @@ def _proof(
     reach = int((~fixed | here).sum())
     if not over and reach < low:
         if (fixed & ~here).any():
-            return f"excluded topic {topic} leaves it {reach} {what}, its band begins at {low}; include it"
+            return f"excluded topic {topic} leaves it {reach} {what}, its band starts at {low}; include it"
         return (
-            f"of topic {topic} it can hold at most one replica of each of {reach} partitions, its band begins at {low}; "
+            f"of topic {topic} it can hold at most one replica of each of {reach} partitions, its band starts at {low}; "
             "a wider bound or other capacities would help"
         )
     if leaders:

@@ -107,13 +107,13 @@ def _root(
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", "-q", callback=_quiet, expose_value=False, help="Tell warnings and errors only."
+            "--quiet", "-q", callback=_quiet, expose_value=False, help="Show only warnings and errors."
         ),
     ] = False,
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", "-v", callback=_verbose, expose_value=False, help="Tell details, tracebacks too."
+            "--verbose", "-v", callback=_verbose, expose_value=False, help="Show details and tracebacks."
         ),
     ] = False,
     log_format: Annotated[

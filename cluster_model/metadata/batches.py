@@ -65,7 +65,7 @@ def read_batch(data: bytes, at: int, position: int, expected: int | None) -> Bat
         What is there is not the next batch: damaged, rewritten, or of another place in the log.
     """
     if len(data) - at < HEADER.size:
-        raise TornError(f"{len(data) - at} bytes, a batch begins with {HEADER.size}")
+        raise TornError(f"{len(data) - at} bytes, a batch starts with {HEADER.size}")
     base, length, epoch, magic, crc, attributes, last, _, time_ms, _, _, _, count = HEADER.unpack_from(data, at)
     size = LENGTH_FROM + length
     if length == 0:

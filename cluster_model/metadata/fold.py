@@ -165,11 +165,11 @@ class RecordFold:
         key = int(records.keys[first])
         if key == s.BEGIN_TRANSACTION:
             if self._open is not None:
-                raise refused(records.where, int(records.offsets[first]), "a transaction begins within another")
+                raise refused(records.where, int(records.offsets[first]), "a transaction starts within another")
             self._open = []
         elif key in (s.END_TRANSACTION, s.ABORT_TRANSACTION):
             if self._open is None:
-                raise refused(records.where, int(records.offsets[first]), "a transaction ends that never began")
+                raise refused(records.where, int(records.offsets[first]), "a transaction ends that never started")
             pending, self._open = self._open, None
             if key == s.ABORT_TRANSACTION:
                 self.counts.aborted += sum(end - begin for _, begin, end in pending)

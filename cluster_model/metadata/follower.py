@@ -184,7 +184,7 @@ class KRaftFollower:
             raise refusals[0]
         if refusals:
             return str(refusals[0])
-        return f"{self._directory}: the log begins at offset {listing.log_start}, and no checkpoint reaches to there yet"
+        return f"{self._directory}: the log starts at offset {listing.log_start}, and no checkpoint reaches to there yet"
 
     def _ask(self) -> str | None:
         """Take the newest report; why there is none."""
@@ -209,7 +209,7 @@ class KRaftFollower:
             return tail.end_offset, None
         report = self._report
         if report is None:
-            return tail.offset, silence or "nobody says what is committed: only the newest checkpoint was read"
+            return tail.offset, silence or "no broker says what is committed: only the newest checkpoint was read"
         if tail.end_epoch < report.epoch:
             return tail.offset, (
                 f"{self._directory}: the last record on this disk is of epoch {tail.end_epoch}, the quorum is in epoch "

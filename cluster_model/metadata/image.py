@@ -292,7 +292,7 @@ def registered(id: int, entry: BrokerEntry) -> BrokerRegistered:
 
 def _unknown(what: str) -> ExternalError:
     return ExternalError(
-        f"the metadata names {what} before bringing it; the image is not whole, load it anew", retriable=True
+        f"the metadata names {what} before bringing it; the image is not whole, load it again", retriable=True
     )
 
 

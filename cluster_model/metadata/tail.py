@@ -83,7 +83,7 @@ class LogTail:
         self.problem, self.gone = None, listing.log_start > self.offset
         if self.gone:
             self._ahead.clear()
-            self.problem = f"the log begins at offset {listing.log_start} now, after {self.offset}"
+            self.problem = f"the log starts at offset {listing.log_start} now, after {self.offset}"
             return listing
         try:
             if self._ahead and not self._is_still(*self._ahead[-1]):

@@ -73,7 +73,7 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
     if base is None:
         moved = format_size(chosen.bytes_moved)
         return f"on the weeks held out: {chosen.out_of_band_hours:,.0f} broker-hours out of band, {moved} moved"
-    name = "the goals as they are" if same is not None else "the goals that it began with"
+    name = "the goals as they are" if same is not None else "the goals that it started with"
     errors = (chosen.out_of_band_error, chosen.bytes_error) if base.out_of_band_error is None else (None, None)
     told = [
         f"broker-hours out of band {_turn(base.out_of_band_hours, chosen.out_of_band_hours, errors[0])}",

@@ -91,5 +91,5 @@ def _said(error: Exception, timeout: float) -> str:
     if isinstance(reason, TimeoutError):
         return f"no whole answer within {timeout:g} s"
     if isinstance(reason, ConnectionRefusedError):
-        return "nobody listens there; is the broker up, and its agent on this port?"
+        return "the connection was refused; is the broker up, and its agent on this port?"
     return str(getattr(reason, "strerror", None) or reason) or type(reason).__name__

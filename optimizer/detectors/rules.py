@@ -29,13 +29,13 @@ Rule = GoalBand | Cv | Absolute | AboveMean | MinMax | Std | Pairs | CountSpread
 
 
 NEEDS = {
-    "goal_band": "goals whose load somebody reports, and active brokers",
-    "cv": "usage_distribution goals whose load somebody reports and reaches the floor, and two active brokers",
+    "goal_band": "goals with a reported load, and active brokers",
+    "cv": "usage_distribution goals with a reported load that reaches the floor, and two active brokers",
     "absolute": "a capacity, on some active broker, for a resource of the goals",
-    "above_mean": "usage_distribution goals whose load somebody reports, and two active brokers",
+    "above_mean": "usage_distribution goals with a reported load, and two active brokers",
     "minmax": "a load of produce_rate, fetch_rate, network_in or network_out, and two active brokers",
-    "std": "usage_distribution or capacity goals whose load somebody reports, and two active brokers",
-    "pairs": "usage_distribution or capacity goals whose load somebody reports, and two active brokers",
+    "std": "usage_distribution or capacity goals with a reported load, and two active brokers",
+    "pairs": "usage_distribution or capacity goals with a reported load, and two active brokers",
     "count_spread": "replicas, and two active brokers",
 }
 

@@ -157,7 +157,7 @@ def unreadable(error: Exception) -> InputError | None:
     column = re.search(r"Parquet column \[(\w+)\]\. Expected Spark type (\w+), actual Parquet type (\w+)", text)
     if column is None:
         return InputError(where[1], [Problem("", f"{LAYOUT}, found a file that cannot be read: it is damaged, or not there any more")])
-    found = f"expected {column[2]} as in the other files, found Parquet's {column[3]}; write the file anew, or take it out"
+    found = f"expected {column[2]} as in the other files, found Parquet's {column[3]}; write the file again, or take it out"
     return InputError(where[1], [Problem(f"column {column[1]}", found)])
 
 

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def pause_command(
     bootstrap_server: Server, command_config: o.CommandConfig = None, journal: JournalFolder = None, who: Who = None
 ) -> int:
-    """Take no further step; what is in progress goes on. Where nothing is carried out, no plan is begun on the cluster until `resume`."""
+    """Take no further step; what is in progress goes on. Where no plan is in progress, none is started on the cluster until `resume`."""
     from metrics_reporter.reporter import SYSTEM_CLOCK
     from trimtab.execution.ledger import PAUSE
     from trimtab.execution.people import Pause
@@ -42,7 +42,7 @@ def pause_command(
         header = there.execution.read()
         if header is None or header.state != "running":
             there.ledger.tell(PAUSE, Pause(name_of(who), "", SYSTEM_CLOCK.wall_ms()).document())
-            log.info("paused: no plan is begun on this cluster, by no command and no service, until `trimtab resume`")
+            log.info("paused: no command and no service starts a plan on this cluster until `trimtab resume`")
             return 0
         if _heard(there, "pause", who) is None:
             there.execution.pause(name_of(who))
@@ -92,7 +92,7 @@ def cancel_command(
     form: DataForm = "text",
     out: o.Out = None,
 ) -> int:
-    """Begin nothing more, and take back what is in progress; what is done stays, and no throttle is left."""
+    """Start no further step, and take back what is in progress; what is done stays, and no throttle is left."""
     from trimtab.execution.run import reached
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:

@@ -239,7 +239,7 @@ class DemoStory:
         apart = [
             f"{resource_label(d.resource)} {percent(d.largest)}" for d in deviations(plan, after) if d.resource in SHOWN
         ]
-        self._say("After", "measured anew, by the same reporters")
+        self._say("After", "measured again by the same reporters")
         self._console.print(self._bars(after, "green"))
         for resource, label in SHOWN.items():
             if resource in after.capacity and after.is_reported(resource):

@@ -66,7 +66,7 @@ def execute_command(
     ] = "wait",
     window: Annotated[
         list[str] | None,
-        typer.Option("--window", metavar="WHEN", help="Steps begin only then, in UTC: 22:00-06:00, 'Sat,Sun 08:00-20:00'; repeatable."),
+        typer.Option("--window", metavar="WHEN", help="Steps start only then, in UTC: 22:00-06:00, 'Sat,Sun 08:00-20:00'; repeatable."),
     ] = None,
     journal: JournalFolder = None,
     form: DataForm = "text",
@@ -122,7 +122,7 @@ def carry_out(
             raise ExternalError(unfinished(header, working=at_work(there.execution)))
         pause = pause_of(there.ledger.told())
         if pause is not None:
-            raise ExternalError(f"the cluster is {paused_by(pause)}: no plan is begun; `trimtab resume` ends that")
+            raise ExternalError(f"the cluster is {paused_by(pause)}: no plan is started; `trimtab resume` ends the pause")
         there.execution.begin(order, settings)
         tell_size(there.execution.tasks.values(), order.plan_id, settings.throttle, order.headroom)
         notice = noticed(order.tasks, there.port)
@@ -146,7 +146,7 @@ def status_command(
         told = there.ledger.told()
         pause, drains = pause_of(told), drains_of(told)
         if pause is not None:
-            log.warning("the cluster is %s: no plan is begun", paused_by(pause))
+            log.warning("the cluster is %s: no plan is started", paused_by(pause))
         for broker, by in drains.items():
             log.info("broker %d is being drained, by %s; `trimtab activate` takes it back", broker, by)
         if there.execution.read() is None and (pause is not None or drains):
@@ -171,7 +171,7 @@ def tell_size(tasks: Collection[Task], plan_id: str, rate: int | None, headroom:
     log.info("plan %s: %d partitions, %s to copy", plan_id, len(tasks), format_size(total))
     if rate == AUTO and total:
         pace = first(tasks, headroom or Headroom())
-        log.info("it begins with a throttle of %s/s: %s", format_size(pace.rate), pace.why)
+        log.info("it starts with a throttle of %s/s: %s", format_size(pace.rate), pace.why)
         rate = pace.rate
     if rate and total:
         slowest = sorted(hours(tasks, rate).items(), key=lambda item: (-item[1], item[0]))

@@ -58,7 +58,7 @@ def metadata_command(
         bool,
         typer.Option(
             "--unconfirmed",
-            help="Read a log to its end, committed or not: for a copy of one that nobody leads any more.",
+            help="Read a log to its end, committed or not: for a copy of one that has no leader any more.",
         ),
     ] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Go on, and print what happens until Ctrl-C.")] = False,

@@ -50,7 +50,7 @@ def unfinished(header: Header, *, working: bool) -> str:
             "`trimtab cancel` ends it"
         )
     return (
-        f"plan {header.plan_id} was begun and is not finished, and {header.instance}, which carried it out, is gone. "
+        f"plan {header.plan_id} was started and is not finished, and {header.instance}, which carried it out, is gone. "
         "`trimtab resume` goes on with it, `trimtab rollback` takes it back, `trimtab cancel` ends it"
     )
 

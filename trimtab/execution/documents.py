@@ -88,7 +88,7 @@ def header_of(documents: Mapping[str, Document]) -> Header | None:
     if found is None or "plan_id" not in found:
         return None
     if found.get("version") != VERSION:
-        message = f"expected version {VERSION}, found {found.get('version')!r}; use the release that began this execution"
+        message = f"expected version {VERSION}, found {found.get('version')!r}; use the release that started this execution"
         raise InputError("record of executions", [Problem("version", message)])
     of: dict[str, Any] = {k: v for k, v in found.items() if k in Header.__dataclass_fields__}
     settings = dict(of["settings"])

@@ -169,7 +169,7 @@ class Execution(Recorded):
             turn = next_steps(
                 [t for t in self._tasks.values() if t.name not in unsettled], self._marks, seen, header.settings.limits,
                 lagging_before=frozenset(header.lagging_before),
-                held=held if closer < CLOSER else "looks again: what was to begin is not as it was",
+                held=held if closer < CLOSER else "looks again: the next partition to change is not as it was",
                 elected=sum(n for _, n in self._elected),
             )  # fmt: skip
             steps = (*turn.begin, *turn.elect, *turn.take_back, *turn.turned)

@@ -57,8 +57,8 @@ def first(tasks: Collection[Task], known: Headroom) -> Pace:
     if loads:
         rate = max(round(max(loads) / 2), FIRST)
         half = "half of what the busiest broker takes in" if rate > FIRST else "nothing busy takes part"
-        return Pace(rate, None, f"no capacity of the network is known, so it begins low: {half}")
-    return Pace(FIRST, None, "neither loads nor capacities are known, so it begins low")
+        return Pace(rate, None, f"no capacity of the network is known, so it starts low: {half}")
+    return Pace(FIRST, None, "neither loads nor capacities are known, so it starts low")
 
 
 def then(now: Pace, behind: Collection[Partition], used: float) -> Pace:

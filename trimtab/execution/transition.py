@@ -148,7 +148,7 @@ def _found(task: Task, mark: Mark, seen: Observed, limits: Limits) -> Mark:
     if mark.stage is Stage.MOVING:
         return _lost(mark, "another tool took its reassignment back")
     if mark.attempts >= limits.attempts:
-        return _lost(mark, f"its reassignment was asked for {mark.attempts} times and never began")
+        return _lost(mark, f"its reassignment was asked for {mark.attempts} times and never started")
     down = [b for b in task.target if b not in there.replicas and not seen.alive(b)]
     if any(_long_down(b, seen, limits) for b in down):
         return _lost(mark, f"its target, broker {_list(down)}, {_absence(down, seen)}")
@@ -204,7 +204,7 @@ def _unhealthy(candidates: Sequence[Task], moving: set[Partition], seen: Observe
             behind.append(name)
     if under:
         return f"waits: {_names(under)} under min.insync.replicas on brokers that the next steps touch"
-    return f"waits: {_names(behind)} under-replicated since the execution began" if behind else ""
+    return f"waits: {_names(behind)} under-replicated since the execution started" if behind else ""
 
 
 def _repairs(task: Task, seen: Observed) -> bool:

@@ -36,7 +36,7 @@ def parse_window(text: str) -> Window:
         raise ValueError(f"{FORM}, found {text!r}")
     first, last = _minutes(begin, text), _minutes(end, text)
     if first == DAY:
-        raise ValueError(f"{FORM}, found {text!r}: begin at 00:00 of the next day")
+        raise ValueError(f"{FORM}, found {text!r}: start at 00:00 of the next day")
     return Window(_days(days, text), first, (last - first) % DAY or DAY)
 
 

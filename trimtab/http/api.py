@@ -202,7 +202,7 @@ class Api:
     async def pause(self, request: Request) -> Response:
         by = await body_of(WhyBody, request)
         await self._change(request, lambda: self._face.pause(by.who, by.why), "pause", by)
-        return _answer(DoneView(done="Paused: nothing is planned or begun until someone resumes."))
+        return _answer(DoneView(done="Paused: no plan is made or started until an operator resumes."))
 
     async def resume(self, request: Request) -> Response:
         by = await body_of(ByBody, request)

@@ -40,7 +40,7 @@ class Calls:
         if self._running >= self._most:
             raise Problem(
                 503,
-                f"{self._most} calls of the service are under way already, so {what} was not begun.",
+                f"{self._most} calls of the service are under way already, so {what} was not started.",
                 "Try again; if it stays so the service hangs: see its log, and restart it.",
                 {"Retry-After": "5"},
             )

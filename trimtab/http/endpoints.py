@@ -216,7 +216,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _change(
         "/api/v1/pause",
         "pause",
-        "Plan and begin nothing until someone resumes.",
+        "Make and start no plan until an operator resumes.",
         Api.pause,
         DoneView,
         WhyBody,

@@ -70,12 +70,12 @@ def excerpt(text: str) -> Excerpt:
         mark = f'"{key}":'
         at = text.rfind("\n" + mark)  # no string of a plan file has a line feed or a bare quote in it
         if at < 0:
-            raise ValueError(f"expected a line that begins with {mark} in the plan file")
+            raise ValueError(f"expected a line that starts with {mark} in the plan file")
         return decode(text, at + 1 + len(mark))[0]
 
     begin = text.find('\n"actions":[')
     if begin < 0:
-        raise ValueError('expected a line that begins with "actions":[ in the plan file')
+        raise ValueError('expected a line that starts with "actions":[ in the plan file')
     lines: list[str] = []
     at = text.find("\n", begin + 1) + 1
     while len(lines) < MOST_KEPT and text.startswith('{"seq":', at):

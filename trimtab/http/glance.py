@@ -146,7 +146,7 @@ def _plan(state: StateView) -> str:
         case "proposed":
             return f"{what} {_proposed(state)}"
         case "approved":
-            return f"{what} is approved and about to begin"
+            return f"{what} is approved and about to start"
         case "running":
             return f"{what} is running" + ("" if plan.progress is None else f", {plan.progress:.0%} done")
         case "failed":
@@ -160,7 +160,7 @@ def _proposed(state: StateView) -> str:
         return f"would {_reach(state)} (dry run: it is not carried out)"
     if not state.has_executor:
         return f"would {_reach(state)}, and cannot be carried out: there is no executor for this cluster; apply it with Kafka's own tools"
-    return "waits for approval" if state.mode == "approve" else "is about to begin"
+    return "waits for approval" if state.mode == "approve" else "is about to start"
 
 
 def _reach(state: StateView) -> str:
@@ -194,4 +194,4 @@ def _who(state: StateView) -> str:
         said = "No active controller is known, so this instance decides nothing."
     else:
         said = f"Node {it.controller} is the active controller; this instance keeps its model warm and decides nothing."
-    return said + (" Paused: nothing is planned or begun until someone resumes." if state.paused else "")
+    return said + (" Paused: no plan is made or started until an operator resumes." if state.paused else "")

@@ -85,7 +85,7 @@ class HttpServer:
         if not self._server.started:
             self.stop()
             raise ExternalError(
-                f"the HTTP interface did not begin at {self.url}: {self.error or 'no reason was given'}"
+                f"the HTTP interface did not start at {self.url}: {self.error or 'no reason was given'}"
             )
 
     def _run(self) -> None:

@@ -73,7 +73,7 @@ class ExecutionPart(Part):
     elections: int = Field(default=100, ge=1, description="leaders elected in a second")
     reserve: Bytes = Field(default=1_000_000_000, description="bytes that stay free on every log directory")
     foreign: Literal["wait", "refuse"] = Field(default="wait", description="what to do about reassignments of other tools")
-    windows: list[str] = Field(default=[], description="when steps may begin, in UTC, such as Sat,Sun 08:00-20:00; always by default")
+    windows: list[str] = Field(default=[], description="when steps may start, in UTC, such as Sat,Sun 08:00-20:00; always by default")
 
     @field_validator("windows")
     @classmethod
@@ -153,7 +153,7 @@ class ServiceConfig(Part):
     storage: Literal["local", "shared"] = Field(default="local", description="shared: a move copies nothing")
     capacity: FilePath | None = Field(default=None, description="file with what brokers can carry")
     model: Annotated[ModelPart, BeforeValidator(or_defaults)] = Field(default=ModelPart(), description="the live model")
-    readiness: Annotated[ReadinessPart, BeforeValidator(or_defaults)] = Field(default=ReadinessPart(), description="when to begin")
+    readiness: Annotated[ReadinessPart, BeforeValidator(or_defaults)] = Field(default=ReadinessPart(), description="when to start")
     history: Annotated[HistoryPart, BeforeValidator(or_defaults)] = Field(
         default={}, validate_default=True, description="what is kept"
     )

@@ -188,7 +188,7 @@ class Decider:
         if self._config.mode != "approve" or not self._has_executor:
             return False
         if now - held.made_ms >= 1000 * self._config.approval_valid:
-            self._agenda.add(f"nobody approved the plan within {spoken(round(1000 * self._config.approval_valid))}", now, at_once=True)
+            self._agenda.add(f"the plan was not approved within {spoken(round(1000 * self._config.approval_valid))}", now, at_once=True)
             return False
         return self._agenda.is_regular
 

@@ -70,7 +70,7 @@ def note_of(mode: Mode, has_executor: bool) -> str:
     """What is said beside a plan that was just made."""
     match mode, has_executor:
         case "dry-run", _:
-            return "mode is dry-run: it is shown, and nobody can have it carried out"
+            return "mode is dry-run: it is shown, and cannot be carried out"
         case _, False:
             return "there is no executor for this cluster in this release: it is shown, and cannot be carried out"
         case "approve", _:

@@ -255,12 +255,12 @@ class Execution:
         answer = self._leader.ask()
         if not answer.leads:
             if answer.error is None:
-                self._desk.become(held, "cancelled", "cancelled", "service", f"never begun: {who_leads(answer)}")
+                self._desk.become(held, "cancelled", "cancelled", "service", f"never started: {who_leads(answer)}")
             return
         gone = moved_away(self._model.snapshot(self._clock.wall_ms()), held.plan)
         if gone is not None:
-            self._desk.become(held, "superseded", "superseded", "service", f"never begun: {gone}")
-            self._finished("the cluster changed before the plan began")
+            self._desk.become(held, "superseded", "superseded", "service", f"never started: {gone}")
+            self._finished("the cluster changed before the plan started")
             return
         self._desk.become(held, "running", "started", held.who or "auto", "", note="being carried out")
         self._running, self._noted_ms, self._unsure_since_ms = held, self._clock.wall_ms(), None
@@ -275,7 +275,7 @@ class Execution:
             self._unsure_since_ms = now if self._unsure_since_ms is None else self._unsure_since_ms
             if now - self._unsure_since_ms < PATIENCE_MS:
                 held.note = f"waits: {who_leads(answer)}"
-                raise ExternalError(f"no step is taken while nobody says who leads: {answer.error}", retriable=True)
+                raise ExternalError(f"no step is taken while no controller says which node leads: {answer.error}", retriable=True)
         if not answer.leads:
             why = f"let go of, what was in progress goes on by itself: {who_leads(answer)}"
             self._end(held, executor.release(), "cancelled", "cancelled", why)

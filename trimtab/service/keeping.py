@@ -37,7 +37,7 @@ HOUR_MS = 3_600_000
 FIRST_RETRY_MS, LONGEST_RETRY_MS = 5_000, 300_000  # after a decision that could not be written down
 LOOKED_BACK = 20  # decisions
 UNFINISHED = ("approved", "started", "noted")
-KILLED = "the service was killed in the middle; what was in progress went on by itself, and the rest was not begun"
+KILLED = "the service was killed in the middle; what was in progress went on by itself, and the rest was not started"
 
 
 class SampleKeeper:

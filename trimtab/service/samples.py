@@ -156,7 +156,7 @@ class SampleFeed:
         if kept is not None:
             anew = sorted(p for p, at in kept.items() if at > ends.get(p, 0))
             if anew:
-                log.warning("the topic was made anew: partitions %s end before the history's position; all of it counts", anew)
+                log.warning("the topic was made again: partitions %s end before the history's position; all of it counts", anew)
             kept = {p: begins.get(p, 0) if p in anew else max(at, begins.get(p, 0)) for p, at in kept.items() if p in ends}
             missed = sum(max(begins.get(p, 0) - at, 0) for p, at in (self._kept_from() or {}).items() if p not in anew)
             if missed:

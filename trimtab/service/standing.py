@@ -141,7 +141,7 @@ def moved_away(snapshot: Snapshot, plan: Plan) -> str | None:
             return f"replicas of {name} are {list(now)} now, the plan was made for {list(change.replicas_before)}"
         leader = int(ids[snapshot.leader[p]]) if snapshot.leader[p] >= 0 else None
         if leader != change.leader_before:
-            return f"the leader of {name} is {_said(leader)} now, the plan was made for {_said(change.leader_before)}"
+            return f"{name} has {_said(leader)} now, the plan was made for {_said(change.leader_before)}"
         for broker in change.added:
             row = rows.get(broker)
             if row is None or snapshot.broker_states[row] != BrokerState.ACTIVE:
@@ -150,4 +150,4 @@ def moved_away(snapshot: Snapshot, plan: Plan) -> str | None:
 
 
 def _said(leader: int | None) -> str:
-    return "nobody" if leader is None else f"broker {leader}"
+    return "no leader" if leader is None else f"leader {leader}"

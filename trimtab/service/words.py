@@ -50,7 +50,8 @@ def why_nothing(facts: Facts) -> tuple[str, ...]:
         return (*found, who_leads(f.leadership))
     if f.pause is not None:
         why = f": {f.pause.why}" if f.pause.why else ""
-        return (*found, f"Paused by {f.pause.who} since {clock(f.pause.since_ms)}{why}. Nothing is planned or moved until resumed.")
+        since = f"Paused by {f.pause.who} since {clock(f.pause.since_ms)}{why}."
+        return (*found, f"{since} No plan is made or started until an operator resumes.")
     if f.busy:
         return (*found, f"No plan is made for now: {f.busy}.")
     if f.planning:
@@ -75,7 +76,7 @@ def _waiting(f: Facts, held: Held) -> str:
     size = f"{held.plan.summary.replica_moves:,} replica moves and {held.plan.summary.leadership_changes:,} changes of leader"
     name = f"Plan {held.plan.plan_id[:19]} of {clock(held.made_ms)} with {size}"
     if held.state == "approved":
-        return f"{name} is approved and about to begin."
+        return f"{name} is approved and about to start."
     by_hand = "there is no executor for this cluster in this release. Apply it with Kafka's own tools."
     if f.mode == "dry-run":
         how = "set mode: approve or auto to have plans carried out." if f.has_executor else f"nor could it be carried out: {by_hand}"

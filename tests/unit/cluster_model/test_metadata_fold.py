@@ -248,7 +248,7 @@ def test_a_transaction_counts_when_it_ends_and_not_before() -> None:
 
 def test_a_transaction_within_another_is_refused() -> None:
     begin = Entry(s.BEGIN_TRANSACTION, 0)
-    with pytest.raises(InputError, match="offset 1: a transaction begins within another"):
+    with pytest.raises(InputError, match="offset 1: a transaction starts within another"):
         folded(data_batch(0, 1, [begin, begin]), RecordFold(MetadataImage()))
 
 
@@ -279,7 +279,7 @@ def test_the_controller_is_the_one_elected_last() -> None:
         (b"\x01\x02\x07\x00", r"offset 4: TopicRecord version 7, this release reads 0 to 1"),
         (b"\x01\x09\x00" + bytes(17), r"offset 4: a record removes a topic that no record before it brought"),
         (b"\x01\x07\x00" + bytes(13), r"offset 4: a record of broker 0, which no record before it brought"),
-        (b"\x01\x19\x00\x00", r"offset 4: a transaction ends that never began"),
+        (b"\x01\x19\x00\x00", r"offset 4: a transaction ends that never started"),
         (b"\x01\x03\x00" + bytes(19), r"offset 4: a partition record that is not whole"),
         (b"\x02\x19\x00\x00", r"offset 4: a record that is not whole"),
         (b"\x01\x09\x00" + bytes(9), r"offset 4: RemoveTopicRecord: "),

@@ -146,7 +146,7 @@ def test_without_anyone_to_ask_nothing_but_checkpoints_is_applied(site: Site) ->
     alone = KRaftFollower(site.log.directory, None)
     update = alone.poll(NOW)
     assert (update.offset, list(alone.image.topic_ids)) == (0, [])
-    assert "nobody says what is committed" in str(update.held)
+    assert "no broker says what is committed" in str(update.held)
     site.log.checkpoint(3, 1, [broker(1), topic("orders")])
     alone = KRaftFollower(site.log.directory, None)
     assert alone.poll(NOW).offset == 3
@@ -390,7 +390,7 @@ def test_a_log_that_begins_later_waits_for_its_checkpoint(site: Site) -> None:
     site.commit(50)
     update = site.poll()
     assert update.offset == 2
-    assert "the log begins at offset 50" in str(update.held)
+    assert "the log starts at offset 50" in str(update.held)
     part.unlink()
     site.log.checkpoint(50, 1, [broker(7)])
     assert site.poll().offset == 50

@@ -170,7 +170,7 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     now = tune(tmp_path, f"goals: [{IN % 2}]", found, only).expected
     assert now.startswith("on the weeks held out, against the goals as they are: broker-hours out of band −14 %, bytes moved −50 %")
     other = tune(tmp_path, f"goals: [{IN % 7}]", found, only).expected
-    assert other.startswith("on the weeks held out, against the goals that it began with: broker-hours out of band −31 %")
+    assert other.startswith("on the weeks held out, against the goals that it started with: broker-hours out of band −31 %")
     chosen = tune(tmp_path, f"goals: [{IN.replace('0.1', '0.2') % 3}]", found)
     assert (chosen.changes, chosen.expected) == ((), "")  # not var and min_load of the history, which the backtest did not try
     (var,) = [c for c in tune(tmp_path, f"goals: [{IN % 3}]", found).changes if c.key == "var"]

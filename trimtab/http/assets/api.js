@@ -34,7 +34,7 @@ export const tell = async (path, body) => (await answered(fetch(path, {
   method: "POST", headers: head({ "Content-Type": "application/json" }), credentials: "omit", body: JSON.stringify(body),
 }))).json();
 
-// Calls back on every event of the stream, and with whether it is open; begins again when it ends, ever more slowly.
+// Calls back on every event of the stream, and with whether it is open; connects again when it ends, ever more slowly.
 export async function listen(onChange, onOpen) {
   let wait = 1000;
   for (;;) {
@@ -54,7 +54,7 @@ export async function listen(onChange, onOpen) {
           if (line) onChange(JSON.parse(line.slice(6)));
         }
       }
-    } catch { /* begun again below */ }
+    } catch { /* tried again below */ }
     onOpen(false);
     await new Promise((r) => setTimeout(r, wait));
     wait = Math.min(15000, wait * 2);

@@ -47,7 +47,7 @@ export class History {
   }
 }
 
-// Plans fold only where nobody can act on them and they are of one size; what else a figure in a sentence says changes with every look.
+// Plans fold only where none can be approved and they are of one size; what else a figure in a sentence says changes with every look.
 function groups(decisions) {
   const all = [], words = (d) => d.reason.replace(/\d[\d.,]*/g, "#");
   for (const d of decisions) {

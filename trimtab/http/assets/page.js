@@ -45,7 +45,7 @@ function question({ title, words, yes, withWhy, withWho = true, act }) {
       form.onsubmit = null;
       dialog.onclose = null;
       dialog.close();
-      if (asker) document.querySelector(`[data-key="${CSS.escape(asker)}"]`)?.focus({ preventScroll: true }); // it may have been drawn anew
+      if (asker) document.querySelector(`[data-key="${CSS.escape(asker)}"]`)?.focus({ preventScroll: true }); // it may have been drawn again
       resolve(done);
     };
     at("ask-no").onclick = () => end(false);
@@ -108,7 +108,7 @@ const past = new History();
 const buttons = {
   mayChange,
   whyRefused: () => access.why_refused,
-  pause: () => change({ title: "Pause?", yes: "Pause", words: "Nothing is planned or begun until someone resumes.", withWhy: true }, "/api/v1/pause", {}),
+  pause: () => change({ title: "Pause?", yes: "Pause", words: "No plan is made or started until an operator resumes.", withWhy: true }, "/api/v1/pause", {}),
   resume: () => change({ title: "Resume?", yes: "Resume", words: "Planning goes on, and approved plans too." }, "/api/v1/resume", {}),
   planNow: () => change({ title: "Decide now?", yes: "Decide", words: "The service plans at once, whatever the interval says." }, "/api/v1/plan", {}),
 };

@@ -79,7 +79,7 @@ export class PlanPart {
   }
 }
 
-// Why nobody can approve it, and what to do instead; empty where somebody can.
+// Why it cannot be approved, and what to do instead; empty where it can.
 function whyNot(state) {
   const none = "this release has no executor for real clusters. Apply the plan by hand with the two files above: first kafka-reassign-partitions.sh --reassignment-json-file FILE --execute, then, when that is done, kafka-leader-election.sh --election-type preferred --path-to-json-file FILE; the next decision sees what has changed.";
   if (state.mode !== "dry-run") return state.has_executor ? "" : `Mode ${state.mode}, but nothing can be approved and nothing is moved: ${none}`;

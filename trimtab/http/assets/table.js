@@ -1,4 +1,4 @@
-// A table that is sorted by its headings, filtered, and shown a page at a time, over rows that come anew now and then.
+// A table that is sorted by its headings, filtered, and shown a page at a time, over rows that are replaced now and then.
 
 import { fill, make, whole } from "./dom.js";
 

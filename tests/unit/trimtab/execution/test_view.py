@@ -84,7 +84,7 @@ def test_what_falls_behind_elsewhere_holds_the_next_step_within_a_round(cluster:
     waits = []
     for _ in range(2 * TOPICS // 8 + 1):
         waits.append(execution.turn().waits)
-    assert waits[-1] == "waits: t40-0 is under-replicated since the execution began"
+    assert waits[-1] == "waits: t40-0 is under-replicated since the execution started"
     port.behind = None
     for _ in range(60):
         if execution.turn().over:
@@ -99,7 +99,7 @@ def test_a_broker_that_goes_is_looked_into_at_once(cluster: SimulatedCluster) ->
     execution.turn()
     cluster.faults.kill(10)
     cluster.step(20)
-    assert "under-replicated since the execution began" in execution.turn().waits
+    assert "under-replicated since the execution started" in execution.turn().waits
     assert port.described[-1] == 2 * TOPICS
 
 

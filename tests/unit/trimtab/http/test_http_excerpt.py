@@ -47,5 +47,5 @@ def test_an_empty_plan() -> None:
 
 
 def test_a_text_that_is_no_plan_file_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected a line that begins with"):
+    with pytest.raises(ValueError, match="expected a line that starts with"):
         excerpt('{"version": 1}')

@@ -65,7 +65,7 @@ def test_who_is_out() -> None:
         ("approve", {}, "waits for approval."),
         ("dry-run", {}, "would make it better (dry run: it is not carried out)."),
         ("auto", {"state": "running", "progress": 0.4}, "is running, 40% done."),
-        ("auto", {"state": "approved"}, "is approved and about to begin."),
+        ("auto", {"state": "approved"}, "is approved and about to start."),
         ("auto", {"state": "failed", "note": "Broker 3 went."}, "has failed: Broker 3 went."),
     ],
 )
@@ -90,7 +90,7 @@ def test_who_decides() -> None:
     other = state.model_copy(update={"leadership": it.model_copy(update={"leads": False, "controller": 1}), "paused": True})
     assert glance(other).remainder == (
         "Node 1 is the active controller; this instance keeps its model warm and decides nothing. "
-        "Paused: nothing is planned or begun until someone resumes."
+        "Paused: no plan is made or started until an operator resumes."
     )
     lost = state.model_copy(update={"leadership": it.model_copy(update={"error": "timed out."})})
     assert glance(lost).remainder == "It is not known which controller is active: timed out."

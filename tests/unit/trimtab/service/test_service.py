@@ -632,7 +632,7 @@ def test_a_plan_nobody_approves_in_time_gives_way_to_a_newer_one(world: World) -
     assert first is not None
     assert second is not None
     assert first.plan_id != second.plan_id
-    assert service.rows("SELECT cause FROM decision ORDER BY id DESC LIMIT 1") == [("nobody approved the plan within 60 s",)]
+    assert service.rows("SELECT cause FROM decision ORDER BY id DESC LIMIT 1") == [("the plan was not approved within 60 s",)]
     with pytest.raises(Refused, match="superseded by"):
         service.balancer.approve(first.plan_id, "anna")
     service.stop()
