@@ -192,3 +192,8 @@ def configured(folder: Path, node: int | None = NODE, **keys: Any) -> ServiceCon
 
 def simulated_executor(world: World, record: MemoryDocuments | None = None, instance: str = "simulated") -> SimulatedExecutor:
     return SimulatedExecutor(world.cluster, throttle=50 * MB, record=record, instance=instance)
+
+
+def said(state: StateView) -> str:
+    """Why the service does nothing, in its words."""
+    return " ".join(state.why_nothing)

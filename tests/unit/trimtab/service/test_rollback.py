@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from cluster_model.errors import ExternalError
 from tests.unit.trimtab.service.beside import Service, World, simulated_executor
 from trimtab.service.views import PlanView, Refused
 from trimtab.simulator.spec import TopicPartition
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 def test_a_plan_that_is_done_can_be_rolled_back(world: World) -> None:

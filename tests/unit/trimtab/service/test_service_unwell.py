@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from pathlib import Path
 
 import pytest
 
@@ -13,21 +12,12 @@ from goals.model import GoalSet
 from optimizer.options import PlanOptions, Watch
 from optimizer.plan import Plan
 from optimizer.planner import plan
-from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, simulated_executor
+from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, said, simulated_executor
 from trimtab.http.glance import glance
-from trimtab.service.views import Refused, StateView
+from trimtab.service.views import Refused
 from trimtab.simulator.spec import TopicPartition
 
 PATIENT = f"{GOALS}policy: {{wait: {{settle: 20, leaders: 30}}}}\n"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-def said(state: StateView) -> str:
-    return " ".join(state.why_nothing)
 
 
 def hosts(world: World, broker: int) -> int:
