@@ -1,4 +1,4 @@
-"""The service, put together: threads, what they share, and everything that people and programs may ask of it.
+"""The service, put together: its parts and threads, how they start and end, and what the parts tell each other.
 
 `Balancer(config).start()` from any Python process, or `trimtab serve`. It installs no signal handlers, and is the `ServiceFace` that
 the HTTP interface shows.
@@ -6,81 +6,58 @@ the HTTP interface shows.
 
 from __future__ import annotations
 
-import io
 import logging
 import os
-import shutil
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Literal, Protocol, Self
+from typing import IO, Self
 
-from cluster_model.errors import ConfigurationError, ExternalError, TrimtabError
+from cluster_model.errors import ExternalError
 from cluster_model.model import ClusterModel
-from cluster_model.trust import LiveSnapshot, spoken
+from cluster_model.trust import spoken
 from cluster_model.windows import Horizon
 from metrics_reporter.formats import OwnFormat, RecordFormat
 from metrics_reporter.reporter import SYSTEM_CLOCK, Clock
 from optimizer.planner import plan
 from optimizer.search_state import SearchState
-from trimtab import __version__
 from trimtab.capture.capacity import read_capacities
-from trimtab.execution.people import Pause, as_draining
 from trimtab.executor import Executor
 from trimtab.history.lock import locked, require_writable
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
-from trimtab.service.decider import ASKED, UNWELL, UNWRITTEN, Decider
+from trimtab.service.decider import Decider
 from trimtab.service.desk import PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
-from trimtab.service.goals import GoalsKeeper, goals_text
+from trimtab.service.goals import GoalsKeeper
 from trimtab.service.keeping import KEPT, DecisionKeeper, SampleKeeper, Told
-from trimtab.service.leadership import LeaderCheck, who_leads, whom_to_ask
+from trimtab.service.leadership import LeaderCheck
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
+from trimtab.service.operator_actions import Operator
+from trimtab.service.parts import Parts
 from trimtab.service.planning import Planner
 from trimtab.service.reach import KafkaReach, Reach
+from trimtab.service.read_model import Form, ReadModel, Server
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed
-from trimtab.service.standing import moved_away
-from trimtab.service.unwell import cluster_view, sentence
-from trimtab.service.views import DecisionView, ModelView, PlanView, Refused, StateView
-from trimtab.service.words import Facts, clock, why_nothing
+from trimtab.service.views import DecisionView, PlanView, StateView
+from trimtab.service.watchers import Watchers
 from trimtab.service.worker import STALLED_AFTER, Worker
-
-if TYPE_CHECKING:
-    from optimizer.plan import Plan
-    from trimtab.history.records import Recorded
 
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 8.0  # for all threads together
 BROKERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
-FREE_EVERY_MS = 10_000
 TOLD_SECONDS = 5.0  # a start that took longer is told
 COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
 CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compiler serves them all, one after the other
-TEXT_WIDTH = 120
-MOST_DECISIONS = 1000
-MOST_PLANNED_AT_ONCE = 50_000  # replicas that are planned for while somebody waits
-BY_HAND = "apply the plan with Kafka's own tools: first its form reassignment, then its form election"
-OVER = "Nothing is left to be decided about it; a newer plan can be asked for."
-Form = Literal["json", "text", "markdown", "html", "reassignment", "election"]
-
-
-class Server(Protocol):
-    @property
-    def alive(self) -> bool: ...
-    @property
-    def error(self) -> str | None: ...
-    def stop(self) -> None: ...
 
 
 class Balancer:
@@ -123,11 +100,9 @@ class Balancer:
         self.config, self._clock, self._executor = config, clock, executor
         self._started_ms = clock.wall_ms()
         self._instance = config.instance or _instance_name(config)
-        self._watchers: dict[int, Callable[[], None]] = {}
         self._hold: IO[bytes] | None = None  # the history's folder
-        self._watchers_lock, self._watcher = Lock(), 0
+        self._watchers = Watchers()
         self._compiled = False
-        self._free: tuple[int, int | None] | None = None
         self._server: Server | None = None
         capacities = read_capacities(None if config.capacity is None else Path(config.capacity))
         self._agenda = Agenda(round(1000 * config.interval), round(1000 * config.debounce), self._started_ms)
@@ -148,11 +123,11 @@ class Balancer:
         self._decisions = DecisionKeeper(config.history, self._instance, clock)
         self._samples = SampleKeeper(config.history, clock) if config.history.samples else None
         self._leader = LeaderCheck(config.node_id, self._reach.quorum, clock, always=config.leader == "always", shared=self._reach.shared)
-        self._desk = PlanDesk(self._decisions, clock, self._changed)
+        self._desk = PlanDesk(self._decisions, clock, self._watchers.tell)
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
-            controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._changed,
+            controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._watchers.tell,
         )  # fmt: skip
         self._feed = SampleFeed(
             self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,
@@ -164,7 +139,7 @@ class Balancer:
         self._lookout = Lookout(
             self._model, self._goals, self._told, clock, horizon=config.horizon, every=config.check,
             may_look=lambda: self._metadata.loaded and self._compiled,
-            fired=self._fired, looked=self._changed,
+            fired=self._fired, looked=self._watchers.tell,
         )  # fmt: skip
         self._readiness = Readiness(
             self._metadata, self._feed, self._model, self._coverage[config.horizon],
@@ -178,12 +153,12 @@ class Balancer:
             self._told, clock, instance=self._instance, has_executor=executor is not None, prepare=self._compile,
             plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
-            changed=self._changed, busy=lambda: self._execution.busy,
+            changed=self._watchers.tell, busy=lambda: self._execution.busy,
             condition=lambda: self._metadata.health.condition,
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
-            changed=self._changed, stale=self._stale, acts=config.mode != "dry-run", step=step,
+            changed=self._watchers.tell, stale=self._stale, acts=config.mode != "dry-run", step=step,
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
@@ -199,6 +174,14 @@ class Balancer:
             name: Worker(name, turn, clock, ended=ended, stalled_after=self._stalled_after(name))
             for name, (turn, ended) in turns.items()
         }
+        parts = Parts(
+            config=config, clock=clock, instance=self._instance, started_ms=self._started_ms, has_executor=executor is not None,
+            model=self._model, coverage=self._coverage, goals=self._goals, told=self._told, agenda=self._agenda, leader=self._leader,
+            desk=self._desk, metadata=self._metadata, feed=self._feed, lookout=self._lookout, readiness=self._readiness,
+            decider=self._decider, execution=self._execution, decisions=self._decisions, workers=self._workers,
+        )  # fmt: skip
+        self._read = ReadModel(parts, starting=lambda: self.starting, interface=lambda: self._server)
+        self._operator = Operator(parts, snapshot=self._read.snapshot, cause=self._cause, changed=self._watchers.tell)
 
     # -- life ----------------------------------------------------------------------------------------------
 
@@ -285,7 +268,7 @@ class Balancer:
 
     def _cause(self, why: str, *, at_once: bool = False) -> None:
         self._agenda.add(why, self._clock.wall_ms(), at_once=at_once)
-        self._changed()
+        self._watchers.tell()
 
     def _fired(self, why: str) -> None:
         # Where too little is known there is a decision anyway once it is enough; a plan that waits for a person is left in peace.
@@ -309,7 +292,7 @@ class Balancer:
 
     def _finished(self, why: str) -> None:
         self._decider.cool_down()
-        self._changed()
+        self._watchers.tell()
 
     def _compile(self) -> None:
         from trimtab.warmup import announce, warm_up
@@ -345,278 +328,53 @@ class Balancer:
             return str(error)
         return self._decisions.broken
 
-    def _changed(self) -> None:
-        with self._watchers_lock:
-            told = list(self._watchers.values())
-        for tell in told:
-            try:
-                tell()
-            except Exception:
-                log.debug("a watcher failed", exc_info=True)
-
-    # -- how it stands -------------------------------------------------------------------------------------
+    # -- the face that the HTTP interface shows (`ServiceFace`) ---------------------------------------------
 
     def trouble(self) -> tuple[str, ...]:
         """Why the service is unhealthy, in sentences; empty where it is not."""
-        found = [w.trouble for w in self._workers.values()]
-        last = self._decider.last
-        if last is not None and last.verdict == "failed":
-            found.append(last.reason.rstrip("."))
-        if self._decisions.broken is not None:
-            found.append(f"{UNWRITTEN}: {self._decisions.broken.rstrip('.')}")
-        server = self._server
-        if server is not None and not server.alive:
-            found.append(f"the HTTP interface has ended: {server.error or 'it does not say why'}; restart the service")
-        return tuple(text for text in found if text is not None)
+        return self._read.trouble()
 
     def state(self) -> StateView:
-        now = self._clock.wall_ms()
-        trouble, holds = self.trouble(), self._readiness.holds(now)
-        held, known, pause, newest = self._desk.current, self._leader.known, self._told.pause, self._lookout.newest
-        waiting = self._decider.waits(now) if self._metadata.loaded else ()
-        facts = Facts(
-            now_ms=now, mode=self.config.mode, has_executor=self._executor is not None, leadership=known, trouble=trouble,
-            pause=pause, holds=holds, held=held, last=self._decider.last, planning=self._decider.planning,
-            cooldown_until_ms=self._decider.cooldown_until_ms, next_plan_ms=self._agenda.due_ms(),
-            down=self._metadata.down, dead_after_ms=round(1000 * self.config.model.dead_after), busy=self._execution.busy,
-            waits=waiting,
-        )  # fmt: skip
-        decides = known.leads and pause is None and not holds
-        return StateView(
-            version=__version__,
-            cluster_id=self._metadata.cluster_id,
-            instance=self._instance,
-            mode=self.config.mode,
-            has_executor=self._executor is not None,
-            paused=pause is not None,
-            now_ms=now,
-            started_ms=self._started_ms,
-            healthy=not trouble,
-            ready=not holds,
-            starting=self.starting,
-            why_unhealthy=trouble,
-            why_not_ready=tuple(h.text for h in holds),
-            why_nothing=why_nothing(facts),
-            next_plan_ms=self._agenda.due_ms() if decides else None,
-            leadership=known,
-            workers=tuple(w.view() for w in self._workers.values()),
-            model=self._model_view(now),
-            cluster=cluster_view(self._metadata.health.condition, self._metadata.loaded, waiting),
-            considered_ms=self._decider.considered_ms,
-            history_free=self._history_free(now),
-            goals_file=self._goals.source,
-            goals_digest=self._goals.current.digest,
-            goals_error=self._goals.error,
-            goals=newest.goals if newest is not None else (),
-            brokers=newest.brokers if newest is not None else (),
-            plan=held.view() if held is not None else None,
-        )
-
-    def _history_free(self, now: int) -> int | None:
-        """Bytes that are free where the history is kept; looked up now and then."""
-        if self._free is None or not 0 <= now - self._free[0] < FREE_EVERY_MS:
-            free = None
-            with suppress(OSError):
-                free = shutil.disk_usage(self.config.history.folder).free
-            self._free = (now, free)
-        return self._free[1]
-
-    def _model_view(self, now: int) -> ModelView:
-        state, feed = self._model.state(), self._feed
-        counts = state.counts
-        return ModelView(
-            brokers=state.brokers,
-            topics=state.topics,
-            partitions=state.partitions,
-            newest_sample_ms=state.newest_sample_ms,
-            metadata_held=self._metadata.held(now),
-            stale_partitions=self._model.staleness(now).partitions if self._metadata.loaded else 0,
-            waiting=state.waiting,
-            bytes=state.nbytes,
-            samples=counts.values,
-            records=feed.records,
-            decode_errors=feed.decode_errors,
-            last_decode_error=feed.last_error,
-            lag=feed.lag,
-            lost=feed.lost,
-            windows_reached={name: c.share(now) for name, c in self._coverage.items()},
-            counts={name: int(getattr(counts, name)) for name in counts.__slots__},
-        )
+        return self._read.state()
 
     def decisions(self, limit: int, before: int | None = None) -> tuple[DecisionView, ...]:
-        try:
-            found = self._decisions.get().newest(min(max(limit, 0), MOST_DECISIONS), before=before)
-        except ExternalError:
-            return ()
-        return tuple(_decision_view(r) for r in found)
+        return self._read.decisions(limit, before)
 
     def plan_text(self, plan_id: str | None, form: Form) -> str:
-        held = self._desk.find(plan_id)
-        if held is not None:
-            return _rendered(held.plan, form)
-        if plan_id is None:
-            raise Refused("There is no plan yet.", "See why_nothing in /api/v1/state.", missing=True)
-        try:
-            history = self._decisions.get()
-            found = history.find(plan_id)
-            text = None if found is None else history.plan(found.id)
-        except ExternalError as error:
-            raise Refused(str(error), "Mend the history; the newest plan is to be had without it.") from error
-        if text is None:
-            raise Refused(f"There is no plan {plan_id}, or it is not kept any more.", "/api/v1/plans lists them.", missing=True)
-        if form != "json":
-            raise Refused(f"Plan {plan_id} is an old one, of which only the JSON is kept.", "Ask for that form.")
-        return text
+        return self._read.plan_text(plan_id, form)
 
     def snapshot_text(self) -> str:
-        from cluster_model.files import snapshot_json
-
-        return snapshot_json(self._snapshot())
+        return self._read.snapshot_text()
 
     def explain(self, *, broker: int | None = None, partition: str | None = None) -> str:
-        from optimizer.explain import explain_partition
-        from optimizer.explain_broker import explain_broker
-        from optimizer.options import PlanOptions
-
-        if (broker is None) == (partition is None):
-            raise Refused("A question is about one broker or one partition.", "Name one of them.")
-        known = self._decider.made
-        if known is not None:
-            snapshot, goals, options, made = known.looked.snapshot, known.goal_set, known.options, known.plan
-            since = f"As of {clock(known.looked.at_ms)}, when the newest plan was made.\n"
-        else:
-            snapshot, goals, since, made = self._snapshot(), self._goals.current, "", None
-            options = PlanOptions(seed=self.config.seed, acceptance=self.config.acceptance)
-            if snapshot.replica_count > MOST_PLANNED_AT_ONCE:
-                raise Refused("No plan has been made yet from which it could be told.", "Ask for one first; making it takes too long here.")
-        try:
-            if broker is not None:
-                return since + explain_broker(snapshot, goals, options, broker, made)
-            topic, _, number = (partition or "").rpartition("-")
-            if not topic or not number.isdecimal():
-                raise Refused(f"Expected TOPIC-PARTITION, found {partition!r}.", "Name it like orders-3.")
-            return since + explain_partition(snapshot, goals, options, topic, int(number), made)
-        except ConfigurationError as error:
-            raise Refused("; ".join(p.message for p in error.problems), "/api/v1/snapshot has all there are.", missing=True) from error
+        return self._read.explain(broker=broker, partition=partition)
 
     def goals_text(self) -> str:
-        return goals_text(self._goals.current)
-
-    def _snapshot(self) -> LiveSnapshot:
-        if not self._metadata.loaded:
-            raise Refused("The cluster's metadata is not loaded yet.", "See why_not_ready in /api/v1/state.")
-        return as_draining(self._model.snapshot(self._clock.wall_ms(), horizon=self.config.horizon), self._told.draining)
-
-    # -- what people say -----------------------------------------------------------------------------------
+        return self._read.goals_text()
 
     def approve(self, plan_id: str, who: str) -> PlanView:
-        held = self._desk.decide_on(plan_id, "approve")
-        if held.state != "proposed":
-            raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.", OVER)
-        if self.config.mode == "dry-run":
-            first = "Instead" if self._executor is None else "Set mode: approve in the configuration, or"
-            raise Refused("The mode is dry-run: plans are only shown.", f"{first} {BY_HAND}.")
-        if self._executor is None:
-            raise Refused("There is no executor for this cluster in this release, so nothing would happen.", f"Instead {BY_HAND}.")
-        if not self._leader.known.leads:
-            raise Refused(who_leads(self._leader.known), whom_to_ask(self._leader.known))
-        pause = self._told.pause
-        if pause is not None:
-            raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}.", "Resume first.")
-        unwell = [w for w in self._decider.waits(self._clock.wall_ms()) if w.kind in UNWELL]
-        if unwell and held.is_balance:
-            raise Refused(f"{sentence(unwell)}", "Approve it, or the plan that is made then, when the cluster is well.")
-        gone = moved_away(self._snapshot(), held.plan)
-        if gone is not None:
-            self._recorded(lambda: self._desk.become(held, "superseded", "superseded", "service", f"asked for by {who}, but {gone}"))
-            self._cause("the cluster changed under the plan", at_once=True)
-            raise Refused(f"The cluster is not as it was when plan {plan_id} was made: {gone}.", "Look at the plan that is being made now.")
-        held.who = who
-        self._recorded(lambda: self._desk.become(held, "approved", "approved", who))
-        log.info("plan %s approved by %s", plan_id, who)
-        self._workers["executor"].wake()
-        return held.view()
+        return self._operator.approve(plan_id, who)
 
     def reject(self, plan_id: str, who: str, why: str) -> PlanView:
-        """Also stops a plan that runs: what is in progress is taken back, what is done stays."""
-        held = self._desk.decide_on(plan_id, "reject")
-        if held.state == "running":
-            held.cancel_asked = f"stopped by {who}{f': {why}' if why else ''}"
-            self._workers["executor"].wake()
-            return held.view()
-        if held.state not in ("proposed", "approved"):
-            raise Refused(f"Plan {plan_id} is {held.state} already{f': {held.note}' if held.note else ''}.", OVER)
-        self._recorded(lambda: self._desk.become(held, "rejected", "rejected", who, why))
-        log.info("plan %s rejected by %s%s", plan_id, who, f": {why}" if why else "")
-        return held.view()
+        return self._operator.reject(plan_id, who, why)
 
     def rollback(self, plan_id: str, who: str) -> PlanView:
-        """Bring back what a plan changed, while it runs or after it ended."""
-        held = self._desk.decide_on(plan_id, "roll back")
-        if held.state not in ("running", "done", "failed", "cancelled") or held.progress is None:
-            raise Refused(f"Plan {plan_id} is {held.state}, and nothing of it was carried out here.", "There is nothing to roll back.")
-        if not self._leader.known.leads:
-            raise Refused(who_leads(self._leader.known), whom_to_ask(self._leader.known))
-        held.rollback_asked = who
-        log.warning("plan %s is to be rolled back, by %s", plan_id, who)
-        self._workers["executor"].wake()
-        return held.view()
+        return self._operator.rollback(plan_id, who)
 
     def pause(self, who: str, why: str) -> None:
-        now = self._clock.wall_ms()
-        self._recorded(lambda: self._told.set_pause(Pause(who, why, now)))
-        log.warning("paused by %s%s", who, f": {why}" if why else "")
-        self._changed()
+        self._operator.pause(who, why)
 
     def resume(self, who: str) -> bool:
-        if self._told.pause is None:
-            return False
-        self._recorded(lambda: self._told.set_pause(None, who, self._clock.wall_ms()))
-        log.warning("resumed by %s", who)
-        self._cause(f"resumed by {who}")
-        return True
+        return self._operator.resume(who)
 
     def plan_now(self, who: str) -> None:
-        """Raises `Refused` where nothing would come of it."""
-        if not self._leader.known.leads:
-            raise Refused(who_leads(self._leader.known), whom_to_ask(self._leader.known))
-        pause = self._told.pause
-        if pause is not None:
-            raise Refused(f"Paused by {pause.who} since {clock(pause.since_ms)}.", "Resume first.")
-        self._cause(f"{ASKED}{who}", at_once=True)
-        self._workers["planner"].wake()
+        self._operator.plan_now(who)
 
     def drain(self, broker: int, on: bool, who: str) -> None:
-        known = self._metadata.known
-        if on and broker not in known:
-            ids = ", ".join(str(b) for b in sorted(known)[:20]) or "none yet"
-            raise Refused(f"There is no broker {broker}; registered are {ids}.", "Name one of them.", missing=True)
-        before = self._told.draining
-        after = before | {broker} if on else before - {broker}
-        if after == before:
-            return
-        self._recorded(lambda: self._told.set_draining(after, who, self._clock.wall_ms()))
-        log.warning("broker %d %s by %s", broker, "is to be drained" if on else "is no longer to be drained", who)
-        self._cause(f"{'drain' if on else 'no drain'} of broker {broker} {ASKED}{who}")
+        self._operator.drain(broker, on, who)
 
     def watch(self, told: Callable[[], None]) -> Callable[[], None]:
-        with self._watchers_lock:
-            self._watcher += 1
-            number = self._watcher
-            self._watchers[number] = told
-
-        def end() -> None:
-            with self._watchers_lock:
-                self._watchers.pop(number, None)
-
-        return end
-
-    def _recorded(self, change: Callable[[], None]) -> None:
-        try:
-            change()
-        except TrimtabError as error:
-            message = f"It could not be written down, so it is not done: {error}."
-            raise Refused(message, "Mend the history's folder, and try again.") from error
+        return self._watchers.add(told)
 
 
 class _Both(Coverage):
@@ -656,34 +414,3 @@ def _format(config: ServiceConfig, model: ClusterModel, incarnation: int) -> Rec
             from metrics_reporter.cruise_control import CruiseControlFormat
 
             return CruiseControlFormat(model.leads, lambda broker: model.capacity(broker, "cpu"), incarnation=incarnation)
-
-
-def _rendered(plan: Plan, form: Form) -> str:
-    from optimizer import report
-
-    match form:
-        case "json":
-            return report.to_json(plan)
-        case "markdown":
-            return report.to_markdown(plan)
-        case "html":
-            return report.to_html(plan)
-        case "reassignment":
-            return report.to_reassignment(plan)
-        case "election":
-            return report.to_election(plan)
-        case "text":
-            from rich.console import Console
-
-            out = io.StringIO()
-            report.render_text(plan, Console(file=out, width=TEXT_WIDTH))
-            return out.getvalue()
-
-
-def _decision_view(recorded: Recorded) -> DecisionView:
-    d = recorded.decision
-    return DecisionView(
-        id=recorded.id, began_ms=d.began_ms, ended_ms=d.ended_ms, instance=d.instance, cause=d.cause, mode=d.mode, verdict=d.verdict,
-        reason=d.reason, plan_id=d.plan_id, actions=d.actions, replica_moves=d.replica_moves, bytes_to_move=d.bytes_to_move,
-        outcomes=tuple((o.time_ms, o.kind, o.who, o.detail) for o in recorded.outcomes),
-    )  # fmt: skip

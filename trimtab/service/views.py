@@ -1,6 +1,6 @@
 """What the service says of itself: the shapes that its HTTP interface serves and its page draws.
 
-Frozen values, made by `trimtab.service.balancer`, read by `trimtab.http`, which knows the service through `ServiceFace` only.
+Frozen values, made by `trimtab.service.read_model`, read by `trimtab.http`, which knows the service through `ServiceFace` only.
 Times are Unix ms; loads are in the units of the snapshot file.
 """
 
