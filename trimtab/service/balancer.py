@@ -102,6 +102,7 @@ class Balancer:
         self._instance = config.instance or _instance_name(config)
         self._hold: IO[bytes] | None = None  # the history's folder
         self._watchers = Watchers()
+        self._changed = self._watchers.tell
         self._compiled = False
         self._server: Server | None = None
         capacities = read_capacities(None if config.capacity is None else Path(config.capacity))
@@ -123,11 +124,11 @@ class Balancer:
         self._decisions = DecisionKeeper(config.history, self._instance, clock)
         self._samples = SampleKeeper(config.history, clock) if config.history.samples else None
         self._leader = LeaderCheck(config.node_id, self._reach.quorum, clock, always=config.leader == "always", shared=self._reach.shared)
-        self._desk = PlanDesk(self._decisions, clock, self._watchers.tell)
+        self._desk = PlanDesk(self._decisions, clock, self._changed)
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
-            controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._watchers.tell,
+            controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._changed,
         )  # fmt: skip
         self._feed = SampleFeed(
             self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,
@@ -139,7 +140,7 @@ class Balancer:
         self._lookout = Lookout(
             self._model, self._goals, self._told, clock, horizon=config.horizon, every=config.check,
             may_look=lambda: self._metadata.loaded and self._compiled,
-            fired=self._fired, looked=self._watchers.tell,
+            fired=self._fired, looked=self._changed,
         )  # fmt: skip
         self._readiness = Readiness(
             self._metadata, self._feed, self._model, self._coverage[config.horizon],
@@ -153,12 +154,12 @@ class Balancer:
             self._told, clock, instance=self._instance, has_executor=executor is not None, prepare=self._compile,
             plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
-            changed=self._watchers.tell, busy=lambda: self._execution.busy,
+            changed=self._changed, busy=lambda: self._execution.busy,
             condition=lambda: self._metadata.health.condition,
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
-            changed=self._watchers.tell, stale=self._stale, acts=config.mode != "dry-run", step=step,
+            changed=self._changed, stale=self._stale, acts=config.mode != "dry-run", step=step,
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
@@ -181,7 +182,7 @@ class Balancer:
             decider=self._decider, execution=self._execution, decisions=self._decisions, workers=self._workers,
         )  # fmt: skip
         self._read = ReadModel(parts, starting=lambda: self.starting, interface=lambda: self._server)
-        self._operator = Operator(parts, snapshot=self._read.snapshot, cause=self._cause, changed=self._watchers.tell)
+        self._operator = Operator(parts, snapshot=self._read.snapshot, cause=self._cause, changed=self._changed)
 
     # -- life ----------------------------------------------------------------------------------------------
 
@@ -268,7 +269,7 @@ class Balancer:
 
     def _cause(self, why: str, *, at_once: bool = False) -> None:
         self._agenda.add(why, self._clock.wall_ms(), at_once=at_once)
-        self._watchers.tell()
+        self._changed()
 
     def _fired(self, why: str) -> None:
         # Where too little is known there is a decision anyway once it is enough; a plan that waits for a person is left in peace.
@@ -292,7 +293,7 @@ class Balancer:
 
     def _finished(self, why: str) -> None:
         self._decider.cool_down()
-        self._watchers.tell()
+        self._changed()
 
     def _compile(self) -> None:
         from trimtab.warmup import announce, warm_up
