@@ -3,7 +3,6 @@ counts twice, and nothing is lost while the cluster is away."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
@@ -21,9 +20,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from metrics_reporter.columns import BatchColumns
 from metrics_reporter.consumer import SampleConsumer
-from metrics_reporter.kafka_topic import KafkaTopicReader, KafkaTopicWriter, TopicSettings, ensure_topic
+from metrics_reporter.kafka_topic import KafkaTopicReader
 from metrics_reporter.sample import Scope
-from metrics_reporter.topic import RecordRefused, TopicError, TopicRecord
 from tests.kafka import jars
 from tests.kafka.cluster import KafkaCluster, free_ports
 from tests.kafka.traffic import Traffic, administering, create_topic
@@ -270,80 +268,6 @@ def test_a_hot_partition_that_moves_away_leaves_its_load_to_nobody_else(kafka: K
     assert told[1, Scope.LEADER, "flows", 3, "network_in"] == pytest.approx(grown[3], rel=0.05)
     moved = sum(told[b, Scope.LEADER, "flows", 0, "network_in"] for b in (1, 2, 3))
     assert 0.5 * grown[0] < moved <= 1.03 * grown[0], "the copy is no load, and the time of the change is left out"
-
-
-def test_the_ends_of_the_topic_say_what_they_cannot_do(kafka: KafkaCluster) -> None:
-    absent = TopicSettings("absent", create=False)
-    with pytest.raises(TopicError, match="there is no topic absent, and create is false"):
-        ensure_topic(kafka.bootstrap, PLAIN, absent)
-    with pytest.raises(TopicError, match="there is no topic absent"):
-        KafkaTopicReader(kafka.bootstrap, PLAIN, "absent")
-    with pytest.raises(TopicError, match=r"no cluster answers.*Connection refused"):
-        KafkaTopicReader("127.0.0.1:1", PLAIN)
-    writer = KafkaTopicWriter(kafka.bootstrap, PLAIN, TopicSettings("small", partitions=2, replication_factor=1))
-    try:
-        with pytest.raises(RecordRefused):
-            writer.publish([os.urandom(2_000_000)], broker=1, time_ms=5)
-        writer.publish([b"one", b"two"], broker=1, time_ms=5)
-        writer.publish([b"three"], broker=2, time_ms=5)
-    finally:
-        writer.close()
-    with KafkaTopicReader(kafka.bootstrap, PLAIN, "small") as reader:
-        assert reader.end_offsets() == {0: 1, 1: 2}
-        assert reader.begin_offsets() == {0: 0, 1: 0}
-        assert [(r.partition, r.offset, r.value) for r in polled(reader, {1: 1})] == [(1, 1, b"two")]
-        assert [r.value for r in polled(reader, {1: 0})] == [b"one", b"two"], "positions are the caller's"
-        assert [r.value for r in polled(reader, {0: 0})] == [b"three"]
-
-
-def test_a_topic_that_somebody_deleted_is_made_again_by_its_writer(kafka: KafkaCluster) -> None:
-    """Reporters waited for ever, and only a restart of one mended all."""
-    writer = KafkaTopicWriter(kafka.bootstrap, PLAIN, TopicSettings("deleted", partitions=2, replication_factor=1))
-    end = time.monotonic() + PATIENCE
-    try:
-        writer.publish([b"one"], broker=1, time_ms=5)
-        with administering(kafka) as admin:
-            admin.delete_topics(["deleted"])
-        sent = False
-        while not sent and time.monotonic() < end:
-            try:
-                writer.publish([b"two"], broker=1, time_ms=6)
-                sent = b"two" in _values(kafka, "deleted")
-            except TopicError:
-                continue  # it is being deleted, or made
-    finally:
-        writer.close()
-    assert sent, "samples go through again by themselves"
-
-
-def _values(kafka: KafkaCluster, name: str) -> list[bytes]:
-    with KafkaTopicReader(kafka.bootstrap, PLAIN, name) as reader:
-        return [r.value for r in polled(reader, {1: 0})]
-
-
-def test_a_reader_soon_sees_that_its_topic_grew(kafka: KafkaCluster) -> None:
-    with administering(kafka) as admin:
-        create_topic(admin, "growing", [[1, 2]])
-        looks_at_each_poll = itertools.count(0.0, 100.0)
-        with KafkaTopicReader(kafka.bootstrap, PLAIN, "growing", monotonic=lambda: next(looks_at_each_poll)) as reader:
-            consumer = SampleConsumer(reader)
-            consumer.poll()
-            assert set(consumer.positions) == {0}
-            admin.create_partitions({"growing": 2})
-            for _ in range(40):  # of half a second each
-                consumer.poll()
-                if set(consumer.positions) == {0, 1}:
-                    break
-            assert set(consumer.positions) == {0, 1}
-
-
-def polled(reader: KafkaTopicReader, positions: Mapping[int, int]) -> list[TopicRecord]:
-    """What a poll brings that waits as long as a busy machine may need."""
-    for _ in range(40):
-        found = reader.poll(positions, 10)
-        if found:
-            return found
-    return []
 
 
 def test_a_reporter_killed_and_started_again_counts_nothing_twice(
