@@ -45,10 +45,10 @@ class Work:
 
 
 class SearchState:
-    """Kept by whoever plans the same cluster again; see the module.
+    """When re-planning the same cluster repeatedly, pass one of these: same plan, several times faster.
 
-    Safe to hand in whatever happened before: a plan takes out what is kept and puts it back when it is done, so one that was
-    interrupted, and one that another thread is making, leave nothing to be found, and the next begins from scratch.
+    It is safe after an interrupted plan and with several threads. A plan takes the kept state out and puts it back when it is done;
+    a plan that finds none starts from scratch.
 
     Notes
     -----

@@ -103,7 +103,7 @@ def demo(
 
 
 def _prepare(options: DemoOptions, out: Path, directory: Path | None, goals: Path | None) -> None:
-    """Folders for what will be written; what cannot work is told before the work begins, all of it at once."""
+    """Folders for what will be written; all problems are told at once, before the work starts."""
     from trimtab.simulator.scenario import size_problems
 
     problems = size_problems(options.brokers, options.partitions)

@@ -148,7 +148,7 @@ def _planning(cluster: Snapshot, brokers: Collection[int]) -> PlanOptions:
 
 
 def _told(brokers: Collection[int], bootstrap_server: str, command_config: Path | None, journal: Path, who: str) -> None:
-    """Tell the cluster, unless an execution is not over: the drain's own could not begin."""
+    """Tell the cluster, unless an execution is not over: the drain's own could not start."""
     from metrics_reporter.reporter import SYSTEM_CLOCK
     from trimtab.execution.checks import unfinished
     from trimtab.execution.people import drain_document, drain_key

@@ -1,4 +1,4 @@
-"""`trimtab history check`: what a history has and lacks, before anybody calibrates on it. Reads only.
+"""`trimtab history check`: what a history has and lacks, before a calibration spends an hour on it. Reads only.
 
 Parses, calls `spark.history.checking`, shows. Spark is imported inside the functions.
 """

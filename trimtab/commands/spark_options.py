@@ -45,14 +45,14 @@ def is_uri(path: str) -> bool:
 
 @contextmanager
 def only_writer(folder: str) -> Iterator[None]:
-    """Nobody else writes this history meanwhile, where it is on this machine: the lock that the service holds, too.
+    """No other process writes this history meanwhile, where it is on this machine: the lock that the service holds, too.
 
     A folder that is there for the lock only goes at the end.
 
     Raises
     ------
     ExternalError
-        Somebody else writes it, or it cannot be written.
+        Another process writes it, or it cannot be written.
     """
     if is_uri(folder):
         yield

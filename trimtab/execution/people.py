@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """No plan is begun on the cluster and no further step taken; `since_ms` is milliseconds of Unix time."""
+    """No plan starts on the cluster, and no further step is taken; `since_ms` is milliseconds of Unix time."""
 
     who: str
     why: str
