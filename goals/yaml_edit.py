@@ -57,7 +57,8 @@ def edited(text: str, name: str, edits: Iterable[Edit], added: Iterable[Mapping[
     newline = "\r\n" if "\r\n" in text else "\n"
     splices = _splices(text, root, edits, added, newline) if isinstance(root, MappingNode) else []
     made = text
-    for splice in sorted(splices, key=lambda s: s.start, reverse=True):
+    # From the end on; of two at one place the later one first, so that it ends up behind: a goal after a key of the goal before it.
+    for splice in sorted(reversed(splices), key=lambda s: s.start, reverse=True):
         made = made[: splice.start] + splice.text + made[splice.end :]
     if not _as_meant(text, made, name, edits, added):
         message = "cannot change it without changing more: values are shared (&, *), or written in an unusual way; write them out first"

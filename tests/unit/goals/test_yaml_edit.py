@@ -79,6 +79,14 @@ def test_goals_are_added_at_the_end_of_the_list() -> None:
     assert changed(FLOW, added=[goal]) == FLOW.replace("{ kind: rack_aware }\n", f"{{ kind: rack_aware }}\n  - {flow}\n")
 
 
+def test_a_goal_is_added_behind_a_key_that_the_last_goal_gets() -> None:
+    """Both go to the end of one line: the file was refused as written in an unusual way."""
+    text = "goals:\n  - kind: usage_distribution # last\n    resource: cpu # here\n\n# tail\n"
+    assert changed(text, (0, "bound", "0.2"), added=[{"kind": "rack_aware"}]) == (
+        "goals:\n  - kind: usage_distribution # last\n    resource: cpu # here\n    bound: 0.2\n  - {kind: rack_aware}\n\n# tail\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
