@@ -58,7 +58,7 @@ def edited(text: str, name: str, edits: Iterable[Edit], added: Iterable[Mapping[
     splices = _splices(text, root, edits, added, newline) if isinstance(root, MappingNode) else []
     made = text
     # From the end on; of two at one place the later one first, so that it ends up behind: a goal after a key of the goal before it.
-    for splice in sorted(reversed(splices), key=lambda s: s.start, reverse=True):
+    for splice in sorted(splices, key=lambda s: s.start)[::-1]:
         made = made[: splice.start] + splice.text + made[splice.end :]
     if not _as_meant(text, made, name, edits, added):
         message = "cannot change it without changing more: values are shared (&, *), or written in an unusual way; write them out first"
