@@ -30,7 +30,10 @@ QUIET = Path(__file__).with_name("quiet.properties")
 # Where Spark runs on this machine. In a short run most of the time goes into starting, planning and compiling: so two partitions, plans
 # that stay as they are made, and Java that compiles quickly (C1) with a collector of one thread.
 LONG = {"spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "16"}
-SHORT = {**LONG, "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false"}
+SHORT = {
+    **LONG, "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # folders: more are listed by a job
+}  # fmt: skip
 SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SHORT_BYTES = 64_000_000  # of Parquet, some 8 million samples: beyond it, better compiled code is worth its compilation
 
