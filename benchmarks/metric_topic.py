@@ -90,7 +90,7 @@ def main() -> None:
         filled(kafka.bootstrap, arguments.records)
         brokers = {kafka.pid(broker) for broker in kafka.broker_ids}
         jars = ",".join(map(str, arguments.jars.glob("*.jar"))) if arguments.jars else ""
-        spark = session("metric topic", "local[2]", **({"spark__jars": jars} if jars else {}))
+        spark = session("metric topic", "local[2]", short=False, **({"spark__jars": jars} if jars else {}))
         spark.sparkContext.setLogLevel("ERROR")
         spark.dataSource.register(topic_source(partial(client_options, None)))
         ours = spark.read.format(NAME).option("bootstrap", kafka.bootstrap).option("topic", TOPIC)

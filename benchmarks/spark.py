@@ -90,10 +90,10 @@ def calibrated(history: Path, logs: Path, cores: int, memory: str, once: bool) -
     threading.Thread(target=watch, daemon=True).start()
     begun = time.perf_counter()
     settings = {
-        "spark__driver__memory": memory, "spark__sql__shuffle__partitions": "16", "spark__eventLog__enabled": "true",
+        "spark__driver__memory": memory, "spark__eventLog__enabled": "true",
         "spark__eventLog__dir": logs.as_uri(), "spark__eventLog__compress": "false", "spark__eventLog__rolling__enabled": "false",
     }  # fmt: skip
-    spark = session("benchmark", f"local[{cores}]", **settings)
+    spark = session("benchmark", f"local[{cores}]", short=False, **settings)
     spark.sparkContext.setLogLevel("ERROR")
     told: list[tuple[float, str]] = []
 

@@ -27,9 +27,18 @@ if TYPE_CHECKING:
 HERE = "local[*]"
 MASTERS = re.compile(r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|mesos|sc)://.+")
 QUIET = Path(__file__).with_name("quiet.properties")
+# Where Spark runs on this machine. In a short run most of the time goes into starting, planning and compiling: so two partitions, plans
+# that stay as they are made, and Java that compiles quickly (C1) with a collector of one thread.
+LONG = {"spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "16"}
+SHORT = {
+    **LONG, "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # folders: more are listed by a job
+}  # fmt: skip
+SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_BYTES = 64_000_000  # of Parquet, some 8 million samples: beyond it, better compiled code is worth its compilation
 
 
-def session(name: str, master: str | None = None, **settings: str) -> SparkSession:
+def session(name: str, master: str | None = None, short: bool = False, **settings: str) -> SparkSession:
     """A running session; the one that is there already, where ``spark-submit`` or a notebook made it.
 
     Parameters
@@ -38,6 +47,8 @@ def session(name: str, master: str | None = None, **settings: str) -> SparkSessi
         What the job is called in Spark's pages and logs.
     master
         Where to run; None: what ``spark-submit`` says, else all cores of this machine.
+    short
+        Whether little is read, `SHORT_BYTES` at most. It matters only where Spark runs on this machine.
     settings
         Spark settings beyond ours, dots written as two underscores: ``spark__driver__memory="6g"``.
 
@@ -66,8 +77,13 @@ def session(name: str, master: str | None = None, **settings: str) -> SparkSessi
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
             builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+            java_options = [SHORT_JAVA] if short else []
             if "SPARK_CONF_DIR" not in os.environ:  # whoever has a folder of settings has one for logging, too
-                builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={QUIET.as_uri()}")
+                java_options.append(f"-Dlog4j2.configurationFile={QUIET.as_uri()}")
+            if java_options:
+                builder = builder.config("spark.driver.extraJavaOptions", " ".join(java_options))
+            for key, value in (SHORT if short else LONG).items():
+                builder = builder.config(key, value)
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.execution.arrow.pyspark.enabled", "true")
     builder = builder.config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")  # what other readers of Parquet take, too
     for key, value in settings.items():

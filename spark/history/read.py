@@ -120,8 +120,8 @@ def _of_cluster(samples: Samples, path: str, cluster_id: str | None) -> Samples:
             if samples.frame.isEmpty():
                 raise InputError(path, [Problem("", f"there are no samples (in the time asked for); {LAYOUT}; {REMEDY}")])
             raise InputError(path, [Problem("column cluster_id", "expected the id of a cluster, found none in any row")])
-        other = ids.where(F.col("cluster_id") != first[0]).first()
-        if other is not None:
+        other = ids.where(F.col("cluster_id") != first[0]).agg(F.min("cluster_id")).collect()[0]  # one job; first() looks again and again
+        if other[0] is not None:
             found = f"found samples of several clusters, {first[0]} and {other[0]} among them"
             raise InputError(path, [Problem("column cluster_id", f"{found}; say which with --cluster-id")])
         return samples

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from cluster_model.resources import MEASURED
 from goals.calibration import CapacityEstimate, CpuCost
 from spark.methods import cpu_cost
+from spark.methods.bins import FloatArray, IntArray
 from spark.methods.capacity import capacities
 from spark.report.evidence import MOST_POINTS, CapacityEvidence, CpuEvidence, histogram, thinned
 from spark.schemas import BrokerWindows
@@ -43,13 +43,9 @@ def broker_capacities(windows: BrokerWindows) -> Capacities:
     """What each broker can carry: as it reports, as a latency bends, or at least."""
     names = [*MEASURED, *[CAPACITY + name for name in MEASURED]]
     known = windows.frame.where(F.col("resource").isin(*names) | F.col("resource").endswith(LATENCY))
-    found = known.groupBy("broker").applyInArrow(capacities_of, FOUND).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        rows = found.select("broker", "resource", "value", "confidence", "words").orderBy("broker", "resource").collect()
-        drawn = found.where("measure is not null").orderBy(F.col("confidence") != "high", "broker", "resource").limit(SHOWN).collect()
-    finally:
-        found.unpersist()
+    found = known.groupBy("broker").applyInArrow(capacities_of, FOUND).toArrow()
     place = {name: index for index, name in enumerate(MEASURED)}
+    rows = found.select(["broker", "resource", "value", "confidence", "words"]).to_pylist()
     estimates = [
         CapacityEstimate(
             broker=row["broker"], resource=row["resource"], value=float(f"{row['value']:.6g}"),
@@ -57,13 +53,17 @@ def broker_capacities(windows: BrokerWindows) -> Capacities:
         )
         for row in sorted(rows, key=lambda row: (row["broker"], place[row["resource"]]))
     ]  # fmt: skip
+    bent = sorted(
+        (row["confidence"] != "high", row["broker"], row["resource"], number)
+        for number, (row, measure) in enumerate(zip(rows, found["measure"].to_pylist(), strict=True)) if measure is not None
+    )  # fmt: skip
     shown = [
         CapacityEvidence(
             broker=row["broker"], resource=row["resource"], measure=row["measure"],
             points=tuple(zip(row["at"], row["measured"], strict=True)), fit=tuple(zip(row["fit_at"], row["fit"], strict=True)),
             capacity=row["value"], confidence=row["confidence"], words=row["words"],
         )
-        for row in drawn
+        for row in found.take(pa.array([number for *_, number in bent[:SHOWN]], pa.int64())).to_pylist()
     ]  # fmt: skip
     return Capacities(estimates, tuple(shown))
 
@@ -112,24 +112,23 @@ class CpuFound:
     words: str
 
 
-def broker_cpu(wide: DataFrame) -> CpuFound:
+def broker_cpu(windows: BrokerWindows, known: int) -> CpuFound:
     """What cpu is spent on, by a fit over a sample of windows.
 
     Parameters
     ----------
-    wide
-        One row a broker and window with a column for each measured resource that there is, as `spark.methods.correlation.wide` gives.
+    known
+        Windows in which cpu was measured.
     """
-    if "cpu" not in wide.columns:
+    if not known:
         return CpuFound(None, None, "cpu is not measured")
-    known = wide.where("cpu is not null")
-    every = max(1, -(-known.count() // MOST_WINDOWS))
-    sampled = known.where(F.pmod(F.xxhash64("broker", "start"), F.lit(every)) == 0).orderBy("broker", "start")
-    names = [name for name in cpu_cost.FEATURES if name in wide.columns]
-    table = sampled.select("broker", "cpu", *names).toArrow()
-    columns = {name: table[name].to_numpy().astype(np.float64) for name in ("cpu", *names)}
-    rates = {name: columns[name] for name in names}
-    found = cpu_cost.fit(columns["cpu"], rates, table["broker"].to_numpy())
+    every = max(1, -(-known // MOST_WINDOWS))
+    sampled = windows.frame.where(F.col("resource").isin("cpu", *cpu_cost.FEATURES))
+    if every > 1:
+        sampled = sampled.where(F.pmod(F.xxhash64("broker", "start"), F.lit(every)) == 0)
+    brokers, columns = _beside(sampled.select("broker", F.unix_micros("start").alias("start"), "resource", "mean").toArrow())
+    rates = {name: columns[name] for name in cpu_cost.FEATURES if name in columns}
+    found = cpu_cost.fit(columns["cpu"], rates, brokers)
     if isinstance(found, str):
         return CpuFound(None, None, found)
     said = f"{found.windows:,} windows fitted" + (f", one in {every} of what there is" if every > 1 else "")
@@ -152,3 +151,23 @@ def broker_cpu(wide: DataFrame) -> CpuFound:
         brokers=tuple(largest),
     )
     return CpuFound(cost, shown, said)
+
+
+def _beside(table: pa.Table) -> tuple[IntArray, dict[str, FloatArray]]:
+    """Brokers [n], and by resource the mean [n] (NaN: not measured), of every window with cpu, ordered by broker and time.
+
+    Parameters
+    ----------
+    table
+        ``broker``, ``start`` (integer), ``resource`` and ``mean``, one row a resource, broker and window.
+    """
+    key = np.stack([table["broker"].to_numpy().astype(np.int64), table["start"].to_numpy()])
+    windows, place = np.unique(key, axis=1, return_inverse=True)
+    columns = {}
+    for name in ("cpu", *cpu_cost.FEATURES):
+        mine = pc.equal(table["resource"], name).to_numpy()
+        if mine.any():
+            columns[name] = np.full(windows.shape[1], np.nan)
+            columns[name][place.reshape(-1)[mine]] = table["mean"].to_numpy()[mine]
+    known = np.isfinite(columns["cpu"])
+    return windows[0, known], {name: column[known] for name, column in columns.items()}

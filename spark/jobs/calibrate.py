@@ -17,15 +17,15 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
 from cluster_model.errors import InputError, Problem
-from cluster_model.resources import MEASURED
 from goals.calibration import Calibration, Correlation, HistorySpan
 from spark import outgoing
 from spark.blocks import Tally, counted
 from spark.history import known
 from spark.history.read import read_samples
 from spark.history.sift import REASON, reason
-from spark.jobs.brokers import Capacities, CpuFound, broker_capacities, broker_cpu
-from spark.jobs.hours import Capacity, Hours, hours_of
+from spark.jobs.brokers import Capacities, broker_capacities, broker_cpu
+from spark.jobs.days import Days, days_of
+from spark.jobs.hours import Hours, Levels, levels_of
 from spark.jobs.partitions import partition_loads
 from spark.jobs.resources import Counted, Detection, described, in_order
 from spark.methods import correlation, noise, season
@@ -39,7 +39,6 @@ from spark.windows import brokers_of, partitions_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CAPACITY = "capacity."
 Tell = Callable[[str], None]
 
 
@@ -96,13 +95,21 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
             held = brokers_of(complete, window).frame.persist(StorageLevel.MEMORY_AND_DISK)
             try:
                 brokers = BrokerWindows(held)
-                resources = _resources(brokers, seen, request.detection, tell)
+                levels = levels_of(brokers)
+                number = sum(one.windows for one in levels.found.values())
+                tell(f"averaged over windows of {window:g} s: {number:,} windows of {levels.brokers} brokers")
+                profiles = {name: one.hours.profile for name, one in levels.found.items() if one.hours.profile is not None}
+                tell(f"seasons and growth found{_profiles(profiles)}")
+                days = days_of(brokers, request.detection, {name: one.capacity for name, one in levels.found.items()}, profiles)
+                tell(f"noise told from imbalance in {', '.join(sorted({row['resource'] for row in days.counts}))}")
                 capacity = broker_capacities(brokers)
                 tell(f"capacities of brokers: {_confidences(capacity)}")
-                together, cpu = _together(brokers, list(resources.found), tell)
+                cpu = broker_cpu(brokers, levels.found["cpu"].windows if "cpu" in levels.found else 0)
+                tell(f"cpu cost: {cpu.words}")
             finally:
                 held.unpersist()
             partitions = partition_loads(partitions_of(complete, window), seen.end_ms, request.loads, tell)
+    resources = _resources(levels, days, seen)
     calibration = Calibration(
         version=1,
         cluster_id=seen.cluster_id,
@@ -113,7 +120,7 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
             window=float(request.detection.window),
             samples=seen.taken,
             rejected=dict(seen.reasons),
-            brokers=resources.brokers,
+            brokers=levels.brokers,
             partitions=partitions.count,
             digest=seen.digest,
         ),
@@ -123,7 +130,9 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
         capacity=capacity.estimates,
         cpu_cost=cpu.cost,
         topics=partitions.topics,
-        correlations=[Correlation(resources=list(pair), value=round(value, 4)) for pair, value in together.items()],
+        correlations=[
+            Correlation(resources=list(pair), value=round(value, 4)) for pair, value in correlation.correlations(days.together).items()
+        ],
     )  # fmt: skip
     evidence = CalibrationEvidence(
         noise=resources.drawn, levels=resources.levels, capacity=capacity.shown, cpu=cpu.shown, forecasts=partitions.forecasts,
@@ -144,48 +153,23 @@ class _Resources:
     found: dict[str, Counted]
     drawn: tuple[NoiseEvidence, ...]
     levels: tuple[LevelEvidence, ...]
-    brokers: int
 
 
-def _resources(windows: BrokerWindows, seen: Tally, detection: Detection, tell: Tell) -> _Resources:
+def _resources(levels: Levels, days: Days, seen: Tally) -> _Resources:
     """What is known of each measured resource of brokers."""
-    each = windows.frame.groupBy("broker", "resource").agg(
-        F.sum("mean").alias("sum"), F.count("*").alias("windows"), F.max_by("mean", "start").alias("newest")
-    ).collect()  # fmt: skip
-    brokers = len({row["broker"] for row in each})
-    levels = {name: [row for row in each if row["resource"] == name] for name in MEASURED}
-    levels = {name: rows for name, rows in levels.items() if rows}
-    number = sum(row["windows"] for rows in levels.values() for row in rows)
-    tell(f"averaged over windows of {detection.window:g} s: {number:,} windows of {brokers} brokers")
-    capacity = _reported(each)
-    hours = hours_of(windows, capacity)
-    profiles = {name: one.profile for name, one in hours.items() if one.profile is not None}
-    tell(f"seasons and growth found{_profiles(profiles)}")
-    rows = day_counts(windows, detection, capacity, profiles)
-    tell(f"noise told from imbalance in {', '.join(sorted({row['resource'] for row in rows}))}")
     found = {}
-    for name, mine in levels.items():
-        counts = [one for one in rows if one["resource"] == name]
-        one, total = hours[name], sum(row["windows"] for row in mine)
-        week = one.season
+    for name, level in levels.found.items():
+        counts = [row for row in days.counts if row["resource"] == name]
+        one, week = level.hours, level.hours.season
         found[name] = Counted(
-            mean=sum(row["sum"] for row in mine) / total, brokers=len(mine), windows=total, whole=seen.reporters.get(name, 0),
+            mean=level.mean, brokers=level.brokers, windows=level.windows, whole=seen.reporters.get(name, 0),
             noise=_by_level(counts), alarm=_histogram(counts, noise.ALARM), spread=_histogram(counts, noise.SPREAD),
             days=_count(counts, noise.DAYS), settled=_count(counts, noise.SETTLED), weekly=_taken(one.profile), benefit=one.benefit,
             growth=one.growth, strength=None if week is None else week.strength, cycle=None if week is None else week.cycle,
             profile=None if week is None else week.profile,
         )  # fmt: skip
-    drawn = tuple(_drawn(name, rows) for name in found)
-    return _Resources(found, drawn, tuple(_level(name, hours[name]) for name in found), brokers)
-
-
-def _reported(rows: list[Any]) -> dict[str, dict[int, float]]:
-    """Resource -> broker -> the newest that it says it can carry."""
-    found: dict[str, dict[int, float]] = {}
-    for row in rows:
-        if row["resource"].startswith(CAPACITY):
-            found.setdefault(row["resource"].removeprefix(CAPACITY), {})[row["broker"]] = row["newest"]
-    return found
+    drawn = tuple(_drawn(name, days.counts) for name in found)
+    return _Resources(found, drawn, tuple(_level(name, one.hours) for name, one in levels.found.items()))
 
 
 def _taken(one: Profile | None) -> int:
@@ -195,15 +179,6 @@ def _taken(one: Profile | None) -> int:
 def _profiles(found: Mapping[str, Profile]) -> str:
     told = ", ".join(f"{_taken(one)} of {len(one.brokers)} brokers in {name}" for name, one in sorted(found.items()))
     return f"; shares that go round the week: {told}" if told else ""
-
-
-def day_counts(windows: BrokerWindows, detection: Detection, capacity: Capacity, profiles: Mapping[str, Profile]) -> list[Any]:
-    """Rows of `noise.COUNTED`, added up over the days: at most a few thousand bins a resource."""
-    loads = windows.frame.where(F.col("resource").isin(*MEASURED))
-    days = loads.withColumn("day", F.to_date("start")).groupBy("cluster_id", "resource", "day")
-    count = noise.counter(detection.window, detection.hits, capacity, profiles)
-    added = days.applyInArrow(count, noise.COUNTED).groupBy("resource", "kind", "level", "bin")
-    return added.agg(F.sum("count").alias("count")).collect()
 
 
 def _level(resource: str, found: Hours) -> LevelEvidence:
@@ -239,20 +214,6 @@ def _drawn(resource: str, rows: list[Any]) -> NoiseEvidence:
     end = max(1.5 * float(np.nan_to_num(widest)), 1e-3)
     counts, _ = np.histogram(np.clip(values, -end, end), bins=60, range=(-end, end), weights=sizes)
     return NoiseEvidence(resource, Drawn(-end, end, tuple(int(count) for count in counts)))
-
-
-def _together(windows: BrokerWindows, resources: list[str], tell: Tell) -> tuple[dict[tuple[str, str], float], CpuFound]:
-    """How pairs of resources go together, and what cpu is spent on."""
-    names = [name for name in MEASURED if name in resources]
-    wide = correlation.wide(windows, names).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        row = correlation.covariances(wide, names).first()
-        found = correlation.correlations(row.asDict() if row is not None else {})
-        cpu = broker_cpu(wide)
-    finally:
-        wide.unpersist()
-    tell(f"correlations found; cpu cost: {cpu.words}")
-    return found, cpu
 
 
 def _confidences(capacity: Capacities) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from cluster_model.resources import MEASURED
@@ -23,7 +24,8 @@ from spark.methods.noise import day, weights
 from spark.methods.profile import Profile, profile
 from spark.schemas import BrokerWindows
 
-FOUND = "resource string, found binary"
+FOUND = "resource string, brokers array<int>, found binary"
+CAPACITY = "capacity."
 Capacity = Mapping[str, Mapping[int, float]]
 """Resource -> broker -> what it says it can carry."""
 
@@ -52,26 +54,53 @@ class Hours:
     benefit: Benefit | None
 
 
-def hours_of(windows: BrokerWindows, capacity: Capacity) -> dict[str, Hours]:
-    """The hours of each measured resource. One grouping of the windows."""
+@dataclass(frozen=True)
+class Level:
+    """One measured resource: load of a broker over brokers and windows; how many brokers; windows of all of them; broker -> the newest that
+    it says it can carry; what the hours say."""
+
+    mean: float
+    brokers: int
+    windows: int
+    capacity: Mapping[int, float]
+    hours: Hours
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Each measured resource that there is, in the order of `MEASURED`, and how many brokers report anything."""
+
+    found: dict[str, Level]
+    brokers: int
+
+
+def levels_of(windows: BrokerWindows) -> Levels:
+    """What hours say. One grouping of the windows: loads of a resource, and what brokers say they can carry of it, go together."""
     hour = F.expr(f"unix_seconds(start) div {season.HOUR}").alias("hour")
-    loads = windows.frame.where(F.col("resource").isin(*MEASURED))
-    hourly = loads.groupBy("resource", "broker", hour).agg(F.avg("mean").alias("mean"))
-    rows = hourly.groupBy("resource").applyInArrow(finder(capacity), FOUND).collect()
-    return {row["resource"]: pickle.loads(row["found"]) for row in rows}  # made by our own workers
+    hourly = windows.frame.groupBy("resource", "broker", hour).agg(
+        F.avg("mean").alias("mean"), F.sum("mean").alias("total"), F.count("*").alias("windows"), F.max_by("mean", "start").alias("newest")
+    )
+    about = F.expr(f"if(startswith(resource, '{CAPACITY}'), substr(resource, {len(CAPACITY) + 1}), resource)").alias("about")
+    rows = hourly.select("*", about).groupBy("about").applyInArrow(level_of, FOUND).collect()
+    found = {row["resource"]: pickle.loads(row["found"]) for row in rows if row["found"] is not None}  # made by our own workers
+    brokers = {broker for row in rows for broker in row["brokers"]}
+    return Levels({name: found[name] for name in MEASURED if name in found}, len(brokers))
 
 
-def finder(capacity: Capacity) -> Callable[[pa.Table], pa.Table]:
-    """`found_in` as ``applyInArrow`` takes it."""
-
-    def of_group(group: pa.Table) -> pa.Table:
-        resource = group["resource"][0].as_py()
-        found = found_in(
-            group["broker"].to_numpy(), group["hour"].to_numpy(), group["mean"].to_numpy(), capacity.get(resource, {})
-        )
-        return pa.table({"resource": [resource], "found": pa.array([pickle.dumps(found)], pa.binary())})
-
-    return of_group
+def level_of(group: pa.Table) -> pa.Table:
+    """The `Level` of a measured resource as a row of `FOUND`; of anything else that brokers report, only which they are."""
+    name = group["about"][0].as_py()
+    loads = group.filter(pc.equal(group["resource"], name))
+    found = None
+    if name in MEASURED and len(loads):
+        newest = group.filter(pc.not_equal(group["resource"], name)).sort_by("hour")
+        capacity = dict(zip(newest["broker"].to_pylist(), newest["newest"].to_pylist(), strict=True))
+        hours = found_in(loads["broker"].to_numpy(), loads["hour"].to_numpy(), loads["mean"].to_numpy(), capacity)
+        windows = int(loads["windows"].to_numpy().sum())
+        mean = float(loads["total"].to_numpy().sum()) / windows
+        found = pickle.dumps(Level(mean, len(loads["broker"].unique()), windows, capacity, hours))
+    brokers = pa.array([group["broker"].unique().to_pylist()], pa.list_(pa.int32()))
+    return pa.table({"resource": [name], "brokers": brokers, "found": pa.array([found], pa.binary())})
 
 
 def found_in(broker: IntArray, hour: IntArray, mean: FloatArray, capacity: Mapping[int, float]) -> Hours:

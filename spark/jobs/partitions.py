@@ -5,11 +5,13 @@ Called by `spark.jobs.calibrate`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -27,10 +29,16 @@ AT_ONCE = 500  # series in one group: 500 x 9 weeks of hours are 6 MB
 MOST_TOPICS = 1_000
 WHOLE = -1  # in place of a partition: the whole topic
 NOTABLE = 1.5  # 95th percentile over the mean
+KEYS = ["cluster_id", "topic", "partition", "resource"]
 FORECASTS = (
     "cluster_id string, topic string, partition int, resource string, forecast double, pattern string, growth double, "
     "method int, chosen double, last double"
 )
+FOUND = (
+    "cluster_id string, topic string, partition int, resource string, mean double, p95 double, last double, forecast double, "
+    "pattern string, growth double, chosen double, last_error double, first int"
+)
+COLUMNS = [column.split(" ")[0] for column in FOUND.split(", ")]
 Tell = Callable[[str], None]
 
 
@@ -52,33 +60,55 @@ def partition_loads(windows: PartitionWindows, end_ms: int, out: str | None, tel
         Of all replicas.
     end_ms
         Time of the last sample, Unix ms: forecasts go on from its hour.
+
+    Notes
+    -----
+    Four jobs: what windows say of each series; forecasts, and what is counted of them; topics; the file.
     """
     last = end_ms // 1000 // HOUR
-    hours = hourly(windows, last).persist(StorageLevel.DISK_ONLY)
+    rows = series(windows, last).persist(StorageLevel.DISK_ONLY)
     try:
-        keys = ["cluster_id", "topic", "partition", "resource"]
-        coming = forecasts(hours, last).persist(StorageLevel.MEMORY_AND_DISK)
+        loads = forecasts(rows, last).persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            found = burst.leader_loads(windows).join(coming.select(*keys, "forecast", "pattern"), keys, "left")
-            loads = PartitionLoads(found).frame.persist(StorageLevel.MEMORY_AND_DISK)
-            try:
-                row = loads.agg(F.countDistinct("topic", "partition"), F.count("forecast")).first()
-                assert row is not None
-                tell(f"loads of {row[0]:,} partitions, {row[1]:,} loads with a forecast")
-                judged = _judged(coming)
-                topics = notable_topics(windows, hours, last)
-                tell(f"{len(topics):,} topics do not stand still")
-                if out is not None:  # last, so that little can still go wrong before the file that names it is there
-                    with replaced(loads.sparkSession, out) as unfinished:
-                        loads.write.parquet(unfinished)
-                    tell(f"loads written to {out}")
-                return Partitions(int(row[0]), topics, judged)
-            finally:
-                loads.unpersist()
+            judged = F.col("chosen") + F.col("last_error")  # null where not both are known
+            counts = loads.groupBy((F.col("partition") == WHOLE).alias("whole"), "resource").agg(
+                F.sum("first").alias("partitions"), F.count("forecast").alias("forecasts"), F.sum("mean").alias("mean"),
+                F.count(judged).alias("judged"), F.median(F.when(judged.isNotNull(), F.col("chosen"))).alias("chosen"),
+                F.median(F.when(judged.isNotNull(), F.col("last_error"))).alias("last"),
+            ).collect()  # fmt: skip
+            each = sorted((row for row in counts if not row["whole"]), key=lambda row: str(row["resource"]))
+            number = sum(row["partitions"] for row in each)
+            tell(f"loads of {number:,} partitions, {sum(row['forecasts'] for row in each):,} loads with a forecast")
+            evidence = tuple(
+                ForecastEvidence(row["resource"], row["judged"], row["chosen"], row["last"]) for row in each if row["judged"]
+            )
+            topics = notable_topics(loads, {row["resource"]: row["mean"] for row in counts if row["whole"]})
+            tell(f"{len(topics):,} topics do not stand still")
+            if out is not None:  # last, so that little can still go wrong before the file that names it is there
+                with replaced(loads.sparkSession, out) as unfinished:
+                    PartitionLoads(loads.where(F.col("partition") != WHOLE)).frame.write.parquet(unfinished)
+                tell(f"loads written to {out}")
+            return Partitions(number, topics, evidence)
         finally:
-            coming.unpersist()
+            loads.unpersist()
     finally:
-        hours.unpersist()
+        rows.unpersist()
+
+
+def series(windows: PartitionWindows, last: int) -> DataFrame:
+    """Of each partition's leader and of each topic (its partition is `WHOLE`), by resource: a row with `mean`, `p95` and `last` over all
+    windows, whose `hour` is null, and a row with the `mean` of each of the last hours.
+
+    `last` is the newest hour, since the Unix epoch.
+    """
+    hours = hourly(windows, last)
+    of_topics = hours.groupBy("cluster_id", "topic", "resource", "hour").agg(F.sum("mean").alias("mean"))
+    bursts = burst.topic_bursts(burst.topic_loads(windows))
+    parts = [
+        burst.leader_loads(windows), bursts.withColumn("partition", F.lit(WHOLE)),
+        hours, of_topics.withColumn("partition", F.lit(WHOLE)),
+    ]  # fmt: skip
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
 
 def hourly(windows: PartitionWindows, last: int) -> DataFrame:
@@ -88,24 +118,37 @@ def hourly(windows: PartitionWindows, last: int) -> DataFrame:
     return led.groupBy("cluster_id", "topic", "partition", "resource", "hour").agg(F.avg("mean").alias("mean"))
 
 
-def forecasts(hours: DataFrame, last: int) -> DataFrame:
-    """Rows of `FORECASTS` of every series in `hours`: ``cluster_id``, ``topic``, ``partition``, ``resource``, ``hour``, ``mean``."""
-    series = hours.select("topic", "partition", "resource").distinct().count()
-    first = hours.agg(F.min("hour")).first()
-    begin = last if first is None or first[0] is None else int(first[0])
-    buckets = max(1, -(-series // AT_ONCE))
-    bucket = F.pmod(F.xxhash64("topic", "partition", "resource"), F.lit(buckets)).alias("bucket")
-    grouped = hours.select("*", bucket).groupBy("bucket")
-    return grouped.applyInArrow(forecaster(begin, last + 1), FORECASTS)
+def forecasts(rows: DataFrame, last: int) -> DataFrame:
+    """Rows of `FOUND`, one for each of the `series`."""
+    about = rows.agg(F.min("hour").alias("first"), F.count_if(F.col("hour").isNull()).alias("series")).first()
+    first, number = (last, 0) if about is None or about["first"] is None else (int(about["first"]), int(about["series"]))
+    buckets = max(1, -(-number // AT_ONCE))
+    bucket = F.pmod(F.xxhash64("topic", "partition"), F.lit(buckets)).alias("bucket")
+    return rows.select("*", bucket).groupBy("bucket").applyInArrow(forecaster(first, last + 1), FOUND)
 
 
 def forecaster(first: int, last: int) -> Callable[[pa.Table], pa.Table]:
-    """`forecast_many` over the hours from `first` on and before `last`, as ``applyInArrow`` takes it."""
+    """`with_forecasts` of the hours from `first` on and before `last`, as ``applyInArrow`` takes it."""
 
     def of_group(group: pa.Table) -> pa.Table:
-        return forecast_many(group, first, last)
+        return with_forecasts(group, first, last)
 
     return of_group
+
+
+def with_forecasts(group: pa.Table, first: int, last: int) -> pa.Table:
+    """Rows of `FOUND` of all series of some partitions: those without an hour, each with the forecast out of its hours.
+
+    `first` is 1 in one row of each partition, so that they can be counted.
+    """
+    is_load = pc.is_null(group["hour"])
+    loads = group.filter(is_load).select([*KEYS, "mean", "p95", "last"])
+    found = forecast_many(group.filter(pc.invert(is_load)), first, last).rename_columns({"last": "last_error"})
+    joined = loads.join(found, KEYS).sort_by([(name, "ascending") for name in ("topic", "partition", "resource")])
+    topic, partition = (joined[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in ("topic", "partition"))
+    begins = np.ones(len(joined), dtype=np.int32)
+    begins[1:] = (np.diff(topic) != 0) | (np.diff(partition) != 0)
+    return joined.append_column("first", pa.array(begins)).select(COLUMNS)
 
 
 def forecast_many(group: pa.Table, first: int, last: int) -> pa.Table:
@@ -113,10 +156,9 @@ def forecast_many(group: pa.Table, first: int, last: int) -> pa.Table:
 
     Hours in which nothing was measured are gaps. The forecast is the largest hour expected in the coming day.
     """
-    names = ["cluster_id", "topic", "partition", "resource"]
-    table = group.select([*names, "hour", "mean"])
-    keys = table.group_by(names).aggregate([]).select(names)
-    rows = table.join(keys.append_column("series", pa.array(np.arange(len(keys)))), names)
+    table = group.select([*KEYS, "hour", "mean"])
+    keys = table.group_by(KEYS).aggregate([]).select(KEYS)
+    rows = table.join(keys.append_column("series", pa.array(np.arange(len(keys)))), KEYS)
     values = dense(
         rows["series"].to_numpy(), rows["hour"].to_numpy(), rows["mean"].to_numpy().astype(np.float64), len(keys), first, last
     )
@@ -138,17 +180,23 @@ def forecast_many(group: pa.Table, first: int, last: int) -> pa.Table:
     return keys
 
 
-def notable_topics(windows: PartitionWindows, hours: DataFrame, last: int) -> list[TopicCalibration]:
-    """The topics whose load stands still least: those that swing, grow or burst most, weighed by what they carry."""
-    whole = F.lit(WHOLE).alias("partition")
-    of_topics = hours.groupBy("cluster_id", "topic", "resource", "hour").agg(F.sum("mean").alias("mean"))
-    coming = forecasts(of_topics.select("cluster_id", "topic", whole, "resource", "hour", "mean"), last)
-    bursts = burst.topic_bursts(burst.topic_loads(windows))
-    joined = bursts.join(coming.drop("partition", "cluster_id"), ["topic", "resource"], "left")
-    moving = joined.where((F.col("burst") >= NOTABLE) | F.col("pattern").isin("growing", "bursty"))
-    total = bursts.groupBy("resource").agg(F.sum("mean").alias("total"))
-    weighed = moving.join(F.broadcast(total), "resource").withColumn(
-        "rank", F.try_divide("mean", "total") * (F.col("burst") - 1 + F.abs(F.coalesce("growth", F.lit(0.0))))
+def notable_topics(loads: DataFrame, totals: Mapping[str, float]) -> list[TopicCalibration]:
+    """The topics whose load stands still least: those that swing, grow or burst most, weighed by what they carry.
+
+    Parameters
+    ----------
+    loads
+        Rows of `FOUND`.
+    totals
+        By resource what all topics carry.
+    """
+    if not totals:
+        return []
+    carried = F.create_map(*[F.lit(one) for item in sorted(totals.items()) for one in item])
+    bursts = loads.where(F.col("partition") == WHOLE).withColumn("burst", F.try_divide("p95", "mean"))
+    moving = bursts.where((F.col("burst") >= NOTABLE) | F.col("pattern").isin("growing", "bursty"))
+    weighed = moving.withColumn(
+        "rank", F.try_divide("mean", carried[F.col("resource")]) * (F.col("burst") - 1 + F.abs(F.coalesce("growth", F.lit(0.0))))
     )
     kept = weighed.orderBy(F.desc("rank"), "topic", "resource").limit(MOST_TOPICS).collect()
     return [
@@ -161,12 +209,3 @@ def notable_topics(windows: PartitionWindows, hours: DataFrame, last: int) -> li
         )
         for row in kept
     ]
-
-
-def _judged(coming: DataFrame) -> tuple[ForecastEvidence, ...]:
-    """Median error of the forecasts on days held out, and of the last value, by resource."""
-    held = coming.where("chosen is not null and last is not null").groupBy("resource")
-    rows = held.agg(
-        F.count("*").alias("partitions"), F.median("chosen").alias("chosen"), F.median("last").alias("last")
-    ).orderBy("resource").collect()  # fmt: skip
-    return tuple(ForecastEvidence(row["resource"], row["partitions"], row["chosen"], row["last"]) for row in rows)

@@ -40,8 +40,6 @@ def topic_loads(windows: PartitionWindows) -> DataFrame:
 
 
 def topic_bursts(loads: DataFrame) -> DataFrame:
-    """`mean` of each topic's load and `burst`, its 95th percentile over the mean; without topics that carry nothing."""
-    found = loads.groupBy("cluster_id", "topic", "resource").agg(
-        F.avg("mean").alias("mean"), percentile(F.col("mean")).alias("p95")
-    )
-    return found.withColumn("burst", F.try_divide("p95", "mean")).where("burst is not null").drop("p95")
+    """`mean` and `p95` of each topic's load; without topics that carry nothing."""
+    found = loads.groupBy("cluster_id", "topic", "resource").agg(F.avg("mean").alias("mean"), percentile(F.col("mean")).alias("p95"))
+    return found.where(F.try_divide("p95", "mean").isNotNull())

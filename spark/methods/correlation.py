@@ -1,47 +1,51 @@
 """Which resources of brokers rise and fall together, beyond what the hour does to all of them.
 
-Column expressions over broker windows, called by the calibration job. Of each window, brokers are compared with each other
+Plain numpy, called by the calibration job with the windows of a day. Of each window, brokers are compared with each other
 only, so that day and night, which all resources follow, make no correlation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import combinations_with_replacement
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import numpy as np
 
-from spark.schemas import BrokerWindows
+from spark.methods.bins import FloatArray
 
-
-def wide(windows: BrokerWindows, resources: Sequence[str]) -> DataFrame:
-    """One row a broker and window, a column a resource; null where it was not measured."""
-    known = windows.frame.where(F.col("resource").isin(*resources))
-    return known.groupBy("broker", "start").pivot("resource", list(resources)).agg(F.first("mean"))
+Pair = tuple[str, str]
 
 
-def covariances(loads: DataFrame, resources: Sequence[str]) -> DataFrame:
-    """One row: for each pair ``a``, ``b`` the mean over windows of brokers' covariance over both means, as ``a,b``; null where
-    the two were never measured together."""
-    names = {f"{a},{b}": (a, b) for a, b in combinations_with_replacement(resources, 2)}
-    of_window = loads.groupBy("start").agg(*[_relative(a, b).alias(name) for name, (a, b) in names.items()])
-    return of_window.agg(*[F.avg(F.col(f"`{name}`")).alias(name) for name in names])
+def covariances(loads: Mapping[str, FloatArray]) -> dict[Pair, tuple[float, int]]:
+    """For each pair of resources the brokers' covariance over both means, summed over windows, and how many windows that are.
 
-
-def _relative(a: str, b: str) -> Column:
-    """Covariance of two columns over brokers, over the product of their means."""
-    both = F.col(a).isNotNull() & F.col(b).isNotNull()
-    means = F.avg(F.when(both, F.col(a))) * F.avg(F.when(both, F.col(b)))
-    return F.try_divide(F.covar_pop(a, b), means)
-
-
-def correlations(found: dict[str, float | None]) -> dict[tuple[str, str], float]:
-    """Pairs of different resources, in the order given, and how they go together, -1 to 1; without those that do not vary."""
+    Parameters
+    ----------
+    loads
+        By resource float64 [brokers, windows], the same brokers and windows in each; NaN: not measured. A window counts where a broker
+        has both and neither mean is 0.
+    """
     result = {}
-    for name, value in found.items():
-        a, b = name.split(",")
-        of_a, of_b = found[f"{a},{a}"] or 0.0, found[f"{b},{b}"] or 0.0
-        if a != b and value is not None and of_a > 0 and of_b > 0:
+    for one, other in combinations_with_replacement(loads, 2):
+        a, b = loads[one], loads[other]
+        both = np.isfinite(a) & np.isfinite(b)
+        count = both.sum(axis=0)
+        a, b = np.where(both, a, 0.0), np.where(both, b, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean_a, mean_b = a.sum(axis=0) / count, b.sum(axis=0) / count
+            covariance = np.where(both, (a - mean_a) * (b - mean_b), 0.0).sum(axis=0) / count
+            relative = covariance / (mean_a * mean_b)
+        known = np.isfinite(relative)
+        result[one, other] = float(relative[known].sum()), int(known.sum())
+    return result
+
+
+def correlations(found: Mapping[Pair, tuple[float, int]]) -> dict[Pair, float]:
+    """Pairs of different resources, in the order given, and how they go together, -1 to 1; without those that do not vary."""
+    mean = {pair: total / windows for pair, (total, windows) in found.items() if windows}
+    result = {}
+    for (a, b), value in mean.items():
+        of_a, of_b = mean.get((a, a), 0.0), mean.get((b, b), 0.0)
+        if a != b and of_a > 0 and of_b > 0:
             result[a, b] = max(-1.0, min(1.0, value / (of_a * of_b) ** 0.5))
     return result

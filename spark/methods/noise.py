@@ -1,13 +1,13 @@
 """What of brokers' deviations is noise: a day of loads of one resource, told apart into the broker's own share and the rest.
 
-`day` is the kernel, numpy on a matrix of brokers by windows; `counted` is the same for Spark's ``applyInArrow``, one group a
-cluster, resource and day. Called by the calibration job. Knows nothing of goals.
+`day` is the kernel, numpy on a matrix of brokers by windows; `counted` makes histograms of it. Called by the calibration job, one resource
+and day at a time. Knows nothing of goals.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from spark.methods.season import HOUR
 
 # Kinds of rows that `counted` gives.
 NOISE, ALARM, SPREAD, DAYS, SETTLED = "noise", "alarm", "spread", "days", "settled"
-COUNTED = "cluster_id string, resource string, kind string, level int, bin int, count long"
+COUNTED = "resource string, kind string, level int, bin int, count long"
 
 LEAST_WINDOWS = 12  # of a broker in a day, that its share is known
 MISREAD = 10.0  # a window so many times the broker's median of the day is a wrong sample, not load
@@ -148,14 +148,19 @@ def middle_of(bins: IntArray) -> FloatArray:
 
 
 def counted(
-    group: pa.Table, *, window_seconds: float, hits: int, capacity: Mapping[int, float] | None = None, usual: Profile | None = None
-) -> pa.Table:
-    """The histograms of one cluster, resource and day, as rows of `COUNTED`.
+    resource: str, brokers: IntArray, first: int, load: FloatArray, *, window_seconds: float, hits: int,
+    capacity: Mapping[int, float] | None = None, usual: Profile | None = None,
+) -> pa.Table:  # fmt: skip
+    """The histograms of one resource and day, as rows of `COUNTED`.
 
     Parameters
     ----------
-    group
-        Columns ``cluster_id``, ``resource``, ``broker``, ``start`` (timestamp) and ``mean``, one row a broker and window.
+    brokers
+        int [brokers], ids, ascending.
+    first
+        Number of the first window since the Unix epoch.
+    load
+        float64 [brokers, windows], mean load; NaN: not measured.
     window_seconds, hits
         Length of a window; checks in a row that a detector takes.
     capacity
@@ -170,12 +175,7 @@ def counted(
         `SPREAD`: |deviation|; `DAYS` and `SETTLED`: broker days
         seen and used, in bin 0.
     """
-    brokers, row = np.unique(group["broker"].to_numpy(), return_inverse=True)
-    number = group["start"].cast(pa.int64()).to_numpy() // round(window_seconds * 1e6)
-    column = number - number.min()
-    load = np.full((len(brokers), int(column.max()) + 1), np.nan)
-    load[row, column] = group["mean"].to_numpy()
-    hours = (number.min() + np.arange(load.shape[1])) * round(window_seconds * 1e6) // round(HOUR * 1e6)
+    hours = (first + np.arange(load.shape[1])) * round(window_seconds * 1e6) // round(HOUR * 1e6)
     expected = None if usual is None else usual.expected(brokers, hours)
     found = day(load, weights(brokers, capacity or {}), expected)
     if usual is not None:
@@ -194,21 +194,7 @@ def counted(
         _rows(SETTLED, np.zeros(int(found.settled.sum()), dtype=np.int64)),
     ]
     rows = pa.concat_tables(parts)
-    for place, name in enumerate(("cluster_id", "resource")):
-        rows = rows.add_column(place, name, pa.repeat(group[name][0], len(rows)))
-    return rows
-
-
-def counter(
-    window_seconds: float, hits: int, capacity: Mapping[str, Mapping[int, float]], usual: Mapping[str, Profile]
-) -> Callable[[pa.Table], pa.Table]:
-    """`counted` as ``applyInArrow`` takes it: it looks at annotations, which a partial has none of. By resource."""
-
-    def count(group: pa.Table) -> pa.Table:
-        resource = group["resource"][0].as_py()
-        return counted(group, window_seconds=window_seconds, hits=hits, capacity=capacity.get(resource), usual=usual.get(resource))
-
-    return count
+    return rows.add_column(0, "resource", pa.repeat(resource, len(rows)))
 
 
 def _rows(kind: str, bins: IntArray, levels: IntArray | None = None) -> pa.Table:

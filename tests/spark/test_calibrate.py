@@ -29,9 +29,10 @@ from trimtab.commands.calibrate import horizon_of
 
 WEEK = 604_800
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
+JOBS, MOST_JOBS = "calibration", 13
 FIVE_MINUTES = Detection(window=300, hits=1, alarms_per_week=1)
 DIRTY = Truth(
-    brokers=12, partitions=24, span=3 * WEEK, interval=150, growth=0.03, imbalance=0.2, missing=0.05, corrupt=0.01,
+    brokers=12, partitions=24, span=3 * WEEK, interval=300, growth=0.03, imbalance=0.2, missing=0.05, corrupt=0.01,
     noise=(("network_in", 0.06), ("network_out", 0.04)), partition_noise=0.01, steady=0.0, partition_metrics=("network_in",),
     capacity=3.0, reports_capacity=0.25,
 )  # fmt: skip
@@ -54,9 +55,18 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession, history: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Calibration, Path]:
-    """The calibration of `history`, and the folder with the loads of its partitions."""
+    """The calibration of `history`, and the folder with the loads of its partitions; its jobs are the group `JOBS`."""
     loads = tmp_path_factory.mktemp("loads") / "loads"
-    return made(spark, history, loads=loads), loads
+    spark.sparkContext.setJobGroup(JOBS, "one calibration")
+    calibration = made(spark, history, loads=loads)
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    return calibration, loads
+
+
+def test_a_calibration_takes_few_jobs(spark: SparkSession, found: tuple[Calibration, Path]) -> None:
+    """Each job is planned, compiled and scheduled, which is what a small history costs: 79 of them were 79 CPU s."""
+    assert found[0].resources
+    assert 0 < len(spark.sparkContext.statusTracker().getJobIdsForGroup(JOBS)) <= MOST_JOBS
 
 
 def test_noise_is_found_under_imbalance_growth_season_gaps_and_dirt(found: tuple[Calibration, Path]) -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from spark.jobs.brokers import capacities_of
-from spark.jobs.partitions import FORECASTS, WHOLE, forecast_many
+from spark.jobs.days import TOGETHER, counted
+from spark.jobs.hours import Level, level_of
+from spark.jobs.partitions import FORECASTS, FOUND, WHOLE, forecast_many, with_forecasts
+from spark.jobs.resources import Detection
+from spark.methods.correlation import correlations
+from spark.methods.noise import NOISE
 
 DAYS = 6
 HOURS = np.arange(500_000, 500_000 + DAYS * 24)
@@ -45,6 +52,29 @@ def test_a_history_of_two_days_is_not_forecast() -> None:
     assert found[0]["forecast"] is None
 
 
+def loads(*series: tuple[str, int, str]) -> pa.Table:
+    """Rows of (topic, partition, resource) as they come before their hours."""
+    return pa.table({
+        "cluster_id": pa.repeat("c", len(series)), "topic": [topic for topic, _, _ in series],
+        "partition": pa.array([partition for _, partition, _ in series], pa.int32()), "resource": [name for *_, name in series],
+        "mean": np.arange(len(series)) + 1.0, "p95": np.arange(len(series)) + 2.0, "last": np.arange(len(series)) + 3.0,
+    })  # fmt: skip
+
+
+def test_a_load_keeps_its_figures_beside_its_forecast_and_each_partition_counts_once() -> None:
+    """Without hours of the last weeks it has no forecast, and stays in the file all the same."""
+    known = loads(("a", 0, "cpu"), ("a", 0, "disk"), ("a", 1, "cpu"), ("b", 0, "cpu"))
+    group = pa.concat_tables([hours(("a", 0, 10 * DAY)), known], promote_options="default")
+    found = with_forecasts(group, 500_000, int(HOURS[-1]) + 1)
+    rows = {(row["topic"], row["partition"], row["resource"]): row for row in found.to_pylist()}
+    assert len(rows) == 4
+    assert rows["a", 0, "cpu"]["forecast"] == pytest.approx(15, rel=0.02)
+    assert [rows["a", 1, "cpu"][name] for name in ("mean", "p95", "last", "forecast", "pattern")] == [3.0, 4.0, 5.0, None, None]
+    assert sum(row["first"] for row in rows.values()) == 3
+    simple = {pa.string(): "string", pa.int32(): "int", pa.float64(): "double"}
+    assert {field.name: simple[field.type] for field in found.schema} == dict(column.split(" ") for column in FOUND.split(", "))
+
+
 def test_columns_have_the_types_that_spark_was_told_also_where_nothing_is_known() -> None:
     found = forecast_many(hours(("a", 0, DAY)), int(HOURS[-48]), int(HOURS[-1]) + 1)
     simple = {pa.string(): "string", pa.int32(): "int", pa.float64(): "double"}
@@ -80,3 +110,48 @@ def test_a_broker_of_which_nothing_is_known_has_no_capacity() -> None:
         "mean": [1.0],
     })  # fmt: skip
     assert capacities_of(group).num_rows == 0
+
+
+def windows(**resources: np.ndarray) -> pa.Table:
+    """Rows of brokers x windows of five minutes; NaN is left out."""
+    rows = [
+        {"resource": name.replace("_of_", "."), "broker": broker, "start": (6_000_000 + window) * 300_000_000, "mean": float(mean)}
+        for name, loads in resources.items()
+        for broker, means in enumerate(loads)
+        for window, mean in enumerate(means)
+        if np.isfinite(mean)
+    ]
+    types = {"resource": pa.string(), "broker": pa.int32(), "start": pa.timestamp("us", tz="UTC"), "mean": pa.float64()}
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(types.items())))
+
+
+def test_a_day_gives_noise_by_resource_and_how_resources_go_together() -> None:
+    """Of windows that lack one of both nothing is said; day and night, which all brokers follow, make no correlation."""
+    r = np.random.default_rng(2)
+    share, swing = r.uniform(0.5, 1.5, (8, 288)), 1 + 0.5 * np.sin(np.arange(288) / 288 * 2 * np.pi)
+    other = r.uniform(0.5, 1.5, (8, 288))
+    disk = np.where(np.arange(288) < 100, share * swing, np.nan)
+    rows = counted(windows(network_in=share * swing, disk=disk, cpu=other * swing), Detection(300, 1, 1), {}, {}).to_pylist()
+    pairs = {tuple(row["resource"].split(",")): (row["total"], row["count"]) for row in rows if row["kind"] == TOGETHER}
+    found = correlations(pairs)
+    assert pairs["network_in", "disk"][1] == pairs["disk", "disk"][1] == 100
+    assert found["network_in", "disk"] > 0.9
+    assert abs(found["network_in", "cpu"]) < 0.1
+    seen = {name: sum(row["count"] for row in rows if (row["resource"], row["kind"]) == (name, NOISE)) for name in ("network_in", "disk")}
+    assert 0 < seen["disk"] <= 800 < seen["network_in"] <= 8 * 288
+
+
+def test_hours_of_a_resource_know_what_its_brokers_report_of_themselves() -> None:
+    hourly = {
+        "hour": [1, 2, 1, 2, 1], "mean": [1.0, 3.0, 5.0, 7.0, 9.0], "total": [12.0, 36.0, 60.0, 84.0, 9.0], "windows": [12, 12, 12, 12, 1],
+    }  # fmt: skip
+    group = pa.table({
+        "about": pa.repeat("disk", 5), "resource": [*["disk"] * 4, "capacity.disk"], "broker": pa.array([1, 1, 2, 2, 3], pa.int32()),
+        "newest": [1.0, 3.0, 5.0, 7.0, 9.0], **hourly,
+    })  # fmt: skip
+    (row,) = level_of(group).to_pylist()
+    level = pickle.loads(row["found"])
+    assert isinstance(level, Level)
+    assert (level.mean, level.brokers, level.windows, dict(level.capacity)) == (4.0, 2, 48, {3: 9.0})
+    assert level.hours.level.tolist() == [3.0, 5.0]
+    assert row["brokers"] == [1, 2, 3]

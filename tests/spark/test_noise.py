@@ -131,20 +131,10 @@ def test_more_checks_in_a_row_allow_a_narrower_band() -> None:
     assert bounds[1] < 0.6 * bounds[0]
 
 
-def group(load: np.ndarray) -> pa.Table:
-    rows, windows = load.shape
-    start = (1_790_000_000 // 300 * 300 + 300 * np.tile(np.arange(windows), rows)) * 1_000_000
-    return pa.table({
-        "cluster_id": pa.repeat("c", load.size), "resource": pa.repeat("cpu", load.size),
-        "broker": pa.array(np.repeat(np.arange(rows, dtype=np.int32), windows)),
-        "start": pa.array(start).cast(pa.timestamp("us", tz="UTC")),
-        "mean": pa.array(load.ravel()),
-    })  # fmt: skip
-
-
-def test_the_group_of_a_day_becomes_counts_that_add_up() -> None:
+def test_a_day_becomes_counts_that_add_up() -> None:
     load = brokers(0.05, [1.0] * 10 + [1.5])
-    rows = counted(group(load).filter(pa.array(np.arange(load.size) % 50 != 3)), window_seconds=300, hits=2)
+    missing = np.arange(load.size).reshape(load.shape) % 50 == 3
+    rows = counted("cpu", np.arange(len(load)), 0, np.where(missing, np.nan, load), window_seconds=300, hits=2)
     kinds = {kind: rows.filter(pa.compute.equal(rows["kind"], kind)) for kind in (NOISE, ALARM, SPREAD, DAYS, SETTLED)}
     assert kinds[DAYS]["count"].to_pylist() == kinds[SETTLED]["count"].to_pylist() == [11]
     measured = load.size - len(range(3, load.size, 50))
@@ -153,7 +143,7 @@ def test_the_group_of_a_day_becomes_counts_that_add_up() -> None:
     noise = Histogram.of(unsigned(kinds[NOISE]["bin"].to_numpy().astype(np.int64)), kinds[NOISE]["count"].to_numpy())
     assert min(kinds[NOISE]["bin"].to_pylist()) < 0
     assert noise.quantile(0.5) * TO_SIGMA == pytest.approx(0.05, rel=0.06)
-    assert rows["cluster_id"].unique().to_pylist() == ["c"]
+    assert rows["resource"].unique().to_pylist() == ["cpu"]
 
 
 def test_counts_use_capacity_only_where_every_broker_has_one() -> None:
@@ -161,7 +151,7 @@ def test_counts_use_capacity_only_where_every_broker_has_one() -> None:
 
     def widest(capacity: list[float | None]) -> float:
         known = {broker: one for broker, one in enumerate(capacity) if one is not None}
-        rows = counted(group(load), window_seconds=300, hits=1, capacity=known)
+        rows = counted("cpu", np.arange(3), 0, load, window_seconds=300, hits=1, capacity=known)
         spread = rows.filter(pa.compute.equal(rows["kind"], SPREAD))
         return float(middle(max(spread["bin"].to_pylist())))
 

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from cluster_model.errors import ConfigurationError, ExternalError
 from spark.session import MASTERS, session
@@ -25,6 +27,14 @@ def test_a_start_says_only_what_matters() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=120, check=True)
     said = [line for line in done.stderr.splitlines() if "incubator modules" not in line]  # Java's own, before anything can be set
     assert said == ["Spark: a disk is full"]
+
+
+def test_a_short_run_compiles_quickly_and_keeps_its_plans(spark: SparkSession) -> None:
+    """A calibration of a few megabytes took twice the CPU: Java optimized code that ran once, and each shuffle was planned again."""
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
+    jvm: Any = spark._jvm
+    options = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    assert "-XX:TieredStopAtLevel=1" in list(options)
 
 
 @pytest.mark.parametrize("master", ["foo", "local[0]", "local[abc]", "spark://", "localhost:7077"])

@@ -216,7 +216,7 @@ def backtest_command(
         raise ConfigurationError(goal_set.source, [Problem("goals", nothing)])
     given = load_calibration(calibration) if calibration is not None else None
     racks = _racks(snapshot)
-    with spark_for("trimtab backtest", master, story) as spark:
+    with spark_for("trimtab backtest", master, history, story) as spark:
         announce()
         warm_up()
         samples = read_samples(spark, history, cluster_id)

@@ -122,7 +122,7 @@ def calibrate_command(
     from spark.jobs.resources import Detection
     from spark.progress import watched
 
-    with spark_for("trimtab calibrate", master, story) as spark:
+    with spark_for("trimtab calibrate", master, history, story) as spark:
         if folder is not None and not str(spark.sparkContext.master).startswith("local") and not is_uri(folder):
             log.warning("loads of partitions are not written: on a cluster --loads has to be a URI that all of it can write to")
             folder = None

@@ -45,7 +45,7 @@ def check_command(
     from spark.history.checking import check
     from spark.history.read import read_samples
 
-    with so.spark_for("trimtab history check", master, story) as spark:
+    with so.spark_for("trimtab history check", master, history, story) as spark:
         found = check(read_samples(spark, history, cluster_id), wanted, datetime.now(UTC))
     text = json.dumps({"version": 1, "history": history, **asdict(found)}, indent=1) if form == "json" else as_text(found, history)
     emit(text + "\n", out)

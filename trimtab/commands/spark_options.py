@@ -5,7 +5,6 @@ Spark is imported inside the function. Used by `calibrate`, `backtest` and `hist
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +16,6 @@ import typer
 from trimtab.commands import options as o
 from trimtab.history.lock import LOCK_FILE, locked
 from trimtab.story import Story, log
-
-SETTINGS = {"spark__driver__memory": "3g", "spark__sql__shuffle__partitions": "16"}  # where Spark runs on this machine
 
 History = Annotated[
     str,
@@ -67,14 +64,25 @@ def only_writer(folder: str) -> Iterator[None]:
                 place.rmdir()
 
 
-def is_elsewhere(master: str | None) -> bool:
-    """Whether someone else decides how much Spark may take: spark-submit, or a cluster."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ or (master is not None and not master.startswith("local"))
+def is_short(history: str) -> bool:
+    """Whether a history is here and so small that Spark's start costs more than all of its samples."""
+    from spark.session import SHORT_BYTES
+
+    place = Path(history)
+    if is_uri(history) or not place.exists():
+        return False
+    files = place.rglob("*.parquet") if place.is_dir() else [place]
+    return sum(file.stat().st_size for file in files) <= SHORT_BYTES
 
 
 @contextmanager
-def spark_for(command: str, master: str | None, story: Story) -> Iterator[Any]:
+def spark_for(command: str, master: str | None, history: str, story: Story) -> Iterator[Any]:
     """A `SparkSession` that ends with the command, also when that is interrupted. (This room may not name Spark's types.)
+
+    Parameters
+    ----------
+    history
+        What will be read: a small one here gets settings for short runs (`spark.session.SHORT`).
 
     Raises
     ------
@@ -85,7 +93,7 @@ def spark_for(command: str, master: str | None, story: Story) -> Iterator[Any]:
     from spark.session import session
 
     log.info("starting Spark")
-    spark = session(command, master, **({} if is_elsewhere(master) else SETTINGS))
+    spark = session(command, master, is_short(history))
     try:
         spark.sparkContext.setLogLevel("WARN" if story.verbose else "ERROR")
         yield spark

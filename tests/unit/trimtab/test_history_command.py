@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from spark.history.mapping import CsvMapping, PrometheusMapping
+from spark.session import SHORT_BYTES
 from tests.unit.trimtab.command_line import CommandLine
 from trimtab.commands.history import load_mapping
-from trimtab.commands.spark_options import is_uri, only_writer
+from trimtab.commands.spark_options import is_short, is_uri, only_writer
 from trimtab.history.lock import locked
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -92,3 +93,17 @@ def test_a_folder_that_was_made_for_the_lock_goes_with_it_and_a_uri_makes_none(t
     assert [p.name for p in tmp_path.iterdir()] == ["full"]
     assert is_uri("s3a://b/h")
     assert not is_uri("C")
+
+
+def test_a_small_history_here_gets_a_short_run_and_any_other_does_not(tmp_path: Path) -> None:
+    """A large one would be slow with two partitions; of an object store nothing is known before Spark runs."""
+    day = tmp_path / "h" / "date=2026-11-20"
+    day.mkdir(parents=True)
+    (day / "a.parquet").write_bytes(b"PAR1")
+    assert is_short(str(tmp_path / "h"))
+    assert is_short(str(day / "a.parquet"))
+    with (day / "b.parquet").open("wb") as file:
+        file.truncate(SHORT_BYTES)
+    assert not is_short(str(tmp_path / "h"))
+    assert not is_short("s3a://metrics/h")
+    assert not is_short(str(tmp_path / "none"))
