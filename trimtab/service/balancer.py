@@ -44,6 +44,7 @@ from trimtab.service.keeping import KEPT, DecisionKeeper, SampleKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads, whom_to_ask
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
+from trimtab.service.min_isr import MinIsr
 from trimtab.service.planning import Planner
 from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.readiness import Readiness
@@ -149,10 +150,15 @@ class Balancer:
         self._samples = SampleKeeper(config.history, clock) if config.history.samples else None
         self._leader = LeaderCheck(config.node_id, self._reach.quorum, clock, always=config.leader == "always", shared=self._reach.shared)
         self._desk = PlanDesk(self._decisions, clock, self._changed)
+        self._min_isr = MinIsr(
+            self._reach.min_isr, lambda: self._metadata.health.condition.health.short_topics, clock,
+            learned=lambda: self._workers["metadata"].wake(),
+        )  # fmt: skip
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
             controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._changed,
+            min_isr=lambda: self._min_isr.known,
         )  # fmt: skip
         self._feed = SampleFeed(
             self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,
@@ -187,6 +193,7 @@ class Balancer:
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
+            "min-isr": (self._min_isr.turn, _nothing),
             "samples": (self._feed.turn, self._feed.close),
             "planner": (self._decider.turn, _nothing),
             "look": (self._lookout.turn, _nothing),
@@ -335,7 +342,7 @@ class Balancer:
 
     def _stalled_after(self, name: str) -> Callable[[], float]:
         """Seconds without a sign of life that are too many; brokers that hang may keep those who ask them for long."""
-        patience = BROKERS_HANG_SECONDS if name in ("metadata", "planner", "executor") else STALLED_AFTER
+        patience = BROKERS_HANG_SECONDS if name in ("metadata", "min-isr", "planner", "executor") else STALLED_AFTER
         return lambda: patience if self._compiled else COMPILING_SECONDS
 
     def _unrecordable(self) -> str | None:

@@ -86,6 +86,7 @@ def _under_replicated(now: Condition, policy: Policy, now_ms: int) -> Iterable[W
     where = ", ".join(f"{b.lacking:,} on {_named(b)}" for b in lacking[:MOST_NAMED])
     more = f" and {len(lacking) - MOST_NAMED} more brokers" if len(lacking) > MOST_NAMED else ""
     count = f"{health.under_replicated:,} partition{' is' if health.under_replicated == 1 else 's are'} under-replicated"
+    count += f", {health.under_min_isr:,} under min ISR," if health.under_min_isr else ""
     yield Waiting("under_replicated", f"{count} for {spoken(max(now_ms - since, 0))} (replicas out of sync: {where}{more})", since)
 
 
@@ -164,7 +165,8 @@ def cluster_view(now: Condition, known: bool, found: Iterable[Waiting]) -> Clust
     since = {"not_preferred" if what == "astray" else what: at for what, at in now.since.items()}
     return ClusterView(
         known=known, partitions=health.partitions, offline=health.offline, under_replicated=health.under_replicated,
-        last_copy=health.last_copy, reassigning=health.reassigning, not_preferred=health.astray, examples=health.examples,
+        under_min_isr=health.under_min_isr, min_isr_unread=health.unread, last_copy=health.last_copy,
+        reassigning=health.reassigning, not_preferred=health.astray, examples=health.examples,
         since_ms=since, down=tuple(down), lives=Counter(b.life for b in health.brokers),
         waits=tuple(dict.fromkeys(w.kind for w in waiting)),
     )  # fmt: skip
