@@ -65,7 +65,7 @@ class ClusterHealth:
     reassigning
         With a reassignment in progress.
     astray
-        Led by another than their preferred leader, though that serves and is in sync.
+        Led by another than their preferred leader, though that serves and is in sync: topic and number.
     examples
         The first offline, then those under min ISR, then other under-replicated ones by name.
     """
@@ -78,7 +78,7 @@ class ClusterHealth:
     unread: int = 0
     last_copy: int = 0
     reassigning: int = 0
-    astray: int = 0
+    astray: tuple[tuple[str, int], ...] = ()
     brokers: tuple[BrokerHealth, ...] = ()
     examples: tuple[str, ...] = ()
 
@@ -129,7 +129,9 @@ def health_of(
         unread=sum(names[row] not in min_isr for row in short),
         last_copy=int((under & (synced == 1)).sum()),
         reassigning=len(image.reassigning),
-        astray=int(astray.sum()),
+        astray=tuple(
+            (names[row], number) for row, number in zip(topics[astray].tolist(), image.number[slots[astray]].tolist(), strict=True)
+        ),
         brokers=tuple(BrokerHealth(b, lives[b], _since(image.brokers.get(b)), *counts) for b, *counts in tables),
         examples=tuple(f"{names[int(topics[row])]}-{int(image.number[slots[row]])}" for row in named),
     )

@@ -119,6 +119,7 @@ class PlanView(View):
     note: str = ""
     left_out: int | None = Field(default=None, description="brokers that would be outside a target range or limit after it")
     is_balance: bool = Field(default=True, description="false: it only repairs")
+    restores: bool = Field(default=False, description="it only gives partitions back to their preferred leaders, which copies nothing")
 
 
 class DecisionView(View):
