@@ -45,6 +45,7 @@ from trimtab.service.leadership import LeaderCheck, who_leads, whom_to_ask
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
 from trimtab.service.min_isr import MinIsr
+from trimtab.service.notify import Notifier
 from trimtab.service.planning import Planner
 from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.readiness import Readiness
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 8.0  # for all threads together
-BROKERS_HANG_SECONDS = 180.0
+OTHERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
 FREE_EVERY_MS = 10_000
 TOLD_SECONDS = 5.0  # a start that took longer is told
@@ -149,7 +150,9 @@ class Balancer:
         self._decisions = DecisionKeeper(config.history, self._instance, clock)
         self._samples = SampleKeeper(config.history, clock) if config.history.samples else None
         self._leader = LeaderCheck(config.node_id, self._reach.quorum, clock, always=config.leader == "always", shared=self._reach.shared)
-        self._desk = PlanDesk(self._decisions, clock, self._changed)
+        waits = config.mode == "approve" and executor is not None
+        self._notifier = None if config.notify is None else Notifier(config.notify, self.state, clock, waits=waits)
+        self._desk = PlanDesk(self._decisions, clock, self._changed, became=None if self._notifier is None else self._notifier.plan)
         self._min_isr = MinIsr(
             self._reach.min_isr, lambda: self._metadata.health.condition.health.short_topics, clock,
             learned=lambda: self._workers["metadata"].wake(),
@@ -200,6 +203,8 @@ class Balancer:
             "goals": (self._goals.turn, _nothing),
             "executor": (self._execution.turn, self._execution.stop),
         }
+        if self._notifier is not None:
+            turns["notify"] = (self._notifier.turn, _nothing)
         if self._samples is not None:
             turns["history"] = (self._samples.turn, _nothing)
         self._workers = {
@@ -341,8 +346,8 @@ class Balancer:
         )
 
     def _stalled_after(self, name: str) -> Callable[[], float]:
-        """Seconds without a sign of life that are too many; brokers that hang may keep those who ask them for long."""
-        patience = BROKERS_HANG_SECONDS if name in ("metadata", "min-isr", "planner", "executor") else STALLED_AFTER
+        """Seconds without a sign of life that are too many; brokers and webhooks that hang may keep those who ask them for long."""
+        patience = OTHERS_HANG_SECONDS if name in ("metadata", "min-isr", "planner", "executor", "notify") else STALLED_AFTER
         return lambda: patience if self._compiled else COMPILING_SECONDS
 
     def _unrecordable(self) -> str | None:
