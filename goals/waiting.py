@@ -111,7 +111,10 @@ class Wait(BaseModel):
     settle: Seconds = Field(default=300.0, description="after a broker came back and has caught up")
     foreign: bool = Field(default=True, description="while reassignments that this service did not start are in progress")
     leaders: Seconds = Field(
-        default=600.0, description="how long Kafka is given to restore preferred leaders; then leaderships are planned before moves"
+        default=600.0, description="how long Kafka is given to restore preferred leaders; then they are planned before anything else"
+    )
+    elect: bool = Field(
+        default=True, description="in the mode auto, preferred leaders are elected at once, without waiting for Kafka to do it"
     )
     quiet_hours: list[Annotated[str, AfterValidator(_is_quiet_hours)]] = Field(
         default_factory=list, description=f"hours such as {EXAMPLE}"

@@ -9,7 +9,7 @@ error, and put general questions to a broker of their own choice, which may be t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import (
     DescribeClusterRequest,
+    DescribeConfigsRequest,
     DescribeLogDirsRequest,
     DescribeQuorumRequest,
     ListPartitionReassignmentsRequest,
@@ -57,6 +58,8 @@ LOCAL_START_VERSION = 8
 # A broker that knows no active controller lets the question wait for long; the next one is asked soon enough.
 QUORUM_TIMEOUT_MS = 2_000
 METADATA_TOPIC = "__cluster_metadata"
+MIN_ISR = "min.insync.replicas"
+TOPIC_RESOURCE = 2  # of the protocol
 
 
 class Gateway:
@@ -122,6 +125,19 @@ class Gateway:
         """Id of the cluster."""
         request = lambda: DescribeClusterRequest(include_fenced_brokers=True)  # noqa: E731
         return str(self._anyone("describe the cluster", request).cluster_id)
+
+    def min_isr(self, topics: Collection[str]) -> dict[str, int]:
+        """``min.insync.replicas`` in force, by topic; topics that are gone or may not be described are left out."""
+        resource = DescribeConfigsRequest.DescribeConfigsResource
+        asked = [resource(resource_type=TOPIC_RESOURCE, resource_name=t, configuration_keys=[MIN_ISR]) for t in topics]
+        response = self._anyone("describe topic configs", lambda: DescribeConfigsRequest(resources=asked))
+        return {
+            result.resource_name: int(config.value)
+            for result in response.results
+            if not result.error_code
+            for config in result.configs
+            if config.name == MIN_ISR
+        }
 
     def _description(self) -> ClusterDescription:
         metadata = self._anyone("describe the topics", lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False))

@@ -25,7 +25,8 @@ MANY = 0.05  # of the brokers; fewer silent reporters are told below
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What is wrong with the cluster, in short and with since when; `severe` where data is out of reach or a broker is lost."""
+    """What is wrong with the cluster, in short and with since when; `severe` where data is out of reach, writes are refused, or a broker is
+    lost."""
 
     severe: bool
     label: str
@@ -42,8 +43,8 @@ def headline(state: StateView) -> Headline | None:
     short = [*_brokers(gone), *_brokers(away), *_partitions(cluster), *_silent(state)]
     if not short:
         return None
-    severe = bool(gone or cluster.offline)
-    label = "Partitions offline" if cluster.offline else "Broker dead" if gone else "Cluster unwell"
+    severe = bool(gone or cluster.offline or cluster.under_min_isr)
+    label = "Partitions offline" if cluster.offline else "Broker dead" if gone else "Under min ISR" if severe else "Cluster unwell"
     if not severe and not cluster.under_replicated and all(b.life == "settling" for b in away):
         label = "Settling" if away else "Reporters silent"
     text = "; ".join(short)
@@ -71,24 +72,31 @@ def _fact(broker: DownView) -> str:
 
 
 def _partitions(cluster: ClusterView) -> list[str]:
-    """Offline first."""
-    offline, under = cluster.offline, cluster.under_replicated
-    said = [f"{count(offline, 'partition')} {'is' if offline == 1 else 'are'} offline"] if offline else []
-    if under:
-        are = f"{count(under, 'partition')} {'is' if under == 1 else 'are'}"
-        said.append(f"{under:,} under-replicated" if offline else f"{are} under-replicated")
-    return [", ".join(said)] if said else []
+    """Worst first."""
+    counts = [(cluster.offline, "offline"), (cluster.under_min_isr, "under min ISR"), (cluster.under_replicated, "under-replicated")]
+    there = [(number, what) for number, what in counts if number]
+    if not there:
+        return []
+    number, what = there[0]
+    first = f"{count(number, 'partition')} {'is' if number == 1 else 'are'} {what}"
+    return [", ".join([first, *(f"{number:,} {what}" for number, what in there[1:])])]
 
 
 def _counts(cluster: ClusterView) -> list[str]:
-    """The same with since when, and names."""
+    """The same with since when; the worst with names."""
     all_, said = count(cluster.partitions, "partition"), []
     if cluster.offline:
-        said.append(f"Offline: {cluster.offline:,} of {all_}{_since(cluster, 'offline')} ({_some(cluster)}).")
+        said.append(f"Offline: {cluster.offline:,} of {all_}{_since(cluster, 'offline')}{_some(cluster, cluster.offline)}.")
+    if cluster.under_min_isr:
+        names = "" if cluster.offline else _some(cluster, cluster.under_min_isr)
+        refused = "; producers with acks=all are refused there"
+        said.append(f"Under min ISR: {cluster.under_min_isr:,} of {all_}{_since(cluster, 'under_min_isr')}{names}{refused}.")
     if cluster.under_replicated:
         last = f", {cluster.last_copy:,} of them down to one in-sync replica" if cluster.last_copy else ""
-        named = "" if cluster.offline else f" ({_some(cluster)})"
-        said.append(f"Under-replicated: {cluster.under_replicated:,} of {all_}{_since(cluster, 'under_replicated')}{last}{named}.")
+        names = "" if cluster.offline or cluster.under_min_isr else _some(cluster, cluster.under_replicated)
+        said.append(f"Under-replicated: {cluster.under_replicated:,} of {all_}{_since(cluster, 'under_replicated')}{last}{names}.")
+    if cluster.min_isr_unread:
+        said.append(f"min.insync.replicas of {count(cluster.min_isr_unread, 'topic')} with replicas out of sync is not known.")
     return said
 
 
@@ -103,10 +111,10 @@ def _silent(state: StateView) -> list[str]:
     return [f"the reporter{'' if one else 's'} of broker{'' if one else 's'} {names} {'is' if one else 'are'} not heard"]
 
 
-def _some(cluster: ClusterView) -> str:
-    number = cluster.offline or cluster.under_replicated
+def _some(cluster: ClusterView, number: int) -> str:
+    """Some of the worst partitions, of which there are so many."""
     names = cluster.examples[: min(3, number)]
-    return ", ".join(names) + (", …" if number > len(names) else "")
+    return f" ({', '.join(names)}{', …' if number > len(names) else ''})"
 
 
 def _since(cluster: ClusterView, what: str) -> str:
@@ -128,9 +136,9 @@ def _help(state: StateView, gone: list[DownView], away: list[DownView]) -> str:
         return f"Start {which} again. Where that cannot be, a plan of repairs puts {their} replicas elsewhere."
     if any(b.life == "fenced" for b in away):
         return "Start it again if this is no planned restart. Nothing is moved for balance meanwhile."
-    if away:
+    if away and not state.cluster.under_min_isr:
         return "Nothing needs to be done: balance goes on when replicas are in sync and loads have settled."
-    if state.cluster.offline or state.cluster.under_replicated:
+    if state.cluster.offline or state.cluster.under_min_isr or state.cluster.under_replicated:
         return "See that the brokers with replicas out of sync keep up: disk, network. Nothing is moved for balance meanwhile."
     return "Start the reporters beside these brokers, or see why they do not reach the metric topic."
 

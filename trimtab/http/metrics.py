@@ -164,14 +164,20 @@ def _cluster(cluster: ClusterView) -> Iterator[Metric]:
     if not cluster.known:
         return
     conditions = {
-        "offline": cluster.offline, "under_replicated": cluster.under_replicated, "last_copy": cluster.last_copy,
-        "reassigning": cluster.reassigning, "not_preferred": cluster.not_preferred,
+        "offline": cluster.offline, "under_min_isr": cluster.under_min_isr, "under_replicated": cluster.under_replicated,
+        "last_copy": cluster.last_copy, "reassigning": cluster.reassigning, "not_preferred": cluster.not_preferred,
     }  # fmt: skip
     yield _gauges(
         "trimtab_cluster_partitions",
-        "Partitions that are offline, under-replicated, down to one in-sync replica, reassigned, or not led by the preferred leader.",
+        "Partitions that are offline, under min ISR, under-replicated, down to one in-sync replica, reassigned, or not led by the "
+        "preferred leader.",
         ["condition"],
         (((name,), value) for name, value in conditions.items()),
+    )
+    yield _gauge(
+        "trimtab_cluster_min_isr_unread_topics",
+        "Topics with a replica out of sync of which min.insync.replicas is not known.",
+        cluster.min_isr_unread,
     )
     yield _gauges(
         "trimtab_cluster_brokers",

@@ -6,10 +6,8 @@ Called by whoever reads the service's configuration; a default stands here and n
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 import ssl
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,9 +16,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, m
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
+from trimtab.secret_file import read_secret
 
 LEAST_TOKEN = 16
-MOST_TOKEN_FILE = 4096
 PART = "http"  # of the configuration, for error messages
 NO_TOKEN = "No token is configured, so nothing can be changed over HTTP."
 TOKEN_FILE = (
@@ -157,18 +155,10 @@ def _token(settings: HttpSettings, problems: list[Problem]) -> str | None:
 def _of_file(key: str, path: str, problems: list[Problem]) -> str | None:
     """The token in a file that others of the machine cannot read."""
     try:
-        with open(path, encoding="ascii") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            text = file.read(MOST_TOKEN_FILE).strip()
-    except (OSError, ValueError) as error:
-        problems.append(_problem(key, f"expected a readable ASCII file with the token at {path}: {error}"))
+        return read_secret(path, "the token")
+    except ValueError as error:
+        problems.append(_problem(key, str(error)))
         return None
-    if mode & stat.S_IRWXO:
-        found = f"expected a file that only its owner and group may read, found mode {stat.S_IMODE(mode):04o} at {path}"
-        remedy = "every user of this machine could use the token; chmod 600 it (a Secret: defaultMode: 0440)"
-        problems.append(_problem(key, f"{found}: {remedy}"))
-        return None
-    return text
 
 
 def _sound(key: str, text: str | None, problems: list[Problem]) -> str | None:

@@ -39,6 +39,8 @@ from trimtab.service.keeping import KEPT, DecisionKeeper, SampleKeeper, Told
 from trimtab.service.leadership import LeaderCheck
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
+from trimtab.service.min_isr import MinIsr
+from trimtab.service.notify import Notifier
 from trimtab.service.operator_actions import Operator
 from trimtab.service.parts import Parts
 from trimtab.service.planning import Planner
@@ -53,7 +55,7 @@ from trimtab.service.worker import STALLED_AFTER, Worker
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 8.0  # for all threads together
-BROKERS_HANG_SECONDS = 180.0
+OTHERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
 TOLD_SECONDS = 5.0  # a start that took longer is told
 COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
@@ -124,11 +126,18 @@ class Balancer:
         self._decisions = DecisionKeeper(config.history, self._instance, clock)
         self._samples = SampleKeeper(config.history, clock) if config.history.samples else None
         self._leader = LeaderCheck(config.node_id, self._reach.quorum, clock, always=config.leader == "always", shared=self._reach.shared)
-        self._desk = PlanDesk(self._decisions, clock, self._changed)
+        waits = config.mode == "approve" and executor is not None
+        self._notifier = None if config.notify is None else Notifier(config.notify, self.state, clock, waits=waits)
+        self._desk = PlanDesk(self._decisions, clock, self._changed, became=None if self._notifier is None else self._notifier.plan)
+        self._min_isr = MinIsr(
+            self._reach.min_isr, lambda: self._metadata.health.condition.health.short_topics, clock,
+            learned=lambda: self._workers["metadata"].wake(),
+        )  # fmt: skip
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
             controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._changed,
+            min_isr=lambda: self._min_isr.known,
         )  # fmt: skip
         self._feed = SampleFeed(
             self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,
@@ -163,12 +172,15 @@ class Balancer:
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
+            "min-isr": (self._min_isr.turn, _nothing),
             "samples": (self._feed.turn, self._feed.close),
             "planner": (self._decider.turn, _nothing),
             "look": (self._lookout.turn, _nothing),
             "goals": (self._goals.turn, _nothing),
             "executor": (self._execution.turn, self._execution.stop),
         }
+        if self._notifier is not None:
+            turns["notify"] = (self._notifier.turn, _nothing)
         if self._samples is not None:
             turns["history"] = (self._samples.turn, _nothing)
         self._workers = {
@@ -318,8 +330,8 @@ class Balancer:
         )
 
     def _stalled_after(self, name: str) -> Callable[[], float]:
-        """Seconds without a sign of life that are too many; brokers that hang may keep those who ask them for long."""
-        patience = BROKERS_HANG_SECONDS if name in ("metadata", "planner", "executor") else STALLED_AFTER
+        """Seconds without a sign of life that are too many; brokers and webhooks that hang may keep those who ask them for long."""
+        patience = OTHERS_HANG_SECONDS if name in ("metadata", "min-isr", "planner", "executor", "notify") else STALLED_AFTER
         return lambda: patience if self._compiled else COMPILING_SECONDS
 
     def _unrecordable(self) -> str | None:

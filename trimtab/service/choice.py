@@ -15,9 +15,8 @@ from trimtab.service.unwell import Waiting, sentence
 
 NO_REPAIR = Repair()
 
-Scope = Literal["all", "leaders", "repairs", "restore"]
-"""Everything; leaderships, and moves only where those bring nothing; hard limits and lost brokers; lost and draining brokers and
-partitions without a leader."""
+Scope = Literal["all", "preferred", "repairs", "restore"]
+"""Everything; preferred leaders; hard limits and lost brokers; lost and draining brokers and partitions without a leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,9 @@ class Case:
     limits
         Limits over time that are reached, in sentences.
     astray
-        Whether leaderships come before moves.
+        Whether preferred leaders are restored before anything is moved.
+    elect
+        Whether that is done at once, whatever the detector says.
     """
 
     holds: Sequence[Hold] = ()
@@ -50,6 +51,7 @@ class Case:
     calm: str = ""
     limits: Sequence[str] = ()
     astray: bool = False
+    elect: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,13 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Make:
-    """A plan, what may be in it, and what is to be said beside it. `urgent`: limits over time and detector are not asked."""
+    """A plan, what may be in it, and what is to be said beside it. `urgent`: limits over time and detector are not asked. `otherwise`:
+    what may be in it where `scope` gives nothing."""
 
     scope: Scope
     urgent: bool = False
     note: str = ""
+    otherwise: Scope | None = None
 
 
 Choice = Refuse | Rest | Make
@@ -84,13 +88,18 @@ def choose(case: Case) -> Choice:
     if case.holds:
         return Refuse(case.holds[0].kind, " ".join(h.text for h in case.holds))
     waits = [w for w in case.waits if w.kind != "quiet" or not case.asked]  # who asks in quiet hours means it
+    if case.repair.lost is None and (case.elect or (case.asked and waits and all(w.kind == "leaders" for w in waits))):
+        return Make("preferred", urgent=True)
     if waits:
         return _unwell(case, waits)
     if not case.repair and not case.asked and not case.fired:
         return Rest(case.calm)
     if case.limits and not case.repair and not case.asked:
         return Refuse("limits", "Not now: " + "; ".join(case.limits) + ".")
-    return Make("leaders" if case.astray and not case.repair else "all", urgent=bool(case.repair) or case.asked)
+    urgent = bool(case.repair) or case.asked
+    if case.astray and not case.repair:
+        return Make("preferred", urgent, otherwise="all")
+    return Make("all", urgent)
 
 
 def _unwell(case: Case, waits: Sequence[Waiting]) -> Choice:

@@ -30,6 +30,7 @@ from trimtab.config_file import (
 )
 from trimtab.http.settings import HttpSettings, access
 from trimtab.service.views import Mode
+from trimtab.service.webhook import NotifyPart, address_in
 
 LOG_LOOK, ADMIN_LOOK = 0.2, 2.0  # seconds between two looks at the metadata, with and without a log
 WINDOWS = {"short": 4, "long": 6}
@@ -159,6 +160,8 @@ class ServiceConfig(Part):
     )
     http: Annotated[HttpPart, BeforeValidator(or_defaults)] = Field(default=HttpPart(), description="the HTTP interface")
 
+    notify: NotifyPart | None = Field(default=None, description="a webhook that is told what people should hear of")
+
     @property
     def look_seconds(self) -> float:
         """Time between two looks at the metadata."""
@@ -198,7 +201,7 @@ def load_config(path: Path) -> ServiceConfig:
 
 def _disagreements(document: Mapping[str, Any], folder: Path) -> list[Wrong]:
     """What does not go together."""
-    return [*_whose(document, folder), *_interface(document, folder)]
+    return [*_whose(document, folder), *_interface(document, folder), *_webhook(document, folder)]
 
 
 def _whose(document: Mapping[str, Any], folder: Path) -> list[Wrong]:
@@ -236,4 +239,17 @@ def _interface(document: Mapping[str, Any], folder: Path) -> list[Wrong]:
         access(part.beside(folder))
     except ConfigurationError as error:
         return [(tuple(problem.place.split(".")), problem.message) for problem in error.problems]
+    return []
+
+
+def _webhook(document: Mapping[str, Any], folder: Path) -> list[Wrong]:
+    """A file with the address of a webhook that is there and not good; one that is not there is told elsewhere."""
+    part = document.get("notify")
+    named = part.get("url_file") if isinstance(part, dict) else None
+    if not isinstance(named, str) or not (folder / named).is_file():
+        return []
+    try:
+        address_in(folder / named)
+    except ValueError as error:
+        return [(("notify", "url_file"), str(error))]
     return []

@@ -25,13 +25,15 @@ from trimtab.service.keeping import DecisionKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.look import Looked, Lookout
 from trimtab.service.planning import Made, Planner, budgets, planned
+from trimtab.service.preferred import CAUSE, Restoring, restored
 from trimtab.service.readiness import Readiness
 from trimtab.service.recording import doubts, plan_text, standings
 from trimtab.service.standing import after
-from trimtab.service.unwell import Waiting, astray, waits
+from trimtab.service.unwell import Waiting, led_by_others, waits
 from trimtab.service.views import Leadership
 
 if TYPE_CHECKING:
+    from goals.waiting import Wait
     from optimizer.options import PlanOptions
     from optimizer.plan import Plan
 
@@ -116,6 +118,8 @@ class Decider:
         self._plan = plan
         self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
         self._busy, self._condition = busy, condition
+        self._alone = config.mode == "auto" and has_executor  # plans are carried out without being approved
+        self._restoring = Restoring(condition, alone=self._alone)
         self._waited = False  # balance did, at the last decision
         self._prepared = False
         self._ask_again = True
@@ -167,6 +171,7 @@ class Decider:
             return TURN
         if held is not None and self._waits(held, now):
             return TURN
+        self._notice_leaders(now)
         broken = self._decisions.rests(now)
         if broken is not None:
             raise ExternalError(f"{UNWRITTEN}: {broken}", retriable=True)
@@ -220,12 +225,16 @@ class Decider:
         """Whether plans are for more than looking at."""
         return self._config.mode != "dry-run"
 
-    def waits(self, now_ms: int) -> tuple[Waiting, ...]:
-        """What balance waits for. Any thread."""
+    @property
+    def _wait_policy(self) -> Wait:
         from optimizer.detectors import policy_of
 
-        policy = policy_of(self._goals.current).wait
-        return waits(self._condition(), policy, now_ms, round(1000 * self._config.model.dead_after))
+        return policy_of(self._goals.current).wait
+
+    def waits(self, now_ms: int) -> tuple[Waiting, ...]:
+        """What balance waits for. Any thread."""
+        dead_after_ms = round(1000 * self._config.model.dead_after)
+        return waits(self._condition(), self._wait_policy, now_ms, dead_after_ms, elects=self._alone)
 
     def _notice_condition(self, now: int) -> None:
         """Decide again when the cluster is well again, and when it is unwell while a plan waits that was made before."""
@@ -237,6 +246,11 @@ class Decider:
         lasting = any(w.kind in UNWELL and w.since_ms is not None and now - w.since_ms >= LASTED_MS for w in found)
         if lasting and held is not None and held.state == "proposed" and held.is_balance:
             self._agenda.add("the cluster is unwell", now, at_once=True)
+
+    def _notice_leaders(self, now: int) -> None:
+        """Decide at once where preferred leaders are to be elected."""
+        if self._restoring.at_once(self._wait_policy, self.waits(now), now) and not self._readiness.holds(now):
+            self._agenda.add(CAUSE, now, at_once=True)
 
     # -- one decision --------------------------------------------------------------------------------------
 
@@ -261,9 +275,12 @@ class Decider:
         else:
             options, reached = self._options(looked, turn.began)
             calm = " ".join([looked.detection.sentence(), *(f"{_capital(note)}." for note in looked.detection.notes)])
+            found, wait = self.waits(turn.began), looked.policy.wait
+            if self._restoring.first(wait, turn.began):
+                calm = f"{calm} {led_by_others(self._condition())}."
             case = Case(
-                waits=self.waits(turn.began), repair=looked.repair, asked=ASKED in cause, fired=looked.detection.fired, calm=calm,
-                limits=reached, astray=astray(self._condition(), looked.policy.wait),
+                waits=found, repair=looked.repair, asked=ASKED in cause, fired=looked.detection.fired, calm=calm, limits=reached,
+                astray=self._restoring.first(wait, turn.began), elect=self._restoring.at_once(wait, found, turn.began),
             )  # fmt: skip
             self._waited = bool(case.waits)
         match choose(case):
@@ -285,7 +302,7 @@ class Decider:
         self.planning = True
         self._changed()
         try:
-            made = planned(self._plan, looked, options, make.scope, self._watch)
+            made = planned(self._plan, looked, options, make, self._watch, self._condition().health.astray)
         except Exception as error:
             log.error("planning failed", exc_info=True)
             self._write(turn, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
@@ -294,6 +311,8 @@ class Decider:
             self.planning = False
         if self._interrupted():
             return
+        if made.scope == "preferred" and (self._alone or not made.plan.summary.actions):
+            self._restoring.tried(turn.began)
         self.made = made
         self._conclude(turn, made, make)
 
@@ -321,7 +340,8 @@ class Decider:
         from optimizer.report.verdict import verdict
 
         looked, made = found.looked, found.plan
-        sentence = verdict(made).sentence + doubts(made) + (f" {make.note}" if make.note else "")
+        sentence = restored(made) if found.scope == "preferred" else verdict(made).sentence + doubts(made)
+        sentence += f" {make.note}" if make.note else ""
         lead, confirmed = turn.lead, self._leader.ask()
         self._follow(confirmed, self._clock.wall_ms())
         ended = confirmed.checked_ms
@@ -337,11 +357,11 @@ class Decider:
             stuck = any(b.violates for b in made.brokers)
             self._write(turn, "nothing", sentence, looked=looked, made=made, ended=ended, kind="stuck" if stuck else "plan")
             self._desk.supersede("a newer look found nothing to do", record=self._binding)
-        elif not make.urgent and not self._is_wanted(looked, made):
+        elif not make.urgent and found.scope != "preferred" and not self._is_wanted(looked, made):
             why = f"The detector would not be better off with the plan that the goals suggest ({sentence})"
             self._write(turn, "nothing", why, looked=looked, ended=ended, kind="accept")
         else:
-            self._propose(turn, found, make, sentence, ended)
+            self._propose(turn, found, sentence, ended)
 
     def _is_wanted(self, looked: Looked, made: Plan) -> bool:
         """Whether the detector agrees to a plan, where the policy asks it."""
@@ -352,13 +372,14 @@ class Decider:
         ahead = detect(looked.policy, after(looked.snapshot, made), looked.goal_set, looked.memory)
         return agrees(looked.policy, looked.detection, ahead)
 
-    def _propose(self, turn: Turn, found: Made, make: Make, sentence: str, ended: int | None) -> None:
+    def _propose(self, turn: Turn, found: Made, sentence: str, ended: int | None) -> None:
         id = self._write(turn, "planned", sentence, looked=found.looked, made=found.plan, ended=ended, kind="plan")
         self._desk.supersede("a newer plan was made", record=self._binding)
-        note, is_balance = note_of(self._config.mode, self._has_executor), make.scope in ("all", "leaders")
-        held = Held(found.plan, id, self._clock.wall_ms(), note=note, is_balance=is_balance)
+        note, is_balance = note_of(self._config.mode, self._has_executor), found.scope in ("all", "preferred")
+        restores = found.scope == "preferred"
+        held = Held(found.plan, id, self._clock.wall_ms(), note=note, is_balance=is_balance, restores=restores)
         self._desk.put(held)
-        if self._config.mode == "auto" and self._has_executor:
+        if self._alone:
             self._desk.become(held, "approved", "approved", "auto", "mode is auto")
 
     def _write(

@@ -42,6 +42,7 @@ class Held:
     rollback_asked: str | None = None  # by whom
     changed_ms: int = field(default=0)
     is_balance: bool = True  # not only repairs
+    restores: bool = False  # preferred leaders, and nothing else
 
     @cached_property
     def left_out(self) -> int:
@@ -63,6 +64,7 @@ class Held:
             plan_id=self.plan.plan_id, decision_id=self.decision_id, made_ms=self.made_ms, state=self.state,
             actions=summary.actions, replica_moves=summary.replica_moves, leadership_changes=summary.leadership_changes,
             bytes_to_move=summary.bytes_to_move, progress=self.share, note=self.note, left_out=self.left_out, is_balance=self.is_balance,
+            restores=self.restores,
         )  # fmt: skip
 
 
@@ -79,10 +81,19 @@ def note_of(mode: Mode, has_executor: bool) -> str:
 
 
 class PlanDesk:
-    """Holds the newest plan, and the few before it in full."""
+    """Holds the newest plan, and the few before it in full.
 
-    def __init__(self, decisions: DecisionKeeper, clock: Clock, changed: Callable[[], None]) -> None:
-        self._decisions, self._clock, self._changed = decisions, clock, changed
+    Parameters
+    ----------
+    became
+        Called when there is another plan, or another state of one, with what was written of it. It must not wait.
+    """
+
+    def __init__(
+        self, decisions: DecisionKeeper, clock: Clock, changed: Callable[[], None],
+        became: Callable[[Held, OutcomeKind | None], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._decisions, self._clock, self._changed, self._became = decisions, clock, changed, became
         self._lock = RLock()
         self._held: list[Held] = []  # newest last
 
@@ -108,7 +119,7 @@ class PlanDesk:
         """Hold a new plan; call `supersede` for the one before first."""
         with self._lock:
             self._held = [*self._held, held][-REMEMBERED:]
-        self._changed()
+        self._tell(held, None)
 
     def become(
         self, held: Held, state: State, kind: OutcomeKind | None, who: str, detail: str = "",
@@ -127,6 +138,17 @@ class PlanDesk:
                 self._decisions.get().add_outcome(held.decision_id, Outcome(now, kind, who, detail, *amounts))
             held.state, held.note, held.changed_ms = state, detail if note is None else note, now
             held.told = (held.told[0] + amounts[0], held.told[1] + amounts[1], held.told[2] + amounts[2])
+        self._tell(held, kind)
+
+    def end_unwritten(self, held: Held, state: State, kind: OutcomeKind, note: str) -> None:
+        """What came of a plan, where it cannot be written down."""
+        with self._lock:
+            held.state, held.note = state, note
+        self._tell(held, kind)
+
+    def _tell(self, held: Held, kind: OutcomeKind | None) -> None:
+        if self._became is not None:
+            self._became(held, kind)
         self._changed()
 
     def supersede(self, why: str, *, record: bool) -> None:

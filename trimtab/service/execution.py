@@ -318,7 +318,7 @@ class Execution:
         try:
             self._desk.become(held, state, kind, "executor", detail, _amounts(held, progress))
         except ExternalError as error:
-            held.state, held.note = state, f"{detail} (not written down: {error})"
+            self._desk.end_unwritten(held, state, kind, f"{detail} (not written down: {error})")
             log.error("what came of plan %s could not be written down: %s", held.plan.plan_id, error)
         log.info("plan %s: %s%s", held.plan.plan_id, state, f", {detail}" if detail else "")
         self._finished(f"the last plan is {state}")

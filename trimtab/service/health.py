@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ from cluster_model.metadata.image import BrokerEntry, MetadataImage
 from trimtab.service.views import BrokerLife
 
 MOST_EXAMPLES = 5
+UNKNOWN_MIN_ISR: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +55,30 @@ class ClusterHealth:
         With a replica out of sync that is neither added nor removed by a reassignment.
     last_copy
         Of those, with a single replica in sync.
+    under_min_isr
+        With fewer replicas in sync than `min.insync.replicas`, or than there are where that is less: `acks=all` is refused. Only of topics
+        of which that is known.
+    short_topics
+        Topics with a replica out of sync, also one that is being added: of them `min.insync.replicas` has to be known.
+    unread
+        How many of those it is not known of.
     reassigning
         With a reassignment in progress.
     astray
-        Led by another than their preferred leader, though that serves and is in sync.
+        Led by another than their preferred leader, though that serves and is in sync: topic and number.
     examples
-        The first offline, then under-replicated ones by name.
+        The first offline, then those under min ISR, then other under-replicated ones by name.
     """
 
     partitions: int = 0
     offline: int = 0
     under_replicated: int = 0
+    under_min_isr: int = 0
+    short_topics: tuple[str, ...] = ()
+    unread: int = 0
     last_copy: int = 0
     reassigning: int = 0
-    astray: int = 0
+    astray: tuple[tuple[str, int], ...] = ()
     brokers: tuple[BrokerHealth, ...] = ()
     examples: tuple[str, ...] = ()
 
@@ -76,8 +87,11 @@ class ClusterHealth:
         return tuple(b for b in self.brokers if b.life in lives)
 
 
-def health_of(image: MetadataImage, now_ms: int, dead_after_ms: int) -> ClusterHealth:
-    """The health of the cluster that an image describes. O(replicas), vectorized, plus reassignments."""
+def health_of(
+    image: MetadataImage, now_ms: int, dead_after_ms: int, min_isr: Mapping[str, int] = UNKNOWN_MIN_ISR
+) -> ClusterHealth:
+    """The health of the cluster that an image describes; `min_isr` by topic, as far as it is known. O(replicas), vectorized, plus
+    reassignments."""
     slots = image.live_slots()
     replicas, leader = image.replicas[slots], image.leader[slots]
     present, in_sync = replicas >= 0, image.in_sync_places[slots]
@@ -89,6 +103,13 @@ def health_of(image: MetadataImage, now_ms: int, dead_after_ms: int) -> ClusterH
     ids = np.unique(np.concatenate([replicas[present], np.array(sorted(image.brokers), dtype=replicas.dtype)]))
     lives = {int(b): _life(image.brokers.get(int(b)), now_ms, dead_after_ms) for b in ids.tolist()}
     serving = np.array([lives[int(b)] == "serving" for b in ids.tolist()], dtype=np.bool_)
+    names, topics = image.topic_names(), image.topic_row[slots]
+    held, synced = present.sum(axis=1), in_sync.sum(axis=1)
+    short = np.unique(topics[synced < held]).tolist()
+    needed = np.zeros(len(names), dtype=np.int64)
+    for row in short:
+        needed[row] = min_isr.get(names[row], 0)
+    starved = synced < np.minimum(needed[topics], held)
     first = replicas[:, 0]
     astray = (first != leader) & ~offline & in_sync[:, 0]
     astray[astray] = serving[np.searchsorted(ids, first[astray])]
@@ -97,17 +118,22 @@ def health_of(image: MetadataImage, now_ms: int, dead_after_ms: int) -> ClusterH
         return [int(n) for n in np.bincount(np.searchsorted(ids, values), minlength=len(ids)).tolist()]
 
     tables = zip(ids.tolist(), count(replicas[present]), count(replicas[lacking]), count(first), count(first[astray]), strict=True)
-    named = [*np.flatnonzero(offline).tolist(), *np.flatnonzero(under & ~offline).tolist()][:MOST_EXAMPLES]
-    names = image.topic_names()
+    worst = (offline, starved & ~offline, under & ~starved & ~offline)
+    named = [row for rows in worst for row in np.flatnonzero(rows)[:MOST_EXAMPLES].tolist()][:MOST_EXAMPLES]
     return ClusterHealth(
         partitions=len(slots),
         offline=int(offline.sum()),
         under_replicated=int(under.sum()),
-        last_copy=int((under & (in_sync.sum(axis=1) == 1)).sum()),
+        under_min_isr=int(starved.sum()),
+        short_topics=tuple(names[row] for row in short),
+        unread=sum(names[row] not in min_isr for row in short),
+        last_copy=int((under & (synced == 1)).sum()),
         reassigning=len(image.reassigning),
-        astray=int(astray.sum()),
+        astray=tuple(
+            (names[row], number) for row, number in zip(topics[astray].tolist(), image.number[slots[astray]].tolist(), strict=True)
+        ),
         brokers=tuple(BrokerHealth(b, lives[b], _since(image.brokers.get(b)), *counts) for b, *counts in tables),
-        examples=tuple(f"{names[int(image.topic_row[slots[row]])]}-{int(image.number[slots[row]])}" for row in named),
+        examples=tuple(f"{names[int(topics[row])]}-{int(image.number[slots[row]])}" for row in named),
     )
 
 
@@ -130,7 +156,7 @@ class Condition:
     Attributes
     ----------
     since
-        Of what is not well now (``offline``, ``under_replicated``, ``reassigning``, ``astray``): since when.
+        Of what is not well now (``offline``, ``under_replicated``, ``under_min_isr``, ``reassigning``, ``astray``): since when.
     down
         Brokers that are down or gone -> since when this instance sees them so.
     catching_up
@@ -146,7 +172,7 @@ class Condition:
     back: Mapping[int, int] = field(default_factory=dict)
 
 
-WATCHED = ("offline", "under_replicated", "reassigning", "astray")
+WATCHED = ("offline", "under_replicated", "under_min_isr", "reassigning", "astray")
 
 
 def went_on(before: Condition, health: ClusterHealth, now_ms: int) -> Condition:
@@ -179,10 +205,15 @@ class HealthWatch:
     ----------
     every_ms
         Partitions are looked at again after so long where only they changed; brokers that come and go are seen at once.
+    min_isr
+        `min.insync.replicas` by topic, as far as it is known; another mapping where there is news.
     """
 
-    def __init__(self, dead_after_ms: int, every_ms: int = 1_000) -> None:
-        self._dead_after_ms, self._every_ms = dead_after_ms, every_ms
+    def __init__(
+        self, dead_after_ms: int, every_ms: int = 1_000, min_isr: Callable[[], Mapping[str, int]] = lambda: UNKNOWN_MIN_ISR
+    ) -> None:
+        self._dead_after_ms, self._every_ms, self._min_isr = dead_after_ms, every_ms, min_isr
+        self._needed = UNKNOWN_MIN_ISR
         self._looked_ms: int | None = None
         self._dirty = True
         self._lives: Mapping[int, BrokerLife] = {}
@@ -190,11 +221,12 @@ class HealthWatch:
 
     def look(self, image: MetadataImage, changed: bool, now_ms: int) -> bool:
         """Look again, where something changed; whether it did."""
-        self._dirty |= changed
+        needed = self._min_isr()
+        self._dirty |= changed or needed is not self._needed
         lives = {b: _life(entry, now_ms, self._dead_after_ms) for b, entry in image.brokers.items()}
         rested = self._looked_ms is None or now_ms - self._looked_ms >= self._every_ms
         if lives == self._lives and not (self._dirty and rested):
             return False
-        self._lives, self._dirty, self._looked_ms = lives, False, now_ms
-        self.condition = went_on(self.condition, health_of(image, now_ms, self._dead_after_ms), now_ms)
+        self._lives, self._dirty, self._looked_ms, self._needed = lives, False, now_ms, needed
+        self.condition = went_on(self.condition, health_of(image, now_ms, self._dead_after_ms, needed), now_ms)
         return True

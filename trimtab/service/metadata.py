@@ -6,7 +6,7 @@ The turn of one worker. The image is written by this thread only.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from cluster_model.errors import ConfigurationError, InputError, Problem
 from cluster_model.metadata.follower import Follower
@@ -35,6 +35,8 @@ class MetadataWatch:
         Hears of brokers that are lost or added.
     capacities
         Stated capacities of a broker, resource -> amount.
+    min_isr
+        `min.insync.replicas` by topic, as far as it is known; another mapping where there is news.
     looked
         Called when the cluster's health was looked at again.
     """
@@ -51,6 +53,7 @@ class MetadataWatch:
         cause: Told,
         controller_changed: Callable[[], None],
         capacities: Callable[[int], dict[str, float]],
+        min_isr: Callable[[], Mapping[str, int]],
         looked: Callable[[], None] = lambda: None,
     ) -> None:
         self._reach, self._model, self._clock, self._look = reach, model, clock, look
@@ -62,7 +65,7 @@ class MetadataWatch:
         self._controller: tuple[int, int] | None = None
         self._held: str | None = None
         self._held_since_ms: int | None = None
-        self.health = HealthWatch(dead_after_ms)
+        self.health = HealthWatch(dead_after_ms, min_isr=min_isr)
         self.cluster_id: str | None = None
         self.loaded = False
         self.known: frozenset[int] = frozenset()  # registered brokers, and those of them that serve

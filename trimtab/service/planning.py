@@ -5,11 +5,11 @@ Called by `trimtab.service.decider`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from trimtab.service.choice import Scope
+from trimtab.service.choice import Make, Scope
 from trimtab.service.config import ServiceConfig
 from trimtab.service.look import Looked
 
@@ -24,12 +24,13 @@ Planner = Callable[["Snapshot", "GoalSet", "PlanOptions", "Watch"], "Plan"]
 
 @dataclass(frozen=True)
 class Made:
-    """A plan, also an empty one, and what it was made from."""
+    """A plan, also an empty one, what it was made from, and what may be in it."""
 
     looked: Looked
     goal_set: GoalSet
     options: PlanOptions
     plan: Plan
+    scope: Scope
 
 
 def budgets(config: ServiceConfig) -> PlanOptions:
@@ -43,17 +44,27 @@ def budgets(config: ServiceConfig) -> PlanOptions:
     )  # fmt: skip
 
 
-def planned(plan: Planner, looked: Looked, options: PlanOptions, scope: Scope, watch: Watch) -> Made:
-    """A plan of what may be in it. With the scope ``leaders`` there are two searches where leaderships bring nothing."""
+def planned(
+    plan: Planner, looked: Looked, options: PlanOptions, make: Make, watch: Watch, astray: Collection[tuple[str, int]]
+) -> Made:
+    """A plan of what may be in it; `astray` are partitions that their preferred leaders, which are in sync, do not lead."""
+    made = _of(make.scope, plan, looked, options, watch, astray)
+    if made.plan.summary.actions or make.otherwise is None:
+        return made
+    return _of(make.otherwise, plan, looked, options, watch, astray)
+
+
+def _of(
+    scope: Scope, plan: Planner, looked: Looked, options: PlanOptions, watch: Watch, astray: Collection[tuple[str, int]]
+) -> Made:
     goals = looked.goal_set
     match scope:
+        case "preferred":
+            from optimizer.policies.preferred import preferred_leaders
+
+            return Made(looked, goals, options, preferred_leaders(looked.snapshot, goals, options, astray), scope)
         case "restore":
             options = replace(options, exclude_topics=("*",))  # topics that are excluded are repaired all the same
         case "repairs":
             goals = replace(goals, goals=tuple(g for g in goals.goals if g.hard), digest="")
-        case "leaders":
-            free = replace(options, max_moves=0)
-            made = plan(looked.snapshot, goals, free, watch)
-            if made.summary.actions or made.stopped:
-                return Made(looked, goals, free, made)
-    return Made(looked, goals, options, plan(looked.snapshot, goals, options, watch))
+    return Made(looked, goals, options, plan(looked.snapshot, goals, options, watch), scope)

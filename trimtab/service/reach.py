@@ -7,10 +7,10 @@ follower uses must not be shared with another thread. Everything here is asked a
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cluster_model.errors import ExternalError
 from cluster_model.metadata.description import QuorumReport
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 RENEWED_AFTER = 5  # failures in a row after which a connection is made anew
 
 
@@ -33,7 +34,8 @@ class ClosableSource(RecordSource, Protocol):
 
 
 class Reach(Protocol):
-    """What the service asks of a cluster. `follow` is called by one thread, `topic` by another, `quorum` and `shared` by any."""
+    """What the service asks of a cluster. `follow` is called by one thread, `topic` by another, `min_isr` by a third, `quorum` and `shared`
+    by any."""
 
     def follow(self) -> tuple[str, Follower]:
         """The cluster's id, and a new follower of its metadata.
@@ -52,6 +54,10 @@ class Reach(Protocol):
     def shared(self) -> str | None:
         """Who else has the place of this instance, in a sentence; None where it is this one's from now on, or nobody knows the
         cluster yet."""
+        ...
+
+    def min_isr(self, topics: Collection[str]) -> Mapping[str, int]:
+        """`min.insync.replicas` in force, by topic; those that are gone or may not be described are left out. Raises `ExternalError`."""
         ...
 
     def topic(self) -> ClosableSource:
@@ -82,7 +88,8 @@ class KafkaReach:
         self._node_id = config.node_id if config.leader == "controller" else None
         self._claim: Claim | None = None
         self._following: Gateway | None = None
-        self._asking, self._lock, self._failures = _Renewed(self._connect), Lock(), 0
+        self._asking, self._lock = _Renewed(self._connect), Lock()
+        self._describing = _Renewed(self._connect)
 
     def follow(self) -> tuple[str, Follower]:
         from cluster_model.metadata.follower import KRaftFollower
@@ -109,6 +116,9 @@ class KafkaReach:
         with self._lock:
             return None if self._claim is None else self._claim.refused()
 
+    def min_isr(self, topics: Collection[str]) -> Mapping[str, int]:
+        return self._describing.ask(lambda gateway: gateway.min_isr(topics))
+
     def topic(self) -> ClosableSource:
         from metrics_reporter.kafka_topic import KafkaTopicReader
 
@@ -117,6 +127,7 @@ class KafkaReach:
     def close(self) -> None:
         if self._following is not None:
             self._following.close()
+        self._describing.close()
         with self._lock:
             self._asking.close()
             if self._claim is not None:
@@ -136,7 +147,7 @@ class _Renewed:
         self._gateway: Gateway | None = None
         self._failures = 0
 
-    def ask(self, question: Callable[[Gateway], QuorumReport]) -> QuorumReport:
+    def ask(self, question: Callable[[Gateway], T]) -> T:
         if self._gateway is None:
             self._gateway = self._connect()
         try:

@@ -19,7 +19,7 @@ from trimtab.service.views import ClusterView, DownView, WaitKind
 PASSING: tuple[WaitKind, ...] = ("down", "settling", "leaders")  # these end by themselves within minutes
 ASTRAY = 0.1  # of a broker's preferred partitions; Kafka's own leader.imbalance.per.broker.percentage
 MOST_NAMED = 4
-BY_HAND = "kafka-leader-election.sh --election-type preferred --all-topic-partitions does it at once"
+BY_HAND = "kafka-leader-election.sh --election-type preferred --all-topic-partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class Waiting:
         return self.kind in PASSING
 
 
-def waits(now: Condition, policy: Policy, now_ms: int, dead_after_ms: int) -> tuple[Waiting, ...]:
-    """Everything that balance waits for at `now_ms`, worst first."""
+def waits(now: Condition, policy: Policy, now_ms: int, dead_after_ms: int, *, elects: bool = False) -> tuple[Waiting, ...]:
+    """Everything that balance waits for at `now_ms`, worst first. `elects`: the service elects preferred leaders by itself."""
     return (
         *(_down(now, now_ms, dead_after_ms) if policy.fenced else ()),
         *_under_replicated(now, policy, now_ms),
         *_settling(now, policy, now_ms),
         *(_foreign(now, now_ms) if policy.foreign else ()),
-        *_leaders(now, policy, now_ms),
+        *_leaders(now, policy, now_ms, elects),
         *_quiet(policy, now_ms),
     )  # fmt: skip
 
@@ -86,6 +86,7 @@ def _under_replicated(now: Condition, policy: Policy, now_ms: int) -> Iterable[W
     where = ", ".join(f"{b.lacking:,} on {_named(b)}" for b in lacking[:MOST_NAMED])
     more = f" and {len(lacking) - MOST_NAMED} more brokers" if len(lacking) > MOST_NAMED else ""
     count = f"{health.under_replicated:,} partition{' is' if health.under_replicated == 1 else 's are'} under-replicated"
+    count += f", {health.under_min_isr:,} under min ISR," if health.under_min_isr else ""
     yield Waiting("under_replicated", f"{count} for {spoken(max(now_ms - since, 0))} (replicas out of sync: {where}{more})", since)
 
 
@@ -120,17 +121,29 @@ def _led_by_others(now: Condition) -> list[BrokerHealth]:
     return [b for b in now.health.living("serving") if b.astray > ASTRAY * b.preferred]
 
 
-def _leaders(now: Condition, policy: Policy, now_ms: int) -> Iterable[Waiting]:
+def led_by_others(now: Condition) -> str:
+    """How many partitions are, and what to do about it first."""
+    return f"{_away(now)}. The first thing to do, which copies nothing: {BY_HAND}"
+
+
+def _away(now: Condition) -> str:
+    away = len(now.health.astray)
+    return f"{away:,} partition{' is' if away == 1 else 's are'} not led by the preferred leader, though it is in sync"
+
+
+def _leaders(now: Condition, policy: Policy, now_ms: int, elects: bool) -> Iterable[Waiting]:
     if not astray(now, policy):
         return
     since = now.since.get("astray", now_ms)
     left = since + round(1000 * policy.leaders) - now_ms
     if left > 0:
-        count = f"{now.health.astray:,} partition{' is' if now.health.astray == 1 else 's are'}"
-        text = (
-            f"{count} not led by the preferred leader, though it is in sync. Kafka restores that every few minutes unless "
-            f"auto.leader.rebalance.enable is off, and gets {spoken(left)} more for it; {BY_HAND}"
-        )
+        if elects and policy.elect:
+            text = f"{_away(now)}. This service elects it, which copies nothing, before anything is moved"
+        else:
+            text = (
+                f"{led_by_others(now)}. Kafka does it by itself every few minutes unless auto.leader.rebalance.enable is off, and gets "
+                f"{spoken(left)} more for it"
+            )
         yield Waiting("leaders", text, since)
 
 
@@ -164,7 +177,8 @@ def cluster_view(now: Condition, known: bool, found: Iterable[Waiting]) -> Clust
     since = {"not_preferred" if what == "astray" else what: at for what, at in now.since.items()}
     return ClusterView(
         known=known, partitions=health.partitions, offline=health.offline, under_replicated=health.under_replicated,
-        last_copy=health.last_copy, reassigning=health.reassigning, not_preferred=health.astray, examples=health.examples,
+        under_min_isr=health.under_min_isr, min_isr_unread=health.unread, last_copy=health.last_copy,
+        reassigning=health.reassigning, not_preferred=len(health.astray), examples=health.examples,
         since_ms=since, down=tuple(down), lives=Counter(b.life for b in health.brokers),
         waits=tuple(dict.fromkeys(w.kind for w in waiting)),
     )  # fmt: skip

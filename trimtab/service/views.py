@@ -90,10 +90,14 @@ class ClusterView(View):
     partitions: int = 0
     offline: int = Field(default=0, description="without a leader")
     under_replicated: int = Field(default=0, description="lacking an in-sync replica, reassignments apart")
-    last_copy: int = Field(default=0, description="of those, with a single in-sync replica")
+    under_min_isr: int = Field(
+        default=0, description="with fewer replicas in sync than min.insync.replicas asks for, so that acks=all is refused"
+    )
+    min_isr_unread: int = Field(default=0, description="topics with a replica out of sync of which min.insync.replicas is not known")
+    last_copy: int = Field(default=0, description="of the under-replicated ones, with a single in-sync replica")
     reassigning: int = Field(default=0, description="with a reassignment in progress")
     not_preferred: int = Field(default=0, description="not led by the preferred leader, though it serves and is in sync")
-    examples: tuple[str, ...] = Field(default=(), description="the first offline, then under-replicated ones")
+    examples: tuple[str, ...] = Field(default=(), description="the first offline, then under min ISR, then under-replicated")
     since_ms: Mapping[str, int] = Field(default_factory=dict, description="since when there are any, by the names above")
     down: tuple[DownView, ...] = ()
     lives: Mapping[str, int] = Field(default_factory=dict, description="brokers: serving, stopping, fenced, dead, unregistered")
@@ -115,6 +119,7 @@ class PlanView(View):
     note: str = ""
     left_out: int | None = Field(default=None, description="brokers that would be outside a target range or limit after it")
     is_balance: bool = Field(default=True, description="false: it only repairs")
+    restores: bool = Field(default=False, description="it only gives partitions back to their preferred leaders, which copies nothing")
 
 
 class DecisionView(View):

@@ -39,9 +39,10 @@ export function tiles(state) {
   const silent = judged.filter((b) => b.voice === "silent" || b.voice === "never").length;
   const tile = (title, value, note, bad) => make("div", {}, make("dt", {}, title), make("dd", { class: `value ${bad ? "bad" : ""}` }, value), make("dd", { class: "note" }, note));
   const away = c.down.filter((b) => !["catching up", "settling"].includes(b.life)), others = state.brokers.length - judged.length;
+  const wrong = [[c.offline, "offline"], [c.under_min_isr, "under min ISR"], [c.under_replicated, "under-replicated"]].filter(([n]) => n);
   fill(at("tiles"),
-    c.known && tile("Partitions", c.offline ? [whole(c.offline), make("span", { class: "was" }, " offline")] : c.under_replicated ? [whole(c.under_replicated), make("span", { class: "was" }, " under-replicated")] : "all in sync",
-      c.offline && c.under_replicated ? `${whole(c.under_replicated)} under-replicated` : c.last_copy ? `${whole(c.last_copy)} down to one replica` : c.reassigning ? `${whole(c.reassigning)} reassigned now` : `${whole(c.partitions)} in all`, c.offline > 0 || c.last_copy > 0),
+    c.known && tile("Partitions", wrong.length ? [whole(wrong[0][0]), make("span", { class: "was" }, ` ${wrong[0][1]}`)] : "all in sync",
+      wrong.length > 1 ? wrong.slice(1).map(([n, what]) => `${whole(n)} ${what}`).join(", ") : c.last_copy ? `${whole(c.last_copy)} down to one replica` : c.reassigning ? `${whole(c.reassigning)} reassigned now` : `${whole(c.partitions)} in all`, c.offline > 0 || c.under_min_isr > 0 || c.last_copy > 0),
     c.known && tile("Brokers serving", [whole(c.lives.serving ?? 0), make("span", { class: "was" }, ` of ${whole(Object.values(c.lives).reduce((sum, n) => sum + n, 0))}`)],
       away.length ? away.slice(0, 3).map((b) => `broker ${b.id} ${b.life}`).join(", ") + (away.length > 3 ? ", …" : "") : "none is down", away.length > 0),
     tile("Brokers in band", [whole(judged.length - out), make("span", { class: "was" }, ` of ${whole(judged.length)}${others ? " judged" : ""}`)], silent ? `${whole(silent)} without a reporter heard` : state.brokers.length ? "all reporters heard" : "no broker known yet"),

@@ -41,6 +41,21 @@ def test_a_dead_broker_is_the_headline_and_balance_comes_second() -> None:
     assert found.remainder == "This instance decides: its node 3 is the active controller."
 
 
+def test_partitions_under_min_isr_are_told_before_those_that_are_merely_under_replicated() -> None:
+    found = seen(under_min_isr=4, under_replicated=61, examples=("audit-0", "audit-1"), since_ms={"under_min_isr": NOW})
+    assert (found.tone, found.label) == ("bad", "Under min ISR")
+    assert found.sentence == "4 partitions are under min ISR, 61 under-replicated."
+    assert found.facts[0] == (
+        f"Under min ISR: 4 of 114 partitions since {AT} (audit-0, audit-1, …); producers with acks=all are refused there."
+    )
+    assert found.facts[1] == "Under-replicated: 61 of 114 partitions."
+    assert found.help.startswith("See that the brokers with replicas out of sync keep up")
+    assert seen(down(4, "catching up", 9), under_min_isr=4, under_replicated=9).help.startswith("See that"), "writes are refused meanwhile"
+    assert seen(under_replicated=9, min_isr_unread=2).facts[-1] == (
+        "min.insync.replicas of 2 topics with replicas out of sync is not known."
+    )
+
+
 def test_a_plan_of_repairs_is_pointed_at() -> None:
     plan = small().now.plan
     assert plan is not None

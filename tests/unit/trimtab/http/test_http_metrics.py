@@ -67,10 +67,12 @@ def test_the_cluster_has_figures_of_its_own(client: Client, face: FakeFace) -> N
     """A dead broker of which no rule hears pages nobody."""
     gone = DownView(id=4, life="dead", since_ms=NOW, replicas=61, lacking=61)
     lives = {"serving": 3, "dead": 1}
-    face.change(cluster=ClusterView(known=True, offline=3, under_replicated=58, last_copy=2, down=(gone,), lives=lives, waits=("down",)))
+    counts = {"offline": 3, "under_min_isr": 5, "under_replicated": 58, "last_copy": 2}
+    face.change(cluster=ClusterView(known=True, down=(gone,), lives=lives, waits=("down",)).model_copy(update=counts))
     found = samples(client.get("/metrics").text)
     partitions = {dict(labels)["condition"]: value for labels, value in found["trimtab_cluster_partitions"].items()}
-    assert partitions == {"offline": 3, "under_replicated": 58, "last_copy": 2, "reassigning": 0, "not_preferred": 0}
+    assert partitions == {**counts, "reassigning": 0, "not_preferred": 0}
+    assert found["trimtab_cluster_min_isr_unread_topics"] == {(): 0.0}
     brokers = {dict(labels)["life"]: value for labels, value in found["trimtab_cluster_brokers"].items()}
     assert brokers == {"serving": 3, "dead": 1, "unregistered": 0, "fenced": 0, "stopping": 0}
     assert found["trimtab_cluster_broker_lacking_replicas"] == {(("broker", "4"),): 61}

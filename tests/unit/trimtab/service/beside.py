@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -80,6 +80,7 @@ class World:
         self.controller, self.epoch = NODE, 1
         self.held: str | None = None
         self.away: str | None = None
+        self.hidden: set[str] = set()  # topics that may not be described
         self.unread: str | None = None  # why the topic cannot be read
         for reporter in self.reporters.values():
             reporter.report()
@@ -112,6 +113,9 @@ class World:
             raise ExternalError(self.away, retriable=True)
         return QuorumReport(self.controller, self.epoch, 1)
 
+    def min_isr(self, topics: Collection[str]) -> dict[str, int]:
+        return {topic: self.cluster.min_isr.get(topic, 1) for topic in topics if topic not in self.hidden}
+
     def topic_reader(self) -> EmbeddedTopic:
         if self.unread is not None:
             raise TopicError(self.unread)
@@ -122,7 +126,7 @@ class _Reach:
     """`World` as a `Reach` of the instance beside a node."""
 
     def __init__(self, world: World, node: int | None = NODE) -> None:
-        self.follow, self.quorum, self.topic = world.follow, world.quorum, world.topic_reader
+        self.follow, self.quorum, self.topic, self.min_isr = world.follow, world.quorum, world.topic_reader, world.min_isr
         self._claim = Claim(world.name, node, None)
         self.shared, self.close = self._claim.refused, self._claim.close
 

@@ -27,7 +27,17 @@ BOTH = Repair(LOST.lost, LIMITS.limits)
         (Case(repair=LOST), Make("all", urgent=True)),
         (Case(fired=True, limits=["50 changes in the last hour"]), Refuse("limits", "Not now: 50 changes in the last hour.")),
         (Case(asked=True, limits=["50 changes in the last hour"]), Make("all", urgent=True)),
-        (Case(fired=True, astray=True), Make("leaders")),
+        # Preferred leaders come before moves; elected unasked they wait for no detector, and never make way for moves.
+        (Case(fired=True, astray=True), Make("preferred", otherwise="all")),
+        (Case(calm="All is level.", astray=True), Rest("All is level.")),
+        (Case(elect=True, astray=True, waits=[LEADERS, SETTLING]), Make("preferred", urgent=True)),
+        (Case(elect=True, repair=LIMITS), Make("preferred", urgent=True)),
+        (Case(elect=True, astray=True, repair=LOST), Make("all", urgent=True)),
+        (Case(asked=True, astray=True, waits=[LEADERS]), Make("preferred", urgent=True)),
+        (
+            Case(asked=True, astray=True, waits=[LEADERS, SETTLING]),
+            Refuse("unwell: leaders, settling", f"Balance waits: {LEADERS.text}; loads settle."),
+        ),
         (Case(repair=LIMITS, astray=True), Make("all", urgent=True)),
         # While the cluster is unwell nothing is moved for balance, whoever asks.
         (Case(fired=True, waits=[DOWN]), Refuse("unwell: down", "Balance waits: broker 3 is down.")),

@@ -1,0 +1,136 @@
+"""After a restart leaders go back to where they belong, without a byte, before a byte is planned; and never where it would disturb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goals.waiting import Wait
+from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, simulated_executor
+from trimtab.http.glance import glance
+from trimtab.service.health import BrokerHealth, ClusterHealth, Condition
+from trimtab.service.preferred import LASTED_MS, Restoring
+from trimtab.service.unwell import Waiting
+from trimtab.service.views import StateView
+from trimtab.simulator.spec import TopicPartition
+
+NOW = 1_790_000_000_000
+AWAY = Condition(
+    ClusterHealth(astray=(("orders", 0),), brokers=(BrokerHealth(1, "serving", None, 4, 0, 2, 1),)), since={"astray": NOW - LASTED_MS}
+)
+LEADERS, SETTLING, DOWN, QUIET = (Waiting(kind, kind) for kind in ("leaders", "settling", "down", "quiet"))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def restarted(world: World, service: Service, seconds: float) -> StateView:
+    """Broker 2 is restarted; so long after it came back."""
+    service.run(45)
+    world.cluster.faults.kill(2)
+    service.run(45)
+    world.cluster.faults.restart(2)
+    return service.run(seconds)
+
+
+def leaders(world: World) -> list[int | None]:
+    return [world.cluster.leader(TopicPartition("orders", n)) for n in range(12)]
+
+
+def planned(service: Service) -> list[tuple[str, str, int, int]]:
+    return service.rows("SELECT cause, reason, leadership_changes, replica_moves FROM decision WHERE verdict = 'planned' ORDER BY id")
+
+
+def test_in_the_mode_auto_the_service_elects_preferred_leaders_while_loads_settle(world: World) -> None:
+    goals = f"{LEVEL}policy: {{wait: {{settle: 300}}}}\n"
+    service = Service(world, goals=goals, mode="auto", executor=simulated_executor(world))
+    state = restarted(world, service, 30)
+    assert "6 partitions are not led by the preferred leader, though it is in sync. This service elects it" in " ".join(state.why_nothing)
+    assert leaders(world) == [1] * 12
+    service.run(40)
+    assert leaders(world) == [1 if n % 2 else 2 for n in range(12)]
+    assert planned(service) == [
+        (
+            "leaders are not the preferred ones",
+            "6 partitions are given back to their preferred leaders, which copies nothing and comes before any move.", 6, 0,
+        )
+    ]  # fmt: skip
+    service.stop()
+
+
+def test_the_policy_may_leave_that_to_kafka(world: World) -> None:
+    goals = f"{LEVEL}policy: {{wait: {{settle: 5, leaders: 300, elect: false}}}}\n"
+    service = Service(world, goals=goals, mode="auto", executor=simulated_executor(world))
+    state = restarted(world, service, 90)
+    assert (leaders(world), planned(service)) == ([1] * 12, [])
+    assert "The first thing to do, which copies nothing: kafka-leader-election.sh --election-type preferred" in " ".join(state.why_nothing)
+    service.stop()
+
+
+def test_a_plan_of_preferred_leaders_waits_for_approval_before_any_other(world: World) -> None:
+    goals = f"{GOALS}policy: {{wait: {{settle: 5, leaders: 60}}}}\n"
+    service = Service(world, goals=goals, mode="approve", executor=simulated_executor(world))
+    state = restarted(world, service, 30)
+    assert "The first thing to do" in " ".join(state.why_nothing)
+    service.run(60)
+    plan = service.balancer.state().plan
+    assert plan is not None
+    assert (plan.state, plan.restores, plan.leadership_changes, plan.replica_moves) == ("proposed", True, 6, 0), "broker 3 is empty: later"
+    service.balancer.approve(plan.plan_id, "anna")
+    service.run(30)
+    assert set(leaders(world)) == {1, 2}
+    service.run(60)
+    state = service.balancer.state()
+    assert state.plan is not None
+    assert (state.plan.restores, state.plan.replica_moves > 0) == (False, True)
+    service.stop()
+
+
+def test_a_person_who_asks_gets_preferred_leaders_at_once_and_reads_what_the_plan_does(world: World) -> None:
+    service = Service(world, goals=f"{GOALS}policy: {{wait: {{settle: 5, leaders: 600}}}}\n")
+    restarted(world, service, 30)
+    service.balancer.plan_now("anna")
+    state = service.turns("planner")
+    assert state.plan is not None
+    assert state.plan.restores
+    assert "would restore preferred leaders, which copies nothing (dry run" in glance(state).sentence + glance(state).balance
+    service.stop()
+
+
+def test_leaders_that_may_not_go_back_keep_balance_from_nothing_for_ever(world: World) -> None:
+    """Frozen topics: trying again and again would be all that the service does."""
+    goals = f"{GOALS}policy: {{wait: {{settle: 5, leaders: 60}}}}\nconstraints: {{freeze_topics: [orders]}}\n"
+    service = Service(world, goals=goals, mode="auto", executor=simulated_executor(world))
+    restarted(world, service, 55)
+    tried = "SELECT COUNT(*) FROM decision WHERE reason LIKE 'No preferred leader can be restored: topics are excluded or frozen%'"
+    assert service.rows(tried) == [(1,)]
+    assert planned(service) == []
+    service.stop()
+
+
+@pytest.mark.parametrize(
+    ("found", "alone", "policy", "elects"),
+    [
+        ([], True, Wait(), True),
+        ([LEADERS, SETTLING], True, Wait(), True),
+        ([LEADERS], False, Wait(), False),
+        ([LEADERS], True, Wait(elect=False), False),
+        ([LEADERS], True, Wait(leaders=0), False),
+        ([LEADERS, DOWN], True, Wait(), False),
+        ([LEADERS, QUIET], True, Wait(), False),
+    ],
+)
+def test_when_preferred_leaders_are_elected_unasked(found: list[Waiting], alone: bool, policy: Wait, elects: bool) -> None:
+    assert Restoring(lambda: AWAY, alone=alone).at_once(policy, found, NOW) is elects
+
+
+def test_leaders_that_are_away_for_a_moment_are_left_alone_and_no_attempt_is_repeated_soon() -> None:
+    restoring = Restoring(lambda: AWAY, alone=True)
+    assert not restoring.at_once(Wait(), [], NOW - 1)
+    restoring.tried(NOW)
+    assert not restoring.at_once(Wait(), [], NOW + 599_999)
+    assert not restoring.first(Wait(), NOW + 599_999), "balance goes on meanwhile"
+    assert restoring.at_once(Wait(), [], NOW + 600_000)
