@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from goals.policy_presets import POLICY_PRESETS
-from goals.waiting import Wait
+from goals.waiting import Seconds, Wait
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -254,6 +254,9 @@ class PolicyDocument(PolicyPart):
         default="both", description="what has to agree to an action: the score, the detector, or both"
     )
     wait: Wait = Field(default=Wait(), description="while what nothing is moved for balance")
+    partition_cooldown: Seconds = Field(
+        default=1800.0, description="how long the service leaves a partition alone whose replicas it moved; repairs move it all the same"
+    )
     min_gain: NotNegative | None = Field(
         default=None, description="least that a part of a plan gains, in means, for copying as much as a typical broker stores"
     )

@@ -205,6 +205,9 @@ def _recorded(options: PlanOptions) -> dict[str, object]:
         for glob, factor in options.scale_load:  # one that is given twice counts twice
             factors[glob] = factors.get(glob, 1) * factor
         recorded["scale_load"] = factors
+    if options.resting:
+        digest = hashlib.sha256(json.dumps(options.resting).encode()).hexdigest()
+        recorded["resting"] = {"partitions": len(options.resting), "digest": f"sha256:{digest}"}
     if options.loads is not None:
         recorded["load"] = options.loads.statistic
         recorded["loads_digest"] = options.loads.digest

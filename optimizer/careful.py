@@ -1,4 +1,4 @@
-"""Search where some numbers cannot be trusted: repairs first, which need none, then balance without what is in doubt.
+"""Search where something is left alone: repairs first, which need no numbers, then balance without what is in doubt or was moved lately.
 
 Called by the planner in place of `search` when the compiled problem carries a `Caution`. Both parts are ordinary rounds, judged by the
 same rule; what is in doubt is kept out of the second by calling its partitions immovable and its brokers excluded. Means and bands
@@ -35,10 +35,10 @@ def careful_search(
     compiled: Compiled, caution: Caution, options: PlanOptions, watch: Watch | None = None, threads: Threads | None = None
 ) -> Found:
     """Rounds of repairs, and of balance among what can be trusted, until neither finds anything."""
-    nothing = np.zeros_like(caution.partitions)
+    nothing = np.zeros_like(caution.resting)
     open_to_all = compiled.problem
     reserved = _without(compiled.problem, nothing, caution.unmeasured) if caution.unmeasured.any() else open_to_all
-    trusted = _without(compiled.problem, caution.partitions, caution.brokers)
+    trusted = _without(compiled.problem, caution.held, caution.brokers)
     walk = _Walk(compiled, compiled.replicas, compiled.lead, [], budget_for(compiled, options))
     stopped, left_out = False, None
     for turn in range(MOST_TURNS):

@@ -1,6 +1,6 @@
-"""What is left alone because its numbers cannot be trusted, and what is said about it.
+"""What is left alone because its numbers cannot be trusted, or because it was moved lately, and what is said about it.
 
-Made by `problem.compile_problem` for a `LiveSnapshot`; a snapshot of a file has no such doubts. Goals on counts alone depend on no
+Made by `problem.compile_problem`. A snapshot of a file has no such doubts, only a `LiveSnapshot` has. Goals on counts alone depend on no
 measured load, so nothing is held back for them.
 """
 
@@ -20,6 +20,7 @@ from optimizer.plan import Skipped
 
 MOST_NAMED = 20  # with a sentence each
 EXAMPLES = 3
+LATELY = "moved lately (policy.partition_cooldown)"
 FEW = 0.5  # of the active brokers may be kept from receiving what is repaired
 
 
@@ -39,18 +40,34 @@ class Caution:
     unmeasured
         bool [B]: of these, those whose replicas count too little because nobody measured them. They look idle, so what is repaired
         goes there only if nobody else takes it; none where they are most of the brokers.
+    resting
+        bool [P]: may move, and was moved lately.
     """
 
     resources: tuple[str, ...]
     partitions: BoolArray
     brokers: BoolArray
     unmeasured: BoolArray
+    resting: BoolArray
+
+    @property
+    def held(self) -> BoolArray:
+        """bool [P]: not touched for balance, for whatever reason."""
+        return self.partitions | self.resting
 
 
-def caution_of(snapshot: Snapshot, goals: Iterable[Goal], movable: np.ndarray) -> Caution | None:
-    """The doubts that matter to `goals`; None where there are none. `movable` int64 [P]: 1 for partitions that may change at all."""
+def caution_of(
+    snapshot: Snapshot, goals: Iterable[Goal], movable: np.ndarray, resting: Sequence[tuple[str, int]] = ()
+) -> Caution | None:
+    """The doubts that matter to `goals`, and the partitions `resting`, topic and number; None where there are neither. `movable` int64 [P]:
+    1 for partitions that may change at all."""
+    rests = np.zeros(snapshot.partition_count, np.bool_)
+    rows = [snapshot.row_of_partition(topic, number) for topic, number in resting]
+    rests[[row for row in rows if row >= 0]] = True
+    rests &= movable == 1
     if not isinstance(snapshot, LiveSnapshot):
-        return None
+        none = np.zeros(snapshot.broker_count, np.bool_)
+        return Caution((), np.zeros_like(rests), none, none, rests) if rests.any() else None
     used = [getattr(goal, "resource", None) for goal in goals]
     sources = [DERIVED_FROM.get(r, r) for r in used if r is not None]
     resources = tuple(r for r in dict.fromkeys(sources) if r in MEASURED and r in snapshot.trust.leader)
@@ -61,17 +78,29 @@ def caution_of(snapshot: Snapshot, goals: Iterable[Goal], movable: np.ndarray) -
         doubts = snapshot.broker_doubts(resource)
         brokers |= active & (doubts.share() > DOUBTFUL_SHARE)
         unmeasured |= active & (doubts.unknown > DOUBTFUL_SHARE * doubts.replicas)
-    if not partitions.any() and not brokers.any():
+    if not partitions.any() and not brokers.any() and not rests.any():
         return None
     if unmeasured.sum() > FEW * active.sum():
         unmeasured[:] = False
-    return Caution(resources, partitions, brokers, unmeasured)
+    return Caution(resources, partitions, brokers, unmeasured, rests)
 
 
 def held_back(snapshot: Snapshot, caution: Caution | None) -> tuple[Skipped, ...]:
     """A sentence for each partition and broker that is left alone; beyond a few, for all together."""
-    if caution is None or not isinstance(snapshot, LiveSnapshot):
+    if caution is None:
         return ()
+    rests = _resting(snapshot, np.flatnonzero(caution.resting))
+    return (*_doubted(snapshot, caution), *rests) if isinstance(snapshot, LiveSnapshot) else rests
+
+
+def _resting(snapshot: Snapshot, rows: np.ndarray) -> tuple[Skipped, ...]:
+    if len(rows) <= MOST_NAMED:
+        return tuple(Skipped(f"partition {snapshot.partition_name(row)}", f"not moved for balance; {LATELY}") for row in rows.tolist())
+    named = ", ".join(snapshot.partition_name(row) for row in rows[:EXAMPLES].tolist())
+    return (Skipped(f"{len(rows):,} partitions", f"not moved for balance; {LATELY} ({named} …)"),)
+
+
+def _doubted(snapshot: LiveSnapshot, caution: Caution) -> tuple[Skipped, ...]:
     rows = np.flatnonzero(caution.partitions)
     told: list[Skipped] = []
     if len(rows) <= MOST_NAMED:

@@ -104,7 +104,7 @@ def compile_problem(
         lead=columns.lead,
         leading=columns.laid.leading,
         roles=columns.laid.roles,
-        caution=caution_of(snapshot, counted, columns.partition[:, MOVABLE]),
+        caution=caution_of(snapshot, counted, columns.partition[:, MOVABLE], options.resting),
     )
 
 

@@ -115,6 +115,8 @@ def _why_it_stays(
     if not leaving and not movable_topics(snapshot, goals.constraints, options)[topic]:
         return "Its topic is excluded, so only repairs would change it; its load still counts."
     caution = compiled.caution
+    if caution is not None and caution.resting[row] and not leaving:
+        return "It was moved lately, so it would not be moved for balance until its cooldown is over (policy.partition_cooldown)."
     if caution is not None and caution.partitions[row] and not leaving:
         return f"Its {few_words(caution.resources)} is stale or was never measured, so it would not be moved for balance."
     if leaving:

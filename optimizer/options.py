@@ -34,7 +34,8 @@ class PlanOptions:
     (`optimizer.columns.MOVE_COST`). `min_gain` is the least that a part of a plan gains, in means, for copying as much as a typical broker
     stores, and `noise` the share of the mean by which measured loads differ when they are measured again; None: as the goals' policy
     says, else `MIN_GAIN`, and the smaller of `NOISE` and `NOISE_OF_BOUND`. `threads` change how soon a plan is there, and no more; one by
-    default, since a planner often runs beside a broker or a controller. `loads` stand in place of the snapshot's, before `scale_load`;
+    default, since a planner often runs beside a broker or a controller. `resting` are partitions, topic and number in ascending order, that
+    were moved lately: nothing but repairs changes them. `loads` stand in place of the snapshot's, before `scale_load`;
     None: the loads of the snapshot.
     """
 
@@ -52,6 +53,7 @@ class PlanOptions:
     exclude_brokers: tuple[int, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     scale_load: tuple[tuple[str, float], ...] = ()
+    resting: tuple[tuple[str, int], ...] = ()
     loads: PartitionLoads | None = None
 
     @property

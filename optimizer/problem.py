@@ -77,4 +77,4 @@ class Compiled:
     lead: np.ndarray  # int64 [P], slot of the leader, -1 none
     leading: FloatArray  # [C], what a leader of every partition would cost
     roles: np.ndarray  # int64 [C], partitions of several replicas whose leader costs another amount than a follower
-    caution: Caution | None = None  # what is left alone because its numbers cannot be trusted
+    caution: Caution | None = None  # what is left alone: its numbers cannot be trusted, or it was moved lately

@@ -134,10 +134,14 @@ def _reason(
 
 
 def _doubt(compiled: Compiled, end: State, row: int) -> str | None:
-    """What is left alone because its numbers cannot be trusted, as seen from a broker; None where nothing is."""
+    """What is left alone because its numbers cannot be trusted, or it was moved lately, as seen from a broker; None where nothing is."""
     caution = compiled.caution
     if caution is None:
         return None
+    rests = int(caution.resting.sum())
+    lately = f"left alone are {counted(rests, 'partition')} that were moved lately; more could be done once their cooldown is over"
+    if not caution.partitions.any() and not caution.brokers.any():
+        return lately
     resources = few(caution.resources)
     if caution.brokers[row]:
         return f"too much of its {resources} is stale or unknown, so it would neither gain nor give for balance until it is measured"
@@ -145,7 +149,8 @@ def _doubt(compiled: Compiled, end: State, row: int) -> str | None:
     left = [counted(here, "replica") + " of its own"] if here else []
     left += [counted(int(caution.brokers.sum()), "other broker")] if caution.brokers.any() else []
     left = left or [counted(int(caution.partitions.sum()), "partition") + " elsewhere"]
-    return f"left alone are {' and '.join(left)} whose {resources} is stale or unknown; more could be done once they are measured"
+    doubt = f"left alone are {' and '.join(left)} whose {resources} is stale or unknown; more could be done once they are measured"
+    return f"{doubt}; {lately}" if rests else doubt
 
 
 def _proof(

@@ -47,6 +47,16 @@ class Left:
     busy: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Partitions, topic and number, whose replicas an execution has moved, wholly or not, there or back; `time_ms` is when it ended, or
+    now."""
+
+    plan_id: str
+    time_ms: int
+    partitions: tuple[tuple[str, int], ...]
+
+
 class Executor(Protocol):
     """Carries out one plan at a time; called from one thread."""
 
@@ -81,6 +91,11 @@ class Executor(Protocol):
 
     def cancel(self) -> Progress:
         """Take back what is in progress, drop what waits, leave no throttle; what is done stays."""
+        ...
+
+    def moved(self) -> Moved | None:
+        """What the newest execution that is known has moved, whichever process carried it out; None where none is known. Asks nothing of
+        the cluster."""
         ...
 
     def release(self) -> Progress:

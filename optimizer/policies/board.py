@@ -54,7 +54,7 @@ class Board:
     def movable(self) -> BoolArray:
         """bool [P]: may change for balance."""
         trusted = self.compiled.problem.partition[:, MOVABLE] == 1
-        return np.asarray(trusted & ~self.compiled.caution.partitions if self.compiled.caution is not None else trusted)
+        return np.asarray(trusted & ~self.compiled.caution.held if self.compiled.caution is not None else trusted)
 
     @property
     def mendable(self) -> BoolArray:

@@ -15,7 +15,7 @@ from trimtab.execution.order import Order
 from trimtab.execution.port import ClusterPort
 from trimtab.execution.progress import Standing
 from trimtab.execution.state import Stage
-from trimtab.executor import Failure, Left, Progress
+from trimtab.executor import Failure, Left, Moved, Progress
 
 CANCEL_TURNS = 30  # at most, until what is in progress is taken back
 CANCEL_PAUSE = 0.2  # seconds between them
@@ -47,6 +47,7 @@ class EngineExecutor:
         self._instance, self._pause = instance, pause
         self._connected: tuple[ClusterPort, Ledger] | None = None
         self._execution: Execution | None = None
+        self._newest: Execution | None = None  # also one that was only read, or let go of
         self._waiting: Order | None = None
         self._plan_id = ""
 
@@ -76,6 +77,7 @@ class EngineExecutor:
         header = execution.read()
         if header is None:
             return Left()
+        self._newest = execution
         if header.state != "running":
             if not execution.throttles:
                 return Left()
@@ -101,7 +103,7 @@ class EngineExecutor:
                 if error.retriable:
                     self._waiting = order
                 raise
-            self._execution = execution
+            self._execution = self._newest = execution
         assert self._execution is not None
         if not self._execution.running:
             found = self._execution.standing()
@@ -144,11 +146,22 @@ class EngineExecutor:
         if self._execution is None:
             execution.adopt()
             self._execution, self._plan_id = execution, plan_id
+        self._newest = execution
         return execution.rollback(who)
 
     def _is_at_work_elsewhere(self, header: Header) -> bool:
         silent = self._clock.wall_ms() - header.beat_ms >= SILENT_MS
         return header.state == "running" and header.instance != self._instance and not silent
+
+    def moved(self) -> Moved | None:
+        execution = self._newest
+        header = None if execution is None else execution.header
+        if execution is None or header is None:
+            return None
+        touched = {name for name, mark in execution.marks.items() if mark.touched}
+        names = [n for n, task in execution.tasks.items() if n in touched and set(task.source) != set(task.target)]
+        ended = header.ended_ms if header.ended_ms is not None else self._clock.wall_ms()
+        return Moved(header.plan_id, ended, tuple(sorted((n.topic, n.number) for n in names)))
 
     def release(self) -> Progress:
         execution, self._execution, waiting, self._waiting = self._execution, None, self._waiting, None

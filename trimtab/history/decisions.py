@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -69,6 +69,12 @@ CREATE TABLE IF NOT EXISTS outcome (
     bytes_moved INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS outcome_decision ON outcome (decision_id);
 CREATE INDEX IF NOT EXISTS outcome_time ON outcome (time);
+CREATE TABLE IF NOT EXISTS moved (
+    time TEXT NOT NULL,
+    topic TEXT NOT NULL,
+    partition INTEGER NOT NULL,
+    plan_id TEXT NOT NULL,
+    PRIMARY KEY (time, topic, partition)) WITHOUT ROWID;
 CREATE VIEW IF NOT EXISTS story AS
     SELECT began AS time, id AS decision_id, instance AS who, verdict AS what, reason AS detail,
            replica_moves, leadership_changes, bytes_to_move AS bytes FROM decision
@@ -181,12 +187,19 @@ class DecisionHistory:
                 (decision_id, text_of(o.time_ms), o.kind, o.who, o.detail, o.replica_moves, o.leadership_changes, o.bytes_moved),
             )
 
+    def add_moved(self, time_ms: int, plan_id: str, partitions: Iterable[tuple[str, int]]) -> None:
+        """Keep, durably, which partitions a plan moved; what is kept already is not kept twice."""
+        with self._transaction() as db:
+            rows = [(text_of(time_ms), topic, number, plan_id) for topic, number in partitions]
+            db.executemany("INSERT OR IGNORE INTO moved VALUES (?, ?, ?, ?)", rows)
+
     def retain(self, now_ms: int, *, keep_days: int, keep_plan_days: int, keep_plan_bytes: int) -> int:
         """Delete decisions, with what came of them, that began more than `keep_days` ago, and the texts of plans of more
         than `keep_plan_days` ago or beyond so many bytes, the newest excepted; how many decisions went."""
         day = 86_400_000
         with self._transaction() as db:
             gone = db.execute("DELETE FROM decision WHERE began < ?", (text_of(now_ms - keep_days * day),)).rowcount
+            db.execute("DELETE FROM moved WHERE time < ?", (text_of(now_ms - keep_days * day),))
             db.execute(
                 "UPDATE decision SET plan = NULL WHERE plan IS NOT NULL AND began < ?",
                 (text_of(now_ms - keep_plan_days * day),),
@@ -227,6 +240,12 @@ class DecisionHistory:
         with self._reading() as db:
             moves, leaders, size = db.execute(query, (text_of(time_ms),)).fetchone()
         return Done(int(moves or 0), int(leaders or 0), int(size or 0))
+
+    def moved_since(self, time_ms: int) -> tuple[tuple[str, int], ...]:
+        """Topic and number of the partitions that were moved from a time on, in ascending order."""
+        query = "SELECT DISTINCT topic, partition FROM moved WHERE time >= ? ORDER BY topic, partition"
+        with self._reading() as db:
+            return tuple((str(topic), int(number)) for topic, number in db.execute(query, (text_of(time_ms),)))
 
     def rows(self, table: Literal["decision", "goal", "outcome"]) -> tuple[list[str], list[tuple[object, ...]]]:
         """Names of the columns and all rows of a table, plans' texts left out; for export."""

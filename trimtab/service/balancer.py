@@ -168,7 +168,7 @@ class Balancer:
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
-            changed=self._changed, stale=self._stale, acts=config.mode != "dry-run", step=step,
+            changed=self._changed, moved=self._decisions.moved, stale=self._stale, acts=config.mode != "dry-run", step=step,
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),

@@ -24,7 +24,7 @@ from trimtab.service.health import Condition
 from trimtab.service.keeping import DecisionKeeper, Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.look import Looked, Lookout
-from trimtab.service.planning import Made, Planner, budgets, planned
+from trimtab.service.planning import Made, Planner, budgets, planned, rest_of
 from trimtab.service.preferred import CAUSE, Restoring, restored
 from trimtab.service.readiness import Readiness
 from trimtab.service.recording import doubts, plan_text, standings
@@ -299,10 +299,11 @@ class Decider:
         self.considered_ms = turn.began
 
     def _make(self, turn: Turn, looked: Looked, options: PlanOptions, make: Make) -> None:
+        astray, rests = self._condition().health.astray, self._resting(looked, turn.began)
         self.planning = True
         self._changed()
         try:
-            made = planned(self._plan, looked, options, make, self._watch, self._condition().health.astray)
+            made = planned(self._plan, looked, options, make, self._watch, astray, rests)
         except Exception as error:
             log.error("planning failed", exc_info=True)
             self._write(turn, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
@@ -336,12 +337,17 @@ class Decider:
             options = replace(options, max_moves=gate.moves_left if most is None else min(most, gate.moves_left))
         return options, gate.reasons
 
+    def _resting(self, looked: Looked, now: int) -> tuple[tuple[str, int], ...]:
+        """Partitions that were moved lately; none where nothing is carried out here."""
+        cooldown_ms = round(1000 * looked.policy.partition_cooldown)
+        return self._decisions.get().moved_since(now - cooldown_ms + 1) if self._binding and cooldown_ms else ()
+
     def _conclude(self, turn: Turn, found: Made, make: Make) -> None:
         from optimizer.report.verdict import verdict
 
         looked, made = found.looked, found.plan
         sentence = restored(made) if found.scope == "preferred" else verdict(made).sentence + doubts(made)
-        sentence += f" {make.note}" if make.note else ""
+        sentence += rest_of(found, round(1000 * looked.policy.partition_cooldown)) + (f" {make.note}" if make.note else "")
         lead, confirmed = turn.lead, self._leader.ask()
         self._follow(confirmed, self._clock.wall_ms())
         ended = confirmed.checked_ms

@@ -17,7 +17,7 @@ from cluster_model.model import ClusterModel
 from metrics_reporter.reporter import Clock
 from trimtab.execution.ledger import Fenced, instance_name
 from trimtab.execution.order import order_of, sized
-from trimtab.executor import Executor, Left, Progress
+from trimtab.executor import Executor, Left, Moved, Progress
 from trimtab.history.records import OutcomeKind
 from trimtab.service.desk import Held, PlanDesk, State
 from trimtab.service.keeping import Told
@@ -36,6 +36,8 @@ NOTE_EVERY_MS = 60_000  # so often what was done is added to the history, for li
 PATIENCE_MS = 60_000  # nobody says who leads for so long: another may
 SHARE_MS = 5_000  # so often pauses and drains that were told elsewhere are looked for
 RECOVER_MS = 5_000  # so often it is looked whether an execution was left unfinished
+FIRST_LOOK_MS = 15_000  # so long no plan is made before that was looked at for the first time since this instance leads
+FIRST_LOOK = "it is looked at first what executions before this left unfinished, and what they moved"
 NOTHING = Progress(0, 0, 0, (), 0.0, 0.0)
 
 
@@ -81,6 +83,8 @@ class Execution:
     ----------
     finished
         Called after a plan was carried out, wholly or not.
+    moved
+        Called with what an execution has moved, also one of another process, again and again with the same.
     stale
         Why the model is not to be trusted now, in a sentence; no step of a plan begins then.
     acts
@@ -100,16 +104,18 @@ class Execution:
         *,
         finished: Callable[[str], None],
         changed: Callable[[], None],
+        moved: Callable[[Moved], None],
         stale: Callable[[], str] = lambda: "",
         acts: bool = True,
         step: float = TURN,
     ) -> None:
         self._executor, self._desk, self._leader, self._model = executor, desk, leader, model
         self._told, self._clock, self._finished, self._changed = told, clock, finished, changed
-        self._stale, self._acts, self._step = stale, acts, step
+        self._stale, self._acts, self._step, self._moved = stale, acts, step, moved
         self._running: Held | None = None
         self._left: Left | None = None
-        self._asked_ms: int | None = None
+        self._asked_ms: int | None = None  # since this instance leads
+        self._leads_since_ms: int | None = None
         self._shared_ms: int | None = None
         self._unshared_why = ""
         self._paused = False
@@ -123,6 +129,7 @@ class Execution:
         held, executor = self._desk.current, self._executor
         if executor is None or not self._acts:
             return self._step
+        self._notice_lead()
         self._share(executor)
         if self._running is not None:
             self._go_on(executor, self._running)
@@ -185,8 +192,21 @@ class Execution:
         """Why no plan is made now, in a sentence, where an execution that this instance did not begin is not over."""
         left = self._left
         if left is None:
-            return ""
+            return FIRST_LOOK if self._looks_first else ""
         return left.busy or f"plan {left.plan_id}, which another process left unfinished, is carried on{self._note}"
+
+    @property
+    def _looks_first(self) -> bool:
+        """Whether it is not known yet what executions before did: what they left, and what they moved."""
+        if self._executor is None or not self._acts or self._asked_ms is not None or not self._leader.known.leads:
+            return False
+        return self._leads_since_ms is None or self._clock.wall_ms() - self._leads_since_ms < FIRST_LOOK_MS
+
+    def _notice_lead(self) -> None:
+        if not self._leader.known.leads:
+            self._leads_since_ms = self._asked_ms = None
+        elif self._leads_since_ms is None:
+            self._leads_since_ms = self._clock.wall_ms()
 
     def _look_for_what_was_left(self, executor: Executor) -> None:
         now = self._clock.wall_ms()
@@ -194,9 +214,11 @@ class Execution:
             return
         if not self._leader.ask().leads:
             return
-        self._asked_ms = now
         found = executor.recover()
+        self._asked_ms = now
         before, self._left = self._left, found if found.plan_id or found.busy else None
+        if self._left is None:
+            self._note_moved(executor)
         if self._left is not None and self._left != before:
             log.warning("%s", self.busy)
             self._changed()
@@ -218,7 +240,13 @@ class Execution:
         if progress.finished:
             log.info("%s", self.busy)
             self._left, self._note = None, ""
+            self._note_moved(executor)
             self._finished("a plan that was left unfinished has ended")
+
+    def _note_moved(self, executor: Executor) -> None:
+        found = executor.moved()
+        if found is not None and found.partitions:
+            self._moved(found)
 
     def _polled(self, executor: Executor) -> Progress | str:
         """The next step; a sentence where the execution is not ours any more, or cannot be begun."""
@@ -315,6 +343,8 @@ class Execution:
     def _end(self, held: Held, progress: Progress, state: State, kind: OutcomeKind, detail: str) -> None:
         held.progress = progress
         self._running = self._back = None
+        if self._executor is not None:
+            self._note_moved(self._executor)
         try:
             self._desk.become(held, state, kind, "executor", detail, _amounts(held, progress))
         except ExternalError as error:

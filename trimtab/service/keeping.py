@@ -18,6 +18,7 @@ from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from metrics_reporter.reporter import Clock
 from trimtab.execution.ledger import DRAIN, PAUSE, Document, Documents
 from trimtab.execution.people import Pause, drain_document, drain_key, drains_of, ended, pause_of
+from trimtab.executor import Moved
 from trimtab.history.decisions import DecisionHistory
 from trimtab.history.records import Decision, Outcome
 from trimtab.service.config import HistoryPart
@@ -129,6 +130,7 @@ class DecisionKeeper:
         self.broken: str | None = None  # why the newest decision could not be written down; None again once one could
         self._failures = 0
         self._retry_ms = 0
+        self._moved: Moved | None = None  # as it was written down last
 
     def record(self, decision: Decision) -> int:
         """Write a decision down; its id.
@@ -151,6 +153,17 @@ class DecisionKeeper:
     def rests(self, now_ms: int) -> str | None:
         """Why no decision is tried now: the last one could not be written down a short while ago."""
         return self.broken if self.broken is not None and now_ms < self._retry_ms else None
+
+    def moved(self, found: Moved) -> None:
+        """Write down what an execution has moved, once; where that cannot be, it is tried when it is told again."""
+        if found == self._moved:
+            return
+        try:
+            self.get().add_moved(found.time_ms, found.plan_id, found.partitions)
+        except ExternalError as error:
+            log.warning("what plan %s moved is not written down for now: %s", found.plan_id, error)
+        else:
+            self._moved = found
 
     @property
     def path(self) -> Path:

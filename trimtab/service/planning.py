@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cluster_model.trust import spoken
 from trimtab.service.choice import Make, Scope
 from trimtab.service.config import ServiceConfig
 from trimtab.service.look import Looked
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from optimizer.options import PlanOptions, Watch
     from optimizer.plan import Plan
 
+Partition = tuple[str, int]
 Planner = Callable[["Snapshot", "GoalSet", "PlanOptions", "Watch"], "Plan"]
 
 
@@ -45,20 +47,42 @@ def budgets(config: ServiceConfig) -> PlanOptions:
 
 
 def planned(
-    plan: Planner, looked: Looked, options: PlanOptions, make: Make, watch: Watch, astray: Collection[tuple[str, int]]
-) -> Made:
-    """A plan of what may be in it; `astray` are partitions that their preferred leaders, which are in sync, do not lead."""
-    made = _of(make.scope, plan, looked, options, watch, astray)
-    if made.plan.summary.actions or make.otherwise is None:
-        return made
-    return _of(make.otherwise, plan, looked, options, watch, astray)
+    plan: Planner, looked: Looked, options: PlanOptions, make: Make, watch: Watch, astray: Collection[Partition],
+    resting: tuple[Partition, ...],
+) -> Made:  # fmt: skip
+    """A plan of what may be in it.
+
+    Parameters
+    ----------
+    astray
+        Partitions that their preferred leaders, which are in sync, do not lead.
+    resting
+        Partitions that were moved lately, which balance leaves alone. Where hard limits stay broken by that, they are repaired, and
+        nothing else is done.
+    """
+
+    def made(scope: Scope) -> Made:
+        return _made(scope, plan, looked, options, watch, astray, resting)
+
+    found = made(make.scope)
+    if not found.plan.summary.actions and make.otherwise is not None:
+        found = made(make.otherwise)
+    left = found.plan.hard_violations_left
+    if found.scope == "all" and resting and left:
+        repaired = made("repairs")
+        if repaired.plan.hard_violations_left < left:
+            return repaired
+    return found
 
 
-def _of(
-    scope: Scope, plan: Planner, looked: Looked, options: PlanOptions, watch: Watch, astray: Collection[tuple[str, int]]
-) -> Made:
+def _made(
+    scope: Scope, plan: Planner, looked: Looked, options: PlanOptions, watch: Watch, astray: Collection[Partition],
+    resting: tuple[Partition, ...],
+) -> Made:  # fmt: skip
     goals = looked.goal_set
     match scope:
+        case "all":
+            options = replace(options, resting=resting)
         case "preferred":
             from optimizer.policies.preferred import preferred_leaders
 
@@ -68,3 +92,12 @@ def _of(
         case "repairs":
             goals = replace(goals, goals=tuple(g for g in goals.goals if g.hard), digest="")
     return Made(looked, goals, options, plan(looked.snapshot, goals, options, watch), scope)
+
+
+def rest_of(made: Made, cooldown_ms: int) -> str:
+    """What is said of the partitions that balance left alone because they were moved lately; empty where there are none."""
+    count = len(made.options.resting)
+    if not count:
+        return ""
+    which = "1 partition that was" if count == 1 else f"{count:,} partitions that were"
+    return f" Left alone: {which} moved within the last {spoken(cooldown_ms)} (policy.partition_cooldown)."

@@ -1,6 +1,6 @@
 """A webhook: its settings, and one message sent to it as JSON with a `text`, as Slack and those like it take it.
 
-The address is a secret: whoever has it can write to the channel. Nothing here says more of it than the host.
+The address is a secret: it is all that it takes to write to the channel. Nothing here says more of it than the host.
 """
 
 from __future__ import annotations

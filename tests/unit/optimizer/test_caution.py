@@ -316,3 +316,37 @@ def test_what_gains_too_little_among_what_can_be_trusted_is_said() -> None:
     assert not made.actions
     assert any("policy.min_gain asks for 5" in skipped.reason for skipped in made.skipped)
     assert all("policy.min_gain" in (b.why or "") for b in made.brokers if b.violates)
+
+
+def test_a_partition_that_was_moved_lately_is_left_alone_by_balance_and_by_nothing_else() -> None:
+    brokers: list[Document] = [{"id": b, "rack": None} for b in (1, 2, 3)]
+    snapshot = cluster([[1], [1], [1], [1], [1], [1], [2]], brokers)
+    for known in (snapshot, live(snapshot), live(snapshot, stale=[6])):
+        assert {c.partition for c in plan(known, goals(LEVEL), PlanOptions()).proposals} & {0, 1, 2, 3}
+        rests = tuple(("t", n) for n in range(4))
+        made = plan(known, goals(LEVEL), PlanOptions(resting=(*rests, ("gone", 7))))
+        assert {c.partition for c in made.proposals} <= {4, 5, 6}
+        assert len(made.proposals) > 0
+        (left,) = [s for s in made.skipped if s.what == "partition t-0"]
+        assert left.reason == "not moved for balance; moved lately (policy.partition_cooldown)"
+        assert left.doubt is None, "its numbers are as good as others"
+        assert "were moved lately; more could be done once their cooldown is over" in (made.brokers[0].why or "")
+
+
+def test_repairs_move_what_was_moved_lately() -> None:
+    brokers: list[Document] = [{"id": 1, "rack": "a", "state": "draining"}, {"id": 2, "rack": "a"}, {"id": 3, "rack": "b"}]
+    everything = (("t", 0), ("t", 1))
+    made = plan(cluster([[1], [2]], brokers), goals(LEVEL), PlanOptions(resting=everything))
+    assert [(c.partition, c.replicas_before) for c in made.proposals] == [(0, (1,))]
+    brokers[0]["state"] = "active"
+    made = plan(cluster([[1, 2], [2, 3]], brokers), goals(RACK), PlanOptions(resting=everything))
+    assert [c.partition for c in made.proposals] == [0]
+
+
+def test_what_rests_is_of_the_plans_identity_and_is_explained() -> None:
+    snapshot = cluster([[1], [1], [2]], [{"id": b, "rack": None} for b in (1, 2)])
+    one, other = (plan(snapshot, goals(LEVEL), PlanOptions(resting=(("t", n),))) for n in (0, 1))
+    assert one.options["resting"] != other.options["resting"]
+    assert one.plan_id != other.plan_id
+    text = explain_partition(snapshot, goals(LEVEL), PlanOptions(resting=(("t", 0),)), "t", 0)
+    assert "It was moved lately, so it would not be moved for balance until its cooldown is over" in text

@@ -174,3 +174,15 @@ def test_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
 def test_times_are_texts_that_sort_as_times_do(a: int, b: int) -> None:
     assert ms_of(text_of(a)) == a
     assert (text_of(a) < text_of(b)) == (a < b)
+
+
+def test_what_was_moved_is_kept_once_and_for_as_long_as_decisions(tmp_path: Path) -> None:
+    day = 86_400_000
+    with DecisionHistory(tmp_path / "d.db", "c") as history:
+        history.add_moved(5 * day, "p1", [("b", 2), ("a", 10)])
+        history.add_moved(5 * day, "p1", [("b", 2), ("a", 9)])
+        history.add_moved(6 * day, "p2", [("b", 2)])
+        assert history.moved_since(5 * day) == (("a", 9), ("a", 10), ("b", 2))
+        assert history.moved_since(5 * day + 1) == (("b", 2),)
+        history.retain(16 * day, keep_days=10, keep_plan_days=1, keep_plan_bytes=1)
+        assert history.moved_since(0) == (("b", 2),)

@@ -86,3 +86,33 @@ def test_a_process_that_has_the_number_of_one_that_was_killed_is_not_taken_for_i
     looking.read()
     monkeypatch.setattr(run, "BEAT_MS", 0)  # no wait for its next sign, which does not come
     assert not run.at_work(looking, pause=lambda _: None)
+
+
+def test_what_was_moved_is_told_by_whoever_reads_the_record_and_leaderships_are_no_moves() -> None:
+    place = Place()
+    one = place.executor("one")
+    assert one.moved() is None
+    election = Task(Partition("t", 1), (1, 2), (2, 1), 1, 2)
+    place.carry_out(one, Order("sha256:first", place.cluster.cluster_id, (*place.order("", 0).tasks, election), racks=False))
+    found = one.moved()
+    assert found is not None
+    assert (found.plan_id, found.partitions) == ("sha256:first", (("t", 0),))
+    two = place.executor("two")
+    place.cluster.step(60)
+    two.recover()
+    assert two.moved() == found, "also after a restart, with the time at which it ended"
+
+
+def test_what_is_taken_back_was_moved_too_and_what_was_never_begun_was_not() -> None:
+    place = Place()
+    executor = place.executor("one")
+    tasks = (*place.order("", 0).tasks, Task(Partition("t", 1), (9, 8), (3, 2), 9, 3))
+    executor.submit(Order("sha256:first", place.cluster.cluster_id, tasks, racks=False))
+    executor.poll()
+    executor.poll()
+    executor.cancel()
+    found = executor.moved()
+    assert found is not None
+    assert found.partitions == (("t", 0),), "the other one was not as the plan said, and was left alone"
+    executor.release()
+    assert executor.moved() == found

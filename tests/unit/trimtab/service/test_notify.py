@@ -128,7 +128,7 @@ def test_a_plan_that_waits_and_what_comes_of_it_are_told_with_a_link(world: Worl
     service.stop()
 
 
-def test_a_dry_run_tells_of_no_plan_since_nobody_is_asked(world: World, webhook: Webhook) -> None:
+def test_a_dry_run_tells_of_no_plan(world: World, webhook: Webhook) -> None:
     service = Service(world, goals=GOALS, notify=told(webhook))
     assert service.run(130).plan is not None
     assert webhook.texts == []
