@@ -34,8 +34,18 @@ SHORT = {
     **LONG, "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # folders: more are listed by a job
 }  # fmt: skip
-SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-DontCompileHugeMethods"
 SHORT_BYTES = 64_000_000  # of Parquet, some 8 million samples: beyond it, better compiled code is worth its compilation
+
+
+def is_here(master: str | None) -> bool:
+    """Whether Spark would run on this machine, and paths without a scheme are this machine's."""
+    return not _submitted() and (master or HERE).startswith("local")
+
+
+def _submitted() -> bool:
+    """Whether ``spark-submit`` has decided where to run."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def session(name: str, master: str | None = None, short: bool = False, **settings: str) -> SparkSession:
@@ -70,10 +80,9 @@ def session(name: str, master: str | None = None, short: bool = False, **setting
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which has decided where
-    if not submitted:
+    if not _submitted():
         builder = builder.master(master or HERE)
-        if (master or HERE).startswith("local"):
+        if is_here(master):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
             builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")

@@ -100,8 +100,8 @@ def sizes(series: DataFrame, cut: Cut, name: str) -> list[int]:
         F.count_distinct("topic", "partition").alias("partitions"),
         F.count_distinct(F.regexp_replace("metric", r"^(follower|replica)\.", "")).alias("resources"),
         F.min(F.array_min("at")).alias("since"), F.max(F.array_max("at")).alias("until"),
-    ).orderBy("stretch")  # fmt: skip
-    every = counts.collect()
+    )  # fmt: skip
+    every = sorted(counts.collect(), key=lambda row: int(row.stretch))
     if not every:
         raise InputError(
             name,

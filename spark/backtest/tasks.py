@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
@@ -81,7 +82,8 @@ def replayed(
         for n, (stretch, share) in enumerate((s, k) for s in stretches for k in range(shares))
     ]
     keys = _keys(spark, len(work))
-    plan = spark.createDataFrame([(s, k, keys[n]) for s, k, n in work], "stretch int, share int, task int")
+    columns = {"stretch": [s for s, _, _ in work], "share": [k for _, k, _ in work], "task": [keys[n] for *_, n in work]}
+    plan = spark.createDataFrame(pa.table({name: pa.array(values, pa.int32()) for name, values in columns.items()}))
     rows = series.join(F.broadcast(plan), "stretch").repartition(len(work), "task")
     tried = tuple(configurations)
 
@@ -145,8 +147,9 @@ ARROW = pa.schema([
 
 
 def _keys(spark: SparkSession, tasks: int) -> list[int]:
-    """One number for each task, such that Spark's hash puts each into a partition of its own."""
-    place = F.pmod(F.hash(F.col("id").cast("int")), F.lit(tasks))
-    tried = spark.range(64 * tasks + 64).select(F.col("id").cast("int").alias("id"), place.alias("place"))
-    found = {r.place: r.id for r in tried.groupBy("place").agg(F.min("id").alias("id")).collect()}
+    """One number for each task, such that Spark's hash puts each into a partition of its own. Worked out while planning: no job."""
+    numbers = spark.createDataFrame(pa.table({"id": pa.array(np.arange(64 * tasks + 64), pa.int32())}))
+    found: dict[int, int] = {}
+    for row in numbers.select("id", F.pmod(F.hash("id"), F.lit(tasks)).alias("place")).collect():
+        found.setdefault(row.place, row.id)
     return [found.get(n, n) for n in range(tasks)]

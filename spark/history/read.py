@@ -137,7 +137,7 @@ def _said(error: Exception, path: str) -> InputError | ExternalError:
     condition = (error.getCondition() or "") if isinstance(error, AnalysisException) else ""
     text = str(error)
     if condition == "PATH_NOT_FOUND":
-        return InputError(path, [Problem("", f"there is nothing at this path; {LAYOUT}; {REMEDY}")])
+        return nothing_at(path)
     if condition == "UNABLE_TO_INFER_SCHEMA":
         return InputError(path, [Problem("", f"there is no Parquet file in it; {LAYOUT}; {REMEDY}")])
     if "CANNOT_READ_FILE_FOOTER" in text or "is not a Parquet file" in text:
@@ -146,6 +146,11 @@ def _said(error: Exception, path: str) -> InputError | ExternalError:
     if "ClassNotFoundException" in text and "FileSystem" in text:
         return ExternalError(f"{path}: Spark has no driver for this storage ({_first_line(text)}); add its jar with --packages")
     return ExternalError(f"{path}: cannot be read: {_first_line(text)}", retriable=True)
+
+
+def nothing_at(path: str) -> InputError:
+    """That there is no history."""
+    return InputError(path, [Problem("", f"there is nothing at this path; {LAYOUT}; {REMEDY}")])
 
 
 def unreadable(error: Exception) -> InputError | None:

@@ -285,8 +285,12 @@ def test_the_command_writes_a_file_that_reads_back_and_the_loads_beside_it(
         assert stage in ended.stderr
 
 
-def test_a_history_that_is_not_there_leaves_no_file(tmp_path: Path, command_line: Callable[..., CompletedProcess[str]]) -> None:
-    ended = command_line("calibrate", "--history", str(tmp_path / "none"), "--out", str(tmp_path / "c.yaml"))
-    assert ended.returncode == 2
-    assert "there is nothing at this path" in ended.stderr
+@pytest.mark.parametrize("name", ["calibrate", "history check", "backtest"])
+def test_a_history_that_is_not_there_is_said_before_spark_starts(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An operator who mistyped the path waited a minute for it."""
+    out = ("--out", str(tmp_path / "c.yaml")) if name == "calibrate" else ("--preset", "default")
+    assert main([*name.split(), "--history", str(tmp_path / "none"), *out]) == 2
+    said = capsys.readouterr().err
+    assert "there is nothing at this path" in said
+    assert "starting Spark" not in said
     assert not list(tmp_path.iterdir())

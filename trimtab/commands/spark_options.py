@@ -17,6 +17,8 @@ from trimtab.commands import options as o
 from trimtab.history.lock import LOCK_FILE, locked
 from trimtab.story import Story, log
 
+PATTERN = re.compile(r"[*?\[{]")  # Spark takes patterns of paths, too
+
 History = Annotated[
     str,
     typer.Option("--history", metavar="PATH", rich_help_panel=o.SOURCE, help="Folder of Parquet samples, or a URI that Spark reads."),
@@ -87,11 +89,13 @@ def spark_for(command: str, master: str | None, history: str, story: Story) -> I
     Raises
     ------
     InputError
-        Spark met a file of the history that it cannot read.
+        There is no history, said before Spark starts; or Spark met a file of it that it cannot read.
     """
-    from spark.history.read import unreadable
-    from spark.session import session
+    from spark.history.read import nothing_at, unreadable
+    from spark.session import is_here, session
 
+    if is_here(master) and not is_uri(history) and not PATTERN.search(history) and not Path(history).exists():
+        raise nothing_at(history)
     log.info("starting Spark")
     spark = session(command, master, is_short(history))
     try:
