@@ -70,7 +70,8 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     weight = float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0
     typical = float(problem.cost.mean()) or 1.0
     if small:
-        return pack_whole(problem, state, eligible, goals, seed, weight, typical)
+        perfect = bool((state.score[eligible, :COST] >= 1.0).all())
+        return pack_whole(problem, state, eligible, goals, seed, weight, perfect, typical)
     return pack_last(problem, state, crowd_of(problem), eligible, goals, seed, weight, low, typical)
 
 
@@ -134,8 +135,10 @@ def pack_last(
             )  # fmt: skip
             pool = pool_of(problem, state, goals, group[:size].copy(), typical, weight)
             out = count_out(pool)
-            left, _, side = anneal(pool, out, paid_for(pool), whole(STEPS), random)
+            left, paid, side = anneal(pool, out, paid_for(pool), whole(STEPS), random)
             if left < out:
+                go_to(pool, side)
+                left, _, side = anneal(pool, left, paid, whole(STEPS), random)  # for fewer and cheaper moves
                 carry_out(problem, state, pool, side)
                 came += out - left
             else:
@@ -145,9 +148,10 @@ def pack_last(
 
 @kernel
 def pack_whole(
-    problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, typical: float
-) -> int:
-    """As `pack_last`, for all brokers at once; where all of them come into band, for the cheapest placement."""
+    problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, perfect: bool,
+    typical: float,
+) -> int:  # fmt: skip
+    """As `pack_last`, for all brokers at once; where all goals are met at first (`perfect`) or then, for the cheapest placement."""
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 7919) >> 8
     pool = pool_of(problem, state, goals, eligible, typical, weight)
@@ -163,7 +167,7 @@ def pack_whole(
         if left < fewest or paid < least:
             fewest, least, vain = left, paid, 0
             best[:] = side
-    if fewest == out and (out > 0 or least >= spent - LEAST):
+    if fewest == out and (not perfect or least >= spent - LEAST):
         return whole(0)
     carry_out(problem, state, pool, best)
     return int(max(out - fewest, 1))
