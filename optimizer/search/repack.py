@@ -151,12 +151,16 @@ def pack_whole(
     problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, perfect: bool,
     typical: float,
 ) -> int:  # fmt: skip
-    """As `pack_last`, for all brokers at once; where all goals are met at first (`perfect`) or then, for the cheapest placement."""
+    """As `pack_last`, for all brokers at once; where all goals are met at first (`perfect`) or then, for the cheapest placement.
+
+    Where some are not met in the end, the potential does not rise either: the worst broker counts most in it.
+    """
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 7919) >> 8
     pool = pool_of(problem, state, goals, eligible, typical, weight)
     out, spent = count_out(pool), paid_for(pool)
-    best, fewest, least, vain = pool.side.copy(), out, spent, 0
+    here, potential = pool.side.copy(), total_cost(state, eligible)
+    best, fewest, least, vain = here.copy(), out, spent, 0
     for attempt in range(TRIES):
         if vain == WHOLE_VAIN:
             break
@@ -170,7 +174,19 @@ def pack_whole(
     if fewest == out and (not perfect or least >= spent - LEAST):
         return whole(0)
     carry_out(problem, state, pool, best)
+    if fewest > 0 and total_cost(state, eligible) > potential:
+        carry_out(problem, state, pool, here)
+        return whole(0)
     return int(max(out - fewest, 1))
+
+
+@inner
+def total_cost(state: State, brokers: np.ndarray) -> float:
+    """The potential of `brokers` int64."""
+    total = 0.0
+    for b in brokers:
+        total += state.score[b, COST]
+    return float(total)
 
 
 @inner
