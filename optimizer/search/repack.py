@@ -1,9 +1,10 @@
-"""The last brokers out of band: each is packed anew together with a few others, replicas of all of them at once.
+"""Destroy and repair: all free replicas of a few brokers are placed again, by simulated annealing.
 
-`balance` stops where no single step and no swap lowers the potential. What is missing then is one replica for several, or several
-for several, by way of placements that are worse. For a handful of brokers that can be tried hundreds of thousands of times: replicas
-change places by chance, less and less against the potential (annealing), and the best placement is kept. Called by `rounds` on a
-target; of no cost where nobody is out of band. What it tries is bounded by how many brokers are out.
+`balance` stops where no single step and no swap lowers the potential. What is missing then is one replica for several, or several for
+several, by way of placements that are worse. For a handful of brokers that can be tried hundreds of thousands of times. One energy counts
+the brokers outside their bands, how far they are outside, and what the moves cost; the best placement is kept. Called by `search` on a
+target: for each of the last brokers outside their bands together with a few others, and for a cluster of up to six brokers as a whole,
+where it finds the cheapest placement, too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
-    BOUND,
     COLUMN,
     DISTRIBUTION,
     FOLLOWING,
@@ -35,18 +35,7 @@ from optimizer.search.chance import draw, scramble
 from optimizer.search.commit import commit
 from optimizer.search.order import ascending
 from optimizer.search.partners import Crowd, crowd_of, rank_partners
-from optimizer.search.pool import (
-    Pool,
-    go_to,
-    is_beyond,
-    meets_mate,
-    pool_of,
-    potential_of,
-    put,
-    rise_of,
-    toll_of,
-    undo_counts,
-)
+from optimizer.search.pool import Pool, excess, go_to, keeps_racks, meets_mate, paid_for, pool_of, put
 from optimizer.search.potential import is_out
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, LED, Rows, State
@@ -55,30 +44,35 @@ LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer, less moves; with more, more is possible
 VAIN, LEAST_TRIES = 10, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
 STEPS_EACH, STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
-HOMEWARD = 2  # one step for so many of those, to send home whatever need not move
-HOT, COLD = 0.5, 1e-6  # of the weight of a goal: what a step may cost at first and in the end
-FARE = 0.01  # a replica away from where the plan found it, of the potential of a load at the end of its band
-HOT_HOME, COLD_HOME = 2.0, 0.01  # the same, of the fare of a typical replica
+WHOLE = 300  # replicas: clusters of at most so many, on as many brokers as are packed together, are packed as a whole
+WHOLE_STEPS = 50_000  # at most, of one attempt: a second where nothing is compiled
+TRIES, WHOLE_VAIN = 16, 6  # attempts, in turn from the best placement so far and from where the last ended; in vain, in a row
+HOT, COLD = 2.0, 0.02  # of the price of a typical move: what a step may cost at first and in the end
+OUT, BEYOND = 1.0, 10.0  # prices of a broker outside its bands, and of a load that is a mean beyond
+LEAST = 1e-9  # of that price: what is cheaper by less is not
 
 
 def repack(problem: Problem, state: State, seed: int) -> int:
-    """Bring brokers of `state` into band, or nearer to it; the potential does not rise. Returns how many came into band.
+    """Bring brokers of `state` into band, without others going further out. Returns how many, and 1 where a whole cluster got cheaper.
 
     Notes
     -----
-    At most `VAIN` + n times `STEPS` steps of O(G), fewer where replicas are few, for n brokers out of band, and as many again to send home.
+    At most `VAIN` + n times `STEPS` steps of O(G), fewer where replicas are few, for n brokers out of band; `TRIES` times `WHOLE_STEPS` for
+    a whole cluster.
     """
-    eligible = problem.broker[:, STATE] == 0
+    eligible = np.flatnonzero(problem.broker[:, STATE] == 0)
     low = count_low(problem, state)
-    if eligible.sum() < 2 or not low or (low > LAST * eligible.sum() and eligible.sum() > MEMBERS[-1]):
+    small = len(eligible) <= MEMBERS[-1] and state.replicas.size <= WHOLE
+    if len(eligible) < 2 or (not small and (not low or (low > LAST * len(eligible) and len(eligible) > MEMBERS[-1]))):
         return 0
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]
     weight = float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0
-    widths = (problem.table[:, bands, BOUND] * problem.table[:, bands, SCALE])[eligible]
-    fare = FARE * weight * float((widths**2).mean()) if len(bands) else FARE
     typical = float(problem.cost.mean()) or 1.0
-    return pack_all(problem, state, crowd_of(problem), np.flatnonzero(eligible), goals, seed, weight, fare, low, typical)
+    if small:
+        perfect = bool((state.score[eligible, :COST] >= 1.0).all())
+        return pack_whole(problem, state, eligible, goals, seed, weight, perfect, typical)
+    return pack_last(problem, state, crowd_of(problem), eligible, goals, seed, weight, low, typical)
 
 
 def decisive_goals(problem: Problem, state: State) -> Rows:
@@ -119,14 +113,13 @@ def is_astray(problem: Problem, state: State, b: int) -> bool:
 
 
 @kernel
-def pack_all(
-    problem: Problem, state: State, crowd: Crowd, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, fare: float,
-    low: int, typical: float,
+def pack_last(
+    problem: Problem, state: State, crowd: Crowd, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, low: int,
+    typical: float,
 ) -> int:  # fmt: skip
-    """See `repack`; `eligible` int64 are brokers, `goals` int64 those on loads that count, `weight` that of a typical one, `fare` the
-    price of a replica away from home, `low` how many brokers are out, `typical` the size of a replica."""
-    brokers = len(problem.broker)
-    partners, worth, group = np.zeros(MEMBERS[-1], np.int64), np.zeros(brokers), np.zeros(MEMBERS[-1], np.int64)
+    """See `repack`; `eligible` int64 are brokers, `goals` int64 those on loads that count, `weight` the strength of a typical one, `low`
+    how many brokers are out, `typical` the cost of a move."""
+    partners, worth, group = np.zeros(MEMBERS[-1], np.int64), np.zeros(len(problem.broker)), np.zeros(MEMBERS[-1], np.int64)
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 7919) >> 8
     came, spare = 0, VAIN
@@ -140,20 +133,60 @@ def pack_all(
                 problem, state, crowd, goals, v, whole(MEMBERS[attempt % len(MEMBERS)]), whole(attempt % 2), eligible, partners, worth,
                 group, random,
             )  # fmt: skip
-            pool = pool_of(problem, state, goals, group[:size].copy(), typical, fare)
-            out = 0
-            for k in range(size):
-                out += is_beyond(pool, k)
-            steps = whole(min(STEPS_EACH * len(pool.free), STEPS))
-            left, side = anneal(pool, steps, weight * HOT, weight * COLD, False, random)
-            if left >= out:
+            pool = pool_of(problem, state, goals, group[:size].copy(), typical, weight)
+            out = count_out(pool)
+            left, paid, side = anneal(pool, out, paid_for(pool), whole(STEPS), random)
+            if left < out:
+                go_to(pool, side)
+                left, _, side = anneal(pool, left, paid, whole(STEPS), random)  # for fewer and cheaper moves
+                carry_out(problem, state, pool, side)
+                came += out - left
+            else:
                 spare -= 1
-                continue
-            go_to(pool, side)
-            left, side = anneal(pool, whole(steps // HOMEWARD), fare * HOT_HOME, fare * COLD_HOME, True, random)
-            carry_out(problem, state, pool, side)
-            came += out - left
     return int(came)
+
+
+@kernel
+def pack_whole(
+    problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, perfect: bool,
+    typical: float,
+) -> int:  # fmt: skip
+    """As `pack_last`, for all brokers at once; where all goals are met at first (`perfect`) or then, for the cheapest placement.
+
+    Where some are not met in the end, the potential does not rise either: the worst broker counts most in it.
+    """
+    random = np.zeros(1, np.int64)
+    random[0] = scramble(seed + 7919) >> 8
+    pool = pool_of(problem, state, goals, eligible, typical, weight)
+    out, spent = count_out(pool), paid_for(pool)
+    here, potential = pool.side.copy(), total_cost(state, eligible)
+    best, fewest, least, vain = here.copy(), out, spent, 0
+    for attempt in range(TRIES):
+        if vain == WHOLE_VAIN:
+            break
+        if attempt % 2 == 0:
+            go_to(pool, best)
+        left, paid, side = anneal(pool, fewest, least, whole(WHOLE_STEPS), random)
+        vain += 1
+        if left < fewest or paid < least:
+            fewest, least, vain = left, paid, 0
+            best[:] = side
+    if fewest == out and (not perfect or least >= spent - LEAST):
+        return whole(0)
+    carry_out(problem, state, pool, best)
+    if fewest > 0 and total_cost(state, eligible) > potential:
+        carry_out(problem, state, pool, here)
+        return whole(0)
+    return int(max(out - fewest, 1))
+
+
+@inner
+def total_cost(state: State, brokers: np.ndarray) -> float:
+    """The potential of `brokers` int64."""
+    total = 0.0
+    for b in brokers:
+        total += state.score[b, COST]
+    return float(total)
 
 
 @inner
@@ -206,59 +239,68 @@ def propose(pool: Pool, homeward: bool, random: np.ndarray) -> tuple[int, int, i
     """A replica (-1: none this time), one for which it changes places (-1: none), and the brokers it goes from and to."""
     i, j = pool.free[draw(random, len(pool.free))], whole(-1)
     a, b = pool.side[i], pool.berth[i] if homeward else draw(random, len(pool.group))
-    if homeward and (b < 0 or pool.fare[i, a] == 0.0):
+    if homeward and (b < 0 or pool.price[i, a] == 0.0):
         return whole(-1), j, a, b
-    if draw(random, whole(2)) == 1:
-        j = pool.free[draw(random, len(pool.free))]
-        if homeward and pool.side[j] != b:
+    kind = draw(random, whole(3))
+    if kind > 0:
+        j = pool.free[draw(random, len(pool.free))] if kind == 1 else pool.mate[i, draw(random, pool.mate.shape[1])]
+        if j < 0 or (homeward and pool.side[j] != b):
             return whole(-1), j, a, b
         b = pool.side[j]
-    if a == b or pool.may[i, b] == 0 or (j >= 0 and pool.may[j, a] == 0):
+    if a == b or meets_mate(pool, i, b, j) or not keeps_racks(pool, i, b, j):
         return whole(-1), j, a, b
-    if meets_mate(pool, i, b, j) or (j >= 0 and meets_mate(pool, j, a, i)):
+    if j >= 0 and (meets_mate(pool, j, a, i) or not keeps_racks(pool, j, a, i)):
         return whole(-1), j, a, b
     return i, j, a, b
 
 
 @inner
-def anneal(pool: Pool, steps: int, hot: float, cold: float, homeward: bool, random: np.ndarray) -> tuple[int, np.ndarray]:
-    """Let replicas change places by chance, at first nearly free, in the end only for the better.
+def count_out(pool: Pool) -> int:
+    """Brokers of the pool outside their bands."""
+    out = 0
+    for k in range(len(pool.group)):
+        out += excess(pool, k)[0]
+    return int(out)
 
-    Not `homeward`: until nobody is out of band and the potential is below that of the start. `homeward`: whoever is in band stays
-    there, and replicas go back to where the plan found them.
 
-    How many brokers are out in the best placement, and each replica's side there (int64 [n]).
+@inner
+def anneal(pool: Pool, fewest: int, least: float, most_steps: int, random: np.ndarray) -> tuple[int, float, np.ndarray]:
+    """Let replicas change places by chance, at first nearly free, in the end only for the better, in `most_steps` or fewer.
+
+    How many brokers are out in the best placement, what its moves cost, and each replica's side there (int64 [n]): `fewest`, `least` and
+    where the pool stands unless it is better. In a better one no more is beyond bands in all than where it stands at first.
     """
     members = len(pool.group)
-    beyond, out = np.zeros(members, np.int64), 0
+    out, beyond = np.zeros(members, np.int64), np.zeros(members)
     for k in range(members):
-        beyond[k] = is_beyond(pool, k)
-        out += beyond[k]
-    best, fewest, lowest = pool.side.copy(), out, 0.0
-    paid, heat, rate = 0.0, hot, math.log(cold / hot)
-    for step in range(steps if len(pool.free) > 0 else 0):
+        out[k], beyond[k] = excess(pool, k)
+    outside, over, paid = whole(0), 0.0, paid_for(pool)
+    for k in range(members):
+        outside += out[k]
+        over += beyond[k]
+    most = over * (1.0 + LEAST)
+    steps = whole(min(STEPS_EACH * len(pool.free), most_steps))
+    best, heat, rate = pool.side.copy(), HOT, math.log(COLD / HOT)
+    for step in range(steps):
         if step % 64 == 0:
-            heat = hot * math.exp(rate * step / steps)
-        i, j, a, b = propose(pool, homeward, random)
+            heat = HOT * math.exp(rate * step / steps)
+        i, j, a, b = propose(pool, step % 3 == 0, random)
         if i < 0:
             continue
-        toll, rise = toll_of(pool, i, j, a, b), rise_of(pool, i, j, a, b)
-        delta = toll if homeward else toll + rise
-        if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
-            undo_counts(pool, i, j, a, b)
-            continue
+        toll = pool.price[i, b] - pool.price[i, a]
+        if j >= 0:
+            toll += pool.price[j, a] - pool.price[j, b]
         put(pool, i, j, a, b)
-        here, there = is_beyond(pool, a), is_beyond(pool, b)
-        if homeward and (here > beyond[a] or there > beyond[b]):
-            rise_of(pool, i, j, b, a)
+        out_a, beyond_a = excess(pool, a)
+        out_b, beyond_b = excess(pool, b)
+        came, further = out_a + out_b - out[a] - out[b], beyond_a + beyond_b - beyond[a] - beyond[b]
+        delta = toll + OUT * came + BEYOND * further
+        if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
             put(pool, i, j, b, a)
             continue
-        paid += toll
-        out += here + there - beyond[a] - beyond[b]
-        beyond[a], beyond[b] = here, there
-        if (out < fewest or (homeward and paid < lowest)) and potential_of(pool) < pool.start[0]:
-            fewest, lowest = out, paid
+        paid, outside, over = paid + toll, outside + came, over + further
+        out[a], out[b], beyond[a], beyond[b] = out_a, out_b, beyond_a, beyond_b
+        if (outside < fewest or (outside == fewest and paid < least - LEAST)) and over <= most:
+            fewest, least = outside, paid
             best[:] = pool.side
-            if out == 0 and not homeward:
-                break
-    return fewest, best
+    return fewest, least, best

@@ -16,7 +16,7 @@ from optimizer.search.balance import balance
 from optimizer.search.commit import build_state
 from optimizer.search.repack import repack
 from optimizer.search.standing import standing_of
-from optimizer.search.state import COST, State
+from optimizer.search.state import State
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
 
@@ -44,14 +44,13 @@ def test_with_fifty_replicas_a_broker_nobody_stays_out_of_band(brokers: int, rep
     assert left_by(made) == []
 
 
-def test_what_balance_leaves_is_packed_anew_and_the_potential_falls() -> None:
+def test_what_balance_leaves_is_placed_again_and_fewer_brokers_are_out() -> None:
     compiled = compiled_of(cluster(100, 5_000, "b", 2))
     state = balanced(compiled)
-    before, potential = standing_of(compiled.problem, state).low, state.score[:, COST].sum()
+    before = standing_of(compiled.problem, state).low
     assert before > 0
     assert repack(compiled.problem, state, 0) > 0
     assert standing_of(compiled.problem, state).low < before
-    assert state.score[:, COST].sum() <= potential
 
 
 def test_what_is_kept_of_brokers_is_what_their_replicas_say() -> None:
