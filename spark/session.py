@@ -35,7 +35,7 @@ SHORT = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # folders: more are listed by a job
 }  # fmt: skip
 SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-DontCompileHugeMethods"
-SHORT_BYTES = 64_000_000  # of Parquet, some 8 million samples: beyond it, better compiled code is worth its compilation
+SHORT_BYTES = 128_000_000  # of Parquet, some 15 million samples: well beyond it, better compiled code is worth its compilation
 
 
 def is_here(master: str | None) -> bool:

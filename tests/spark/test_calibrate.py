@@ -27,12 +27,12 @@ from tests.histories.synthetic import samples as samples_of
 from trimtab.cli import main
 from trimtab.commands.calibrate import horizon_of
 
-WEEK = 604_800
+DAY = 86_400
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 JOBS, MOST_JOBS = "calibration", 13
 FIVE_MINUTES = Detection(window=300, hits=1, alarms_per_week=1)
 DIRTY = Truth(
-    brokers=12, partitions=24, span=3 * WEEK, interval=300, growth=0.03, imbalance=0.2, missing=0.05, corrupt=0.01,
+    brokers=12, partitions=24, span=15 * DAY, interval=300, growth=0.03, imbalance=0.2, missing=0.05, corrupt=0.01,
     noise=(("network_in", 0.06), ("network_out", 0.04)), partition_noise=0.01, steady=0.0, partition_metrics=("network_in",),
     capacity=3.0, reports_capacity=0.25,
 )  # fmt: skip
@@ -47,7 +47,7 @@ def made(
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three weeks with growth, imbalance, gaps and dirt."""
+    """Fifteen days with growth, imbalance, gaps and dirt."""
     out = tmp_path_factory.mktemp("history") / "dirty"
     write(DIRTY, out)
     return out
@@ -103,7 +103,7 @@ def test_what_does_not_count_is_told_with_its_reasons(found: tuple[Calibration, 
     assert 0.005 < sum(history.rejected.values()) / rows < 0.012
     assert (history.brokers, history.partitions) == (12, 24)
     assert history.begin.startswith("2026-09-21T00")
-    assert history.end.startswith("2026-10-11T23")
+    assert history.end.startswith("2026-10-05T23")
 
 
 def test_each_partition_has_its_loads(spark: SparkSession, found: tuple[Calibration, Path]) -> None:
