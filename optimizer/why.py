@@ -14,7 +14,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Capacity, CountLimit, Goal, RackAware, TopicDistribution, UsageDistribution
 from optimizer.options import PlanOptions
-from optimizer.problem import COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, LIMIT, STATE, Compiled
+from optimizer.problem import COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, LIMIT, STATE, Compiled, Problem
 from optimizer.search.search import Found
 from optimizer.search.state import State
 from optimizer.search.trivial import leaves_trivial
@@ -126,11 +126,16 @@ def _reason(
         return doubt, False
     proof = _proof(snapshot, compiled, totals, end, here, row, g, compiled.goals[g])
     if proof is not None:
-        vector = compiled.problem.vector[:, :, compiled.problem.goal[g, COLUMN]]
-        by_role = bool((vector[:, LEADING] != vector[:, FOLLOWING]).any())
         # With every partition on every broker, leaderships may still go elsewhere.
-        return proof, not (compiled.problem.goal[g, KIND] == DISTRIBUTION and totals.everywhere and by_role)
+        levelled = compiled.problem.goal[g, KIND] == DISTRIBUTION and totals.everywhere
+        return proof, not (levelled and _costs_by_role(compiled.problem, g))
     return budget or doubt or _nothing_found(snapshot, compiled, end, row, g, options, looking), False
+
+
+def _costs_by_role(problem: Problem, g: int) -> bool:
+    """Whether leaders cost goal `g`, on a load, another amount than followers."""
+    vector = problem.vector[:, :, problem.goal[g, COLUMN]]
+    return bool((vector[:, LEADING] != vector[:, FOLLOWING]).any())
 
 
 def _doubt(compiled: Compiled, end: State, row: int) -> str | None:

@@ -178,9 +178,9 @@ def _var(goal: UsageDistribution, entry: Listed, found: Recommended, bound: floa
         return
     level = calibration.resources.get(goal.resource)
     amount = (share - bound) * level.mean if level is not None else 0.0
-    if amount > 0.0 and nice(amount) != nice(goal.var):
+    if amount >= 1.0 and nice(amount) != nice(goal.var):  # below one byte there is no size
         text = _amount(amount, goal.resource, entry.values.get("var"))
-        if _read(text) not in (goal.var, 0.0):
+        if _read(text) != goal.var:
             why = (*why, f"{share:g} of the mean less bound {bound:g}, as a size")
             yield _change(goal.name, "var", entry, goal.var, _read(text), text, why)
 
@@ -206,11 +206,12 @@ def _why(calibration: Calibration, resource: str, key: str) -> tuple[str, ...]:
 
 
 def _amount(value: float, resource: str, before: object) -> str:
-    """An amount in the form of the one that it replaces: a plain number, or a size in the same family of units."""
-    if not RESOURCES[resource].startswith("bytes") or not isinstance(before, str | None):
+    """An amount in the form of the one that it replaces: a plain number, or a size in the same family of units.
+
+    Below one byte it is a plain number: sizes are whole bytes.
+    """
+    if not RESOURCES[resource].startswith("bytes") or not isinstance(before, str | None) or value < 1.0:
         return plain(nice(value))
-    if value < 1.0:
-        return "0"
     written = (before or "").strip()
     step, names = (1024.0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB")) if "iB" in written else (1e3, ("B", "kB", "MB", "GB", "TB", "PB"))
     power = min(int(math.log(value, step)), len(names) - 1)

@@ -96,7 +96,8 @@ class Done:
 
 
 def text_of(time_ms: int) -> str:
-    """``2026-11-20T12:00:00.000Z`` of Unix ms; texts sort as times do."""
+    """``2026-11-20T12:00:00.000Z`` of Unix ms; texts sort as times do. What is before 1970, only ever a bound, counts as 1970."""
+    time_ms = max(time_ms, 0)
     return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % 1000:03}Z"
 
 

@@ -99,7 +99,12 @@ def choose(case: Case) -> Choice:
     urgent = bool(case.repair) or case.asked
     if case.astray and not case.repair:
         return Make("preferred", urgent, otherwise="all")
-    return Make("all", urgent)
+    return Make("all", urgent, otherwise=_elected(case))
+
+
+def _elected(case: Case) -> Scope | None:
+    """What is done where nothing can be done about what was lost."""
+    return "preferred" if case.elect else None
 
 
 def _unwell(case: Case, waits: Sequence[Waiting]) -> Choice:
@@ -108,5 +113,5 @@ def _unwell(case: Case, waits: Sequence[Waiting]) -> Choice:
     if case.repair.limits is not None and lasting:
         return Make("repairs", urgent=True, note=f"Only repairs are planned. {why}")
     if case.repair.lost is not None:
-        return Make("restore", urgent=True, note=f"Only what was lost is repaired. {why}")
+        return Make("restore", urgent=True, note=f"Only what was lost is repaired. {why}", otherwise=_elected(case))
     return Refuse("unwell: " + ", ".join(dict.fromkeys(w.kind for w in waits)), why)

@@ -306,6 +306,8 @@ class Decider:
             made = planned(self._plan, looked, options, make, self._watch, astray, rests)
         except Exception as error:
             log.error("planning failed", exc_info=True)
+            if "preferred" in (make.scope, make.otherwise):
+                self._restoring.tried(turn.began)  # else it would be tried, and fail, each turn
             self._write(turn, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
             return
         finally:
@@ -347,7 +349,9 @@ class Decider:
 
         looked, made = found.looked, found.plan
         sentence = restored(made) if found.scope == "preferred" else verdict(made).sentence + doubts(made)
-        sentence += rest_of(found, round(1000 * looked.policy.partition_cooldown)) + (f" {make.note}" if make.note else "")
+        sentence += rest_of(found, round(1000 * looked.policy.partition_cooldown))
+        if make.note and found.scope == make.scope:
+            sentence += f" {make.note}"
         lead, confirmed = turn.lead, self._leader.ask()
         self._follow(confirmed, self._clock.wall_ms())
         ended = confirmed.checked_ms

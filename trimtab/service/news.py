@@ -82,7 +82,7 @@ class Weather:
             return None
         if seen is None:
             told, self._told = self._told, None
-            return None if told is None else News("well", f"The cluster is well again, after {spoken(max(now_ms - told[1], 0))}.")
+            return None if told is None else News("well", f"The cluster is well again, after {spoken(max(self._since_ms - told[1], 0))}.")
         if now == "passing" or (self._told is not None and (self._told[0] or not seen.severe)):
             return None
         worse = self._told is not None

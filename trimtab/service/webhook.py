@@ -21,14 +21,15 @@ from trimtab.secret_file import read_secret
 
 SECRET = "the address of the webhook"
 EXAMPLE = "https://hooks.example.org/services/T0/B0/SECRET"
+EXAMPLE_PAGE = "https://trimtab.example.org/"
 BUSY = (408, 425, 429)  # try again, as after 5xx
 
 Event = Literal["waiting", "executed", "failed", "unwell", "well"]
 EVENTS: tuple[Event, ...] = ("waiting", "executed", "failed", "unwell", "well")
 
 
-def webhook_address(given: object) -> str:
-    """`given` where it is the address of a webhook.
+def web_address(given: object, example: str) -> str:
+    """`given` where it is an address such as `example`.
 
     Raises
     ------
@@ -41,7 +42,7 @@ def webhook_address(given: object) -> str:
     except ValueError:
         good = False
     if not good or not isinstance(text, str):
-        raise ValueError(f"expected an address such as {EXAMPLE}, found something else")
+        raise ValueError(f"expected an address such as {example}, found something else")
     return text
 
 
@@ -51,11 +52,11 @@ def _is_http(text: str) -> bool:
 
 
 def _secret_address(given: object) -> SecretStr:
-    return SecretStr(webhook_address(given))
+    return SecretStr(web_address(given, EXAMPLE))
 
 
 def _page(given: object) -> object:
-    return given if given is None else webhook_address(given)
+    return given if given is None else web_address(given, EXAMPLE_PAGE)
 
 
 class NotifyPart(Part):
@@ -94,7 +95,7 @@ def address_in(path: Path) -> str:
     """
     text = read_secret(str(path), SECRET)
     try:
-        return webhook_address(text)
+        return web_address(text, EXAMPLE)
     except ValueError as error:
         raise ValueError(f"{error} in {path}") from None
 

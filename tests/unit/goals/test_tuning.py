@@ -210,6 +210,22 @@ def test_after_a_backtest_nothing_is_written_that_it_did_not_try(tmp_path: Path)
     )
 
 
+@pytest.mark.parametrize("written", ["1MiB", "'3 GB'", "'1 kB/s'", "0", "5"])
+def test_a_min_load_below_one_byte_is_written_once(tmp_path: Path, written: str) -> None:
+    """It was written as 0 in the place of a size, and the next run changed the 0."""
+    found = calibration(resources="resources: {network_in: {mean: 5e7, noise: 0.1, bound: null, var: null, min_load: 0.5}}\n")
+    goals = f"goals: [{{kind: usage_distribution, resource: network_in, min_load: {written}}}]"
+    first = tune(tmp_path, goals, found)
+    assert [(c.key, c.text, c.after) for c in first.changes] == [("min_load", "0.5", 0.5)]
+    assert tune(tmp_path, first.text.removeprefix("version: 1\n").removesuffix("\n"), found).changes == ()
+
+
+def test_a_var_below_one_byte_leaves_the_size_as_it_is(tmp_path: Path) -> None:
+    """As a plain number it would be read as a share of the mean."""
+    found = calibration(resources="resources: {network_in: {mean: 1, noise: 0.1, bound: 0.1, var: 0.5, min_load: null}}\n")
+    assert one(tmp_path, "resource: network_in, bound: 0.1, var: 1MiB", found) == {}
+
+
 def test_a_hard_goal_gets_no_weight(tmp_path: Path) -> None:
     found = calibration("weights: {usage_distribution-disk: 3}\n")
     assert one(tmp_path, "resource: disk, hard: true", found) == {}
@@ -228,7 +244,7 @@ def test_a_file_that_says_all_is_left_as_it_is(tmp_path: Path) -> None:
     assert tune(tmp_path, text).text == f"version: 1\n{text}\n"
 
 
-amounts = st.floats(1e-3, 1e12)
+amounts = st.floats(1e-3, 1e12) | st.floats(1e-3, 2.0)
 shares = st.floats(1e-3, 3.0)
 
 

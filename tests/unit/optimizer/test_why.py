@@ -97,6 +97,9 @@ TOPICS: Document = {"kind": "topic_distribution", "resource": "replicas", "name"
                 {"id": 3, "capacity": {"replicas": 10.0}}], replicas(*[[1, 2]] * 11), TOPICS),
          1, "of topic t it can hold at most one replica of each of 11 partitions, its band starts at 13"),
         (Trial([1, 2, 3], replicas([1], [1], [1]), TOPICS), 1, "no acceptable action was found"),
+        # Two goals on topics alone: neither has a load of its own.
+        (Trial([1, 2], replicas([1], [1], [1], [1], topic="__x"), {**TOPICS, "resource": "leaders", "name": "leading"}, TOPICS,
+               exclude_topics=["__*"]), 1, "topics: excluded topic __x has 4 replicas on it"),
     ],
 )  # fmt: skip
 def test_why_a_topic_stays_misplaced(trial: Trial, left: int, reason: str) -> None:

@@ -186,3 +186,13 @@ def test_what_was_moved_is_kept_once_and_for_as_long_as_decisions(tmp_path: Path
         assert history.moved_since(5 * day + 1) == (("b", 2),)
         history.retain(16 * day, keep_days=10, keep_plan_days=1, keep_plan_bytes=1)
         assert history.moved_since(0) == (("b", 2),)
+
+
+def test_a_span_that_reaches_before_1970_reaches_everything(tmp_path: Path) -> None:
+    """`partition_cooldown: 1000000d` ended the planner's thread: that long ago is no year."""
+    with DecisionHistory(tmp_path / "d.db", "c") as history:
+        history.record(NOTHING)
+        history.add_moved(NOW, "p1", [("a", 1)])
+        assert history.moved_since(NOW - 1_000_000 * DAY) == (("a", 1),)
+        history.retain(NOW, keep_days=1_000_000, keep_plan_days=1_000_000, keep_plan_bytes=1)
+        assert len(history.newest(2)) == 1

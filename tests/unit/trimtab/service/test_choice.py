@@ -32,7 +32,12 @@ BOTH = Repair(LOST.lost, LIMITS.limits)
         (Case(calm="All is level.", astray=True), Rest("All is level.")),
         (Case(elect=True, astray=True, waits=[LEADERS, SETTLING]), Make("preferred", urgent=True)),
         (Case(elect=True, repair=LIMITS), Make("preferred", urgent=True)),
-        (Case(elect=True, astray=True, repair=LOST), Make("all", urgent=True)),
+        # What was lost is repaired first; where nothing can be done about it, leaders go back.
+        (Case(elect=True, astray=True, repair=LOST), Make("all", urgent=True, otherwise="preferred")),
+        (
+            Case(elect=True, astray=True, repair=LOST, waits=[LEADERS]),
+            Make("restore", True, f"Only what was lost is repaired. Balance waits: {LEADERS.text}.", otherwise="preferred"),
+        ),
         (Case(asked=True, astray=True, waits=[LEADERS]), Make("preferred", urgent=True)),
         (
             Case(asked=True, astray=True, waits=[LEADERS, SETTLING]),

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from goals.waiting import Wait
+from optimizer.plan import Plan
 from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, simulated_executor
 from trimtab.http.glance import glance
 from trimtab.service.health import BrokerHealth, ClusterHealth, Condition
 from trimtab.service.preferred import LASTED_MS, Restoring
 from trimtab.service.unwell import Waiting
 from trimtab.service.views import StateView
-from trimtab.simulator.spec import TopicPartition
+from trimtab.simulator.cluster import SimulatedCluster
+from trimtab.simulator.spec import MB, BrokerSpec, TopicPartition, TopicSpec
+from trimtab.simulator.traffic import Traffic
 
 NOW = 1_790_000_000_000
 AWAY = Condition(
@@ -25,6 +29,14 @@ LEADERS, SETTLING, DOWN, QUIET = (Waiting(kind, kind) for kind in ("leaders", "s
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
+
+
+def everywhere(folder: Path) -> World:
+    """Every broker has a replica of every partition, so that none can be emptied."""
+    cluster = SimulatedCluster([BrokerSpec(i) for i in (1, 2, 3)], traffic=Traffic(0, noise=0.0), resolution_s=5.0)
+    assignment = tuple((1, 2, 3) if n % 2 else (2, 1, 3) for n in range(12))
+    cluster.create_topic(TopicSpec("orders", assignment, np.full(12, MB), 1.0, np.full(12, 50 * MB), filled=1.0))
+    return World(folder, cluster)
 
 
 def restarted(world: World, service: Service, seconds: float) -> StateView:
@@ -108,6 +120,38 @@ def test_leaders_that_may_not_go_back_keep_balance_from_nothing_for_ever(world: 
     tried = "SELECT COUNT(*) FROM decision WHERE reason LIKE 'No preferred leader can be restored: topics are excluded or frozen%'"
     assert service.rows(tried) == [(1,)]
     assert planned(service) == []
+    service.stop()
+
+
+def test_a_broker_that_cannot_be_drained_is_not_planned_for_again_and_again_while_leaders_are_away(tmp_path: Path) -> None:
+    """What was lost is repaired first; where that cannot be, each turn planned it once more."""
+    world = everywhere(tmp_path)
+    service = Service(world, goals=f"{LEVEL}policy: {{wait: {{settle: 5}}}}\n", mode="auto", executor=simulated_executor(world))
+    service.run(45)
+    service.balancer.drain(3, True, "anna")
+    restarted(world, service, 300)
+    called = "SELECT COUNT(*) FROM decision WHERE cause LIKE '%leaders are not the preferred ones%'"
+    assert service.rows(called) == [(1,)]
+    assert leaders(world) == [1 if n % 2 else 2 for n in range(12)], "nothing else can be done, so they go back"
+    (planned_then,) = planned(service)
+    assert planned_then[1:] == (
+        "6 partitions are given back to their preferred leaders, which copies nothing and comes before any move.", 6, 0,
+    )  # fmt: skip
+    service.stop()
+
+
+def test_planning_that_fails_is_not_tried_each_turn_while_leaders_are_away(tmp_path: Path) -> None:
+    def failing(*_: object) -> Plan:
+        raise RuntimeError("no plan")
+
+    world = everywhere(tmp_path)
+    goals = f"{LEVEL}policy: {{wait: {{settle: 5}}}}\n"
+    service = Service(world, goals=goals, mode="auto", planner=failing, executor=simulated_executor(world))
+    service.run(45)
+    service.balancer.drain(3, True, "anna")
+    restarted(world, service, 120)
+    called = "SELECT COUNT(*) FROM decision WHERE cause LIKE '%leaders are not the preferred ones%'"
+    assert service.rows(called) == [(1,)]
     service.stop()
 
 
