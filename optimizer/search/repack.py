@@ -10,6 +10,7 @@ where it finds the cheapest placement, too.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,11 +46,25 @@ MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer
 VAIN, LEAST_TRIES = 10, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
 STEPS_EACH, STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
 WHOLE = 300  # replicas: clusters of at most so many, on as many brokers as are packed together, are packed as a whole
-WHOLE_STEPS = 50_000  # at most, of one attempt: a second where nothing is compiled
+WHOLE_STEPS = 15_000  # at most, of one attempt: half a second where nothing is compiled
 TRIES, WHOLE_VAIN = 16, 6  # attempts, in turn from the best placement so far and from where the last ended; in vain, in a row
-HOT, COLD = 2.0, 0.02  # of the price of a typical move: what a step may cost at first and in the end
-OUT, BEYOND = 1.0, 10.0  # prices of a broker outside its bands, and of a load that is a mean beyond
+OUT, BEYOND = 1.0, 1.0  # prices of a broker outside its bands, and of being beyond by a replica of mean load
 LEAST = 1e-9  # of that price: what is cheaper by less is not
+
+
+class Course(NamedTuple):
+    """How a placement is annealed: what a step may cost at first and in the end, in prices of a typical move; what share of its price
+    a move counts with; and one step in how many sends a replica to where the plan found it."""
+
+    hot: float
+    cold: float
+    fare: float
+    homeward: int
+
+
+FIND = Course(50.0, 0.3, 0.05, 50)  # brokers into band, from a placement by chance
+RETURN = Course(2.0, 0.02, 1.0, 1)  # then what need not move
+PACK = Course(2.0, 0.02, 1.0, 3)  # a whole cluster: both at once
 
 
 def repack(problem: Problem, state: State, seed: int) -> int:
@@ -135,10 +150,10 @@ def pack_last(
             )  # fmt: skip
             pool = pool_of(problem, state, goals, group[:size].copy(), typical, weight)
             out = count_out(pool)
-            left, paid, side = anneal(pool, out, paid_for(pool), whole(STEPS), random)
+            left, paid, side = anneal(pool, out, paid_for(pool), FIND, whole(STEPS), random)
             if left < out:
                 go_to(pool, side)
-                left, _, side = anneal(pool, left, paid, whole(STEPS), random)  # for fewer and cheaper moves
+                left, _, side = anneal(pool, left, paid, RETURN, whole(STEPS), random)
                 carry_out(problem, state, pool, side)
                 came += out - left
             else:
@@ -166,7 +181,7 @@ def pack_whole(
             break
         if attempt % 2 == 0:
             go_to(pool, best)
-        left, paid, side = anneal(pool, fewest, least, whole(WHOLE_STEPS), random)
+        left, paid, side = anneal(pool, fewest, least, PACK, whole(WHOLE_STEPS), random)
         vain += 1
         if left < fewest or paid < least:
             fewest, least, vain = left, paid, 0
@@ -241,9 +256,12 @@ def propose(pool: Pool, homeward: bool, random: np.ndarray) -> tuple[int, int, i
     a, b = pool.side[i], pool.berth[i] if homeward else draw(random, len(pool.group))
     if homeward and (b < 0 or pool.price[i, a] == 0.0):
         return whole(-1), j, a, b
-    kind = draw(random, whole(3))
+    mates = 0
+    for m in pool.mate[i]:
+        mates += m >= 0
+    kind = draw(random, whole(3 if mates > 0 else 2))
     if kind > 0:
-        j = pool.free[draw(random, len(pool.free))] if kind == 1 else pool.mate[i, draw(random, pool.mate.shape[1])]
+        j = pool.free[draw(random, len(pool.free))] if kind == 1 else pool.mate[i, draw(random, mates)]
         if j < 0 or (homeward and pool.side[j] != b):
             return whole(-1), j, a, b
         b = pool.side[j]
@@ -264,9 +282,12 @@ def count_out(pool: Pool) -> int:
 
 
 @inner
-def anneal(pool: Pool, fewest: int, least: float, most_steps: int, random: np.ndarray) -> tuple[int, float, np.ndarray]:
+def anneal(
+    pool: Pool, fewest: int, least: float, course: Course, most_steps: int, random: np.ndarray
+) -> tuple[int, float, np.ndarray]:
     """Let replicas change places by chance, at first nearly free, in the end only for the better, in `most_steps` or fewer.
 
+    Moves count with `fare` of their price; one step in `homeward` sends a replica to where the plan found it, the others anywhere.
     How many brokers are out in the best placement, what its moves cost, and each replica's side there (int64 [n]): `fewest`, `least` and
     where the pool stands unless it is better. In a better one no more is beyond bands in all than where it stands at first.
     """
@@ -278,13 +299,13 @@ def anneal(pool: Pool, fewest: int, least: float, most_steps: int, random: np.nd
     for k in range(members):
         outside += out[k]
         over += beyond[k]
-    most = over * (1.0 + LEAST)
+    most, dear = over * (1.0 + LEAST), BEYOND * len(pool.side) / members
     steps = whole(min(STEPS_EACH * len(pool.free), most_steps))
-    best, heat, rate = pool.side.copy(), HOT, math.log(COLD / HOT)
+    best, heat, rate = pool.side.copy(), course.hot, math.log(course.cold / course.hot)
     for step in range(steps):
         if step % 64 == 0:
-            heat = HOT * math.exp(rate * step / steps)
-        i, j, a, b = propose(pool, step % 3 == 0, random)
+            heat = course.hot * math.exp(rate * step / steps)
+        i, j, a, b = propose(pool, step % course.homeward == 0, random)
         if i < 0:
             continue
         toll = pool.price[i, b] - pool.price[i, a]
@@ -294,7 +315,7 @@ def anneal(pool: Pool, fewest: int, least: float, most_steps: int, random: np.nd
         out_a, beyond_a = excess(pool, a)
         out_b, beyond_b = excess(pool, b)
         came, further = out_a + out_b - out[a] - out[b], beyond_a + beyond_b - beyond[a] - beyond[b]
-        delta = toll + OUT * came + BEYOND * further
+        delta = course.fare * toll + OUT * came + dear * further
         if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
             put(pool, i, j, b, a)
             continue
