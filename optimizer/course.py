@@ -107,7 +107,7 @@ def net_round(compiled: Compiled, options: PlanOptions, start: Placement, to: Pl
     """
     compiled = replace(compiled, replicas=start.replicas, lead=start.lead)
     standing, target = start.state(compiled), to.state(compiled)
-    problem = Aim(compiled.problem, start.replicas, start.lead).at(standing)
+    problem = Aim(compiled.problem).at(standing)
     setting = problem.setting.copy()
     setting[SAME_RACK] = same_rack_only(problem, standing)
     problem = problem._replace(setting=setting)

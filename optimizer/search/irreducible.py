@@ -39,11 +39,13 @@ LARGE, MOST = 200_000, 0.5  # replicas; of the brokers: where so many are out of
 
 
 class Aim:
-    """What a search aims at, from any placement of the replicas in `replicas` int64 [P, R] and `lead` int64 [P]."""
+    """What a search aims at, from any placement."""
 
-    def __init__(self, problem: Problem, replicas: Rows, lead: Rows) -> None:
-        self._problem, self._replicas, self._lead = problem, replicas, lead
-        self._without: Problem | None = None
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._stays = np.flatnonzero(problem.partition[:, MOVABLE] == 0)
+        self._where: tuple[Rows, Rows, Rows] | None = None  # what conflicts depend on: lists and leaders that stay, leaderless partitions
+        self._without = problem
 
     def at(self, state: State) -> Problem:
         """The problem as the placement of `state` has it; a function of that placement alone.
@@ -53,10 +55,11 @@ class Aim:
         """
         active = self._problem.broker[:, STATE] == BrokerState.ACTIVE
         low = int((state.score[active, :COST] < 1.0).any(axis=1).sum())
-        if not low or (self._replicas.size > LARGE and low > MOST * active.sum()):
+        if not low or (state.replicas.size > LARGE and low > MOST * active.sum()):
             return within_reach(self._problem, state)
-        if self._without is None:
-            self._without = without_conflicts(self._problem, conflicts(self._problem, self._replicas, self._lead))
+        where = state.replicas[self._stays], state.lead[self._stays], np.flatnonzero(state.lead < 0)  # repairs change them
+        if self._where is None or not all(np.array_equal(now, then) for now, then in zip(where, self._where, strict=True)):
+            self._where, self._without = where, without_conflicts(self._problem, conflicts(self._problem, state.replicas, state.lead))
         return within_reach(self._without, state)
 
 

@@ -145,7 +145,7 @@ def search(
     tries = 1 if options.budgeted else next((tries for most, tries in RESTARTS if size <= most), 1)
     rounds: list[Round] = []
     end: State | None = bench.begin
-    lookout, aim = Lookout(watch), Aim(problem, compiled.replicas, compiled.lead)
+    lookout, aim = Lookout(watch), Aim(problem)
     exhausted: tuple[int, Chain] | None = None  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None

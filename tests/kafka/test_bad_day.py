@@ -15,8 +15,7 @@ PAIRS = [[1, 2], [2, 3], [3, 4], [4, 1]] * 2
 GOALS = """
 version: 1
 goals: [{kind: usage_distribution, resource: network_in, bound: 2.0, var: 4.0}]
-constraints: {exclude_topics: ["__*"]}
-policy: {wait: {settle: 3s, leaders: 10m}}
+policy: {wait: {settle: 3s, leaders: 1m}}
 """
 
 
@@ -41,9 +40,10 @@ def test_a_restart_in_the_mode_auto_tells_what_is_under_min_isr_and_ends_with_pr
                 assert service.until(lambda: service.balancer.state().cluster.not_preferred > 0), service.balancer.state().cluster
                 done = lambda: any(CAUSE in row.cause and row.verdict == "planned" for row in service.decisions())  # noqa: E731
                 assert service.until(done), (service.decisions(), service.balancer.state().why_nothing)
-                assert service.until(lambda: service.balancer.state().cluster.not_preferred == 0), service.balancer.state().plan
+                back = lambda: service.balancer.state().cluster.not_preferred == 0  # noqa: E731
+                assert service.until(back, 180), service.balancer.state().plan  # what came into sync later goes back a minute later
                 plan = service.balancer.state().plan
                 assert plan is not None
-                assert (plan.restores, plan.leadership_changes, plan.replica_moves, plan.bytes_to_move) == (True, 2, 0, 0)
+                assert (plan.restores, plan.leadership_changes > 0, plan.replica_moves, plan.bytes_to_move) == (True, True, 0, 0)
             finally:
                 service.stop()

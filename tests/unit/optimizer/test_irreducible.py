@@ -12,6 +12,7 @@ from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from optimizer.problem import HIGH, LOW, SPREAD
 from optimizer.search import irreducible
+from optimizer.search.commit import build_state
 from optimizer.search.irreducible import Aim, within_reach
 from tests.unit.optimizer.actions import Trial, partition, usage
 
@@ -87,9 +88,28 @@ def test_conflicts_are_looked_for_only_where_a_broker_is_out_of_band(monkeypatch
     monkeypatch.setattr(irreducible, "conflicts", none_found)
     level, skewed = (with_giant(giant) for giant in (10.0, 50.0))
     for made in (level, skewed, skewed):
-        Aim(made.compiled.problem, made.compiled.replicas, made.compiled.lead).at(made.state)
+        Aim(made.compiled.problem).at(made.state)
     assert len(asked) == 2
-    aim = Aim(skewed.compiled.problem, skewed.compiled.replicas, skewed.compiled.lead)
+    aim = Aim(skewed.compiled.problem)
     aim.at(skewed.state)
     aim.at(skewed.state)
     assert len(asked) == 3
+
+
+def test_what_repairs_changed_is_aimed_at_as_a_search_that_starts_there_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else planning again on the end of a plan could find more: conflicts depend on where partitions stand that move for repairs alone."""
+    asked: list[int] = []
+
+    def noted(_: object, replicas: np.ndarray, lead: np.ndarray) -> tuple[()]:
+        asked.append(int(replicas[0, lead[0]]))
+        return ()
+
+    monkeypatch.setattr(irreducible, "conflicts", noted)
+    rows = [partition([1], network_in=50.0)] + [partition([1 + n % 10], network_in=1.0, topic="u") for n in range(90)]
+    made = Trial(list(range(1, 11)), rows, usage(bound=0.1), exclude_topics=["t"])
+    aim, problem = Aim(made.compiled.problem), made.compiled.problem
+    aim.at(made.state)
+    moved = made.compiled.replicas.copy()
+    moved[0, 0] = 4
+    aim.at(build_state(problem, moved, made.compiled.lead))
+    assert asked == [0, 4]
