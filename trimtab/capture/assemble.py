@@ -14,6 +14,7 @@ from trimtab.capture.rates import Rates
 from trimtab.capture.reading import BrokerReading, PartitionEntry, Reading, TopicPartition, Topology
 
 LISTED = 8
+OTHERS = 0.05  # share of a disk that something else may hold before it is worth a note
 
 
 @dataclass
@@ -67,6 +68,7 @@ def _brokers(
 ) -> list[dict[str, object]]:
     hosting = {b for p in topology.partitions.values() for b in (*p.replicas, *p.target)}
     brokers: list[dict[str, object]] = []
+    told: list[int] = []
     for broker in sorted(hosting | topology.brokers.keys()):
         entry = topology.brokers.get(broker)
         reading = after.get(broker, BrokerReading(answered=False))
@@ -86,9 +88,17 @@ def _brokers(
         document: dict[str, object] = {"id": broker, "state": "active" if dead is None else "dead"}
         if entry is not None and entry.rack:
             document["rack"] = entry.rack
-        if capacities.of(broker):
-            document["capacity"] = capacities.of(broker)
+        capacity = capacities.of(broker)
+        volumes = reading.sizes.disks if reading.sizes is not None else ()
+        if "disk" not in capacity and volumes:
+            capacity["disk"] = float(sum(volume.total for volume in volumes))
+            told.append(broker)
+            _tell_others(broker, reading, notes)
+        if capacity:
+            document["capacity"] = capacity
         brokers.append(document)
+    if told:
+        notes.say(f"disk capacity of {_count(len(told), 'broker is', 'brokers are')} the size of the file systems of their log directories")
     for broker in sorted(set(capacities.brokers) - hosting - topology.brokers.keys()):
         notes.warn(f"the capacity file lists broker {broker}, which the cluster does not have")
     return brokers
@@ -101,6 +111,19 @@ def _tell_broker(broker: int, reading: BrokerReading, notes: Notes) -> None:
         notes.warn(f"broker {broker} has offline log directories: {_few(reading.sizes.offline_dirs)}")
     if reading.sizes is not None and reading.sizes.moving:
         notes.say(f"broker {broker} is moving {reading.sizes.moving} replicas between its log directories")
+
+
+def _tell_others(broker: int, reading: BrokerReading, notes: Notes) -> None:
+    """Bytes on the disks of a broker that are no log of its own: its limit is reached sooner than its logs say."""
+    assert reading.sizes is not None
+    volumes = reading.sizes.disks
+    total = sum(volume.total for volume in volumes)
+    others = total - sum(volume.usable for volume in volumes) - sum(reading.sizes.sizes.values())
+    if others > OTHERS * total:
+        notes.say(
+            f"{others / total:.0%} of the disks of broker {broker} holds something else than logs; "
+            "--capacity says what its logs may take"
+        )
 
 
 def _tell_topics(topology: Topology, after: Reading, notes: Notes) -> None:

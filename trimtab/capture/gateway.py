@@ -45,6 +45,7 @@ from trimtab.capture.reading import (
     Reading,
     TopicPartition,
     Topology,
+    Volume,
     topology_of,
 )
 
@@ -225,17 +226,21 @@ class Gateway:
         if code:
             raise kafka_errors.for_code(code)()
         sizes: dict[TopicPartition, int] = {}
-        offline, moving = [], 0
+        offline, moving, volumes = [], 0, []
         for log_dir in response.results:
             if log_dir.error_code:
                 offline.append(log_dir.log_dir)
+            elif getattr(log_dir, "total_bytes", -1) > 0:
+                volumes.append(Volume(log_dir.total_bytes, log_dir.usable_bytes))
             for topic in log_dir.topics:
                 for p in topic.partitions:
                     if p.is_future_key:
                         moving += 1
                     else:
                         sizes[topic.name, p.partition_index] = p.partition_size
-        return LogSizes(at, sizes, tuple(offline), moving)
+        # Directories on one file system all tell of that one; two disks are hardly free to the same byte.
+        told = tuple(sorted(set(volumes))) if len(volumes) + len(offline) == len(response.results) else ()
+        return LogSizes(at, sizes, tuple(offline), moving, told)
 
     def _ends(self, broker: int, leads: list[TopicPartition]) -> LogEnds:
         if not leads:

@@ -58,6 +58,14 @@ def partition_entry(
     return PartitionEntry(replicas, staying or replicas, leader, offline)
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Volume:
+    """Bytes of the file system that a log directory is on: in all, and free."""
+
+    total: int
+    usable: int
+
+
 @dataclass(frozen=True, slots=True)
 class LogSizes:
     """Bytes of every replica's log on one broker, at `at` seconds of a monotonic clock."""
@@ -66,6 +74,7 @@ class LogSizes:
     sizes: Mapping[TopicPartition, int]
     offline_dirs: tuple[str, ...] = ()
     moving: int = 0  # replicas on their way to another log directory of the broker
+    disks: tuple[Volume, ...] = ()  # of the log directories; none where the broker does not tell (before Kafka 3.3)
 
 
 @dataclass(frozen=True, slots=True)

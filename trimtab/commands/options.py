@@ -5,13 +5,14 @@ The planner's own defaults stay in `optimizer.options`: an option that was not g
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from cluster_model.content import STDIN
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration, parse_size
 from optimizer.options import Acceptance, AddedBroker, PlanOptions
@@ -44,12 +45,39 @@ def parsed_by(parse: Callable[[str], T]) -> Callable[[str], T]:
     return parser
 
 
+def there(value: Path | None) -> Path | None:
+    """A file or folder that is read, or ``-``; refused where nothing is there."""
+    if value is not None and value != STDIN and not value.exists():
+        raise typer.BadParameter(f"there is no path {value}")
+    return value
+
+
 def parse_added_broker(text: str) -> AddedBroker:
     """``ID`` or ``ID:RACK``."""
     number, colon, rack = text.partition(":")
     if not number.isdecimal() or int(number) > LARGEST_ID or (colon and not rack):
         raise ValueError(f"expected ID or ID:RACK such as 7 or 7:rack-b, found {text!r}")
     return AddedBroker(int(number), rack or None)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIds:
+    """One or more brokers, as one option names them."""
+
+    ids: tuple[int, ...]
+
+
+def parse_broker_ids(text: str) -> BrokerIds:
+    """``ID`` or ``ID,ID``."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and part.isascii() and int(part) <= LARGEST_ID for part in parts):
+        raise ValueError(f"expected a broker ID, or several as 1,2,3, found {text!r}")
+    return BrokerIds(tuple(int(part) for part in parts))
+
+
+def all_ids(given: Iterable[BrokerIds] | None) -> tuple[int, ...]:
+    """Every broker that a repeated option names, in the order given."""
+    return tuple(broker for each in given or () for broker in each.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +120,10 @@ SnapshotPath = Annotated[
     Path | None,
     typer.Option(
         "--snapshot",
-        exists=True,
+        callback=there,
         rich_help_panel=SOURCE,
         metavar="FILE",
-        help="Captured cluster: .json, .json.gz or a folder of Parquet files.",
+        help="Captured cluster: .json, .json.gz or a folder of Parquet files; - for stdin.",
     ),
 ]
 Bootstrap = Annotated[
@@ -151,7 +179,7 @@ SaveSnapshot = Annotated[
 GoalsPath = Annotated[
     Path | None,
     typer.Option(
-        "--goals", exists=True, dir_okay=False, rich_help_panel=WANTED, metavar="FILE", help="Goals in YAML."
+        "--goals", dir_okay=False, callback=there, rich_help_panel=WANTED, metavar="FILE", help="Goals in YAML; - for stdin."
     ),
 ]
 Preset = Annotated[
@@ -194,23 +222,23 @@ AddBroker = Annotated[
     ),
 ]
 RemoveBroker = Annotated[
-    list[int] | None,
+    list[BrokerIds] | None,
     typer.Option(
         "--remove-broker",
-        min=0,
+        parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
-        metavar="ID",
-        help="A broker that is to be emptied.",
+        metavar="ID[,ID]",
+        help="Brokers that are to be emptied.",
     ),
 ]
 ExcludeBroker = Annotated[
-    list[int] | None,
+    list[BrokerIds] | None,
     typer.Option(
         "--exclude-broker",
-        min=0,
+        parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
-        metavar="ID",
-        help="A broker that is left exactly as it is.",
+        metavar="ID[,ID]",
+        help="Brokers that are left exactly as they are.",
     ),
 ]
 ExcludeTopic = Annotated[
@@ -440,8 +468,8 @@ class Planning:
         }  # fmt: skip
         options = PlanOptions(
             add_brokers=tuple(self.add_broker or ()),
-            remove_brokers=tuple(self.remove_broker or ()),
-            exclude_brokers=tuple(self.exclude_broker or ()),
+            remove_brokers=all_ids(self.remove_broker),
+            exclude_brokers=all_ids(self.exclude_broker),
             exclude_topics=tuple(self.exclude_topic or ()),
             scale_load=tuple((scale.pattern, scale.factor) for scale in self.scale_load or ()),
             loads=_loads(self.load, goals, snapshot),

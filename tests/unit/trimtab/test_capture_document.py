@@ -14,7 +14,7 @@ from trimtab.capture.assemble import Notes, assemble
 from trimtab.capture.capacity import Capacities, read_capacities
 from trimtab.capture.gateway import require_broker
 from trimtab.capture.rates import Rate, Rates
-from trimtab.capture.reading import BrokerReading, LogSizes, PartitionEntry, Reading, Topology
+from trimtab.capture.reading import BrokerReading, LogSizes, PartitionEntry, Reading, Topology, Volume
 
 KEY = ("orders", 0)
 SILENT = BrokerReading(answered=False, errors=("KafkaConnectionError: 113 EHOSTUNREACH",))
@@ -197,3 +197,19 @@ def test_a_cluster_of_which_no_broker_answers_is_our_way_that_is_broken() -> Non
     ):
         require_broker(cluster(whole()), dict.fromkeys((1, 2, 3), SILENT), "proxy:9092")
     require_broker(cluster(whole()), {1: SILENT, 2: sized(), 3: SILENT}, "proxy:9092")
+
+
+def test_disk_capacity_is_the_size_of_the_file_systems_unless_a_file_says_another() -> None:
+    """Without it, README's first plan checks no disk limit."""
+    readings = {
+        1: sized(disks=(Volume(1000_000, 999_000), Volume(2000_000, 2000_000))),
+        2: sized(disks=(Volume(1000_000, 400_000),)),
+        3: sized(),  # before Kafka 3.3
+    }
+    snapshot, notes = captured(cluster(whole()), readings, capacities=Capacities({}, {2: {"disk": 5.0}}))
+    assert snapshot.capacity["disk"][:2].tolist() == [3000_000.0, 5.0]
+    assert snapshot.capacity["disk"][2] != snapshot.capacity["disk"][2]
+    assert "disk capacity of 1 broker is the size of the file systems of their log directories" in notes.texts
+    snapshot, notes = captured(cluster(whole()), readings)
+    assert snapshot.capacity["disk"][1] == 1000_000.0
+    assert "60% of the disks of broker 2 holds something else than logs; --capacity says what its logs may take" in notes.texts

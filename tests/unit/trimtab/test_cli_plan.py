@@ -272,8 +272,8 @@ def test_all_that_is_wrong_with_options_is_told_at_once_in_plain_words(trimtab: 
         "--seed: expected a whole number, found 'x'",
         "--max-moves: expected 0 or more, found '-1'",
         "--format: expected one of 'text', 'json', 'html', 'markdown', 'reassignment', found 'xml'",
-        "--remove-broker: expected a whole number, found 'one'",
-        "--goals: there is no file absent.yaml",
+        "--remove-broker: expected a broker ID, or several as 1,2,3, found 'one'",
+        "--goals: there is no path absent.yaml",
     ):
         assert told in ended.err
     assert ended.err.endswith("Try 'trimtab plan --help'.\n")
