@@ -140,7 +140,7 @@ def status_command(
 ) -> int:
     """How the execution on a cluster stands: how far, how fast, why it waits, and each partition that was not changed."""
     from trimtab.execution.people import drains_of, pause_of
-    from trimtab.execution.run import at_work, reached
+    from trimtab.execution.run import at_work, looked_on, reached
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
         told = there.ledger.told()
@@ -156,7 +156,7 @@ def status_command(
         assert found is not None
         working = at_work(there.execution)
         if not found.over:
-            found = there.execution.looked()
+            found = looked_on(there.execution)
         write_standing(found, form, out, working=working)
     return 0
 

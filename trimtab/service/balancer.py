@@ -374,6 +374,15 @@ class Balancer:
     def rollback(self, plan_id: str, who: str) -> PlanView:
         return self._operator.rollback(plan_id, who)
 
+    def execution_text(self) -> str:
+        return self._read.execution_text()
+
+    def cancel_execution(self, plan_id: str, who: str, why: str, finish: bool) -> None:
+        self._operator.cancel_execution(plan_id, who, why, finish)
+
+    def rollback_execution(self, plan_id: str, who: str) -> None:
+        self._operator.rollback_execution(plan_id, who)
+
     def pause(self, who: str, why: str) -> None:
         self._operator.pause(who, why)
 
