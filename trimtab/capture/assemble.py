@@ -6,6 +6,7 @@ state that is known of it, and in a note.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -241,13 +242,8 @@ def _tell_rates(rates: Rates | None, notes: Notes) -> None:
         "and commits lag behind fetches"
     )
     notes.say("cpu, produce_rate and fetch_rate are absent: they need metrics of the brokers")
-    estimated = [key for key, rate in rates.of.items() if rate.estimated]
-    if estimated:
-        notes.say(
-            f"{_count(len(estimated), 'log was', 'logs were')} cut by retention or compaction meanwhile "
-            f"({_names(estimated)}): "
-            "network_in is records appended times their average size (too low for a compacted topic)"
-        )
+    _tell_cut(rates, notes)
+    _tell_unseen(rates, notes)
     if rates.moved_leader:
         notes.say(f"{_count(rates.moved_leader, 'partition', 'partitions')} changed leader meanwhile")
     if rates.unmeasured:
@@ -258,6 +254,52 @@ def _tell_rates(rates: Rates | None, notes: Notes) -> None:
         )
     if rates.unknown_groups:
         notes.warn(f"consumer groups whose commits are not known: {_few(sorted(rates.unknown_groups))}")
+
+
+def _tell_cut(rates: Rates, notes: Notes) -> None:
+    """Of which topics the rate is an estimate, and how good."""
+    cut = [key for key, rate in rates.of.items() if rate.estimated]
+    kept = [key for key in cut if key[0] not in rates.compacted]
+    cleaned = [key for key in cut if key[0] in rates.compacted and not rates.of[key].guessed]
+    guessed = [key for key in cut if key[0] in rates.compacted and rates.of[key].guessed]
+    if kept:
+        notes.say(
+            f"{_count(len(kept), 'log was', 'logs were')} cut by retention or compaction meanwhile ({_names(kept)}): "
+            "network_in is records appended times their average size"
+        )
+    if cleaned:
+        notes.warn(
+            f"network_in of {_topics(cleaned)} is records appended times what a record took when the log grew: compacted topics, "
+            "cleaned meanwhile"
+        )
+    if guessed:
+        notes.warn(
+            f"network_in of {_topics(guessed)} may be far too low: compacted topics, cleaned all the time, and what is left of a log "
+            "says little of what was produced; a longer --interval may help, reporters do"
+        )
+    unread = [topic for topic in rates.unread if any(key[0] == topic for key in cut)]
+    if unread:
+        notes.warn(
+            f"network_in of {_few(unread)} is far too low if they are compacted, which may not be read: the principal needs "
+            "DESCRIBE_CONFIGS on topics"
+        )
+
+
+def _tell_unseen(rates: Rates, notes: Notes) -> None:
+    """Topics that are produced to, and of which no group committed anything."""
+    fetched = {key[0] for key, rate in rates.of.items() if rate.fetched > 0.0}
+    alone = [key for key, rate in rates.of.items() if rate.appended > 0.0 and key[0] not in fetched and not key[0].startswith("__")]
+    if alone:
+        notes.warn(
+            f"no consumer group committed offsets of {_topics(alone)} meanwhile: consumers without a group, if there are any, are not in "
+            "network_out"
+        )
+
+
+def _topics(keys: Iterable[TopicPartition]) -> str:
+    """Topics with how many of their partitions."""
+    counts = Counter(topic for topic, _ in keys)
+    return _few(f"{topic} ({_count(counts[topic], 'partition', 'partitions')})" for topic in sorted(counts))
 
 
 def _count(number: int, one: str, more: str) -> str:

@@ -48,6 +48,7 @@ from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.read_model import Form, ReadModel, Server
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed
+from trimtab.service.stand_in import StandIn
 from trimtab.service.views import DecisionView, PlanView, StateView
 from trimtab.service.watchers import Watchers
 from trimtab.service.worker import STALLED_AFTER, Worker
@@ -59,6 +60,7 @@ OTHERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
 TOLD_SECONDS = 5.0  # a start that took longer is told
 COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
+STOOD_IN = 5  # readings in the place of a silent reporter while a load is not stale yet
 CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compiler serves them all, one after the other
 
 
@@ -133,6 +135,10 @@ class Balancer:
             self._reach.min_isr, lambda: self._metadata.health.condition.health.short_topics, clock,
             learned=lambda: self._workers["metadata"].wake(),
         )  # fmt: skip
+        self._stand_in = StandIn(
+            self._reach.counters, self._model, clock, serving=lambda: self._metadata.serving,
+            may_ask=lambda: self._compiled and not self._readiness.holds(clock.wall_ms()), every=config.model.stale_after / STOOD_IN,
+        )  # fmt: skip
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
@@ -173,6 +179,7 @@ class Balancer:
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
             "min-isr": (self._min_isr.turn, _nothing),
+            "stand-in": (self._stand_in.turn, _nothing),
             "samples": (self._feed.turn, self._feed.close),
             "planner": (self._decider.turn, _nothing),
             "look": (self._lookout.turn, _nothing),
@@ -331,7 +338,7 @@ class Balancer:
 
     def _stalled_after(self, name: str) -> Callable[[], float]:
         """Seconds without a sign of life that are too many; brokers and webhooks that hang may keep those who ask them for long."""
-        patience = OTHERS_HANG_SECONDS if name in ("metadata", "min-isr", "planner", "executor", "notify") else STALLED_AFTER
+        patience = OTHERS_HANG_SECONDS if name in ("metadata", "min-isr", "stand-in", "planner", "executor", "notify") else STALLED_AFTER
         return lambda: patience if self._compiled else COMPILING_SECONDS
 
     def _unrecordable(self) -> str | None:

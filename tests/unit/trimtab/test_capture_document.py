@@ -142,6 +142,27 @@ def test_rates_that_could_not_be_measured_are_told_and_absent() -> None:
     assert warned(notes, "consumer groups whose commits are not known: locked")
 
 
+def test_rates_of_compacted_topics_that_are_estimates_are_told_by_topic() -> None:
+    """They were 0.2 to 0.3 % of the truth, and a note that nobody reads said so."""
+    rates = Rates({KEY: Rate(10.0, 4.0, estimated=True)}, 5.0, compacted=frozenset({"orders"}))
+    _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "network_in of orders (1 partition)", "what a record took when the log grew")
+    rates = Rates({KEY: Rate(10.0, 4.0, estimated=True, guessed=True)}, 5.0, compacted=frozenset({"orders"}))
+    snapshot, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "network_in of orders (1 partition) may be far too low")
+    assert snapshot.notes == tuple(notes.texts), "it is in every plan that is made of the snapshot"
+    rates = Rates({KEY: Rate(10.0, 4.0, estimated=True, guessed=True)}, 5.0, unread=("orders", "other"))
+    _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "network_in of orders is far too low if they are compacted", "DESCRIBE_CONFIGS")
+
+
+def test_topics_that_no_group_read_are_told() -> None:
+    """Half of what consumers without a group fetched was missing, without a word on which topics."""
+    rates = Rates({KEY: Rate(10.0, 0.0)}, 5.0)
+    _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "no consumer group committed offsets of orders (1 partition)", "not in network_out")
+
+
 def test_long_lists_are_cut_with_their_length() -> None:
     entries = {("t", n): PartitionEntry((1,), (1,), None, (1,)) for n in range(20)}
     topology = Topology("c", {1: DescribedBroker(1, None, True)}, entries)
