@@ -213,6 +213,16 @@ ExcludeBroker = Annotated[
         help="A broker that is left exactly as it is.",
     ),
 ]
+DemoteBroker = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--demote-broker",
+        min=0,
+        rich_help_panel=IMAGINED,
+        metavar="ID",
+        help="A broker that gives up its leaderships and keeps its replicas; the plan does nothing else.",
+    ),
+]
 ExcludeTopic = Annotated[
     list[str] | None,
     typer.Option(
@@ -405,6 +415,7 @@ class Planning:
     add_broker: AddBroker = None
     remove_broker: RemoveBroker = None
     exclude_broker: ExcludeBroker = None
+    demote_broker: DemoteBroker = None
     exclude_topic: ExcludeTopic = None
     scale_load: ScaleLoad = None
     load: Load = "current"
@@ -442,6 +453,7 @@ class Planning:
             add_brokers=tuple(self.add_broker or ()),
             remove_brokers=tuple(self.remove_broker or ()),
             exclude_brokers=tuple(self.exclude_broker or ()),
+            demote_brokers=tuple(self.demote_broker or ()),
             exclude_topics=tuple(self.exclude_topic or ()),
             scale_load=tuple((scale.pattern, scale.factor) for scale in self.scale_load or ()),
             loads=_loads(self.load, goals, snapshot),
