@@ -220,11 +220,12 @@ class ClusterModel:
             capacity = self._samples.brokers.capacities(ids)
             cpu = self._samples.brokers.measured("cpu", ids, horizon, taken_at_ms - self._stale_after_ms)
             voices = self._voices(taken_at_ms)
+            latencies = self._samples.brokers.latencies.of(ids, taken_at_ms)
             moving = len(self.image.reassigning)
         leading, following = derive(raw, placed, cpu, partitions.topic)
         trust = LoadTrust(
             horizon, self._horizons[horizon].span_ms, self._stale_after_ms,
-            {r: flags for r, (_, flags) in leading.items()}, {r: flags for r, (_, flags) in following.items()}, voices,
+            {r: flags for r, (_, flags) in leading.items()}, {r: flags for r, (_, flags) in following.items()}, voices, latencies,
         )  # fmt: skip
         snapshot = LiveSnapshot(
             cluster_id=self.cluster_id,

@@ -231,6 +231,22 @@ class PolicyGuards(PolicyPart):
     min_brokers: Annotated[int, Field(ge=1)] = Field(default=2, description="active brokers that must be there")
 
 
+class SlowBrokers(PolicyPart):
+    """Which brokers are slow, and what they give up. Each rule by itself makes a broker slow; null turns a rule off."""
+
+    pending: Seconds | None = Field(default=10.0, description="an append or a fetch is not done for longer (AutoMQ's brokers report it)")
+    latency: Seconds | None = Field(default=1.0, description="99th percentile of its own part of produce requests or consumers' fetches")
+    history: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="times its own 90th percentile of the last day")
+    peers: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="times the median of the active brokers")
+    floor: Seconds = Field(default=0.1, description="latency that is never slow beside history or peers")
+    hits: Hits = Field(default=3, description="looks in a row")
+    hold: Seconds = Field(default=1800.0, description="slow for so long after the last look that found it so")
+    leaders: bool = Field(default=True, description="it gives up its leaderships where another replica can lead")
+    most: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.1, description="share of the active brokers, at least one; where more are slow, none is set apart"
+    )
+
+
 class PolicyDocument(PolicyPart):
     """When to act, what to move and where to. With `amount`, plans are made of these parts in place of the search."""
 
@@ -256,6 +272,9 @@ class PolicyDocument(PolicyPart):
     wait: Wait = Field(default=Wait(), description="while what nothing is moved for balance")
     partition_cooldown: Seconds = Field(
         default=1800.0, description="how long the service leaves a partition alone whose replicas it moved; repairs move it all the same"
+    )
+    slow_brokers: SlowBrokers | None = Field(
+        default=None, description="brokers that get no replicas while they are slow, and give up leaderships ({}: with the defaults)"
     )
     min_gain: NotNegative | None = Field(
         default=None, description="least that a part of a plan gains, in means, for copying as much as a typical broker stores"

@@ -79,4 +79,9 @@ POLICY_PRESETS: dict[str, dict[str, Any]] = {
         "placement": {"kind": "leader_deficit"},
         "accept": "detector",
     },
+    "automq": {
+        "detector": {"kind": "goal_band"},
+        "accept": "score",
+        "slow_brokers": {},
+    },
 }

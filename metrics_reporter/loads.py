@@ -29,6 +29,7 @@ from metrics_reporter.reading import (
 )
 from metrics_reporter.sample import Sample, Scope
 
+LATENCY_OF = {"produce_latency_ms": PRODUCE_REQUESTS, "fetch_latency_ms": FETCH_REQUESTS}
 SHARED = {"consumer_out": BYTES_OUT, "produce_rate": PRODUCE_REQUESTS, "fetch_rate": FETCH_REQUESTS}
 
 
@@ -43,6 +44,7 @@ class Round:
     host: Counters | None = None
     capacity: Mapping[str, float] | None = None
     disk: float | None = None
+    latencies: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class LoadMeter:
     def take(self, now: Round) -> list[Measured]:
         """Samples of the time since the readings before; one entry for each interval that they cover."""
         found: dict[float, list[Sample]] = {}
+        served = self._served(now.counters)
         cpu = self._of_broker(now, found)
         if now.logs is not None:
             logs = _without_metadata(now.logs)
@@ -91,9 +94,17 @@ class LoadMeter:
         newest = max(found, default=now.at)
         capacity = (now.capacity or {}).items()
         found.setdefault(newest, []).extend(Sample(Scope.CAPACITY, None, None, m, v) for m, v in capacity)
+        found[newest].extend(Sample(Scope.BROKER, None, None, m, v) for m, v in (now.latencies or {}).items() if m in served)
         if now.logs is None and now.disk is not None:
             found[newest].append(Sample(Scope.BROKER, None, None, "disk", now.disk))
         return [Measured(now.at - since, tuple(samples)) for since, samples in sorted(found.items()) if samples]
+
+    def _served(self, counters: Counters | None) -> set[str]:
+        """Latencies that are of now: without requests Kafka goes on telling the last ones."""
+        if counters is None or self._counters is None:
+            return set()
+        before = self._counters[1].broker
+        return {m for m, counter in LATENCY_OF.items() if counters.broker.get(counter, 0.0) != before.get(counter, 0.0)}
 
     # -- the whole broker ------------------------------------------------------------------------------------
 

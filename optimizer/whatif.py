@@ -147,6 +147,7 @@ def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
     for option, brokers in (
         ("--remove-broker", options.remove_brokers),
         ("--exclude-broker", options.exclude_brokers),
+        ("--demote-broker", options.demote_brokers),
     ):
         for wanted in brokers:
             if wanted not in known and wanted not in added:

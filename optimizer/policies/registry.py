@@ -92,5 +92,6 @@ PRESET_WORDS = {
     "pulsar-uniform": "a fifth of the gap between the busiest and the idlest broker",
     "pulsar-transfer": "half of the gap between pairs from the ends, swaps included",
     "pulsar-avg": "half of the gap of ranked pairs 15 points apart",
+    "automq": "the search, as soon as a goal is violated; slow brokers get no replicas and give up leaderships",
     "wix-minimal": "fewest replica moves to counts within one of each other, leaders by reordering",
 }

@@ -241,6 +241,16 @@ ExcludeBroker = Annotated[
         help="Brokers that are left exactly as they are.",
     ),
 ]
+DemoteBroker = Annotated[
+    list[BrokerIds] | None,
+    typer.Option(
+        "--demote-broker",
+        parser=parsed_by(parse_broker_ids),
+        rich_help_panel=IMAGINED,
+        metavar="ID[,ID]",
+        help="Brokers that give up their leaderships and keep their replicas; the plan does nothing else.",
+    ),
+]
 ExcludeTopic = Annotated[
     list[str] | None,
     typer.Option(
@@ -433,6 +443,7 @@ class Planning:
     add_broker: AddBroker = None
     remove_broker: RemoveBroker = None
     exclude_broker: ExcludeBroker = None
+    demote_broker: DemoteBroker = None
     exclude_topic: ExcludeTopic = None
     scale_load: ScaleLoad = None
     load: Load = "current"
@@ -470,6 +481,7 @@ class Planning:
             add_brokers=tuple(self.add_broker or ()),
             remove_brokers=all_ids(self.remove_broker),
             exclude_brokers=all_ids(self.exclude_broker),
+            demote_brokers=all_ids(self.demote_broker),
             exclude_topics=tuple(self.exclude_topic or ()),
             scale_load=tuple((scale.pattern, scale.factor) for scale in self.scale_load or ()),
             loads=_loads(self.load, goals, snapshot),

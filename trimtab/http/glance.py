@@ -168,6 +168,8 @@ def _reach(state: StateView) -> str:
     plan, out = state.plan, sum(1 for b in state.brokers if b.violates)
     if plan is not None and plan.restores:
         return "restore preferred leaders, which copies nothing"
+    if plan is not None and plan.demotes:
+        return "take leaderships off slow brokers, which copies nothing"
     if plan is None or plan.left_out is None:
         return "make it better"
     if not plan.is_balance:

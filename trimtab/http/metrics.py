@@ -303,6 +303,9 @@ def _brokers(brokers: Iterable[BrokerView]) -> Iterator[Metric]:
         ["voice"],
         (((v,), n) for v, n in sorted(voices.items())),
     )
+    yield _gauges(
+        "trimtab_broker_slow", "1 for a broker that counts as slow, by id.", ["broker"], (((str(b.id),), 1) for b in brokers if b.slow)
+    )
     yield _gauge(
         "trimtab_brokers_out_of_band", "Brokers that violate a goal.", sum(1 for b in brokers if b.violates)
     )

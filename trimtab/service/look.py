@@ -16,6 +16,7 @@ from goals.model import GoalSet
 from goals.policy import PolicyDocument
 from metrics_reporter.reporter import Clock
 from optimizer.detectors import Detection, Memory, detect, policy_of
+from optimizer.detectors.slow import Slow, SlowMemory, set_apart, slow_brokers
 from optimizer.judgement import judge
 from trimtab.execution.people import as_draining
 from trimtab.service.goals import GoalsKeeper
@@ -36,6 +37,8 @@ class Looked:
         What has to be mended whatever the detector says.
     memory
         The detector's memory that `detection` was made from.
+    slow
+        Brokers that take long for requests; in `snapshot` they are excluded.
     """
 
     at_ms: int
@@ -47,6 +50,7 @@ class Looked:
     detection: Detection
     memory: Memory | None
     repair: Repair
+    slow: Slow
 
 
 class Lookout:
@@ -57,7 +61,7 @@ class Lookout:
     every
         Seconds between two looks; more where a look takes long.
     fired
-        Called when the detector fires that did not at the look before.
+        Called when the detector fires, or a broker is slow, that did not or was not at the look before.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Lookout:
         self._horizon, self._every = horizon, every
         self._may_look, self._fired, self._looked = may_look, fired, looked
         self._memory: Memory | None = None
+        self._slow: SlowMemory | None = None
         self._newest: Looked | None = None
         self._lock = Lock()
 
@@ -92,6 +97,9 @@ class Lookout:
         now = self.look()
         if now.detection.fired and (before is None or not before.detection.fired):
             self._fired(now.detection.sentence())
+        for broker in now.slow.brokers:
+            if before is None or broker.id not in before.slow.ids:
+                self._fired(f"Broker {broker.id} is slow: {broker.why}.")
         self._looked()
         return max(self._every, (self._clock.monotonic() - begun) / SHARE_OF_TIME)
 
@@ -101,14 +109,16 @@ class Lookout:
             now = self._clock.wall_ms()
             goals = self._goals.current
             snapshot = as_draining(self._model.snapshot(now, horizon=self._horizon), self._told.draining)
-            found = judge(snapshot, goals)
-            standing, brokers = stand(found)
             policy = policy_of(goals)
+            slow = slow_brokers(policy.slow_brokers, snapshot, now, self._slow)
+            self._slow, snapshot = slow.memory, set_apart(snapshot, slow)
+            found = judge(snapshot, goals)
+            standing, brokers = stand(found, {b.id: b.why for b in slow.brokers})
             before = self._memory
             detection = detect(policy, snapshot, goals, before, found)
             self._memory = detection.memory
             self._newest = Looked(
-                now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing)
+                now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing), slow
             )
             return self._newest
 

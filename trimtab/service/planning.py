@@ -87,6 +87,11 @@ def _made(
             from optimizer.policies.preferred import preferred_leaders
 
             return Made(looked, goals, options, preferred_leaders(looked.snapshot, goals, options, astray), scope)
+        case "demote":
+            from optimizer.policies.demoted import demoted
+
+            slow = {b.id: b.why for b in looked.slow.brokers}
+            return Made(looked, goals, options, demoted(looked.snapshot, goals, options, slow), scope)
         case "restore":
             options = replace(options, exclude_topics=("*",))  # topics that are excluded are repaired all the same
         case "repairs":

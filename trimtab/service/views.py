@@ -68,6 +68,7 @@ class BrokerView(View):
     rack: str | None
     state: str
     voice: str = Field(description="its reporter: fresh, late, silent or never")
+    slow: str | None = Field(default=None, description="why it counts as slow and gets no replicas; null where it does not")
     loads: Mapping[str, float]
     share_of_mean: Mapping[str, float] = Field(description="load over the mean of goals on that resource, 1.0 is level")
     violates: tuple[str, ...]
@@ -120,6 +121,7 @@ class PlanView(View):
     left_out: int | None = Field(default=None, description="brokers that would be outside a target range or limit after it")
     is_balance: bool = Field(default=True, description="false: it only repairs")
     restores: bool = Field(default=False, description="it only gives partitions back to their preferred leaders, which copies nothing")
+    demotes: bool = Field(default=False, description="it only takes leaderships off slow brokers, which copies nothing")
 
 
 ExecutionVerb = Literal["pause", "resume", "cancel", "rollback"]

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
+from cluster_model.latency import BrokerLatency
+from goals.policy import SlowBrokers
+from optimizer.detectors.slow import slow_among
 from optimizer.policies import bundles, placements, rankings, shedders, splits
 from optimizer.policies.averages import RunningAverage, Smoothed
 from optimizer.whatif import matching_topics
@@ -184,6 +187,13 @@ def smoothed(values: list[float], history: float) -> object:
     for value in values:
         found = found.with_sample(value)
     return found.value
+
+
+@runner
+def slow(metric: str, values: list[float], usual: list[float | None] | None = None, rule: dict[str, Any] | None = None) -> object:
+    known = usual or [None] * len(values)
+    latencies = [BrokerLatency(b, metric, v, u, 0) for b, (v, u) in enumerate(zip(values, known, strict=True))]
+    return list(slow_among(SlowBrokers(hits=1, **(rule or {})), latencies, range(len(values)), 0).ids)
 
 
 @runner
