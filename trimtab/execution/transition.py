@@ -270,6 +270,10 @@ def _unsafe(task: Task, seen: Observed, limits: Limits) -> _Reason | None:
         return _Reason(f"waits: broker {_list(down)}, a target, is down")
     if there.leader is None and missing:
         return _Reason(f"waits: {task.name} has no leader to copy from")
+    asked = seen.min_isr.get(task.name.topic, 1)
+    if len(task.target) < min(asked, len(task.source)) and not task.undo:
+        left = f"it would have {len(task.target)} replicas" if len(task.target) > 1 else "it would have one replica"
+        return _Reason(f"{left}, and min.insync.replicas is {asked}: no producer with acks=all could write to it", final=True)
     kept = sum(b in there.isr for b in task.target)
     if len(missing) + kept < min(len(there.isr), len(task.target)):
         return _Reason(f"waits: {task.name} would have fewer replicas in sync")
