@@ -17,9 +17,10 @@ from tests.kafka.executions import Verified, looking, placed, throttles, until
 from tests.kafka.services import Process, Reporters, audit
 from tests.kafka.traffic import administering, create_topic, fill
 from trimtab.capture.client import client_settings
-from trimtab.execution.documents import Header, header_of
+from trimtab.execution.documents import Header, header_of, tasks_of
+from trimtab.execution.ledger import Documents
 from trimtab.execution.shared import SharedRecord
-from trimtab.execution.state import Partition
+from trimtab.execution.state import Partition, Stage
 
 COUNT, KILOBYTES = 8, 1_500
 BEFORE = (1, 3, 4)
@@ -56,12 +57,16 @@ class Scene:
         """The node whose service carries the plan out."""
         return next(n for n, s in self.services.items() if any("is being carried out" in line for line in s.said))
 
-    def header(self) -> Header | None:
+    def documents(self) -> Documents:
+        """What the cluster's record tells of executions."""
         record = SharedRecord(self.cluster.bootstrap, client_settings(None).options, self.cluster.cluster_id)
         try:
-            return header_of(record.read())
+            return record.read()
         finally:
             record.close()
+
+    def header(self) -> Header | None:
+        return header_of(self.documents())
 
 
 def _controller_killed(scene: Scene) -> None:
@@ -136,11 +141,10 @@ def _is_over(scene: Scene, before: Header | None) -> bool:
 
 
 def _left(scene: Scene) -> list[str]:
-    header, now = scene.header(), placed(scene.cluster, scene.topic)
+    documents, now = scene.documents(), placed(scene.cluster, scene.topic)
+    header, (tasks, marks) = header_of(documents), tasks_of(documents)
     found = [] if header is not None and header.state == "done" else [f"the execution is {header and header.state}"]
-    found += [f"{n} is on {list(r)}" for n, r in now.items() if len(r) != len(BEFORE)]
-    hosts = [b for r in now.values() for b in r]
-    counts = [hosts.count(b) for b in scene.cluster.broker_ids]
-    found += [] if max(counts) - min(counts) <= 2 else [f"replicas by broker are {counts}"]
+    found += [f"{n} is {mark.stage}: {mark.reason}" for n, mark in marks.items() if mark.stage is not Stage.DONE]
+    found += [f"{n} is on {list(r)}" for n, r in now.items() if r != (tasks[n].target if n in tasks else BEFORE)]
     left = throttles(scene.cluster, scene.topic)
     return found + ([f"throttles are left: {json.dumps(left)}"] if left else [])

@@ -161,7 +161,9 @@ def plan_command(
             if not (yes or typer.confirm("Carry it out?", err=True)):
                 log.info("nothing was changed")
                 return 0
-            return carry_out(context, order, Settings(throttle=throttle), source.bootstrap_server, source.command_config, journal)
+            settings = Settings(throttle=throttle)
+            at, config = source.bootstrap_server, source.command_config
+            return carry_out(context, order, settings, at, config, journal, interval=source.interval)
         tell_size(order.tasks, order.plan_id, throttle, order.headroom)
     if exit_code and (result.infeasible or result.cannot_be_emptied):
         return INFEASIBLE

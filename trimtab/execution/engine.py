@@ -46,6 +46,8 @@ CLOSER = 3  # times that a turn looks closer at what it is about to do
 LOOKS = 10  # in a row, until what does not fit the last step is believed: brokers that are behind tell of the time before
 THROTTLE_CHECK_MS = 15_000
 GONE_MS = 120_000  # a broker that is down for so long does not keep an execution from ending
+
+
 class Execution(Recorded):
     """See the module. Call `begin` or `adopt`, then `turn` until it says that it is over.
 
@@ -63,6 +65,10 @@ class Execution(Recorded):
         self._odd_looks: dict[Partition, int] = {}
         self._elected: list[tuple[int, int]] = []  # when, and how many
         self._meter = Meter()
+
+    @property
+    def port(self) -> ClusterPort:
+        return self._port
 
     # -- beginning -------------------------------------------------------------------------------------------
 
