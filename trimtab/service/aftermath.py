@@ -78,7 +78,7 @@ class Aftermath:
                 return ()
             plans = "the last plan" if self._failures == 1 else f"the last {self._failures} plans"
             left = spoken(self._until_ms - now_ms)
-            return (f"{plans} {self._detail}; balance is left alone for {left} more, unless somebody asks",)
+            return (f"{plans} {self._detail}; balance is left alone for {left} more, unless a person asks",)
 
     def _is_due(self, ended: _Ended, looked: Looked, now_ms: int) -> bool:
         """Whether it is known what came of it: no window is older, or the detector fires again and nothing is gained."""
