@@ -189,6 +189,9 @@ def tell_size(tasks: Collection[Task], plan_id: str, rate: int | None, headroom:
 
     total = sum(t.to_copy for t in tasks)
     log.info("plan %s: %d partitions, %s to copy", plan_id, len(tasks), format_size(total))
+    gaps = sum(t.gap for t in tasks)
+    if gaps:
+        log.info("%d partitions have one replica: each is without a leader for a moment", gaps)
     if rate == AUTO and total:
         pace = first(tasks, headroom or Headroom())
         log.info("it starts with a throttle of %s/s: %s", format_size(pace.rate), pace.why)

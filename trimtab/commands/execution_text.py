@@ -65,6 +65,8 @@ def _text(found: Standing, *, working: bool) -> str:
     lines = [f"plan {found.plan_id}: {state}", f"by {found.instance}", sentence(found)]
     if found.over and found.direction == "forward":
         lines.append(_report(found))
+    if found.gaps:
+        lines.append(f"{found.gaps} partitions of one replica were without a leader for a moment")
     if found.paused:
         lines.append(f"paused by {found.paused}")
     if found.waits and not found.over:

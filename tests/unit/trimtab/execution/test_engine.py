@@ -158,3 +158,26 @@ def test_replication_factors_are_changed_and_taken_back(before: tuple[int, ...],
     assert ended().state == "rolled back"
     assert (cluster.replicas(TopicPartition("t", 0)), cluster.leader(TopicPartition("t", 0))) == (before, before[0])
     assert cluster.configs == {}
+
+
+def test_on_shared_storage_leader_gaps_are_counted_and_limited_and_nothing_is_throttled() -> None:
+    """One replica, nothing to copy: a thousand partitions would be without a leader in the same second."""
+    count, most = 12, 3
+    cluster = SimulatedCluster([BrokerSpec(b) for b in (1, 2, 3)], traffic=Traffic(0, noise=0.0), resolution_s=1.0)
+    cluster.create_topic(TopicSpec("t", ((1,),) * count, np.zeros(count), 1.0, np.full(count, 1.0)))
+    tasks = tuple(Task(Partition("t", n), (1,), (2 + n % 2,), 1, 2 + n % 2) for n in range(count))
+    execution = Execution(SimulatedPort(cluster), MemoryLedger(), clock(cluster), instance="here")
+    limits = Limits(into=50, out_of=50, elections=most, election_ms=1_000, reserve=0.0)
+    execution.begin(Order("sha256:x", cluster.cluster_id, tasks, shared=True), Settings(throttle=round(50 * MB), limits=limits))
+    begun_by_turn = []
+    for _ in range(60):
+        before = sum(m.touched for m in execution.marks.values())
+        found = execution.turn()
+        begun_by_turn.append(sum(m.touched for m in execution.marks.values()) - before)
+        assert cluster.configs == {}
+        if found.over:
+            break
+        cluster.step(1)
+    assert (found.state, found.gaps, found.bytes_total) == ("done", count, 0.0)
+    assert max(begun_by_turn) == most
+    assert {cluster.leader(TopicPartition("t", n)) for n in range(count)} == {2, 3}
