@@ -6,6 +6,8 @@ Called by `trimtab.commands.execute` and `trimtab.commands.control`.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +17,7 @@ from trimtab.execution.progress import document
 from trimtab.output import emit
 
 if TYPE_CHECKING:
+    from trimtab.execution.comparison import Compared
     from trimtab.execution.people import Pause
     from trimtab.execution.progress import PartitionStanding, Standing
 
@@ -27,9 +30,14 @@ def paused_by(pause: Pause) -> str:
     return f"paused by {pause.who} since {since:%Y-%m-%d %H:%M} UTC{f' ({pause.why})' if pause.why else ''}"
 
 
-def write_standing(found: Standing, form: Literal["text", "json"], out: Path | None, *, working: bool) -> None:
-    """Write it to `out` or stdout; `working` says whether an instance carries it out now."""
-    emit(json.dumps(document(found, working=working), indent=1) if form == "json" else _text(found, working=working), out)
+def write_standing(
+    found: Standing, form: Literal["text", "json"], out: Path | None, *, working: bool, loads: Sequence[Compared] = ()
+) -> None:
+    """Write it to `out` or stdout; `working` says whether an instance carries it out now, `loads` what became of brokers."""
+    if form == "json":
+        emit(json.dumps({**document(found, working=working), "loads": [asdict(c) for c in loads]}, indent=1), out)
+    else:
+        emit("\n".join([_text(found, working=working), *map(str, loads)]), out)
 
 
 def _report(found: Standing) -> str:
@@ -57,6 +65,8 @@ def _text(found: Standing, *, working: bool) -> str:
     lines = [f"plan {found.plan_id}: {state}", f"by {found.instance}", sentence(found)]
     if found.over and found.direction == "forward":
         lines.append(_report(found))
+    if found.gaps:
+        lines.append(f"{found.gaps} partitions of one replica were without a leader for a moment")
     if found.paused:
         lines.append(f"paused by {found.paused}")
     if found.waits and not found.over:

@@ -29,6 +29,7 @@ DEFAULT_PRESET = "default"
 DEFAULT_INTERVAL = "10s"
 DEFAULTS = PlanOptions()
 LARGEST_ID = 2**31 - 1
+LARGEST_FACTOR = 1_000
 LARGEST = 2**63 - 1  # of whole numbers that the search takes
 EITHER = "--snapshot, --bootstrap-server"
 
@@ -104,6 +105,22 @@ def parse_scale(text: str) -> ScaledLoad:
 class TopicPartition:
     topic: str
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Topics by glob pattern, and the replication factor that they are to have."""
+
+    pattern: str
+    replicas: int
+
+
+def parse_factor(text: str) -> Factor:
+    """``GLOB=N``; 1 or more."""
+    pattern, _, number = text.rpartition("=")
+    if not pattern or not number.isdecimal() or not 1 <= int(number) <= LARGEST_FACTOR:
+        raise ValueError(f"expected GLOB=N such as 'orders*=3', found {text!r}")
+    return Factor(pattern, int(number))
 
 
 def parse_partition(text: str) -> TopicPartition:
@@ -268,6 +285,16 @@ ScaleLoad = Annotated[
         rich_help_panel=IMAGINED,
         metavar="GLOB=FACTOR",
         help="Topics whose load is taken times a factor.",
+    ),
+]
+Factors = Annotated[
+    list[Factor] | None,
+    typer.Option(
+        "--replication-factor",
+        parser=parsed_by(parse_factor),
+        rich_help_panel=WANTED,
+        metavar="GLOB=N",
+        help="Topics that are to have N replicas of each partition; such a plan changes nothing else. Repeatable, the last one holds.",
     ),
 ]
 AcceptanceRule = Annotated[

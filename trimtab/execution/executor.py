@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
@@ -11,12 +12,15 @@ from trimtab.execution.checks import unfinished
 from trimtab.execution.documents import Header, Settings
 from trimtab.execution.engine import SILENT_MS, Execution
 from trimtab.execution.ledger import WISH, Document, Documents, Ledger
+from trimtab.execution.noticed import noticed
 from trimtab.execution.order import Order
 from trimtab.execution.port import ClusterPort
 from trimtab.execution.progress import Standing
 from trimtab.execution.recorded import Wish
 from trimtab.execution.state import Stage
 from trimtab.executor import Failure, Left, Moved, Progress
+
+log = logging.getLogger(__name__)
 
 CANCEL_TURNS = 30  # at most, until what is in progress is taken back
 CANCEL_PAUSE = 0.2  # seconds between them
@@ -106,6 +110,9 @@ class EngineExecutor:
                     self._waiting = order
                 raise
             self._execution = self._newest = execution
+            notice = noticed(order.tasks, execution.port)
+            if notice:
+                log.warning("%s", notice)
         assert self._execution is not None
         found = self._execution.turn(held) if self._execution.running else self._execution.standing()
         assert found is not None

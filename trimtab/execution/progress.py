@@ -66,6 +66,7 @@ class Standing:
     throttle: int | None  # bytes/s that hold now
     throttle_why: str  # where it paces itself
     throttles_left: int
+    gaps: int  # partitions that a step left without a leader for a moment
     report: Report
     partitions: Sequence[PartitionStanding]
 
@@ -142,6 +143,7 @@ def standing(
     counts = dict.fromkeys(Stage, 0)
     partitions = []
     have = total = 0.0
+    gaps = sum(task.gap and marks[name].touched for name, task in tasks.items())
     for name in sorted(tasks):
         task, mark = tasks[name], marks[name]
         counts[mark.stage] += 1
@@ -155,7 +157,7 @@ def standing(
     eta = None if not rate or header.state != "running" else (total - have) / rate
     return Standing(
         header.plan_id, header.state, header.direction, header.why, header.instance, header.paused, counts, have, total, rate, eta,
-        waits, rate_of(header), "" if header.pace is None else header.pace.why, len(throttles),
+        waits, rate_of(header), "" if header.pace is None else header.pace.why, len(throttles), gaps,
         Report(header.bytes_planned, header.bytes_made, header.seconds_planned, took), partitions,
     )  # fmt: skip
 
@@ -168,7 +170,7 @@ def document(found: Standing, *, working: bool) -> dict[str, Any]:
         "partitions": {str(stage): count for stage, count in found.counts.items()},
         "bytes_copied": round(found.bytes_copied), "bytes_total": round(found.bytes_total), "bytes_per_second": found.rate,
         "seconds_left": found.eta_s, "throttle": found.throttle, "throttle_reason": found.throttle_why or None,
-        "throttles_left": found.throttles_left, "report": asdict(found.report),
+        "throttles_left": found.throttles_left, "leader_gaps": found.gaps, "report": asdict(found.report),
         "details": [
             {
                 "topic": p.name.topic, "partition": p.name.number, "stage": str(p.stage), "reason": p.reason or None,

@@ -210,7 +210,7 @@ class Api:
             request, lambda: self._face.cancel_execution(by.plan_id, by.who, by.why, by.finish), f"cancel the execution of {by.plan_id}", by
         )
         what = "completes" if by.finish else "is taken back"
-        return _answer(DoneView(done=f"No further step is begun; what is in progress {what}, and what is done stays."), 202)
+        return _answer(DoneView(done=f"No further step starts; what is in progress {what}, and what is done stays."), 202)
 
     async def rollback_execution(self, request: Request) -> Response:
         by = await body_of(ExecutionBody, request)

@@ -227,7 +227,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _change(
         "/api/v1/execution/cancel",
         "cancelExecution",
-        "Begin no further step of an execution, whichever process carries it out.",
+        "Start no further step of an execution, whichever process carries it out.",
         Api.cancel_execution,
         DoneView,
         CancelBody,

@@ -27,11 +27,12 @@ from optimizer.search_state import SearchState
 from trimtab.capture.capacity import read_capacities
 from trimtab.executor import Executor
 from trimtab.history.lock import locked, require_writable
+from trimtab.service.aftermath import Aftermath
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
 from trimtab.service.decider import Decider
-from trimtab.service.desk import PlanDesk
+from trimtab.service.desk import Held, PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
 from trimtab.service.goals import GoalsKeeper
@@ -164,17 +165,21 @@ class Balancer:
             unread=lambda: self._workers["samples"].error, shared=lambda: self._leader.known.shared,
             starting=lambda: self.starting,
         )  # fmt: skip
+        self._aftermath = Aftermath(
+            self._decisions, clock, span_ms=config.horizon_ms, cooldown_ms=round(1000 * config.limits.cooldown)
+        )  # fmt: skip
         self._decider = Decider(
             config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,
             self._told, clock, instance=self._instance, has_executor=executor is not None, prepare=self._compile,
             plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
             changed=self._changed, busy=lambda: self._execution.busy,
-            condition=lambda: self._metadata.health.condition,
+            condition=lambda: self._metadata.health.condition, learned=self._aftermath.reasons,
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
-            changed=self._changed, moved=self._decisions.moved, stale=self._stale, acts=config.mode != "dry-run", step=step,
+            changed=self._changed, moved=self._decisions.moved, ended=self._carried_out, stale=self._stale,
+            acts=config.mode != "dry-run", step=step,
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
@@ -309,6 +314,10 @@ class Balancer:
         from being carried on."""
         holds = [h.text for h in self._readiness.holds(self._clock.wall_ms()) if h.kind in ("metadata", "silent")]
         return f"waits: {holds[0]}" if holds else ""
+
+    def _carried_out(self, held: Held) -> None:
+        if held.is_balance and not held.restores:
+            self._aftermath.ended(held.plan, held.decision_id)
 
     def _finished(self, why: str) -> None:
         self._decider.cool_down()

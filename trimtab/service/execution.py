@@ -85,6 +85,8 @@ class Execution:
     ----------
     finished
         Called after a plan was carried out, wholly or not.
+    ended
+        Called with a plan that was carried out wholly.
     moved
         Called with what an execution has moved, also one of another process, again and again with the same.
     stale
@@ -107,13 +109,14 @@ class Execution:
         finished: Callable[[str], None],
         changed: Callable[[], None],
         moved: Callable[[Moved], None],
+        ended: Callable[[Held], None] = lambda held: None,
         stale: Callable[[], str] = lambda: "",
         acts: bool = True,
         step: float = TURN,
     ) -> None:
         self._executor, self._desk, self._leader, self._model = executor, desk, leader, model
         self._told, self._clock, self._finished, self._changed = told, clock, finished, changed
-        self._stale, self._acts, self._step, self._moved = stale, acts, step, moved
+        self._stale, self._acts, self._step, self._moved, self._ended = stale, acts, step, moved, ended
         self._running: Held | None = None
         self._left: Left | None = None
         self._asked_ms: int | None = None  # since this instance leads
@@ -386,6 +389,8 @@ class Execution:
             self._desk.end_unwritten(held, state, kind, f"{detail} (not written down: {error})")
             log.error("what came of plan %s could not be written down: %s", held.plan.plan_id, error)
         log.info("plan %s: %s%s", held.plan.plan_id, state, f", {detail}" if detail else "")
+        if kind == "done":
+            self._ended(held)
         self._finished(f"the last plan is {state}")
 
 

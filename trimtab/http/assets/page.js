@@ -117,8 +117,8 @@ const buttons = {
 const said = (title, yes, words, path, more, withWhy) => (it) => change({ title, yes, words: `${words} Plan ${it.plan_id}.`, withWhy }, `/api/v1/execution/${path}`, { plan_id: it.plan_id, ...more });
 const acts = {
   mayChange, whyRefused: buttons.whyRefused, pause: buttons.pause, resume: buttons.resume,
-  cancel: said("Cancel the execution?", "Cancel it", "No further step is begun, and what is in progress is taken back; what is done stays, and no throttle is left.", "cancel", {}, true),
-  finish: said("Finish, and begin nothing more?", "Finish", "No further step is begun; what is in progress completes, and what is done stays.", "cancel", { finish: true }, true),
+  cancel: said("Cancel the execution?", "Cancel it", "No further step starts, and what is in progress is taken back; what is done stays, and no throttle is left.", "cancel", {}, true),
+  finish: said("Finish, and start nothing more?", "Finish", "No further step starts; what is in progress completes, and what is done stays.", "cancel", { finish: true }, true),
   rollback: said("Roll it back?", "Roll back", "Everything that it changed is brought back, by copying where replicas were removed.", "rollback", {}),
 };
 
