@@ -9,11 +9,24 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
+from cluster_model.quantities import parse_size
 from goals.policy_presets import POLICY_PRESETS
 from goals.waiting import Seconds, Wait
 
+Size = Annotated[
+    float, BeforeValidator(parse_size), WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]})
+]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Hits = Annotated[int, Field(ge=1)]
@@ -247,6 +260,15 @@ class SlowBrokers(PolicyPart):
     )
 
 
+class NewTopics(PolicyPart):
+    """Topics that were created a short while ago are placed anew by the service, as long as they hold next to nothing."""
+
+    placement: Placement = Field(default=Placement(kind="least"), description="which broker gets a replica, of those that may")
+    score: Score = Field(default=Score(kind="count"), description="how brokers are ranked")
+    within: Seconds = Field(default=600.0, description="of the service's first sight of the topic")
+    max_size: Size = Field(default=1e9, description="bytes of the whole topic; one that holds more stays as it is")
+
+
 class PolicyDocument(PolicyPart):
     """When to act, what to move and where to. With `amount`, plans are made of these parts in place of the search."""
 
@@ -275,6 +297,9 @@ class PolicyDocument(PolicyPart):
     )
     slow_brokers: SlowBrokers | None = Field(
         default=None, description="brokers that get no replicas while they are slow, and give up leaderships ({}: with the defaults)"
+    )
+    new_topics: NewTopics | None = Field(
+        default=None, description="the service places topics that were just created ({}: with the defaults)"
     )
     min_gain: NotNegative | None = Field(
         default=None, description="least that a part of a plan gains, in means, for copying as much as a typical broker stores"

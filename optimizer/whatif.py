@@ -125,7 +125,8 @@ def no_broker(snapshot: Snapshot, broker: int) -> str:
     return f"no broker {broker} in the snapshot; it has {ids}" + (f" and {more:,} more" if more > 0 else "")
 
 
-def _no_topic(snapshot: Snapshot, pattern: str) -> str:
+def no_topic(snapshot: Snapshot, pattern: str) -> str:
+    """What to say to a person whose pattern matches no topic."""
     near = get_close_matches(pattern, snapshot.topics, n=1)
     remedy = f"did you mean {near[0]!r}?" if near else "give a topic's name, or a pattern such as 'logs-*'"
     return f"no topic matches {pattern!r}; {remedy}"
@@ -156,7 +157,7 @@ def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
         if not (np.isfinite(factor) and factor > 0):
             problems.append(Problem("--scale-load", f"expected a factor above 0, found {factor} for {pattern}"))
         if not matching_topics(snapshot.topics, (pattern,)).any():
-            problems.append(Problem("--scale-load", _no_topic(snapshot, pattern)))
+            problems.append(Problem("--scale-load", no_topic(snapshot, pattern)))
     return problems or _scaled_too_far(snapshot, options)
 
 
@@ -206,7 +207,7 @@ def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> 
         problems.append(Problem("--max-bytes", message))
     for pattern in options.exclude_topics:
         if not matching_topics(snapshot.topics, (pattern,)).any():
-            problems.append(Problem("--exclude-topic", _no_topic(snapshot, pattern)))
+            problems.append(Problem("--exclude-topic", no_topic(snapshot, pattern)))
     return problems
 
 

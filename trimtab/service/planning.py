@@ -92,6 +92,13 @@ def _made(
 
             slow = {b.id: b.why for b in looked.slow.brokers}
             return Made(looked, goals, options, demoted(looked.snapshot, goals, options, slow), scope)
+        case "place":
+            from optimizer.policies.placed_anew import placed_anew
+
+            rule, options = looked.policy.new_topics, replace(options, resting=resting)
+            assert rule is not None
+            made = placed_anew(looked.snapshot, goals, looked.new_topics, rule.placement, rule.score.kind, options)
+            return Made(looked, goals, options, made, scope)
         case "restore":
             options = replace(options, exclude_topics=("*",))  # topics that are excluded are repaired all the same
         case "repairs":
