@@ -239,6 +239,9 @@ class PolicyGuards(PolicyPart):
     """How much one plan may do."""
 
     moves: Annotated[int, Field(ge=1)] | None = Field(default=None, description="replica moves in one plan at most")
+    moves_per_hour: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="replica moves in an hour, by the service's history; in one plan at most as many"
+    )
     moves_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="moves between two looks of the detector")
     brokers_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="brokers that give in one cycle")
     min_brokers: Annotated[int, Field(ge=1)] = Field(default=2, description="active brokers that must be there")
@@ -294,6 +297,9 @@ class PolicyDocument(PolicyPart):
     wait: Wait = Field(default=Wait(), description="while what nothing is moved for balance")
     partition_cooldown: Seconds = Field(
         default=1800.0, description="how long the service leaves a partition alone whose replicas it moved; repairs move it all the same"
+    )
+    min_topic_age: Seconds = Field(
+        default=0.0, description="how long the service leaves a topic alone after it first saw it; repairs move it all the same"
     )
     slow_brokers: SlowBrokers | None = Field(
         default=None, description="brokers that get no replicas while they are slow, and give up leaderships ({}: with the defaults)"

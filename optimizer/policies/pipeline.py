@@ -101,7 +101,7 @@ def _cycle(one: Run) -> str:
         for unit, target, other in _chosen(one, source, scores):
             if one.content():
                 return "the detector is content"
-            stop = _spent(one, done)
+            stop = _spent(one, done, repairs=source.leaves)
             if stop:
                 return stop if done == 0 or "guard moves_per_cycle" not in stop else ""
             if refused >= MOST_TRIED:
@@ -116,14 +116,15 @@ def _cycle(one: Run) -> str:
     return "" if done else "filters, placement and evaluator left nothing to move"
 
 
-def _spent(one: Run, done: int) -> str:
-    """Why nothing more may be moved, empty where something may."""
-    limits = [limit for limit in (one.options.max_moves, one.guards.moves) if limit is not None]
+def _spent(one: Run, done: int, *, repairs: bool) -> str:
+    """Why nothing more may be moved, empty where something may. Guards do not hold repairs back, budgets do."""
+    guards = () if repairs else (one.guards.moves, one.guards.moves_per_hour)
+    limits = [limit for limit in (one.options.max_moves, *guards) if limit is not None]
     if limits and one.moves >= min(limits):
         return f"guard moves: {one.moves} moves, which is the limit of one plan"
     if one.options.max_partitions is not None and len(one.changed) >= one.options.max_partitions:
         return f"guard budget: {len(one.changed)} partitions, which is the limit"
-    if one.guards.moves_per_cycle is not None and done >= one.guards.moves_per_cycle:
+    if one.guards.moves_per_cycle is not None and not repairs and done >= one.guards.moves_per_cycle:
         return "guard moves_per_cycle"
     return ""
 

@@ -335,7 +335,9 @@ class Decider:
         limits, options = self._config.limits, budgets(self._config)
         done = self._decisions.get().done_since(now - HOUR_MS)
         deeds = [Deed(now - HOUR_MS + 1, done.replica_moves)] if self._binding else []
-        gate = may_act(Guards(limits.min_brokers, 0, limits.moves_per_hour), looked.snapshot, deeds, now)
+        of_policy = looked.policy.guards.moves_per_hour if looked.policy.guards is not None else None
+        hourly = min((x for x in (limits.moves_per_hour, of_policy) if x is not None), default=None)
+        gate = may_act(Guards(limits.min_brokers, 0, hourly), looked.snapshot, deeds, now)
         if self._binding and gate.moves_left is not None:
             most = options.max_moves
             options = replace(options, max_moves=gate.moves_left if most is None else min(most, gate.moves_left))

@@ -44,6 +44,8 @@ class Looked:
         Brokers that take long for requests; in `snapshot` they are excluded.
     new_topics
         That were created a short while ago and that the policy has placed, by name.
+    young_topics
+        That balance leaves alone because they are younger than the policy's least age.
     """
 
     at_ms: int
@@ -57,6 +59,7 @@ class Looked:
     repair: Repair
     slow: Slow
     new_topics: tuple[str, ...] = ()
+    young_topics: tuple[str, ...] = ()
 
 
 class Lookout:
@@ -129,7 +132,7 @@ class Lookout:
             self._memory = detection.memory
             self._newest = Looked(
                 now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing), slow,
-                self._new_topics(policy.new_topics, snapshot, now),
+                self._new_topics(policy.new_topics, snapshot, now), self._younger(now, policy.min_topic_age),
             )
             return self._newest
 
@@ -137,14 +140,18 @@ class Lookout:
         """Topics that were first seen within the rule's time and hold no more than it says. O(partitions)."""
         seen = self._topics
         self._topics = {t: seen.get(t, now) if seen is not None else 0 for t in snapshot.topics}
-        if rule is None or seen is None:
+        if rule is None:
             return ()
-        young = [t for t, at in self._topics.items() if at and now - at < round(1000 * rule.within)]
+        young = self._younger(now, rule.within)
         disk = snapshot.leader_load.get("disk")
         if not young or disk is None:
-            return tuple(young)
+            return young
         held = np.bincount(snapshot.partition_topic, weights=np.nan_to_num(disk), minlength=len(snapshot.topics))
         return tuple(t for t in young if held[snapshot.row_of_topic[t]] <= rule.max_size)
+
+    def _younger(self, now: int, seconds: float) -> tuple[str, ...]:
+        """Topics that were first seen less than so long ago."""
+        return tuple(t for t, at in (self._topics or {}).items() if at and now - at < round(1000 * seconds))
 
     def acted(self) -> None:
         """Something was done about it: the detector's counts begin anew."""
