@@ -105,19 +105,21 @@ def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
     """One policy through one scenario."""
     snapshot, loads = scenario(name)
     goals, judged = goals_of(policy), goals_of(DEFAULT)
-    score, memory = Score(), Memory()
+    score, memory, idle = Score(), Memory(), b""
     room = COPIED * float((snapshot.vectors("disk")[0] * snapshot.replication_factor).sum())
     for step in range(round(hours / STEP)):
         hour = step * STEP
         snapshot = replace(loads(snapshot, hour), taken_at=f"2026-01-01T{int(hour):02d}:{int(hour % 1 * 60):02d}:00Z")
         found = detect(goals, snapshot, goals, memory)
         memory = found.memory
-        before = score.moves
-        if found.fired or found.unrepaired:
+        before, standing_still = score.moves, _looks(snapshot)
+        if (found.fired or found.unrepaired) and standing_still != idle:  # the same cluster has the same plan: an empty one
             made = _part(plan(snapshot, goals, PlanOptions(max_moves=None if found.unrepaired else _left(goals, score))).actions, room)
             if made:
                 snapshot = _carried_out(snapshot, made, score)
                 memory = memory.acted()
+            elif _left(goals, score) != 0:
+                idle = standing_still
         score.by_step.append(score.moves - before)
         standing = judge(snapshot, judged)
         active = snapshot.broker_states == BrokerState.ACTIVE
@@ -126,6 +128,12 @@ def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
         if outside == 0 and score.level_after is None and not (name == "loss" and hour < LOSS_AT):
             score.level_after = hour + STEP
     return score
+
+
+def _looks(snapshot: Snapshot) -> bytes:
+    """Everything that a plan depends on, but for the time."""
+    parts = (snapshot.replicas, snapshot.leader, snapshot.broker_states, *snapshot.leader_load.values())
+    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 
 def _left(goals: GoalSet, score: Score) -> int | None:

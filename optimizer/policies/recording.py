@@ -24,7 +24,7 @@ from optimizer.plan import Action, Plan
 from optimizer.policies.board import Board, Step
 from optimizer.problem import Compiled, Problem
 from optimizer.search.commit import build_state
-from optimizer.search.evaluate import adopt, evaluate, judge
+from optimizer.search.evaluate import Verdict, adopt, evaluate, judge
 from optimizer.search.ledger import Log
 from optimizer.search.record import Record, published_changes
 from optimizer.search.search import Found, Round
@@ -45,11 +45,18 @@ class Evaluator:
         self._leads = np.zeros(MAX_CHANGES, np.int64)
         self._scores = np.zeros(len(compiled.goals))
 
-    def refusal(self, step: Step, *, by_score: bool) -> str | None:
-        """Why a step may not be made: a hard goal that gets worse, or, `by_score`, no better by the combined score; None where it may."""
+    def _verdict(self, step: Step) -> Verdict:
         n = len(step.partitions)
         self._partitions[:n], self._lists[:n], self._leads[:n] = step.partitions, step.lists, step.leads
-        verdict = judge(self.compiled.problem, self.state, n, self._partitions, self._lists, self._leads, self._scores)
+        return judge(self.compiled.problem, self.state, n, self._partitions, self._lists, self._leads, self._scores)
+
+    def score(self, step: Step) -> float:
+        """The combined score of a step, 0.5 is neutral."""
+        return float(self._verdict(step).score)
+
+    def refusal(self, step: Step, *, by_score: bool) -> str | None:
+        """Why a step may not be made: a hard goal that gets worse, or, `by_score`, no better by the combined score; None where it may."""
+        verdict = self._verdict(step)
         if not verdict.allowed:
             return "a hard goal would get worse"
         if by_score and not verdict.repairs and not verdict.better:
