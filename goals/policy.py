@@ -247,6 +247,28 @@ class PolicyGuards(PolicyPart):
     min_brokers: Annotated[int, Field(ge=1)] = Field(default=2, description="active brokers that must be there")
 
 
+Hash = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{1,8}$")]
+
+
+class Split(PolicyPart):
+    """When a group of partitions is too large to move as one, and where it is cut. On Kafka this changes ranges, never data."""
+
+    partitions: Annotated[int, Field(ge=1)] = Field(default=1000, description="more partitions than these")
+    rate: Positive = Field(default=30_000.0, description="requests/s, in and out")
+    bandwidth: Size = Field(default=100.0 * 1024 * 1024, description="bytes/s, in and out")
+    max_groups: Annotated[int, Field(ge=4)] = Field(default=128, description="groups of a namespace at most")
+    algorithm: Literal[
+        "range_equally_divide", "topic_count_equally_divide", "specified_positions_divide", "flow_or_qps_equally_divide"
+    ] = Field(default="range_equally_divide", description="where a group is cut")
+    positions: list[Hash] = Field(default=[], description="hashes in hex, of specified_positions_divide")
+
+    @model_validator(mode="after")
+    def _with_positions(self) -> Split:
+        if (self.algorithm == "specified_positions_divide") != bool(self.positions):
+            raise ValueError("expected positions with algorithm specified_positions_divide, and only there")
+        return self
+
+
 class SlowBrokers(PolicyPart):
     """Which brokers are slow, and what they give up. Each rule by itself makes a broker slow; null turns a rule off."""
 
@@ -278,6 +300,7 @@ class PolicyDocument(PolicyPart):
     preset: str | None = Field(default=None, description="a named set of parts; keys beside it win (trimtab policies list)")
     detector: Detector = Field(default=GoalBand(kind="goal_band"), description="what makes the service act")
     unit: Literal["partition", "group", "topic"] = Field(default="partition", description="moved as one")
+    split: Split | None = Field(default=None, description="unit group: groups that carry too much are split ({}: with the defaults)")
     amount: Annotated[Amount | Fraction | UntilBelow, Field(discriminator="kind")] | None = Field(
         default=None, description="how much a cycle takes off a broker"
     )
@@ -334,6 +357,8 @@ def _contradictions(policy: PolicyDocument) -> list[str]:
     """Why the parts of a policy do not go together."""
     if policy.preset is not None and policy.preset not in POLICY_PRESETS:
         return [f"expected preset to be one of {', '.join(POLICY_PRESETS)}, found {policy.preset!r}"]
+    if policy.split is not None and policy.unit != "group":
+        return [f"split is of groups: expected unit group beside it, found {policy.unit}"]
     if policy.amount is None:
         alone = [key for key in ("score", "filters", "placement", "guards", "tolerance") if getattr(policy, key) is not None]
         parts = ", ".join(alone)
