@@ -4,8 +4,9 @@
     python -m benchmarks.arena --policies default,wix-minimal --scenarios scale-out --hours 6
 
 A day of 24 simulated hours in steps of half an hour. In each step loads are as the scenario has them, the policy's detector is asked
-(with its memory, so that repeated checks count), and as much of the plan is carried out as the copying of half an hour allows. Every
-policy is judged by the goals of preset `default`, whatever its own detector says.
+(with its memory, so that repeated checks count), and as much of the plan is carried out as the copying of half an hour and the policy's
+moves per hour allow. Every policy is judged by the goals of preset `default`, whatever its own detector says. `default` is the search
+with these goals, `automq` the search with those of preset `automq`; the others have the goals of `default` and plan by their own parts.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from cluster_model.snapshot import BrokerState, Snapshot
 from goals.document import parse_goals
 from goals.model import GoalSet
 from goals.policy_presets import POLICY_PRESETS
-from optimizer.detectors import Memory, detect
+from optimizer.detectors import Memory, detect, policy_of
 from optimizer.judgement import judge
+from optimizer.options import PlanOptions
 from optimizer.plan import Action
 from optimizer.planner import plan
 from tests.clusters.synthetic import cluster
@@ -31,7 +33,7 @@ STEP = 0.5  # hours
 COPIED = 0.02  # of all data, in a step
 LOSS_AT, LOST = 2.0, 3  # hours, broker row
 HOT_FOR = 4  # hours, until other topics are hot
-DEFAULT = "default"
+DEFAULT, AUTOMQ = "default", "automq"
 
 Loads = Callable[[Snapshot, float], Snapshot]
 
@@ -46,6 +48,7 @@ class Score:
     bytes: float = 0.0
     returns: int = 0  # replicas that came back to a broker that they had left
     left: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    by_step: list[int] = field(default_factory=list)  # moves
 
 
 def same(snapshot: Snapshot, hour: float) -> Snapshot:
@@ -91,7 +94,9 @@ SCENARIOS = ("scale-out", "loss", "drift", "hardware")
 
 
 def goals_of(policy: str) -> GoalSet:
-    """Preset `default`, with a policy in place of the search where one is named."""
+    """Preset `default`, with a policy in place of the search where one is named; `automq` has goals of its own."""
+    if policy == AUTOMQ:
+        return parse_goals("version: 1\npreset: automq\n", policy)
     chosen = "" if policy == DEFAULT else f"policy: {{preset: {policy}}}\n"
     return parse_goals(f"version: 1\npreset: default\n{chosen}", policy)
 
@@ -100,18 +105,22 @@ def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
     """One policy through one scenario."""
     snapshot, loads = scenario(name)
     goals, judged = goals_of(policy), goals_of(DEFAULT)
-    score, memory = Score(), Memory()
+    score, memory, idle = Score(), Memory(), b""
     room = COPIED * float((snapshot.vectors("disk")[0] * snapshot.replication_factor).sum())
     for step in range(round(hours / STEP)):
         hour = step * STEP
         snapshot = replace(loads(snapshot, hour), taken_at=f"2026-01-01T{int(hour):02d}:{int(hour % 1 * 60):02d}:00Z")
         found = detect(goals, snapshot, goals, memory)
         memory = found.memory
-        if found.fired or found.unrepaired:
-            made = _part(plan(snapshot, goals).actions, room)
+        before, standing_still = score.moves, _looks(snapshot)
+        if (found.fired or found.unrepaired) and standing_still != idle:  # the same cluster has the same plan: an empty one
+            made = _part(plan(snapshot, goals, PlanOptions(max_moves=None if found.unrepaired else _left(goals, score))).actions, room)
             if made:
                 snapshot = _carried_out(snapshot, made, score)
                 memory = memory.acted()
+            elif _left(goals, score) != 0:
+                idle = standing_still
+        score.by_step.append(score.moves - before)
         standing = judge(snapshot, judged)
         active = snapshot.broker_states == BrokerState.ACTIVE
         outside = int((standing.state.score[active][:, : len(standing.compiled.goals)] < 1.0).any(axis=1).sum())
@@ -119,6 +128,21 @@ def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
         if outside == 0 and score.level_after is None and not (name == "loss" and hour < LOSS_AT):
             score.level_after = hour + STEP
     return score
+
+
+def _looks(snapshot: Snapshot) -> bytes:
+    """Everything that a plan depends on, but for the time."""
+    parts = (snapshot.replicas, snapshot.leader, snapshot.broker_states, *snapshot.leader_load.values())
+    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+
+def _left(goals: GoalSet, score: Score) -> int | None:
+    """Moves that the policy allows in this step, by what it made in the last hour; None for any number."""
+    guards = policy_of(goals).guards
+    if guards is None or guards.moves_per_hour is None:
+        return None
+    recent = sum(score.by_step[-round(1.0 / STEP) + 1 :])
+    return max(guards.moves_per_hour - recent, 0)
 
 
 def _part(actions: Sequence[Action], room: float) -> list[Action]:

@@ -126,7 +126,7 @@ def no_broker(snapshot: Snapshot, broker: int) -> str:
 
 
 def no_topic(snapshot: Snapshot, pattern: str) -> str:
-    """What to say to somebody whose pattern matches no topic."""
+    """What to say to a person whose pattern matches no topic."""
     near = get_close_matches(pattern, snapshot.topics, n=1)
     remedy = f"did you mean {near[0]!r}?" if near else "give a topic's name, or a pattern such as 'logs-*'"
     return f"no topic matches {pattern!r}; {remedy}"

@@ -51,6 +51,10 @@ class Evaluator:
         self._partitions[:n], self._lists[:n], self._leads[:n] = step.partitions, step.lists, step.leads
         return judge(self.compiled.problem, self.state, n, self._partitions, self._lists, self._leads, self._scores)
 
+    def score(self, step: Step) -> float:
+        """The combined score of a step, 0.5 is neutral."""
+        return float(self.verdict(step).score)
+
     def refusal(self, step: Step, *, by_score: bool) -> str | None:
         """Why a step may not be made: a hard goal that gets worse, or, `by_score`, no better by the combined score; None where it may."""
         verdict = self.verdict(step)

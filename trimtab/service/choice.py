@@ -16,9 +16,9 @@ from trimtab.service.unwell import Waiting, sentence
 NO_REPAIR = Repair()
 BESIDE_SLOW = ("under_replicated", "leaders")  # a slow broker may be why; leaders change all the same
 
-Scope = Literal["all", "preferred", "repairs", "restore", "demote"]
+Scope = Literal["all", "preferred", "repairs", "restore", "demote", "place"]
 """Everything; preferred leaders; hard limits and lost brokers; lost and draining brokers and partitions without a leader; leaderships of
-slow brokers."""
+slow brokers; topics that were just created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Case:
         Whether that is done at once, whatever the detector says.
     demote
         Whether slow brokers have leaderships to give up.
+    place
+        Whether topics that were just created are placed.
     """
 
     holds: Sequence[Hold] = ()
@@ -57,6 +59,7 @@ class Case:
     astray: bool = False
     elect: bool = False
     demote: bool = False
+    place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ def choose(case: Case) -> Choice:
         return Make("demote", urgent=True, otherwise=None if waits or not _wanted(case) else "all")
     if waits:
         return _unwell(case, waits)
+    if case.place and not case.repair:
+        return Make("place", urgent=case.asked, otherwise="all" if _wanted(case) else None)
     if not _wanted(case):
         return Rest(case.calm)
     if case.limits and not case.repair and not case.asked:

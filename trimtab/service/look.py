@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
+import numpy as np
+
 from cluster_model.model import ClusterModel
 from cluster_model.trust import LiveSnapshot
 from cluster_model.windows import HorizonName
 from goals.model import GoalSet
-from goals.policy import PolicyDocument
+from goals.policy import NewTopics, PolicyDocument
 from metrics_reporter.reporter import Clock
 from optimizer.detectors import Detection, Memory, detect, policy_of
 from optimizer.detectors.slow import Slow, SlowMemory, set_apart, slow_brokers
@@ -24,6 +26,7 @@ from trimtab.service.keeping import Told
 from trimtab.service.standing import Repair, stand, to_repair
 from trimtab.service.views import BrokerView, GoalView
 
+MOST_NAMED = 5  # new topics
 SHARE_OF_TIME = 0.1  # that looking may take
 
 
@@ -39,6 +42,10 @@ class Looked:
         The detector's memory that `detection` was made from.
     slow
         Brokers that take long for requests; in `snapshot` they are excluded.
+    new_topics
+        That were created a short while ago and that the policy has placed, by name.
+    young_topics
+        That balance leaves alone because they are younger than the policy's least age.
     """
 
     at_ms: int
@@ -51,6 +58,8 @@ class Looked:
     memory: Memory | None
     repair: Repair
     slow: Slow
+    new_topics: tuple[str, ...] = ()
+    young_topics: tuple[str, ...] = ()
 
 
 class Lookout:
@@ -82,6 +91,7 @@ class Lookout:
         self._may_look, self._fired, self._looked = may_look, fired, looked
         self._memory: Memory | None = None
         self._slow: SlowMemory | None = None
+        self._topics: dict[str, int] | None = None  # -> first seen, Unix ms; 0 for those that were there at the first look
         self._newest: Looked | None = None
         self._lock = Lock()
 
@@ -100,6 +110,9 @@ class Lookout:
         for broker in now.slow.brokers:
             if before is None or broker.id not in before.slow.ids:
                 self._fired(f"Broker {broker.id} is slow: {broker.why}.")
+        came = sorted(set(now.new_topics).difference(before.new_topics if before is not None else ()))
+        if came:
+            self._fired(f"New topics are to be placed: {', '.join(came[:MOST_NAMED])}{' …' if len(came) > MOST_NAMED else ''}.")
         self._looked()
         return max(self._every, (self._clock.monotonic() - begun) / SHARE_OF_TIME)
 
@@ -118,9 +131,27 @@ class Lookout:
             detection = detect(policy, snapshot, goals, before, found)
             self._memory = detection.memory
             self._newest = Looked(
-                now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing), slow
+                now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing), slow,
+                self._new_topics(policy.new_topics, snapshot, now), self._younger(now, policy.min_topic_age),
             )
             return self._newest
+
+    def _new_topics(self, rule: NewTopics | None, snapshot: LiveSnapshot, now: int) -> tuple[str, ...]:
+        """Topics that were first seen within the rule's time and hold no more than it says. O(partitions)."""
+        seen = self._topics
+        self._topics = {t: seen.get(t, now) if seen is not None else 0 for t in snapshot.topics}
+        if rule is None:
+            return ()
+        young = self._younger(now, rule.within)
+        disk = snapshot.leader_load.get("disk")
+        if not young or disk is None:
+            return young
+        held = np.bincount(snapshot.partition_topic, weights=np.nan_to_num(disk), minlength=len(snapshot.topics))
+        return tuple(t for t in young if held[snapshot.row_of_topic[t]] <= rule.max_size)
+
+    def _younger(self, now: int, seconds: float) -> tuple[str, ...]:
+        """Topics that were first seen less than so long ago."""
+        return tuple(t for t, at in (self._topics or {}).items() if at and now - at < round(1000 * seconds))
 
     def acted(self) -> None:
         """Something was done about it: the detector's counts begin anew."""

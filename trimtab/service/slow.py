@@ -23,11 +23,11 @@ def gives_up_leaders(looked: Looked) -> bool:
     return to_demote(looked.snapshot, looked.goal_set, looked.slow.ids) > 0
 
 
-def handed_over(made: Plan, looked: Looked) -> str:
+def handed_over(made: Plan) -> str:
     """What a plan does that takes leaderships off slow brokers."""
     count = made.summary.leadership_changes
     what = f"{count:,} leadership{'s' if count != 1 else ''} would leave slow brokers, and no byte is copied"
-    return f"{what if count else 'No leadership can leave the slow brokers'}.{set_apart(looked)}"
+    return f"{what if count else 'No leadership can leave the slow brokers'}."
 
 
 def set_apart(looked: Looked) -> str:
