@@ -37,7 +37,7 @@ def clusters() -> list[str]:
 
 def tuned_keys() -> list[str]:
     """Keys of a goal that `tune` may change."""
-    from goals.tuning import KEYS
+    from goals.calibration.advice import KEYS
 
     return list(KEYS)
 

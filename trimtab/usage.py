@@ -59,7 +59,8 @@ class EveryProblem(TyperCommand):
             return Defaults()  # parsing tells what is wrong
         if set(options) & {"help", "version"}:
             return Defaults()
-        by_stdin = [_bare(p.get_error_hint()) for p in self.params if options.get(p.name) == "-" and p.name in INPUTS]
+        params: list[Any] = self.params
+        by_stdin = [_bare(p.get_error_hint()) for p in params if options.get(p.name) == "-" and p.name in INPUTS]
         if len(by_stdin) > 1:
             raise typer.BadParameter(f"{', '.join(by_stdin)}: expected one of them from stdin (-), found {len(by_stdin)}", ctx=ctx)
         named = options.get("cluster") or ctx.meta.get(CLUSTER)

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
+from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.standing import Standing, standing, violations
 from optimizer.report.units import count, listing, resource_label, size
 
 MOST_GOALS = 3  # named in a row
 LONGEST_REASON = 160  # characters of a reason in the verdict, as far as its clauses allow
 NEAR = 1.15  # times a lower bound: a plan within it is near the fewest
-COUNTS = re.compile(r"^[\d,]+ would be left out, [\d,]+ before \(.*?\): ")
+COUNTS = re.compile(r"^[\d,]+ would remain, [\d,]+ before \(.*?\): ")
 LIMITS = ("capacity", "count_limit")
 Tone = Literal["balanced", "good", "partial", "stuck", "stopped", "infeasible", "unjudged", "unchecked"]
 
@@ -43,7 +44,9 @@ def verdict(plan: Plan) -> Verdict:
     s = standing(plan)
     if plan.options.get("replication_factor"):
         return _of_factors(plan)
-    return Verdict(_tone(plan, s), _situation(plan, s), _remedy(plan, s), _remainder(plan, s), _unchecked(plan), tuple(_remarks(plan)))
+    labels = goal_labels(plan)
+    said = (plainly(text, labels) for text in (_situation(plan, s), _remedy(plan, s), _remainder(plan, s), _unchecked(plan)))
+    return Verdict(_tone(plan, s), *said, tuple(plainly(remark, labels) for remark in _remarks(plan)))
 
 
 def _of_factors(plan: Plan) -> Verdict:

@@ -146,7 +146,7 @@ def plan_command(
     source.keep(cluster)
     result = planned(cluster, goal_set, options, story, keep_partial=keep_partial)
     _write(result, cluster, targets)
-    if not (any(o.form == "text" and o.path is None for o in outs) and sys.stdout.isatty()):  # there the report just said it
+    if not any(output.form == "text" and output.path is None for output in outs):  # there the report just said it
         log.info("%s", verdict(result).sentence)
     if result.stopped:
         return INTERRUPTED

@@ -25,7 +25,9 @@ bootstrap-server = "d1:9092"
 SHELL = {"TRIMTAB_BOOTSTRAP_SERVER": "s1:9092", "TRIMTAB_COMMAND_CONFIG": "shell.properties", "TRIMTAB_GOALS": "shell.yaml"}
 
 
-def found(folder: Path, given: tuple[str, ...] = (), cluster: str | None = None, takes: tuple[str, ...] = PLAN, **shell: str) -> Defaults:
+def found(
+    folder: Path, shell: dict[str, str], given: tuple[str, ...] = (), cluster: str | None = None, takes: tuple[str, ...] = PLAN
+) -> Defaults:
     (folder / "trimtab.toml").write_text(FILE)
     return defaults_for(takes, given, cluster, shell, folder)
 
@@ -49,13 +51,13 @@ def found(folder: Path, given: tuple[str, ...] = (), cluster: str | None = None,
 def test_the_command_line_wins_then_the_cluster_named_there_then_the_shell(
     tmp_path: Path, given: tuple[str, ...], cluster: str | None, shell: dict[str, str], expected: dict[str, str]
 ) -> None:
-    assert found(tmp_path, given, cluster, **shell).values == expected
+    assert found(tmp_path, shell, given, cluster).values == expected
 
 
 @pytest.mark.parametrize(("cluster", "goals"), [("prod", "prod.yaml"), (None, "shell.yaml")])
 def test_a_cluster_named_on_the_command_line_is_above_the_shell(tmp_path: Path, cluster: str | None, goals: str) -> None:
     shell = {"TRIMTAB_GOALS": "shell.yaml"} | ({} if cluster else {"TRIMTAB_CLUSTER": "prod"})
-    got = found(tmp_path, cluster=cluster, **shell)
+    got = found(tmp_path, shell, cluster=cluster)
     assert got.values["command_config"] == str(tmp_path / "prod.properties")
     assert Path(got.values["goals"]).name == goals
     assert got.said == f"cluster prod of {tmp_path / 'trimtab.toml'}: p1:9092,p2:9092"
@@ -63,7 +65,7 @@ def test_a_cluster_named_on_the_command_line_is_above_the_shell(tmp_path: Path, 
 
 def test_the_interval_of_metadata_is_another_one(tmp_path: Path) -> None:
     takes = ("bootstrap_server", "command_config", "interval")
-    assert found(tmp_path, takes=takes, TRIMTAB_INTERVAL="30s").values == {}
+    assert found(tmp_path, {"TRIMTAB_INTERVAL": "30s"}, takes=takes).values == {}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_what_disagrees_is_refused(
     tmp_path: Path, given: tuple[str, ...], cluster: str | None, shell: dict[str, str], said: str
 ) -> None:
     with pytest.raises(ConfigurationError) as error:
-        found(tmp_path, given, cluster, **shell)
+        found(tmp_path, shell, given, cluster)
     assert said in str(error.value)
 
 
