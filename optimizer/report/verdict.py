@@ -45,8 +45,14 @@ def verdict(plan: Plan) -> Verdict:
     if plan.options.get("replication_factor"):
         return _of_factors(plan)
     labels = goal_labels(plan)
-    said = (plainly(text, labels) for text in (_situation(plan, s), _remedy(plan, s), _remainder(plan, s), _unchecked(plan)))
-    return Verdict(_tone(plan, s), *said, tuple(plainly(remark, labels) for remark in _remarks(plan)))
+    return Verdict(
+        _tone(plan, s),
+        plainly(_situation(plan, s), labels),
+        plainly(_remedy(plan, s), labels),
+        plainly(_remainder(plan, s), labels),
+        plainly(_unchecked(plan), labels),
+        tuple(plainly(remark, labels) for remark in _remarks(plan)),
+    )
 
 
 def _of_factors(plan: Plan) -> Verdict:
