@@ -298,7 +298,10 @@ def main() -> int:
     unknown = [name for name in days if name not in DAYS]
     if unknown:
         parser.error(f"unknown days: {', '.join(unknown)}; there are {', '.join(DAYS)}")
-    say = lambda text: sys.stderr.write(f"{text}\n")  # noqa: E731
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+
     total = pictures(options.out, days, say)
     say(f"{total:,} bytes in {options.out}")
     return 0 if total <= MOST_BYTES else 1

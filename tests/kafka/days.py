@@ -205,7 +205,7 @@ class Scene:
     def figures(self, node: int) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
         """All figures, as a parser that forgives nothing reads them."""
         _, body = self.fetch(node, "/metrics", Accept="application/openmetrics-text; version=1.0.0")
-        families = text_string_to_metric_families(body)
+        families = text_string_to_metric_families(body)  # type: ignore[no-untyped-call]
         return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
 
     def rows(self) -> list[Row]:
@@ -472,13 +472,10 @@ def disk_full(scene: Scene) -> list[str]:
             return [f"cannot be tried here: the service does not start in a mount of its own; {child.log.read_text()[-300:]}"]
         assert child.process is not None
         inside = Path(f"/proc/{child.process.pid}/root") / history.relative_to("/")
-        with (inside / "everything").open("wb") as file, suppress(OSError):
-            while True:
-                file.write(b"x" * 65536)
-                file.flush()
-        with (inside / "the rest").open("wb", buffering=0) as file, suppress(OSError):
-            while True:
-                file.write(b"x" * 512)
+        for name, much in (("everything", 65536), ("the rest", 512)):
+            with (inside / name).open("wb", buffering=0) as file, suppress(OSError):
+                while True:
+                    file.write(b"x" * much)
         wrong = []
 
         def ill() -> bool:
@@ -529,7 +526,9 @@ def cold_start(scene: Scene) -> list[str]:
 def at_random(scene: Scene, minutes: float, seed: int) -> list[str]:
     """Reporters, services, brokers and controllers are killed, stopped and frozen at random."""
     chance, done, pulse = random.Random(seed), Counter[str](), threading.Event()
-    pause = lambda least, most: pulse.wait(chance.uniform(least, most))  # noqa: E731
+
+    def pause(least: float, most: float) -> None:
+        pulse.wait(chance.uniform(least, most))
 
     def killed(children: Mapping[int, Child], sent: signal.Signals) -> None:
         child = chance.choice(list(children.values()))

@@ -128,7 +128,8 @@ class Api:
         if not self._others.any:
             return _answer(ClustersView(clusters=()))
         own = with_glance(await self.latest.state(self._patience))
-        others = [it.model_copy(update={"here": it.reached and it.cluster_id == own.cluster_id}) for it in self._others.standings(own.now_ms)]
+        heard = self._others.standings(own.now_ms)
+        others = [it.model_copy(update={"here": it.reached and it.cluster_id == own.cluster_id}) for it in heard]
         decider = next((it.url for it in others if it.here and it.decides and it.instance != own.instance), None)
         this = ClusterStanding(
             name=self._name or own.cluster_id or "this cluster", here=True, reached=True, asked_ms=own.now_ms, cluster_id=own.cluster_id,

@@ -222,14 +222,13 @@ def _checked(body: bytes | bytearray) -> dict[str, Any]:
 
 def _standing(name: str, url: str, said: Mapping[str, Any]) -> ClusterStanding:
     glance, cluster = said["glance"], said.get("cluster")
-    text = lambda value: one_line(str(value))[:LONGEST]  # noqa: E731
     lives = cluster.get("lives") if isinstance(cluster, Mapping) else None
     tone = glance.get("tone")
     return ClusterStanding(
         name=name, reached=True, url=f"{url}/", cluster_id=_or_none(said.get("cluster_id")),
         instance=_or_none(said.get("instance")), decides=said["leadership"].get("leads") is True,
-        tone=tone if tone in ("good", "some", "bad", "plain") else "plain", label=text(glance.get("label", "")),
-        sentence=text(glance.get("sentence", "")), mode=_or_none(said.get("mode")),
+        tone=tone if tone in ("good", "some", "bad", "plain") else "plain", label=_or_none(glance.get("label")) or "",
+        sentence=_or_none(glance.get("sentence")) or "", mode=_or_none(said.get("mode")),
         brokers=sum(n for n in lives.values() if isinstance(n, int)) if isinstance(lives, Mapping) else None,
         partitions=cluster.get("partitions") if isinstance(cluster, Mapping) and isinstance(cluster.get("partitions"), int) else None,
     )  # fmt: skip
