@@ -210,7 +210,9 @@ def execute(scene: Scene, until: str) -> tuple[bool, str]:
     path = plan_file(
         scene.folder / "moves.json", scene.kafka.cluster_id, {name: ((at,), (3 - at,))}, name=f"sha256:{time.monotonic_ns()}"
     )
-    known = ("--bootstrap-server", scene.where, "--command-config", scene.properties, "--journal", scene.folder / "journal")
+    without(scene.kafka, RECORD)  # of an attempt before, which may have been ended in the middle
+    journal = scene.folder / f"journal-{time.monotonic_ns()}"
+    known = ("--bootstrap-server", scene.where, "--command-config", scene.properties, "--journal", journal)
     process = Watched(scene.folder, "execute", *map(str, known), "--plan", str(path), "--throttle", "10MB/s", "--reserve", "0")
     try:
         if until != NEVER:
@@ -226,13 +228,19 @@ def execute(scene: Scene, until: str) -> tuple[bool, str]:
 RUNS: dict[str, Says] = {"reporter": reporter, "serve": serve, "plan": plan, "execute": execute}
 
 
-def prepare(kafka: KafkaCluster, command: str, operation: str) -> None:
-    """A topic that has to be made is absent, one that has to grow has a single partition; a group has committed something."""
-    topic = METRICS if command == "reporter" else RECORD
+def without(kafka: KafkaCluster, topic: str) -> None:
+    """The topic is not there."""
     with administering(kafka) as admin:
-        if operation in ("Create", "Alter") and topic in admin.list_topics():
+        if topic in admin.list_topics():
             admin.delete_topics([topic])
             eventually(lambda: (topic not in admin.list_topics(), f"{topic} is still there"))
+
+
+def prepare(kafka: KafkaCluster, command: str, operation: str) -> None:
+    """A topic that has to be made is absent, one that has to grow has a single partition; a group has committed something."""
+    if command == "reporter" and operation in ("Create", "Alter"):
+        without(kafka, METRICS)
+    with administering(kafka) as admin:
         if command == "serve" or (command == "reporter" and operation == "Alter"):
             with suppress(TopicAlreadyExistsError):
                 create_topic(admin, METRICS, [[1]])
