@@ -98,6 +98,7 @@ def test_a_look_from_elsewhere_tells_how_fast_it_is() -> None:
     looking.read()
     found = run.looked_on(looking, pause=lambda seconds: place.cluster.step(seconds))
     (moving,) = found.moving
+    assert moving.rate is not None
     assert moving.rate == pytest.approx(100_000, rel=0.1)
     assert moving.eta_s == pytest.approx((moving.size - moving.copied) / moving.rate)
     assert found.rate == pytest.approx(moving.rate)
