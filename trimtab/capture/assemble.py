@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from trimtab.capture.capacity import Capacities
 from trimtab.capture.rates import Rates
-from trimtab.capture.reading import BrokerReading, PartitionEntry, Reading, TopicPartition, Topology
+from trimtab.capture.reading import BrokerReading, LogDir, PartitionEntry, Reading, TopicPartition, Topology
 
 LISTED = 8
+FULL, UNEVEN = 0.85, 0.2  # share of a volume that is used, and beyond all of the broker's together: from there it is told
 
 
 @dataclass
@@ -86,8 +87,9 @@ def _brokers(
         document: dict[str, object] = {"id": broker, "state": "active" if dead is None else "dead"}
         if entry is not None and entry.rack:
             document["rack"] = entry.rack
-        if capacities.of(broker):
-            document["capacity"] = capacities.of(broker)
+        capacity = {**(_volumes(reading) if dead is None else {}), **capacities.of(broker)}
+        if capacity:
+            document["capacity"] = capacity
         brokers.append(document)
     for broker in sorted(set(capacities.brokers) - hosting - topology.brokers.keys()):
         notes.warn(f"the capacity file lists broker {broker}, which the cluster does not have")
@@ -99,8 +101,30 @@ def _tell_broker(broker: int, reading: BrokerReading, notes: Notes) -> None:
         notes.warn(f"broker {broker} did not tell everything: {error}")
     if reading.sizes is not None and reading.sizes.offline_dirs:
         notes.warn(f"broker {broker} has offline log directories: {_few(reading.sizes.offline_dirs)}")
+    if reading.sizes is not None:
+        _tell_directories(broker, reading.sizes.volumes, notes)
     if reading.sizes is not None and reading.sizes.moving:
         notes.say(f"broker {broker} is moving {reading.sizes.moving} replicas between its log directories")
+
+
+def _volumes(reading: BrokerReading) -> dict[str, float]:
+    """What the volumes of a broker's log directories hold together; nothing where it does not tell."""
+    volumes = reading.sizes.volumes if reading.sizes is not None else ()
+    return {"disk": float(sum(v.total for v in volumes))} if volumes else {}
+
+
+def _tell_directories(broker: int, volumes: tuple[LogDir, ...], notes: Notes) -> None:
+    """Warn of the fullest of several volumes: a replica is in one directory, so there may be no room though the broker has some."""
+    if len(volumes) < 2:
+        return
+    fullest = max(volumes, key=lambda v: v.used)
+    together = 1.0 - sum(v.usable for v in volumes) / sum(v.total for v in volumes)
+    if fullest.used >= FULL or fullest.used - together >= UNEVEN:
+        notes.warn(
+            f"broker {broker}: log directory {fullest.path} is {fullest.used:.0%} full, its {len(volumes)} log directories together "
+            f"{together:.0%}; a replica fits into one of them, and plans know their sum only. Move replicas between them with "
+            "kafka-reassign-partitions.sh and log_dirs"
+        )
 
 
 def _tell_topics(topology: Topology, after: Reading, notes: Notes) -> None:

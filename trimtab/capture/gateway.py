@@ -40,6 +40,7 @@ from trimtab.capture.connection import connect, named
 from trimtab.capture.reading import (
     BrokerReading,
     Commits,
+    LogDir,
     LogEnds,
     LogSizes,
     Reading,
@@ -225,17 +226,20 @@ class Gateway:
         if code:
             raise kafka_errors.for_code(code)()
         sizes: dict[TopicPartition, int] = {}
-        offline, moving = [], 0
+        offline, moving, dirs = [], 0, []
         for log_dir in response.results:
             if log_dir.error_code:
                 offline.append(log_dir.log_dir)
+            elif log_dir.total_bytes is not None and log_dir.total_bytes > 0 <= log_dir.usable_bytes:
+                logs = sum(p.partition_size for topic in log_dir.topics for p in topic.partitions)
+                dirs.append(LogDir(log_dir.log_dir, log_dir.total_bytes, log_dir.usable_bytes, logs))
             for topic in log_dir.topics:
                 for p in topic.partitions:
                     if p.is_future_key:
                         moving += 1
                     else:
                         sizes[topic.name, p.partition_index] = p.partition_size
-        return LogSizes(at, sizes, tuple(offline), moving)
+        return LogSizes(at, sizes, tuple(offline), moving, tuple(dirs))
 
     def _ends(self, broker: int, leads: list[TopicPartition]) -> LogEnds:
         if not leads:
