@@ -114,7 +114,8 @@ def a_day(policy: str, name: str, hours: float = 24.0, most_bytes: float | None 
         found = detect(goals, snapshot, goals, memory)
         memory = found.memory
         before, standing_still = score.moves, _looks(snapshot)
-        if (found.fired or found.unrepaired) and standing_still != idle and policy != NOTHING:  # the same cluster has the same plan: an empty one
+        changed = standing_still != idle  # else the plan is the same, an empty one
+        if (found.fired or found.unrepaired) and changed and policy != NOTHING:
             budget = None if most_bytes is None else max(int(most_bytes - score.bytes), 0)
             options = PlanOptions(max_moves=None if found.unrepaired else _left(goals, score), max_bytes=budget)
             made = _part(plan(snapshot, goals, options).actions, room)

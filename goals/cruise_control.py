@@ -104,7 +104,7 @@ def goals_file(properties: str, name: str, least: Mapping[str, float] | None = N
 
     hard = set(_classes(given.get("hard.goals")) or HARD_GOALS)
     listed = _classes(given.get("default.goals") or given.get("goals")) or list(DEFAULT_GOALS)
-    lines, without = [], []
+    lines, without = list[str](), list[str]()
     for goal in dict.fromkeys(listed):
         if goal not in KNOWN:
             problems.append(Problem("default.goals", f"unknown goal {goal!r}; drop it from the list, a plug-in has no counterpart"))

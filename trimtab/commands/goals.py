@@ -127,7 +127,7 @@ def import_goals(
         problems.append(Problem("--capacity, --capacity-out", "expected both or none; capacities have a file of their own"))
     if problems:
         raise ConfigurationError("trimtab goals import", problems)
-    amounts, more, least = "", [], dict[str, float]()
+    amounts, more, least = "", list[str](), dict[str, float]()
     if capacity is not None:
         amounts, more, least = capacity_file(file_text(capacity, "capacity file"), str(capacity))
     text, without = goals_file(file_text(cruise_control, "properties file"), str(cruise_control), least)
