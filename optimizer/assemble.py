@@ -208,6 +208,8 @@ def _recorded(options: PlanOptions) -> dict[str, object]:
     if options.resting:
         digest = hashlib.sha256(json.dumps(options.resting).encode()).hexdigest()
         recorded["resting"] = {"partitions": len(options.resting), "digest": f"sha256:{digest}"}
+    if options.replication_factor:
+        recorded["replication_factor"] = dict(options.replication_factor)
     if options.loads is not None:
         recorded["load"] = options.loads.statistic
         recorded["loads_digest"] = options.loads.digest

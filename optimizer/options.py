@@ -36,7 +36,8 @@ class PlanOptions:
     says, else `MIN_GAIN`, and the smaller of `NOISE` and `NOISE_OF_BOUND`. `threads` change how soon a plan is there, and no more; one by
     default, since a planner often runs beside a broker or a controller. `resting` are partitions, topic and number in ascending order, that
     were moved lately: nothing but repairs changes them. `demote_brokers` give up their leaderships, and nothing else is planned. `loads`
-    stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot.
+    stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot. `replication_factor` are patterns of topics and
+    the factor that they are to have: such a plan changes nothing else (`optimizer.policies.replication`).
     """
 
     seed: int = 0
@@ -56,6 +57,7 @@ class PlanOptions:
     scale_load: tuple[tuple[str, float], ...] = ()
     resting: tuple[tuple[str, int], ...] = ()
     loads: PartitionLoads | None = None
+    replication_factor: tuple[tuple[str, int], ...] = ()
 
     @property
     def least_gain(self) -> float:

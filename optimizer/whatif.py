@@ -153,6 +153,9 @@ def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
         for wanted in brokers:
             if wanted not in known and wanted not in added:
                 problems.append(Problem(option, no_broker(snapshot, wanted)))
+    if options.demote_brokers and options.replication_factor:
+        message = "expected no --replication-factor beside it: each is a plan of its own; plan one, then the other"
+        problems.append(Problem("--demote-broker", message))
     for pattern, factor in options.scale_load:
         if not (np.isfinite(factor) and factor > 0):
             problems.append(Problem("--scale-load", f"expected a factor above 0, found {factor} for {pattern}"))

@@ -42,6 +42,7 @@ def units_on(board: Board, broker: int, weights: Weights, kind: str, groups: Gro
 
 def _scope(board: Board, p: int, groups: Groups | None) -> str:
     if groups is not None:
-        return groups.names[int(groups.of[p])]
+        name: str = groups.names[groups.of[p]]
+        return name
     topic: str = board.snapshot.topics[board.snapshot.partition_topic[p]]
     return topic

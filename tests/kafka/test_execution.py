@@ -180,6 +180,27 @@ def test_a_cluster_is_levelled_by_one_command(cluster: KafkaCluster, topic: str,
     assert throttles(cluster, topic) == {}
 
 
+@pytest.mark.parametrize("factor", [2, 4])
+def test_a_replication_factor_is_changed_by_one_command_and_taken_back(
+    cluster: KafkaCluster, topic: str, factor: int, tmp_path: Path
+) -> None:
+    before = placed(cluster, topic)
+    with Verified(cluster, list(before)) as traffic:
+        ended = Executing(
+            cluster, tmp_path, "plan", "--preset", "counts", "--interval", "0", "--replication-factor", f"{topic}={factor}",
+            "--execute", "--yes", "--throttle", "20MB/s", "--out", str(tmp_path / "plan.txt"),
+        )  # fmt: skip
+        assert ended.ends(PATIENCE) == 0, ended.said
+        now = placed(cluster, topic)
+        assert {len(replicas) for replicas in now.values()} == {factor}
+        assert set(leaders(cluster, topic).values()) == {1}, "leaders stay where they were"
+        assert throttles(cluster, topic) == {}
+        assert Executing(cluster, tmp_path, "rollback").ends(PATIENCE) == 0
+    assert placed(cluster, topic) == before
+    assert traffic.faults() + traffic.failed == []
+    assert throttles(cluster, topic) == {}
+
+
 def test_a_service_in_auto_mode_levels_a_real_cluster(cluster: KafkaCluster, admin: KafkaAdminClient, tmp_path: Path) -> None:
     create_topic(admin, "skewed", [(1, 2)] * 8)
     load = {("skewed", n): 2 for n in range(8)}

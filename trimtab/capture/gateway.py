@@ -9,9 +9,10 @@ error, and put general questions to a broker of their own choice, which may be t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -46,6 +47,7 @@ from trimtab.capture.reading import (
     Reading,
     TopicPartition,
     Topology,
+    led,
     topology_of,
 )
 
@@ -59,7 +61,8 @@ LOCAL_START_VERSION = 8
 # A broker that knows no active controller lets the question wait for long; the next one is asked soon enough.
 QUORUM_TIMEOUT_MS = 2_000
 METADATA_TOPIC = "__cluster_metadata"
-MIN_ISR = "min.insync.replicas"
+MIN_ISR, CLEANUP = "min.insync.replicas", "cleanup.policy"
+TOPICS_AT_ONCE = 1_000  # in one request for settings
 TOPIC_RESOURCE = 2  # of the protocol
 
 
@@ -129,16 +132,24 @@ class Gateway:
 
     def min_isr(self, topics: Collection[str]) -> dict[str, int]:
         """``min.insync.replicas`` in force, by topic; topics that are gone or may not be described are left out."""
-        resource = DescribeConfigsRequest.DescribeConfigsResource
-        asked = [resource(resource_type=TOPIC_RESOURCE, resource_name=t, configuration_keys=[MIN_ISR]) for t in topics]
-        response = self._anyone("describe topic configs", lambda: DescribeConfigsRequest(resources=asked))
-        return {
-            result.resource_name: int(config.value)
-            for result in response.results
-            if not result.error_code
-            for config in result.configs
-            if config.name == MIN_ISR
-        }
+        return {topic: int(value) for topic, value in self._topic_config(MIN_ISR, topics).items()}
+
+    def compacted(self, topics: Collection[str]) -> dict[str, bool]:
+        """Whether topics are compacted; those that are gone or may not be described are left out."""
+        return {topic: "compact" in value for topic, value in self._topic_config(CLEANUP, topics).items()}
+
+    def _topic_config(self, name: str, topics: Collection[str]) -> dict[str, str]:
+        """One setting in force, by topic."""
+        resource, listed = DescribeConfigsRequest.DescribeConfigsResource, list(topics)
+        found: dict[str, str] = {}
+        for first in range(0, len(listed), TOPICS_AT_ONCE):
+            some = listed[first : first + TOPICS_AT_ONCE]
+            asked = [resource(resource_type=TOPIC_RESOURCE, resource_name=t, configuration_keys=[name]) for t in some]
+            response = self._anyone("describe topic configs", partial(DescribeConfigsRequest, resources=asked))
+            for result in response.results:
+                if not result.error_code:
+                    found.update((str(result.resource_name), str(c.value)) for c in result.configs if c.name == name)
+        return found
 
     def _description(self) -> ClusterDescription:
         metadata = self._anyone("describe the topics", lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False))
@@ -184,10 +195,7 @@ class Gateway:
 
         `done` is called with the share of brokers that have answered or failed to.
         """
-        leads: dict[int, list[TopicPartition]] = {}
-        for key, partition in topology.partitions.items():
-            if partition.leader is not None:
-                leads.setdefault(partition.leader, []).append(key)
+        leads = led(topology, {topic for topic, _ in topology.partitions})
         asked = [b.id for b in topology.brokers.values() if not b.fenced]
         reading: dict[int, BrokerReading] = {}
         with ThreadPoolExecutor(BROKERS_AT_ONCE) as pool:
@@ -197,7 +205,13 @@ class Gateway:
                 done(len(reading) / len(asked))
         return reading
 
-    def _broker(self, broker: int, leads: list[TopicPartition], rates: bool) -> BrokerReading:
+    def counters(self, leads: Mapping[int, list[TopicPartition]]) -> Reading:
+        """Log sizes and offsets of partitions, by the broker that leads them."""
+        with ThreadPoolExecutor(BROKERS_AT_ONCE) as pool:
+            answers = pool.map(lambda b: self._broker(b, leads[b], True, commits=False), leads)
+            return dict(zip(leads, answers, strict=True))
+
+    def _broker(self, broker: int, leads: list[TopicPartition], rates: bool, commits: bool = True) -> BrokerReading:
         """What one broker tells. One that does not answer the first question is not asked the others."""
         answered = False
         errors: list[str] = []
@@ -213,15 +227,17 @@ class Gateway:
             answered = True
             return told
 
-        sizes = part("log directories", lambda: self._sizes(broker))
+        sizes = part("log directories", lambda: self._sizes(broker, None if commits else leads))
         if not (rates and answered):
             return BrokerReading(sizes, answered=answered, errors=tuple(errors))
         ends = part("offsets", lambda: self._ends(broker, leads))
-        commits = part("consumer groups", lambda: self._commits(broker))
-        return BrokerReading(sizes, ends, commits, errors=tuple(errors))
+        committed = part("consumer groups", lambda: self._commits(broker)) if commits else None
+        return BrokerReading(sizes, ends, committed, errors=tuple(errors))
 
-    def _sizes(self, broker: int) -> LogSizes:
-        response, at = self._timed(lambda: DescribeLogDirsRequest(topics=None), broker)
+    def _sizes(self, broker: int, only: list[TopicPartition] | None) -> LogSizes:
+        kind = DescribeLogDirsRequest.DescribableLogDirTopic
+        topics = None if only is None else [kind(topic=t, partitions=numbers) for t, numbers in _by_topic(only).items()]
+        response, at = self._timed(lambda: DescribeLogDirsRequest(topics=topics), broker)
         code = getattr(response, "error_code", 0)
         if code:
             raise kafka_errors.for_code(code)()
@@ -230,7 +246,7 @@ class Gateway:
         for log_dir in response.results:
             if log_dir.error_code:
                 offline.append(log_dir.log_dir)
-            elif log_dir.total_bytes is not None and log_dir.total_bytes > 0 <= log_dir.usable_bytes:
+            elif getattr(log_dir, "total_bytes", -1) > 0:
                 logs = sum(p.partition_size for topic in log_dir.topics for p in topic.partitions)
                 dirs.append(LogDir(log_dir.log_dir, log_dir.total_bytes, log_dir.usable_bytes, logs))
             for topic in log_dir.topics:
@@ -239,7 +255,8 @@ class Gateway:
                         moving += 1
                     else:
                         sizes[topic.name, p.partition_index] = p.partition_size
-        return LogSizes(at, sizes, tuple(offline), moving, tuple(dirs))
+        told = tuple(dirs) if len(dirs) + len(offline) == len(response.results) else ()
+        return LogSizes(at, sizes, tuple(offline), moving, told)
 
     def _ends(self, broker: int, leads: list[TopicPartition]) -> LogEnds:
         if not leads:
@@ -254,9 +271,7 @@ class Gateway:
         self, broker: int, leads: list[TopicPartition], spec: OffsetSpec
     ) -> tuple[dict[TopicPartition, int], float]:
         """Offsets of those partitions that the broker really leads, and when; the others are left out."""
-        numbers: dict[str, list[int]] = {}
-        for topic, number in leads:
-            numbers.setdefault(topic, []).append(number)
+        numbers = _by_topic(leads)
         kind = ListOffsetsRequest.ListOffsetsTopic
         response, at = self._timed(
             lambda: ListOffsetsRequest(
@@ -380,6 +395,13 @@ def _patiently(call: Callable[[], T]) -> T:
                 raise
             time.sleep(PAUSE_SECONDS * attempt)
     raise AssertionError("unreachable")
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        numbers.setdefault(topic, []).append(number)
+    return numbers
 
 
 def _is_answer(error: kafka_errors.KafkaError) -> bool:

@@ -6,7 +6,7 @@ cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from cluster_model.metadata.description import ClusterDescription, DescribedBroker
@@ -36,6 +36,15 @@ class Topology:
     partitions: Mapping[TopicPartition, PartitionEntry]
     unreadable: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+def led(topology: Topology, topics: Collection[str]) -> dict[int, list[TopicPartition]]:
+    """Partitions of some topics, by the broker that leads them."""
+    found: dict[int, list[TopicPartition]] = {}
+    for key, entry in topology.partitions.items():
+        if entry.leader is not None and key[0] in topics:
+            found.setdefault(entry.leader, []).append(key)
+    return found
 
 
 def topology_of(description: ClusterDescription) -> Topology:

@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Goals file in YAML.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Goals file in YAML; - for stdin.", show_default=False)],
     preset: Preset = None,
     calibration: CalibrationPath = None,
     form: Annotated[

@@ -5,13 +5,14 @@ The planner's own defaults stay in `optimizer.options`: an option that was not g
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from cluster_model.content import STDIN
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration, parse_size
 from optimizer.options import Acceptance, AddedBroker, PlanOptions
@@ -28,6 +29,7 @@ DEFAULT_PRESET = "default"
 DEFAULT_INTERVAL = "10s"
 DEFAULTS = PlanOptions()
 LARGEST_ID = 2**31 - 1
+LARGEST_FACTOR = 1_000
 LARGEST = 2**63 - 1  # of whole numbers that the search takes
 EITHER = "--snapshot, --bootstrap-server"
 
@@ -44,12 +46,39 @@ def parsed_by(parse: Callable[[str], T]) -> Callable[[str], T]:
     return parser
 
 
+def there(value: Path | None) -> Path | None:
+    """A file or folder that is read, or ``-``; refused where nothing is there."""
+    if value is not None and value != STDIN and not value.exists():
+        raise typer.BadParameter(f"there is no path {value}")
+    return value
+
+
 def parse_added_broker(text: str) -> AddedBroker:
     """``ID`` or ``ID:RACK``."""
     number, colon, rack = text.partition(":")
     if not number.isdecimal() or int(number) > LARGEST_ID or (colon and not rack):
         raise ValueError(f"expected ID or ID:RACK such as 7 or 7:rack-b, found {text!r}")
     return AddedBroker(int(number), rack or None)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIds:
+    """One or more brokers, as one option names them."""
+
+    ids: tuple[int, ...]
+
+
+def parse_broker_ids(text: str) -> BrokerIds:
+    """``ID`` or ``ID,ID``."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and part.isascii() and int(part) <= LARGEST_ID for part in parts):
+        raise ValueError(f"expected a broker ID, or several as 1,2,3, found {text!r}")
+    return BrokerIds(tuple(int(part) for part in parts))
+
+
+def all_ids(given: Iterable[BrokerIds] | None) -> tuple[int, ...]:
+    """Every broker that a repeated option names, in the order given."""
+    return tuple(broker for each in given or () for broker in each.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +107,22 @@ class TopicPartition:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Topics by glob pattern, and the replication factor that they are to have."""
+
+    pattern: str
+    replicas: int
+
+
+def parse_factor(text: str) -> Factor:
+    """``GLOB=N``; 1 or more."""
+    pattern, _, number = text.rpartition("=")
+    if not pattern or not number.isdecimal() or not 1 <= int(number) <= LARGEST_FACTOR:
+        raise ValueError(f"expected GLOB=N such as 'orders*=3', found {text!r}")
+    return Factor(pattern, int(number))
+
+
 def parse_partition(text: str) -> TopicPartition:
     """``TOPIC-N``, as Kafka prints a topic-partition."""
     topic, dash, number = text.rpartition("-")
@@ -92,10 +137,10 @@ SnapshotPath = Annotated[
     Path | None,
     typer.Option(
         "--snapshot",
-        exists=True,
+        callback=there,
         rich_help_panel=SOURCE,
         metavar="FILE",
-        help="Captured cluster: .json, .json.gz or a folder of Parquet files.",
+        help="Captured cluster: .json, .json.gz or a folder of Parquet files; - for stdin.",
     ),
 ]
 Bootstrap = Annotated[
@@ -151,7 +196,7 @@ SaveSnapshot = Annotated[
 GoalsPath = Annotated[
     Path | None,
     typer.Option(
-        "--goals", exists=True, dir_okay=False, rich_help_panel=WANTED, metavar="FILE", help="Goals in YAML."
+        "--goals", dir_okay=False, callback=there, rich_help_panel=WANTED, metavar="FILE", help="Goals in YAML; - for stdin."
     ),
 ]
 Preset = Annotated[
@@ -194,33 +239,33 @@ AddBroker = Annotated[
     ),
 ]
 RemoveBroker = Annotated[
-    list[int] | None,
+    list[BrokerIds] | None,
     typer.Option(
         "--remove-broker",
-        min=0,
+        parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
-        metavar="ID",
-        help="A broker that is to be emptied.",
+        metavar="ID[,ID]",
+        help="Brokers that are to be emptied.",
     ),
 ]
 ExcludeBroker = Annotated[
-    list[int] | None,
+    list[BrokerIds] | None,
     typer.Option(
         "--exclude-broker",
-        min=0,
+        parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
-        metavar="ID",
-        help="A broker that is left exactly as it is.",
+        metavar="ID[,ID]",
+        help="Brokers that are left exactly as they are.",
     ),
 ]
 DemoteBroker = Annotated[
-    list[int] | None,
+    list[BrokerIds] | None,
     typer.Option(
         "--demote-broker",
-        min=0,
+        parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
-        metavar="ID",
-        help="A broker that gives up its leaderships and keeps its replicas; the plan does nothing else.",
+        metavar="ID[,ID]",
+        help="Brokers that give up their leaderships and keep their replicas; the plan does nothing else.",
     ),
 ]
 ExcludeTopic = Annotated[
@@ -240,6 +285,16 @@ ScaleLoad = Annotated[
         rich_help_panel=IMAGINED,
         metavar="GLOB=FACTOR",
         help="Topics whose load is taken times a factor.",
+    ),
+]
+Factors = Annotated[
+    list[Factor] | None,
+    typer.Option(
+        "--replication-factor",
+        parser=parsed_by(parse_factor),
+        rich_help_panel=WANTED,
+        metavar="GLOB=N",
+        help="Topics that are to have N replicas of each partition; such a plan changes nothing else. Repeatable, the last one holds.",
     ),
 ]
 AcceptanceRule = Annotated[
@@ -451,9 +506,9 @@ class Planning:
         }  # fmt: skip
         options = PlanOptions(
             add_brokers=tuple(self.add_broker or ()),
-            remove_brokers=tuple(self.remove_broker or ()),
-            exclude_brokers=tuple(self.exclude_broker or ()),
-            demote_brokers=tuple(self.demote_broker or ()),
+            remove_brokers=all_ids(self.remove_broker),
+            exclude_brokers=all_ids(self.exclude_broker),
+            demote_brokers=all_ids(self.demote_broker),
             exclude_topics=tuple(self.exclude_topic or ()),
             scale_load=tuple((scale.pattern, scale.factor) for scale in self.scale_load or ()),
             loads=_loads(self.load, goals, snapshot),

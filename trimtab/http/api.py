@@ -21,10 +21,12 @@ from trimtab.http.asked import (
     AccessView,
     ActionsQuery,
     ByBody,
+    CancelBody,
     DecisionsQuery,
     DecisionsView,
     DoneView,
     DrainBody,
+    ExecutionBody,
     ExplainQuery,
     HealthView,
     PlanListed,
@@ -179,6 +181,9 @@ class Api:
                 self._excerpts.popitem(last=False)
         return _answer(kept.page(asked.offset, asked.limit))
 
+    async def execution(self, request: Request) -> Response:
+        return await self._sent(request, self._face.execution_text, "the execution", "application/json", times=LONG)
+
     # --- what changes something ---------------------------------------------------------------------------------------
 
     async def approve(self, request: Request) -> Response:
@@ -199,10 +204,25 @@ class Api:
         plan_id, by = exact_plan_id_of(request), await body_of(ByBody, request)
         return _answer(await self._change(request, lambda: self._face.rollback(plan_id, by.who), f"roll back plan {plan_id}", by))
 
+    async def cancel_execution(self, request: Request) -> Response:
+        by = await body_of(CancelBody, request)
+        await self._change(
+            request, lambda: self._face.cancel_execution(by.plan_id, by.who, by.why, by.finish), f"cancel the execution of {by.plan_id}", by
+        )
+        what = "completes" if by.finish else "is taken back"
+        return _answer(DoneView(done=f"No further step starts; what is in progress {what}, and what is done stays."), 202)
+
+    async def rollback_execution(self, request: Request) -> Response:
+        by = await body_of(ExecutionBody, request)
+        await self._change(
+            request, lambda: self._face.rollback_execution(by.plan_id, by.who), f"roll back the execution of {by.plan_id}", by
+        )
+        return _answer(DoneView(done="Everything that it changed is brought back, step by step."), 202)
+
     async def pause(self, request: Request) -> Response:
         by = await body_of(WhyBody, request)
         await self._change(request, lambda: self._face.pause(by.who, by.why), "pause", by)
-        return _answer(DoneView(done="Paused: no plan is made or started until an operator resumes."))
+        return _answer(DoneView(done="Paused: no plan is made or started, and no further step is taken, until an operator resumes."))
 
     async def resume(self, request: Request) -> Response:
         by = await body_of(ByBody, request)

@@ -88,6 +88,8 @@ class Decider:
         Why no plan is made now, where an execution is not over that is not of the plan in hand.
     condition
         How well the cluster is.
+    learned
+        Why no plan for balance is made now, by what came of those before.
     """
 
     def __init__(
@@ -112,13 +114,14 @@ class Decider:
         changed: Callable[[], None],
         condition: Callable[[], Condition],
         busy: Callable[[], str] = str,
+        learned: Callable[[Looked, int], tuple[str, ...]] = lambda looked, now: (),
     ) -> None:
         self._config, self._goals, self._leader, self._agenda = config, goals, leader, agenda
         self._lookout, self._readiness, self._desk, self._decisions = lookout, readiness, desk, decisions
         self._told, self._clock, self._instance, self._has_executor = told, clock, instance, has_executor
         self._plan = plan
         self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
-        self._busy, self._condition = busy, condition
+        self._busy, self._condition, self._learned = busy, condition, learned
         self._alone = config.mode == "auto" and has_executor  # plans are carried out without being approved
         self._restoring = Restoring(condition, alone=self._alone)
         self._waited = False  # balance did, at the last decision
@@ -341,7 +344,7 @@ class Decider:
         if self._binding and gate.moves_left is not None:
             most = options.max_moves
             options = replace(options, max_moves=gate.moves_left if most is None else min(most, gate.moves_left))
-        return options, gate.reasons
+        return options, (*gate.reasons, *(self._learned(looked, now) if self._binding else ()))
 
     def _resting(self, looked: Looked, now: int) -> tuple[tuple[str, int], ...]:
         """Partitions that were moved lately; none where nothing is carried out here."""

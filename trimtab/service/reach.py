@@ -21,6 +21,7 @@ from trimtab.service.claim import Claim
 if TYPE_CHECKING:
     from trimtab.capture.client import ClientSettings
     from trimtab.capture.gateway import Gateway
+    from trimtab.capture.reading import Reading, TopicPartition
     from trimtab.service.config import ServiceConfig
 
 log = logging.getLogger(__name__)
@@ -34,8 +35,8 @@ class ClosableSource(RecordSource, Protocol):
 
 
 class Reach(Protocol):
-    """What the service asks of a cluster. `follow` is called by one thread, `topic` by another, `min_isr` by a third, `quorum` and `shared`
-    by any."""
+    """What the service asks of a cluster. `follow`, `topic`, `min_isr` and `counters` are called by a thread of their own each, `quorum`
+    and `shared` by any."""
 
     def follow(self) -> tuple[str, Follower]:
         """The cluster's id, and a new follower of its metadata.
@@ -58,6 +59,10 @@ class Reach(Protocol):
 
     def min_isr(self, topics: Collection[str]) -> Mapping[str, int]:
         """`min.insync.replicas` in force, by topic; those that are gone or may not be described are left out. Raises `ExternalError`."""
+        ...
+
+    def counters(self, leads: Mapping[int, list[TopicPartition]]) -> Reading:
+        """Log sizes of some brokers, and offsets of what they lead; what went wrong is in the answer. Raises `ExternalError`."""
         ...
 
     def topic(self) -> ClosableSource:
@@ -89,7 +94,7 @@ class KafkaReach:
         self._claim: Claim | None = None
         self._following: Gateway | None = None
         self._asking, self._lock = _Renewed(self._connect), Lock()
-        self._describing = _Renewed(self._connect)
+        self._describing, self._counting = _Renewed(self._connect), _Renewed(self._connect)
 
     def follow(self) -> tuple[str, Follower]:
         from cluster_model.metadata.follower import KRaftFollower
@@ -119,6 +124,9 @@ class KafkaReach:
     def min_isr(self, topics: Collection[str]) -> Mapping[str, int]:
         return self._describing.ask(lambda gateway: gateway.min_isr(topics))
 
+    def counters(self, leads: Mapping[int, list[TopicPartition]]) -> Reading:
+        return self._counting.ask(lambda gateway: gateway.counters(leads))
+
     def topic(self) -> ClosableSource:
         from metrics_reporter.kafka_topic import KafkaTopicReader
 
@@ -128,6 +136,7 @@ class KafkaReach:
         if self._following is not None:
             self._following.close()
         self._describing.close()
+        self._counting.close()
         with self._lock:
             self._asking.close()
             if self._claim is not None:

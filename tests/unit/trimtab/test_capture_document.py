@@ -142,6 +142,27 @@ def test_rates_that_could_not_be_measured_are_told_and_absent() -> None:
     assert warned(notes, "consumer groups whose commits are not known: locked")
 
 
+def test_rates_of_compacted_topics_that_are_estimates_are_told_by_topic() -> None:
+    """They were 0.2 to 0.3 % of the truth, and a note that nobody reads said so."""
+    rates = Rates({KEY: Rate(10.0, 4.0, estimated=True)}, 5.0, compacted=frozenset({"orders"}))
+    _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "network_in of orders (1 partition)", "what a record took when the log grew")
+    rates = Rates({KEY: Rate(10.0, 4.0, estimated=True, guessed=True)}, 5.0, compacted=frozenset({"orders"}))
+    snapshot, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "network_in of orders (1 partition) may be far too low")
+    assert snapshot.notes == tuple(notes.texts), "it is in every plan that is made of the snapshot"
+    rates = Rates({KEY: Rate(10.0, 4.0, estimated=True, guessed=True)}, 5.0, unread=("orders", "other"))
+    _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "network_in of orders is far too low if they are compacted", "DESCRIBE_CONFIGS")
+
+
+def test_topics_that_no_group_read_are_told() -> None:
+    """Half of what consumers without a group fetched was missing, without a word on which topics."""
+    rates = Rates({KEY: Rate(10.0, 0.0)}, 5.0)
+    _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "no consumer group committed offsets of orders (1 partition)", "not in network_out")
+
+
 def test_long_lists_are_cut_with_their_length() -> None:
     entries = {("t", n): PartitionEntry((1,), (1,), None, (1,)) for n in range(20)}
     topology = Topology("c", {1: DescribedBroker(1, None, True)}, entries)
@@ -212,7 +233,7 @@ def test_a_brokers_disk_is_what_its_volumes_hold_together_and_the_file_goes_befo
     }
     snapshot, notes = captured(cluster(whole()), readings, capacities=Capacities({}, {3: {"disk": 7e12}}))
     assert snapshot.capacity["disk"].tolist() == [6e12, 2e12, 7e12]
-    assert not any("log director" in text for text in notes.texts)
+    assert not any("log directory" in text for text in notes.texts)
     equally_full = directories(("/d1", 2.0, 1.0), ("/d2", 2.0, 1.00001), logs=0.9)
     assert captured(cluster(whole()), dict.fromkeys((1, 2, 3), equally_full))[0].capacity["disk"].tolist() == [4e12] * 3
     snapshot, _ = captured(cluster(whole()), readings, capacities=Capacities({"disk": 1e12}, {}))
@@ -230,3 +251,19 @@ def test_the_fullest_of_several_log_directories_is_warned_of(
     dirs = [("/d1", *first), *([("/d2", *second)] if second else [])]
     _, notes = captured(cluster(whole()), {1: directories(*dirs), 2: sized(), 3: sized()})
     assert warned(notes, "broker 1: log directory /d1 is") is warns
+
+
+def test_disk_capacity_is_the_size_of_the_file_systems_unless_a_file_says_another() -> None:
+    """Without it, README's first plan checks no disk limit."""
+    readings = {
+        1: sized(dirs=(LogDir("/d1", 1000_000, 999_000), LogDir("/d2", 2000_000, 2000_000))),
+        2: sized(dirs=(LogDir("/d1", 1000_000, 400_000),)),
+        3: sized(),  # before Kafka 3.3
+    }
+    snapshot, notes = captured(cluster(whole()), readings, capacities=Capacities({}, {2: {"disk": 5.0}}))
+    assert snapshot.capacity["disk"][:2].tolist() == [3000_000.0, 5.0]
+    assert snapshot.capacity["disk"][2] != snapshot.capacity["disk"][2]
+    assert "disk capacity of 1 broker is the size of the file systems of their log directories" in notes.texts
+    snapshot, notes = captured(cluster(whole()), readings)
+    assert snapshot.capacity["disk"][1] == 1000_000.0
+    assert "60% of the disks of broker 2 holds something else than logs; --capacity says what its logs may take" in notes.texts
