@@ -6,7 +6,8 @@
 A day of 24 simulated hours in steps of half an hour. In each step loads are as the scenario has them, the policy's detector is asked
 (with its memory, so that repeated checks count), and as much of the plan is carried out as the copying of half an hour and the policy's
 moves per hour allow. Every policy is judged by the goals of preset `default`, whatever its own detector says. `default` is the search
-with these goals, `automq` the search with those of preset `automq`; the others have the goals of `default` and plan by their own parts.
+with these goals, `automq` the search with those of preset `automq`; the others have the goals of `default` and plan by their own parts;
+`nothing` moves nothing. The last columns are what `default` makes of no more bytes than the policy copied in its day.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ STEP = 0.5  # hours
 COPIED = 0.02  # of all data, in a step
 LOSS_AT, LOST = 2.0, 3  # hours, broker row
 HOT_FOR = 4  # hours, until other topics are hot
-DEFAULT, AUTOMQ = "default", "automq"
+DEFAULT, AUTOMQ, NOTHING = "default", "automq", "nothing"
 
 Loads = Callable[[Snapshot, float], Snapshot]
 
@@ -97,12 +98,12 @@ def goals_of(policy: str) -> GoalSet:
     """Preset `default`, with a policy in place of the search where one is named; `automq` has goals of its own."""
     if policy == AUTOMQ:
         return parse_goals("version: 1\npreset: automq\n", policy)
-    chosen = "" if policy == DEFAULT else f"policy: {{preset: {policy}}}\n"
+    chosen = "" if policy in (DEFAULT, NOTHING) else f"policy: {{preset: {policy}}}\n"
     return parse_goals(f"version: 1\npreset: default\n{chosen}", policy)
 
 
-def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
-    """One policy through one scenario."""
+def a_day(policy: str, name: str, hours: float = 24.0, most_bytes: float | None = None) -> Score:
+    """One policy through one scenario, with at most so many bytes copied in all."""
     snapshot, loads = scenario(name)
     goals, judged = goals_of(policy), goals_of(DEFAULT)
     score, memory, idle = Score(), Memory(), b""
@@ -113,8 +114,11 @@ def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
         found = detect(goals, snapshot, goals, memory)
         memory = found.memory
         before, standing_still = score.moves, _looks(snapshot)
-        if (found.fired or found.unrepaired) and standing_still != idle:  # the same cluster has the same plan: an empty one
-            made = _part(plan(snapshot, goals, PlanOptions(max_moves=None if found.unrepaired else _left(goals, score))).actions, room)
+        changed = standing_still != idle  # else the plan is the same, an empty one
+        if (found.fired or found.unrepaired) and changed and policy != NOTHING:
+            budget = None if most_bytes is None else max(int(most_bytes - score.bytes), 0)
+            options = PlanOptions(max_moves=None if found.unrepaired else _left(goals, score), max_bytes=budget)
+            made = _part(plan(snapshot, goals, options).actions, room)
             if made:
                 snapshot = _carried_out(snapshot, made, score)
                 memory = memory.acted()
@@ -173,23 +177,35 @@ def _carried_out(snapshot: Snapshot, actions: list[Action], score: Score) -> Sna
     return snapshot.with_placement(lists, leader)
 
 
-def table(name: str, scores: dict[str, Score]) -> str:
-    """A Markdown table of one scenario."""
-    lines = [f"\n{name}\n", "| policy | level after (h) | broker-hours outside | moves | GB | returns |", "|---|---|---|---|---|---|"]
-    for policy, s in scores.items():
-        level = "never" if s.level_after is None else f"{s.level_after:.1f}"
-        lines.append(f"| {policy} | {level} | {s.outside:.1f} | {s.moves} | {s.bytes / 1e9:,.1f} | {s.returns} |")
+HEAD = """
+| policy | level after (h) | broker-hours outside | moves | GB | returns | `default` with as many GB: outside | GB | returns |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+def table(name: str, scores: dict[str, tuple[Score, Score]]) -> str:
+    """A Markdown table of one scenario: of each policy its own day, and that of `default` with its bytes."""
+    lines = [f"\n## {name}\n{HEAD}"]
+    for policy, (own, same_bytes) in scores.items():
+        level = "never" if own.level_after is None else f"{own.level_after:.1f}"
+        beside = f"{same_bytes.outside:.1f} | {same_bytes.bytes / 1e9:,.1f} | {same_bytes.returns}"
+        lines.append(f"| {policy} | {level} | {own.outside:.1f} | {own.moves} | {own.bytes / 1e9:,.1f} | {own.returns} | {beside} |")
     return "\n".join(lines)
+
+
+def beside(policy: str, name: str, hours: float) -> tuple[Score, Score]:
+    """The day of a policy, and that of `default` with no more bytes."""
+    own = a_day(policy, name, hours)
+    return own, own if policy == DEFAULT else a_day(DEFAULT, name, hours, own.bytes)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policies", default=",".join([DEFAULT, *POLICY_PRESETS]))
+    parser.add_argument("--policies", default=",".join([NOTHING, DEFAULT, *POLICY_PRESETS]))
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--hours", type=float, default=24.0)
     given = parser.parse_args()
     for name in given.scenarios.split(","):
-        print(table(name, {policy: a_day(policy, name, given.hours) for policy in given.policies.split(",")}), flush=True)
+        print(table(name, {policy: beside(policy, name, given.hours) for policy in given.policies.split(",")}), flush=True)
 
 
 if __name__ == "__main__":

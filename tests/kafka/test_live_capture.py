@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 
@@ -57,6 +58,8 @@ def test_placement_leaders_and_sizes_are_those_the_admin_client_reports(
     assert snapshot.broker_ids.tolist() == [1, 2, 3, 4]
     assert snapshot.racks == ("r1", "r1", "r2", "r3")
     assert set(snapshot.broker_states.tolist()) == {BrokerState.ACTIVE}
+    volume = shutil.disk_usage(cluster.folder).total
+    assert snapshot.capacity["disk"].tolist() == [volume] * 4, "log directories of one machine are on one volume"
     rows = by_name(snapshot)
     sizes = {
         (answer["broker"], topic["name"], p["partition_index"]): p["partition_size"]

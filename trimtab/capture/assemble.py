@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from trimtab.capture.capacity import Capacities
 from trimtab.capture.rates import Rates
-from trimtab.capture.reading import BrokerReading, PartitionEntry, Reading, TopicPartition, Topology
+from trimtab.capture.reading import BrokerReading, LogDir, PartitionEntry, Reading, TopicPartition, Topology
 
 LISTED = 8
+FULL, UNEVEN = 0.85, 0.2  # share of a volume that is used, and beyond all of the broker's together: from there it is told
 OTHERS = 0.05  # share of a disk that something else may hold before it is worth a note
 
 
@@ -90,7 +91,7 @@ def _brokers(
         if entry is not None and entry.rack:
             document["rack"] = entry.rack
         capacity = capacities.of(broker)
-        volumes = reading.sizes.disks if reading.sizes is not None else ()
+        volumes = reading.sizes.volumes if reading.sizes is not None and dead is None else ()
         if "disk" not in capacity and volumes:
             capacity["disk"] = float(sum(volume.total for volume in volumes))
             told.append(broker)
@@ -110,14 +111,30 @@ def _tell_broker(broker: int, reading: BrokerReading, notes: Notes) -> None:
         notes.warn(f"broker {broker} did not tell everything: {error}")
     if reading.sizes is not None and reading.sizes.offline_dirs:
         notes.warn(f"broker {broker} has offline log directories: {_few(reading.sizes.offline_dirs)}")
+    if reading.sizes is not None:
+        _tell_directories(broker, reading.sizes.volumes, notes)
     if reading.sizes is not None and reading.sizes.moving:
         notes.say(f"broker {broker} is moving {reading.sizes.moving} replicas between its log directories")
+
+
+def _tell_directories(broker: int, volumes: tuple[LogDir, ...], notes: Notes) -> None:
+    """Warn of the fullest of several volumes: a replica is in one directory, so there may be no room though the broker has some."""
+    if len(volumes) < 2:
+        return
+    fullest = max(volumes, key=lambda v: v.used)
+    together = 1.0 - sum(v.usable for v in volumes) / sum(v.total for v in volumes)
+    if fullest.used >= FULL or fullest.used - together >= UNEVEN:
+        notes.warn(
+            f"broker {broker}: log directory {fullest.path} is {fullest.used:.0%} full, its {len(volumes)} log directories together "
+            f"{together:.0%}; a replica fits into one of them, and plans know their sum only. Move replicas between them with "
+            "kafka-reassign-partitions.sh and log_dirs"
+        )
 
 
 def _tell_others(broker: int, reading: BrokerReading, notes: Notes) -> None:
     """Bytes on the disks of a broker that are no log of its own: its limit is reached sooner than its logs say."""
     assert reading.sizes is not None
-    volumes = reading.sizes.disks
+    volumes = reading.sizes.volumes
     total = sum(volume.total for volume in volumes)
     others = total - sum(volume.usable for volume in volumes) - sum(reading.sizes.sizes.values())
     if others > OTHERS * total:

@@ -42,12 +42,12 @@ from trimtab.capture.connection import connect, named
 from trimtab.capture.reading import (
     BrokerReading,
     Commits,
+    LogDir,
     LogEnds,
     LogSizes,
     Reading,
     TopicPartition,
     Topology,
-    Volume,
     led,
     topology_of,
 )
@@ -254,20 +254,20 @@ class Gateway:
         if code:
             raise kafka_errors.for_code(code)()
         sizes: dict[TopicPartition, int] = {}
-        offline, moving, volumes = [], 0, []
+        offline, moving, dirs = [], 0, []
         for log_dir in response.results:
             if log_dir.error_code:
                 offline.append(log_dir.log_dir)
             elif getattr(log_dir, "total_bytes", -1) > 0:
-                volumes.append(Volume(log_dir.total_bytes, log_dir.usable_bytes))
+                logs = sum(p.partition_size for topic in log_dir.topics for p in topic.partitions)
+                dirs.append(LogDir(log_dir.log_dir, log_dir.total_bytes, log_dir.usable_bytes, logs))
             for topic in log_dir.topics:
                 for p in topic.partitions:
                     if p.is_future_key:
                         moving += 1
                     else:
                         sizes[topic.name, p.partition_index] = p.partition_size
-        # Directories on one file system all tell of that one; two disks are hardly free to the same byte.
-        told = tuple(sorted(set(volumes))) if len(volumes) + len(offline) == len(response.results) else ()
+        told = tuple(dirs) if len(dirs) + len(offline) == len(response.results) else ()
         return LogSizes(at, sizes, tuple(offline), moving, told)
 
     def _ends(self, broker: int, leads: list[TopicPartition]) -> LogEnds:

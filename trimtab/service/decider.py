@@ -278,7 +278,7 @@ class Decider:
             case = Case(holds=holds)
         else:
             options, reached = self._options(looked, turn.began)
-            calm = " ".join([looked.detection.sentence(), *(f"{_capital(note)}." for note in looked.detection.notes)])
+            calm = " ".join([looked.detection.sentence(), *(f"{_capital(note)}." for note in looked.detection.notes)]) + set_apart(looked)
             found, wait = self.waits(turn.began), looked.policy.wait
             if self._restoring.first(wait, turn.began):
                 calm = f"{calm} {led_by_others(self._condition())}."

@@ -84,4 +84,6 @@ def test_a_dry_run_says_what_would_leave(world: World) -> None:
     assert state.plan is not None
     assert state.plan.demotes
     assert "a plan of 6 leadership changes would take leaderships off slow brokers, which copies nothing" in glance(state).sentence
+    why = "produce requests take 4 s there (99th percentile of its own part); the limit is 1 s"
+    assert glance(state).facts == (f"Broker 1 is slow and gets no replicas: {why}.",)
     service.stop()
