@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from spark.backtest.difference import Difference, Each, difference
-from spark.backtest.outcome import Outcome
 
 Point = tuple[float, float]
 Aim = Literal["hours", "cost", "both"]
+ENOUGH = 0.5  # of the largest gain: beyond it, to be sure of what is kept is worth more
+LEAST_ERROR = 1e-3
 WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else the goals stay as they are
 EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
-ROOM = 0.02  # more than `EQUAL` that a configuration may be off by on a part of the training span and not be given up for it
+ROOM = 0.02  # more than `EQUAL` that hours may be with a standard error on top, or on a part of a span
 
 
 def ranks(points: Sequence[Point]) -> list[int]:
@@ -45,26 +46,19 @@ class Rule:
         """The rules that it is made of: itself, or one for each aim."""
         return (replace(self, aim="hours"), replace(self, aim="cost")) if self.aim == "both" else (self,)
 
+    def is_equal(self, kept: Difference, more: float = 0.0) -> bool:
+        """Whether a difference counts as none: at most `equal` (and `more`), of hours with a standard error on top at most `ROOM` more."""
+        most = self.equal + more
+        return kept.share <= most and (self.aim == "hours" or kept.share + kept.spare <= most + ROOM)
+
+    def sureness(self, kept: Difference) -> float:
+        """How many standard errors a difference is below what counts as equal."""
+        return (self.equal - kept.share) / max(kept.spare, LEAST_ERROR)
+
     @property
     def words(self) -> tuple[str, str]:
         """What is gained, and what is kept."""
         return ("broker-hours out of band", "cost") if self.aim == "hours" else ("cost", "broker-hours out of band")
-
-    def gained(self, outcome: Outcome) -> float:
-        """What is to become less."""
-        return outcome.out_of_band_hours if self.aim == "hours" else outcome.cost
-
-    def kept(self, outcome: Outcome) -> float:
-        """What is to stay equal."""
-        return outcome.cost if self.aim == "hours" else outcome.out_of_band_hours
-
-    def excess(self, own: Each, other: Each) -> float:
-        """Share by which `other` has more than `own` of what is to stay equal; of hours with one standard error on top, so that luck does
-        not make two things equal."""
-        if self.aim == "hours":
-            return cost_difference(own, other).share
-        hours = hours_difference(own, other)
-        return hours.share + hours.spare
 
 
 def hours_difference(own: Each, other: Each) -> Difference:
@@ -87,45 +81,57 @@ class Choice:
     why: str
 
 
-def choose(outcomes: Sequence[Each], own: int, rule: Rule) -> Choice:
-    """The one with the least of what the rule wants to gain, of those that are equal to row `own` in what it keeps. Ties go to the better
-    other number, then to the earlier row; `own` stays where nothing gains `WORTH`. With both aims the one that gains the larger share."""
-    if len(rule.parts) > 1:
-        made = [choose(outcomes, own, part) for part in rule.parts]
-        shares = [_gain(outcomes, own, choice.row, part) for choice, part in zip(made, rule.parts, strict=True)]
-        return made[shares.index(max(shares))]
-    sums = [sum(each, Outcome()) for each in outcomes]
-    open_to = [n for n, each in enumerate(outcomes) if n == own or rule.excess(outcomes[own], each) <= rule.equal]
-    best = min(open_to, key=lambda n: (rule.gained(sums[n]), rule.kept(sums[n]), n))
-    what, kept = rule.words
-    equal = f"equal {kept} (within {rule.equal:.1%}, with a standard error to spare)"
-    if rule.gained(sums[best]) > (1.0 - WORTH) * rule.gained(sums[own]):
-        return Choice(own, f"nothing that was tried lowers {what} by {WORTH:.0%} at {equal}: the goals stay as they are")
-    return Choice(best, f"the lowest {what} of all at {equal}, against the goals as they are, on the training span")
+def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Difference] | None = None) -> Choice:
+    """Of those that count as equal to row `own` in what the rule keeps (`Rule.is_equal`) and gain at least `ENOUGH` of the largest gain,
+    the one that most probably is equal; of what is gained a standard error is taken off. `own` stays where nothing gains `WORTH`; ties
+    go to the larger gain, then to the earlier row. With both aims, of that one whose largest gain is the larger.
+
+    Parameters
+    ----------
+    hours
+        By what share each row has more hours, where more is known of it than these outcomes tell.
+
+    *Source*: ours. The largest gain of all that count as equal would be one at the edge of that, by luck within it.
+    """
+    hours = [hours_difference(outcomes[own], each) for each in outcomes] if hours is None else hours
+    cost = [cost_difference(outcomes[own], each) for each in outcomes]
+    each = [(part, {n: _gain(hours[n], cost[n], part) for n in range(len(outcomes)) if n != own}) for part in rule.parts]
+    part, every = max(each, key=lambda one: max(one[1].values(), default=0.0))
+    gains = {n: gain for n, gain in every.items() if gain >= WORTH}
+    if not gains:
+        what = " or ".join(f"{one.words[0]} by {WORTH:.0%} at equal {one.words[1]}" for one in rule.parts)
+        nothing = f"nothing that was tried lowers {what} (within {rule.equal:.1%}) on the choosing span"
+        return Choice(own, f"{nothing}: the goals stay as they are")
+    kept = cost if part.aim == "hours" else hours
+    enough = [n for n, gain in gains.items() if gain >= ENOUGH * max(gains.values())]
+    best = max(enough, key=lambda n: (part.sureness(kept[n]), gains[n], -n))
+    what, equal = part.words
+    likely = f"of those that gain at least {ENOUGH:.0%} of the largest gain in {what}, the one whose {equal} most probably count as equal"
+    return Choice(best, f"{likely} (within {rule.equal:.1%}), against the goals as they are, on the choosing span")
 
 
-def _gain(outcomes: Sequence[Each], own: int, row: int, rule: Rule) -> float:
-    """Share of what a rule wants to gain that a row has less than `own`."""
-    before, after = (rule.gained(sum(outcomes[n], Outcome())) for n in (own, row))
-    return 1.0 - after / before if before > 0.0 else 0.0
+def _gain(hours: Difference, cost: Difference, rule: Rule) -> float:
+    """What a row gains for sure under a rule of one aim; 0 where what is to be kept is not equal."""
+    gain, kept = (hours, cost) if rule.aim == "hours" else (cost, hours)
+    return -(gain.share + gain.spare) if rule.is_equal(kept) else 0.0
 
 
-def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int) -> list[int]:
+def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int, hours: Sequence[Difference] | None = None) -> list[int]:
     """Rows to go on with, the most promising first: by turns the best by the rule and the best by Pareto rank, `own` not counted.
 
-    The rule has `ROOM` here: what is known of a configuration is a part of the training span. With both aims, by turns of each.
+    The rule has `ROOM` here: what is known of a configuration is a part of what there will be. With both aims, by turns of each. `hours` as
+    in `choose`.
     """
+    hours = [hours_difference(outcomes[own], each) for each in outcomes] if hours is None else hours
     if len(rule.parts) > 1:
-        each = [promising(outcomes, own, part, len(outcomes)) for part in rule.parts]
+        each = [promising(outcomes, own, part, len(outcomes), hours) for part in rule.parts]
         return list(dict.fromkeys(n for pair in zip(*each, strict=True) for n in pair))[:most]
-    sums = [sum(each, Outcome()) for each in outcomes]
-    rank = ranks([(s.out_of_band_hours, s.cost) for s in sums])
+    cost = [cost_difference(outcomes[own], one).share for one in outcomes]
+    rank = ranks([(h.share, c) for h, c in zip(hours, cost, strict=True)])
     others = [n for n in range(len(outcomes)) if n != own]
-
-    def off(n: int) -> float:
-        return max(0.0, rule.excess(outcomes[own], outcomes[n]) - rule.equal - ROOM)
-
-    by_rule = sorted(others, key=lambda n: (off(n), rule.gained(sums[n]), n))
+    more = [h.share + h.spare for h in hours]
+    gained, kept = (more, cost) if rule.aim == "hours" else (cost, more)
+    by_rule = sorted(others, key=lambda n: (max(0.0, kept[n] - rule.equal - ROOM), gained[n], n))
     by_rank = sorted(others, key=lambda n: (rank[n], n))
-    both = [n for pair in zip(by_rule, by_rank, strict=True) for n in pair]
-    return list(dict.fromkeys(both))[:most]
+    pairs = [n for pair in zip(by_rule, by_rank, strict=True) for n in pair]
+    return list(dict.fromkeys(pairs))[:most]
