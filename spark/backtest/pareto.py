@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from scipy.stats import norm
+
 from spark.backtest.difference import Difference, Each, difference
 
 Point = tuple[float, float]
 Aim = Literal["hours", "cost", "both"]
-ENOUGH = 0.5  # of the largest gain: beyond it, to be sure of what is kept is worth more
-LEAST_ERROR = 1e-3
 WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else the goals stay as they are
 EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
 ROOM = 0.02  # more than `EQUAL` that hours may be with a standard error on top, or on a part of a span
@@ -51,10 +51,6 @@ class Rule:
         most = self.equal + more
         return kept.share <= most and (self.aim == "hours" or kept.share + kept.spare <= most + ROOM)
 
-    def sureness(self, kept: Difference) -> float:
-        """How many standard errors a difference is below what counts as equal."""
-        return (self.equal - kept.share) / max(kept.spare, LEAST_ERROR)
-
     @property
     def words(self) -> tuple[str, str]:
         """What is gained, and what is kept."""
@@ -82,9 +78,9 @@ class Choice:
 
 
 def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Difference] | None = None) -> Choice:
-    """Of those that count as equal to row `own` in what the rule keeps (`Rule.is_equal`) and gain at least `ENOUGH` of the largest gain,
-    the one that most probably is equal; of what is gained a standard error is taken off. `own` stays where nothing gains `WORTH`; ties
-    go to the larger gain, then to the earlier row. With both aims, of that one whose largest gain is the larger.
+    """The one whose gain, times the probability that what the rule keeps is equal to that of row `own`, is the largest, of those that count
+    as equal (`Rule.is_equal`); of the gain a standard error is taken off. `own` stays where none gains `WORTH`; ties go to the earlier
+    row. With both aims the larger of both.
 
     Parameters
     ----------
@@ -95,25 +91,26 @@ def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Diffe
     """
     hours = [hours_difference(outcomes[own], each) for each in outcomes] if hours is None else hours
     cost = [cost_difference(outcomes[own], each) for each in outcomes]
-    each = [(part, {n: _gain(hours[n], cost[n], part) for n in range(len(outcomes)) if n != own}) for part in rule.parts]
-    part, every = max(each, key=lambda one: max(one[1].values(), default=0.0))
-    gains = {n: gain for n, gain in every.items() if gain >= WORTH}
-    if not gains:
-        what = " or ".join(f"{one.words[0]} by {WORTH:.0%} at equal {one.words[1]}" for one in rule.parts)
+    best = max(
+        ((_worth(hours[n], cost[n], part), -n, part) for part in rule.parts for n in range(len(outcomes)) if n != own),
+        key=lambda found: found[:2], default=(0.0, -own, rule.parts[0]),
+    )  # fmt: skip
+    if best[0] <= 0.0:
+        what = " or ".join(f"{part.words[0]} by {WORTH:.0%} at equal {part.words[1]}" for part in rule.parts)
         nothing = f"nothing that was tried lowers {what} (within {rule.equal:.1%}) on the choosing span"
         return Choice(own, f"{nothing}: the goals stay as they are")
-    kept = cost if part.aim == "hours" else hours
-    enough = [n for n, gain in gains.items() if gain >= ENOUGH * max(gains.values())]
-    best = max(enough, key=lambda n: (part.sureness(kept[n]), gains[n], -n))
-    what, equal = part.words
-    likely = f"of those that gain at least {ENOUGH:.0%} of the largest gain in {what}, the one whose {equal} most probably count as equal"
-    return Choice(best, f"{likely} (within {rule.equal:.1%}), against the goals as they are, on the choosing span")
+    what, kept = best[2].words
+    likely = f"the largest gain in {what}, times how probably {kept} {'is' if kept == 'cost' else 'are'} equal (within {rule.equal:.1%})"
+    return Choice(-best[1], f"{likely}, against the goals as they are, on the choosing span")
 
 
-def _gain(hours: Difference, cost: Difference, rule: Rule) -> float:
-    """What a row gains for sure under a rule of one aim; 0 where what is to be kept is not equal."""
+def _worth(hours: Difference, cost: Difference, rule: Rule) -> float:
+    """What a row is expected to gain under a rule of one aim; 0 where it is no choice."""
     gain, kept = (hours, cost) if rule.aim == "hours" else (cost, hours)
-    return -(gain.share + gain.spare) if rule.is_equal(kept) else 0.0
+    sure = -(gain.share + gain.spare)
+    if not rule.is_equal(kept) or sure < WORTH:
+        return 0.0
+    return sure * (float(norm.cdf((rule.equal - kept.share) / kept.error)) if kept.error else 1.0)
 
 
 def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int, hours: Sequence[Difference] | None = None) -> list[int]:

@@ -228,12 +228,12 @@ def test_the_choice_has_the_fewest_hours_at_no_more_bytes_or_the_other_way_round
     assert choose(found[:4] + found[5:], 0, Rule("cost", equal=0.02)).row == 4
 
 
-def test_of_gains_that_are_large_enough_the_surer_one_is_chosen() -> None:
+def test_a_sure_gain_goes_before_a_larger_one_whose_hours_are_equal_perhaps() -> None:
     """The largest gain is at the edge of what counts as equal, and beyond it next week."""
     found = [[outcome(*pair)] for pair in ((100, 10), (99, 4), (100.5, 2), (97, 6.5), (90, 9.9))]
-    hours = [Difference(share, 0.01) for share in (0.0, -0.01, 0.005, -0.03, -0.1)]
+    hours = [Difference(share, 0.015) for share in (0.0, -0.01, 0.008, -0.03, -0.1)]
     assert choose(found, 0, COST, hours).row == 1  # -60 % surely, not -80 % perhaps, nor -35 %
-    assert choose(found, 0, COST, [*hours[:1], Difference(-0.01, 0.05), *hours[2:]]).row == 2
+    assert choose(found, 0, COST, [*hours[:2], Difference(-0.005, 0.015), *hours[3:]]).row == 2
 
 
 def test_hours_that_are_equal_by_luck_on_one_day_are_not_equal() -> None:
