@@ -6,7 +6,7 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused, 
   const g = state.glance;
   document.title = clean(`${g.label} – ${state.cluster_id ?? "Trimtab"}`);
   if (fresh("spoken", g.label, g.sentence)) say(at("spoken"), `${g.label}. ${g.sentence}`);
-  if (!fresh("verdict", g, state.why_nothing, state.why_unhealthy, state.why_not_ready, state.paused, state.goals_error, state.plan?.state, state.leadership.leads, mayChange(), whyRefused(), elsewhere())) return;
+  if (!fresh("verdict", g, state.why_nothing, state.why_unhealthy, state.why_not_ready, state.paused, state.goals_error, state.goals_stale, state.plan?.state, state.leadership.leads, mayChange(), whyRefused(), elsewhere())) return;
   const node = at("verdict");
   node.className = `verdict ${g.tone}`;
   const said = new Set([g.sentence, g.remainder].flatMap(cores));
@@ -25,6 +25,7 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused, 
     list("Not healthy", state.healthy ? [] : more(state.why_unhealthy)),
     list("Not ready", state.ready ? [] : more(state.why_not_ready)),
     list("The newest edit of the goals file was not taken", state.goals_error ? [state.goals_error] : []),
+    list("The calibration is old", state.goals_stale ? [state.goals_stale] : []),
     make("div", { class: "bar" },
       state.paused
         ? make("button", { type: "button", id: "resume", "data-key": "pause", disabled: !mayChange(), onclick: resume }, "Resume …")
