@@ -43,8 +43,10 @@ def verdict(plan: Plan) -> Verdict:
     """See the module."""
     s = standing(plan)
     labels = goal_labels(plan)
-    said = (plainly(text, labels) for text in (_situation(plan, s), _remedy(plan, s), _remainder(plan, s), _unchecked(plan)))
-    return Verdict(_tone(plan, s), *said, tuple(plainly(remark, labels) for remark in _remarks(plan)))
+    parts = (_situation(plan, s), _remedy(plan, s), _remainder(plan, s), _unchecked(plan))
+    situation, remedy, remainder, unchecked = (plainly(text, labels) for text in parts)
+    remarks = tuple(plainly(remark, labels) for remark in _remarks(plan))
+    return Verdict(_tone(plan, s), situation, remedy, remainder, unchecked, remarks)
 
 
 def budgets(options: Mapping[str, object]) -> list[str]:
