@@ -43,7 +43,7 @@ def assemble(
     taken_at: str,
     notes: Notes,
 ) -> dict[str, object]:
-    """The document (CONTRACT section 2) of a cluster that was described and read; remarks go to `notes`,
+    """The document (docs/contract.md, section 2) of a cluster that was described and read; remarks go to `notes`,
     and into it.
 
     `rates` None means that none were measured; `before` and `after` may then be the same reading.
