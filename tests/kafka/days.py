@@ -36,7 +36,6 @@ from tests.kafka.services import Row, audit, configuration, decisions
 from tests.kafka.traffic import administering, create_topic
 from tests.kafka.watched import ROOT
 from trimtab.capture import capture
-from trimtab.service.preferred import CAUSE as PREFERRED
 
 RECORD = b"u" * 1000
 TICK = 0.1
@@ -336,7 +335,8 @@ def restarted(scene: Scene, brokers: Sequence[int]) -> list[str]:
         scene.kafka.start_broker(broker, PATIENCE)
         if not scene.until(lambda: scene.state()["cluster"]["under_replicated"] == 0):
             wrong.append(f"broker {broker} is back, and the page says: {scene.state().get('glance')}")
-    if not scene.until(lambda: any(PREFERRED in row.cause and row.verdict == "planned" for row in scene.rows() if row.began > since)):
+    given_back = lambda: [r for r in scene.rows() if r.began > since and r.verdict == "planned" and "preferred leader" in r.reason]  # noqa: E731
+    if not scene.until(given_back):
         wrong.append(f"leaders are not given back: {scene.state().get('why_nothing')}")
     if not scene.until(lambda: scene.state()["cluster"]["not_preferred"] == 0):
         wrong.append(f"leaders are still away: {scene.state().get('plan')}")
