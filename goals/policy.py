@@ -257,6 +257,9 @@ class PolicyDocument(PolicyPart):
     partition_cooldown: Seconds = Field(
         default=1800.0, description="how long the service leaves a partition alone whose replicas it moved; repairs move it all the same"
     )
+    partition_min_age: Seconds = Field(
+        default=0.0, description="how long the service leaves a partition alone that is new; repairs move it all the same"
+    )
     min_gain: NotNegative | None = Field(
         default=None, description="least that a part of a plan gains, in means, for copying as much as a typical broker stores"
     )

@@ -20,7 +20,7 @@ from optimizer.plan import Skipped
 
 MOST_NAMED = 20  # with a sentence each
 EXAMPLES = 3
-LATELY = "moved lately (policy.partition_cooldown)"
+LATELY = "moved lately or new (policy.partition_cooldown, policy.partition_min_age)"
 FEW = 0.5  # of the active brokers may be kept from receiving what is repaired
 
 
@@ -41,7 +41,7 @@ class Caution:
         bool [B]: of these, those whose replicas count too little because nobody measured them. They look idle, so what is repaired
         goes there only if nobody else takes it; none where they are most of the brokers.
     resting
-        bool [P]: may move, and was moved lately.
+        bool [P]: may move, and was moved lately or is new.
     """
 
     resources: tuple[str, ...]

@@ -116,7 +116,7 @@ def _why_it_stays(
         return "Its topic is excluded, so only repairs would change it; its load still counts."
     caution = compiled.caution
     if caution is not None and caution.resting[row] and not leaving:
-        return "It was moved lately, so it would not be moved for balance until its cooldown is over (policy.partition_cooldown)."
+        return "It was moved lately or is new, so it rests (policy.partition_cooldown, policy.partition_min_age)."
     if caution is not None and caution.partitions[row] and not leaving:
         return f"Its {few_words(caution.resources)} is stale or was never measured, so it would not be moved for balance."
     if leaving:

@@ -35,7 +35,7 @@ class PlanOptions:
     stores, and `noise` the share of the mean by which measured loads differ when they are measured again; None: as the goals' policy
     says, else `MIN_GAIN`, and the smaller of `NOISE` and `NOISE_OF_BOUND`. `threads` change how soon a plan is there, and no more; one by
     default, since a planner often runs beside a broker or a controller. `resting` are partitions, topic and number in ascending order, that
-    were moved lately: nothing but repairs changes them. `loads` stand in place of the snapshot's, before `scale_load`;
+    were moved lately or are new: nothing but repairs changes them. `loads` stand in place of the snapshot's, before `scale_load`;
     None: the loads of the snapshot. `replication_factor` are patterns of topics and the factor that they are to have: such a plan changes
     nothing else (`optimizer.policies.replication`).
     """

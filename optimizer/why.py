@@ -144,7 +144,7 @@ def _doubt(compiled: Compiled, end: State, row: int) -> str | None:
     if caution is None:
         return None
     rests = int(caution.resting.sum())
-    lately = f"left alone are {counted(rests, 'partition')} that were moved lately; more could be done once their cooldown is over"
+    lately = f"left alone are {counted(rests, 'partition')} that were moved lately or are new; more could be done once they have rested"
     if not caution.partitions.any() and not caution.brokers.any():
         return lately
     resources = few(caution.resources)

@@ -169,6 +169,7 @@ class Balancer:
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
             changed=self._changed, busy=lambda: self._execution.busy,
             condition=lambda: self._metadata.health.condition, learned=self._aftermath.reasons,
+            young=self._metadata.newcomers.younger_than,
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,

@@ -87,6 +87,8 @@ class Decider:
         Why no plan is made now, where an execution is not over that is not of the plan in hand.
     condition
         How well the cluster is.
+    young
+        Partitions that are younger than some ms at a time.
     learned
         Why no plan for balance is made now, by what came of those before.
     """
@@ -113,6 +115,7 @@ class Decider:
         changed: Callable[[], None],
         condition: Callable[[], Condition],
         busy: Callable[[], str] = str,
+        young: Callable[[int, int], tuple[tuple[str, int], ...]] = lambda age_ms, now: (),
         learned: Callable[[Looked, int], tuple[str, ...]] = lambda looked, now: (),
     ) -> None:
         self._config, self._goals, self._leader, self._agenda = config, goals, leader, agenda
@@ -120,7 +123,7 @@ class Decider:
         self._told, self._clock, self._instance, self._has_executor = told, clock, instance, has_executor
         self._plan = plan
         self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
-        self._busy, self._condition, self._learned = busy, condition, learned
+        self._busy, self._condition, self._learned, self._young = busy, condition, learned, young
         self._alone = config.mode == "auto" and has_executor  # plans are carried out without being approved
         self._restoring = Restoring(condition, alone=self._alone)
         self._waited = False  # balance did, at the last decision
@@ -343,16 +346,19 @@ class Decider:
         return options, (*gate.reasons, *(self._learned(looked, now) if self._binding else ()))
 
     def _resting(self, looked: Looked, now: int) -> tuple[tuple[str, int], ...]:
-        """Partitions that were moved lately; none where nothing is carried out here."""
+        """Partitions that were moved lately, or are new; none where nothing is carried out here."""
         cooldown_ms = round(1000 * looked.policy.partition_cooldown)
-        return self._decisions.get().moved_since(now - cooldown_ms + 1) if self._binding and cooldown_ms else ()
+        if not self._binding:
+            return ()
+        moved = self._decisions.get().moved_since(now - cooldown_ms + 1) if cooldown_ms else ()
+        return tuple(sorted({*moved, *self._young(round(1000 * looked.policy.partition_min_age), now)}))
 
     def _conclude(self, turn: Turn, found: Made, make: Make) -> None:
         from optimizer.report.verdict import verdict
 
         looked, made = found.looked, found.plan
         sentence = restored(made) if found.scope == "preferred" else verdict(made).sentence + doubts(made)
-        sentence += rest_of(found, round(1000 * looked.policy.partition_cooldown))
+        sentence += rest_of(found, looked.policy)
         if make.note and found.scope == make.scope:
             sentence += f" {make.note}"
         lead, confirmed = turn.lead, self._leader.ask()

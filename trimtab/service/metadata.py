@@ -14,6 +14,7 @@ from cluster_model.metadata.image import MetadataImage
 from cluster_model.model import ClusterModel
 from metrics_reporter.reporter import Clock
 from trimtab.service.health import HealthWatch
+from trimtab.service.newcomers import Newcomers
 from trimtab.service.reach import Reach
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class MetadataWatch:
         self._held: str | None = None
         self._held_since_ms: int | None = None
         self.health = HealthWatch(dead_after_ms, min_isr=min_isr)
+        self.newcomers = Newcomers()
         self.cluster_id: str | None = None
         self.loaded = False
         self.known: frozenset[int] = frozenset()  # registered brokers, and those of them that serve
@@ -103,6 +105,8 @@ class MetadataWatch:
             self.loaded = True
             log.info("following cluster %s: %d brokers", self.cluster_id, len(follower.image.brokers))
         self._watch_brokers(follower.image, now)
+        if self.loaded:
+            self.newcomers.look(follower.image, now)
         if self.loaded and self.health.look(follower.image, changed, now):
             self._looked()
         return self._look

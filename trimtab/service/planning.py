@@ -17,6 +17,7 @@ from trimtab.service.look import Looked
 if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
     from goals.model import GoalSet
+    from goals.policy import PolicyDocument
     from optimizer.options import PlanOptions, Watch
     from optimizer.plan import Plan
 
@@ -94,10 +95,12 @@ def _made(
     return Made(looked, goals, options, plan(looked.snapshot, goals, options, watch), scope)
 
 
-def rest_of(made: Made, cooldown_ms: int) -> str:
-    """What is said of the partitions that balance left alone because they were moved lately; empty where there are none."""
+def rest_of(made: Made, policy: PolicyDocument) -> str:
+    """What is said of the partitions that balance left alone because they were moved lately or are new; empty where there are none."""
     count = len(made.options.resting)
     if not count:
         return ""
     which = "1 partition that was" if count == 1 else f"{count:,} partitions that were"
-    return f" Left alone: {which} moved within the last {spoken(cooldown_ms)} (policy.partition_cooldown)."
+    cooldown, age = spoken(round(1000 * policy.partition_cooldown)), spoken(round(1000 * policy.partition_min_age))
+    new = f", or made within the last {age} (policy.partition_min_age)" if policy.partition_min_age else ""
+    return f" Left alone: {which} moved within the last {cooldown} (policy.partition_cooldown){new}."

@@ -328,9 +328,9 @@ def test_a_partition_that_was_moved_lately_is_left_alone_by_balance_and_by_nothi
         assert {c.partition for c in made.proposals} <= {4, 5, 6}
         assert len(made.proposals) > 0
         (left,) = [s for s in made.skipped if s.what == "partition t-0"]
-        assert left.reason == "not moved for balance; moved lately (policy.partition_cooldown)"
+        assert left.reason == "not moved for balance; moved lately or new (policy.partition_cooldown, policy.partition_min_age)"
         assert left.doubt is None, "its numbers are as good as others"
-        assert "were moved lately; more could be done once their cooldown is over" in (made.brokers[0].why or "")
+        assert "were moved lately or are new; more could be done once they have rested" in (made.brokers[0].why or "")
 
 
 def test_repairs_move_what_was_moved_lately() -> None:
@@ -349,4 +349,4 @@ def test_what_rests_is_of_the_plans_identity_and_is_explained() -> None:
     assert one.options["resting"] != other.options["resting"]
     assert one.plan_id != other.plan_id
     text = explain_partition(snapshot, goals(LEVEL), PlanOptions(resting=(("t", 0),)), "t", 0)
-    assert "It was moved lately, so it would not be moved for balance until its cooldown is over" in text
+    assert "It was moved lately or is new, so it rests" in text
