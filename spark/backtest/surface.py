@@ -22,6 +22,7 @@ APART = (0.0, 0.3, 1.0, 3.0)  # what is so in one span only, over what is always
 REACH = 1.5  # over so many factors of e, in all knobs together, what is no sum goes by itself
 UNKNOWN = 0.05  # standard error where one replay of one day tells none
 LEAST = 1e-4
+NONE = {"max_moves": 1000.0, "min_gain": 0.1, "start": 0.1}  # from where on a knob counts that the goals as they are have not
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,6 @@ def _of(one: Configuration, own: Configuration) -> list[float]:
         mine, theirs = getattr(one, name), getattr(own, name)
         found += [0.0 if mine == theirs else 1.0, _log(mine, theirs or NONE[name]) if mine is not None else 0.0]
     return found
-
-
-NONE = {"max_moves": 1000.0, "min_gain": 0.1, "start": 0.1}  # from where on a knob counts that the goals as they are have not
 
 
 def _log(value: float, over: float) -> float:
