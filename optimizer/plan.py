@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-ActionType = Literal["move", "leadership", "swap", "exchange"]
+ActionType = Literal["move", "leadership", "swap", "exchange", "replication"]
 Status = Literal["satisfied", "improved", "unchanged", "violated", "infeasible", "skipped"]
 
 

@@ -15,6 +15,7 @@ from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.markup import Child, Markup, el, join, trusted
 from optimizer.report.standing import worst_first
 from optimizer.report.survey import (
+    TYPES,
     Flow,
     Survey,
     flows,
@@ -195,7 +196,7 @@ def _action_row(a: Action, plan: Plan, rank: Mapping[str, int], labels: Mapping[
 
 
 def _filters(actions: Sequence[Action], goals: Sequence[str]) -> Markup:
-    types = [kind for kind in ("move", "leadership", "swap", "exchange") if any(a.type == kind for a in actions)]
+    types = [kind for kind in TYPES if any(a.type == kind for a in actions)]
     brokers = sorted({b for a in actions for b in touched_brokers(a)})
     return el(
         "form",

@@ -42,6 +42,7 @@ OPTION_ORDER = (
     "exclude_brokers",
     "exclude_topics",
     "scale_load",
+    "replication_factor",
     "load",
     "loads_digest",
 )

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.browser.chromium import Tab
-from tests.service_face import FakeFace, large, small
+from tests.service_face import FakeFace, executing, large, small
 from trimtab.http import HttpServer, HttpSettings, serve
 from trimtab.service.views import DecisionView
 
@@ -369,3 +369,64 @@ FAINT = """(() => {
   }
   return [...faint];
 })()"""
+
+
+def test_an_execution_shows_every_copy_and_is_cancelled_only_after_a_question(tab: Tab, opening: Opening) -> None:
+    """A click on the wrong button would take back an hour of copying."""
+    face = small()
+    assert face.made is not None
+    face.now = face.now.model_copy(update={"execution": executing(face.made)})
+    opening(face)
+    tab.until(LOADED)
+    tab.until("document.querySelectorAll('table.moving tbody tr').length === 6")
+    shown = tab.text("#execution")
+    assert "14 of 200 partitions done, by this instance" in shown
+    assert "1.20 GB of 9.60 GB copied, 31.0 MB/s, about 5 min left" in shown
+    assert "5.00 MB/s" in tab.text("table.moving tbody tr")
+    assert "2 min" in tab.text("table.moving tbody tr")
+    tab.click("#execution-cancel")
+    tab.until("document.querySelector('#ask').open")
+    tab.key("Escape", 27)
+    tab.until("!document.querySelector('#ask').open")
+    assert face.done == []
+    tab.click("#execution-finish")
+    answer_dialog(tab, TOKEN, "Ana", "peak hours")
+    tab.until("document.querySelector('#execution').innerText.includes('cancelled by Ana')")
+    assert face.done == [("cancel", face.made.plan_id, "Ana", "peak hours", True)]
+    assert not tab.run("Boolean(document.querySelector('#execution-cancel'))"), "what is being cancelled cannot be cancelled again"
+    tab.click("#execution-rollback")
+    answer_dialog(tab, None)
+    tab.until("document.querySelector('#execution').innerText.includes('rolled back by Ana')")
+    assert face.done[-1] == ("rollback", face.made.plan_id, "Ana")
+
+
+def test_an_execution_is_paused_and_resumed_beside_what_it_does(tab: Tab, opening: Opening) -> None:
+    face = small()
+    assert face.made is not None
+    face.now = face.now.model_copy(update={"execution": executing(face.made, here=False, instance="ops-host process 7")})
+    opening(face)
+    tab.until(LOADED)
+    assert "by ops-host process 7" in tab.text("#execution")
+    tab.click("#execution-pause")
+    answer_dialog(tab, TOKEN, "Ana", "upgrade")
+    tab.until("document.querySelector('#mode').textContent.includes('paused')")
+    assert face.done == [("pause", "Ana", "upgrade")]
+    face.change(execution=executing(face.made, paused="Ana", can=("resume", "cancel", "rollback")))
+    tab.until("document.querySelector('#execution-resume')")
+    tab.click("#execution-resume")
+    answer_dialog(tab, None)
+    tab.until("!document.querySelector('#mode').textContent.includes('paused')")
+    assert face.done[-1] == ("resume", "Ana")
+
+
+def test_where_this_instance_may_say_nothing_to_an_execution_there_are_no_buttons(tab: Tab, opening: Opening) -> None:
+    face = small()
+    assert face.made is not None
+    why = "Node 2 is the active controller"
+    face.now = face.now.model_copy(update={"execution": executing(face.made, can=(), why_not=why)})
+    opening(face)
+    tab.until(LOADED)
+    assert tab.run("document.querySelectorAll('#execution button').length") == 0
+    assert why in tab.text("#execution")
+    face.change(execution=None)
+    tab.until("document.querySelector('#execution').hidden && document.querySelector('#execution-link').hidden")

@@ -95,7 +95,7 @@ def drain_command(
     if order.tasks:
         from trimtab.execution.documents import Settings
 
-        code = carry_out(context, order, Settings(throttle=throttle), bootstrap_server, command_config, journal)
+        code = carry_out(context, order, Settings(throttle=throttle), bootstrap_server, command_config, journal, interval=interval)
     return _looked(plan, brokers, bootstrap_server, command_config, folder_of(journal), code)
 
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 DEFAULT_PRESET = "default"
 DEFAULTS = PlanOptions()
 LARGEST_ID = 2**31 - 1
+LARGEST_FACTOR = 1_000
 LARGEST = 2**63 - 1  # of whole numbers that the search takes
 EITHER = "--snapshot, --bootstrap-server"
 
@@ -104,6 +105,22 @@ def parse_scale(text: str) -> ScaledLoad:
 class TopicPartition:
     topic: str
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Topics by glob pattern, and the replication factor that they are to have."""
+
+    pattern: str
+    replicas: int
+
+
+def parse_factor(text: str) -> Factor:
+    """``GLOB=N``; 1 or more."""
+    pattern, _, number = text.rpartition("=")
+    if not pattern or not number.isdecimal() or not 1 <= int(number) <= LARGEST_FACTOR:
+        raise ValueError(f"expected GLOB=N such as 'orders*=3', found {text!r}")
+    return Factor(pattern, int(number))
 
 
 def parse_partition(text: str) -> TopicPartition:
@@ -241,6 +258,16 @@ ExcludeBroker = Annotated[
         help="Leave these brokers exactly as they are.",
     ),
 ]
+DemoteBroker = Annotated[
+    list[BrokerIds] | None,
+    typer.Option(
+        "--demote-broker",
+        parser=parsed_by(parse_broker_ids),
+        rich_help_panel=IMAGINED,
+        metavar="ID[,ID]",
+        help="Brokers that give up their leaderships and keep their replicas; the plan does nothing else.",
+    ),
+]
 ExcludeTopic = Annotated[
     list[str] | None,
     typer.Option(
@@ -258,6 +285,16 @@ ScaleLoad = Annotated[
         rich_help_panel=IMAGINED,
         metavar="GLOB=FACTOR",
         help="Multiply the load of these topics.",
+    ),
+]
+Factors = Annotated[
+    list[Factor] | None,
+    typer.Option(
+        "--replication-factor",
+        parser=parsed_by(parse_factor),
+        rich_help_panel=WANTED,
+        metavar="GLOB=N",
+        help="Topics that are to have N replicas of each partition; such a plan changes nothing else. Repeatable, the last one holds.",
     ),
 ]
 AcceptanceRule = Annotated[
@@ -431,6 +468,7 @@ class Planning:
     add_broker: AddBroker = None
     remove_broker: RemoveBroker = None
     exclude_broker: ExcludeBroker = None
+    demote_broker: DemoteBroker = None
     exclude_topic: ExcludeTopic = None
     scale_load: ScaleLoad = None
     load: Load = "current"
@@ -468,6 +506,7 @@ class Planning:
             add_brokers=tuple(self.add_broker or ()),
             remove_brokers=all_ids(self.remove_broker),
             exclude_brokers=all_ids(self.exclude_broker),
+            demote_brokers=all_ids(self.demote_broker),
             exclude_topics=tuple(self.exclude_topic or ()),
             scale_load=tuple((scale.pattern, scale.factor) for scale in self.scale_load or ()),
             loads=_loads(self.load, goals, snapshot),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,6 +93,7 @@ def plan_command(
         ),
     ] = None,
     planning: o.Planning,
+    replication_factor: o.Factors = None,
     frontier: Annotated[
         bool,
         typer.Option("--frontier", help="Print what each further gigabyte would buy instead of the plan (text or json)."),
@@ -122,6 +123,8 @@ def plan_command(
     outs, wrong = outputs(out, form)
     targets = Targets(outs, election_out, per_topic_dir, frontier)
     problems = [*source.problems(), *wrong, *targets.problems(source.files | wanted.files, source.save_snapshot)]
+    if frontier and replication_factor:
+        problems.append(Problem("--frontier", "a plan of replication factors has none; leave one of them out"))
     problems += _not_to_execute(source, imagined=planning.imagined, yes=yes) if execute else []
     if problems:
         raise ConfigurationError("trimtab plan", problems)
@@ -137,6 +140,7 @@ def plan_command(
 
         options = planning.options(goal_set, cluster)
         compile_for_plan(cluster, goal_set, options, story)
+        options = replace(options, replication_factor=tuple((f.pattern, f.replicas) for f in replication_factor or ()))
     source.keep(cluster)
     result = planned(cluster, goal_set, options, story, keep_partial=keep_partial)
     _write(result, cluster, targets)
@@ -155,7 +159,9 @@ def plan_command(
             if not (yes or typer.confirm("Carry it out?", err=True)):
                 log.info("nothing was changed")
                 return 0
-            return carry_out(context, order, Settings(throttle=throttle), source.bootstrap_server, source.command_config, journal)
+            settings = Settings(throttle=throttle)
+            at, config = source.bootstrap_server, source.command_config
+            return carry_out(context, order, settings, at, config, journal, interval=source.interval)
         tell_size(order.tasks, order.plan_id, throttle, order.headroom)
     if exit_code and (result.infeasible or result.cannot_be_emptied):
         return INFEASIBLE
