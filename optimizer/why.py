@@ -13,11 +13,11 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Capacity, CountLimit, Goal, RackAware, TopicDistribution, UsageDistribution
+from optimizer.gain import leaves_trivial
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, LIMIT, STATE, Compiled, Problem
 from optimizer.search.search import Found
 from optimizer.search.state import State
-from optimizer.search.trivial import leaves_trivial
 from optimizer.why_bands import band_proof
 from optimizer.why_blocked import obstacles
 from optimizer.why_budget import budget_text
