@@ -92,9 +92,10 @@ def balance(
     batch = new_batch(problem, int(eligible.sum()), typical)
     stars, at = len(batch.centre), np.zeros(16, np.int64)
     at[[SEED, ROUNDS, MOVES, LEAST]] = seed, rounds, moves, least
+    low, left, rest, failed, claimed = (np.zeros(brokers, np.int64) for _ in range(5))
     walk = Walk(
-        at, np.array([np.inf, np.inf, typical]), roles, *np.zeros((2, brokers), np.int64), np.zeros(goals, np.int64),
-        *np.zeros((3, brokers), np.int64), np.zeros((stars, RANKED), np.int64), np.zeros(stars, np.int64), np.zeros(MOST_SWAPPED, np.int64),
+        at, np.array([np.inf, np.inf, typical]), roles, low, left, np.zeros(goals, np.int64), rest, failed, claimed,
+        np.zeros((stars, RANKED), np.int64), np.zeros(stars, np.int64), np.zeros(MOST_SWAPPED, np.int64),
     )  # fmt: skip
     rooms = [new_room(problem, state)]
     while advance(problem, state, shelf, crowd, walk, batch, rooms[0]) != DONE:

@@ -132,7 +132,7 @@ def tried(problem: Problem, state: State, p: int, s: int, lead: int, n: int, fir
         rise += state.score[way.broker[i], COST]
     if scores_hold(state, way.broker, n, way.before) and not (firm and rise > 0.0):
         return True
-    commit(problem, state, p, way.was[:slots], way.was[slots])
+    commit(problem, state, p, way.was[:slots], whole(way.was[slots]))
     return False
 
 

@@ -86,7 +86,7 @@ def is_broken(problem: Problem, state: State, p: int) -> bool:
             continue
         gone = problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2
         broken = broken or gone or (problem.partition[p, MOVABLE] == 1 and crowded_hard(problem, state, p, s))
-    return broken
+    return bool(broken)
 
 
 @inner
