@@ -76,14 +76,19 @@ class Net:
 
     @classmethod
     def of(cls, rounds: list[Round]) -> Net:
-        """O(changes)."""
+        """O(partitions + changes)."""
         every = np.concatenate([part.log.partition[: int(part.log.used[1])] for part in rounds])
         lists = [part.changes for part in rounds]
         before = Placement(np.concatenate([one.before for one in lists]), np.concatenate([one.lead_before for one in lists]))
         after = Placement(np.concatenate([one.after for one in lists]), np.concatenate([one.lead_after for one in lists]))
-        rows, first = np.unique(every, return_index=True)
-        last = len(every) - 1 - np.unique(every[::-1], return_index=True)[1]
-        return cls(rows, before.taken(first), after.taken(last))
+        at = np.full(len(rounds[0].lead) if rounds else 0, -1)  # numbers of changes; of a partition's several, the one written last stays
+        at[every] = np.arange(len(every))
+        rows = np.flatnonzero(at >= 0)
+        last = at[rows]
+        if len(rows) == len(every):
+            return cls(rows, before.taken(last), after.taken(last))
+        at[every[::-1]] = np.arange(len(every))[::-1]
+        return cls(rows, before.taken(at[rows]), after.taken(last))
 
     @property
     def moved(self) -> Rows:

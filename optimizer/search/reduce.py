@@ -37,7 +37,7 @@ def reduce(problem: Problem, target: State, standing: State, home: Rows, home_le
         fewer = replace(problem, target, home, order)
         if fewer <= LITTLE_REPLACED * len(order):
             break
-        order = differing(target.replicas, target.lead, home, home_lead, target)
+        order = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = order[np.argsort(-problem.cost[order], kind="stable")]
         send_home(problem, target, home, home_lead, order, firm)
 
