@@ -4,8 +4,10 @@
     python -m benchmarks.arena --policies default,wix-minimal --scenarios scale-out --hours 6
 
 A day of 24 simulated hours in steps of half an hour. In each step loads are as the scenario has them, the policy's detector is asked
-(with its memory, so that repeated checks count), and as much of the plan is carried out as the copying of half an hour allows. Every
-policy is judged by the goals of preset `default`, whatever its own detector says.
+(with its memory, so that repeated checks count), and as much of the plan is carried out as the copying of half an hour and the policy's
+moves per hour allow. Every policy is judged by the goals of preset `default`, whatever its own detector says. `default` is the search
+with these goals, `automq` the search with those of preset `automq`; the others have the goals of `default` and plan by their own parts;
+`nothing` moves nothing. The last columns are what `default` makes of no more bytes than the policy copied in its day.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from cluster_model.snapshot import BrokerState, Snapshot
 from goals.document import parse_goals
 from goals.model import GoalSet
 from goals.policy_presets import POLICY_PRESETS
-from optimizer.detectors import Memory, detect
+from optimizer.detectors import Memory, detect, policy_of
 from optimizer.judgement import judge
+from optimizer.options import PlanOptions
 from optimizer.plan import Action
 from optimizer.planner import plan
 from tests.clusters.synthetic import cluster
@@ -31,7 +34,7 @@ STEP = 0.5  # hours
 COPIED = 0.02  # of all data, in a step
 LOSS_AT, LOST = 2.0, 3  # hours, broker row
 HOT_FOR = 4  # hours, until other topics are hot
-DEFAULT = "default"
+DEFAULT, AUTOMQ, NOTHING = "default", "automq", "nothing"
 
 Loads = Callable[[Snapshot, float], Snapshot]
 
@@ -46,6 +49,7 @@ class Score:
     bytes: float = 0.0
     returns: int = 0  # replicas that came back to a broker that they had left
     left: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    by_step: list[int] = field(default_factory=list)  # moves
 
 
 def same(snapshot: Snapshot, hour: float) -> Snapshot:
@@ -91,27 +95,36 @@ SCENARIOS = ("scale-out", "loss", "drift", "hardware")
 
 
 def goals_of(policy: str) -> GoalSet:
-    """Preset `default`, with a policy in place of the search where one is named."""
-    chosen = "" if policy == DEFAULT else f"policy: {{preset: {policy}}}\n"
+    """Preset `default`, with a policy in place of the search where one is named; `automq` has goals of its own."""
+    if policy == AUTOMQ:
+        return parse_goals("version: 1\npreset: automq\n", policy)
+    chosen = "" if policy in (DEFAULT, NOTHING) else f"policy: {{preset: {policy}}}\n"
     return parse_goals(f"version: 1\npreset: default\n{chosen}", policy)
 
 
-def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
-    """One policy through one scenario."""
+def a_day(policy: str, name: str, hours: float = 24.0, most_bytes: float | None = None) -> Score:
+    """One policy through one scenario, with at most so many bytes copied in all."""
     snapshot, loads = scenario(name)
     goals, judged = goals_of(policy), goals_of(DEFAULT)
-    score, memory = Score(), Memory()
+    score, memory, idle = Score(), Memory(), b""
     room = COPIED * float((snapshot.vectors("disk")[0] * snapshot.replication_factor).sum())
     for step in range(round(hours / STEP)):
         hour = step * STEP
         snapshot = replace(loads(snapshot, hour), taken_at=f"2026-01-01T{int(hour):02d}:{int(hour % 1 * 60):02d}:00Z")
         found = detect(goals, snapshot, goals, memory)
         memory = found.memory
-        if found.fired or found.unrepaired:
-            made = _part(plan(snapshot, goals).actions, room)
+        before, standing_still = score.moves, _looks(snapshot)
+        changed = standing_still != idle  # else the plan is the same, an empty one
+        if (found.fired or found.unrepaired) and changed and policy != NOTHING:
+            budget = None if most_bytes is None else max(int(most_bytes - score.bytes), 0)
+            options = PlanOptions(max_moves=None if found.unrepaired else _left(goals, score), max_bytes=budget)
+            made = _part(plan(snapshot, goals, options).actions, room)
             if made:
                 snapshot = _carried_out(snapshot, made, score)
                 memory = memory.acted()
+            elif _left(goals, score) != 0:
+                idle = standing_still
+        score.by_step.append(score.moves - before)
         standing = judge(snapshot, judged)
         active = snapshot.broker_states == BrokerState.ACTIVE
         outside = int((standing.state.score[active][:, : len(standing.compiled.goals)] < 1.0).any(axis=1).sum())
@@ -119,6 +132,21 @@ def a_day(policy: str, name: str, hours: float = 24.0) -> Score:
         if outside == 0 and score.level_after is None and not (name == "loss" and hour < LOSS_AT):
             score.level_after = hour + STEP
     return score
+
+
+def _looks(snapshot: Snapshot) -> bytes:
+    """Everything that a plan depends on, but for the time."""
+    parts = (snapshot.replicas, snapshot.leader, snapshot.broker_states, *snapshot.leader_load.values())
+    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+
+def _left(goals: GoalSet, score: Score) -> int | None:
+    """Moves that the policy allows in this step, by what it made in the last hour; None for any number."""
+    guards = policy_of(goals).guards
+    if guards is None or guards.moves_per_hour is None:
+        return None
+    recent = sum(score.by_step[-round(1.0 / STEP) + 1 :])
+    return max(guards.moves_per_hour - recent, 0)
 
 
 def _part(actions: Sequence[Action], room: float) -> list[Action]:
@@ -149,23 +177,35 @@ def _carried_out(snapshot: Snapshot, actions: list[Action], score: Score) -> Sna
     return snapshot.with_placement(lists, leader)
 
 
-def table(name: str, scores: dict[str, Score]) -> str:
-    """A Markdown table of one scenario."""
-    lines = [f"\n{name}\n", "| policy | level after (h) | broker-hours outside | moves | GB | returns |", "|---|---|---|---|---|---|"]
-    for policy, s in scores.items():
-        level = "never" if s.level_after is None else f"{s.level_after:.1f}"
-        lines.append(f"| {policy} | {level} | {s.outside:.1f} | {s.moves} | {s.bytes / 1e9:,.1f} | {s.returns} |")
+HEAD = """
+| policy | level after (h) | broker-hours outside | moves | GB | returns | `default` with as many GB: outside | GB | returns |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+def table(name: str, scores: dict[str, tuple[Score, Score]]) -> str:
+    """A Markdown table of one scenario: of each policy its own day, and that of `default` with its bytes."""
+    lines = [f"\n## {name}\n{HEAD}"]
+    for policy, (own, same_bytes) in scores.items():
+        level = "never" if own.level_after is None else f"{own.level_after:.1f}"
+        beside = f"{same_bytes.outside:.1f} | {same_bytes.bytes / 1e9:,.1f} | {same_bytes.returns}"
+        lines.append(f"| {policy} | {level} | {own.outside:.1f} | {own.moves} | {own.bytes / 1e9:,.1f} | {own.returns} | {beside} |")
     return "\n".join(lines)
+
+
+def beside(policy: str, name: str, hours: float) -> tuple[Score, Score]:
+    """The day of a policy, and that of `default` with no more bytes."""
+    own = a_day(policy, name, hours)
+    return own, own if policy == DEFAULT else a_day(DEFAULT, name, hours, own.bytes)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policies", default=",".join([DEFAULT, *POLICY_PRESETS]))
+    parser.add_argument("--policies", default=",".join([NOTHING, DEFAULT, *POLICY_PRESETS]))
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--hours", type=float, default=24.0)
     given = parser.parse_args()
     for name in given.scenarios.split(","):
-        print(table(name, {policy: a_day(policy, name, given.hours) for policy in given.policies.split(",")}), flush=True)
+        print(table(name, {policy: beside(policy, name, given.hours) for policy in given.policies.split(",")}), flush=True)
 
 
 if __name__ == "__main__":

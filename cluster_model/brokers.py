@@ -1,4 +1,4 @@
-"""What is measured of whole brokers: use over the horizons, and capacity.
+"""What is measured of whole brokers: use over the horizons, capacity, and latencies.
 
 Owned by `cluster_model.model`, which holds the lock.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cluster_model.latency import LATENCIES, BrokerLatencies
 from cluster_model.loads import BrokerUse
 from cluster_model.loops import LARGEST, STALE
 from cluster_model.observed import CAPACITY, GAUGES
@@ -28,6 +29,7 @@ class BrokerLoads:
         self._use: dict[str, Column] = {}
         self._stated: dict[int, dict[str, float]] = {}
         self._reported: dict[int, dict[str, tuple[int, float]]] = {}  # resource -> time, value
+        self.latencies = BrokerLatencies()
 
     @property
     def nbytes(self) -> int:
@@ -35,6 +37,7 @@ class BrokerLoads:
 
     def remove(self, broker: int) -> None:
         self._reported.pop(broker, None)
+        self.latencies.remove(broker)
         row = self._row.pop(broker, None)
         if row is not None:
             for column in self._use.values():
@@ -50,10 +53,13 @@ class BrokerLoads:
         counted, senseless = 0, 0
         known = RESOURCES if piece.scope == CAPACITY else MEASURED
         for metric, value in zip(piece.metrics, piece.values[:, 0].tolist(), strict=True):
-            if metric not in known or value != value:
+            is_latency = metric in LATENCIES and piece.scope != CAPACITY
+            if (metric not in known and not is_latency) or value != value:
                 continue  # what was not measured is no sample, and moves no other broker's windows on
             if not 0.0 <= value < LARGEST:
                 senseless += 1
+            elif is_latency:
+                counted += self.latencies.add(piece.broker, metric, piece.time_ms, value)
             elif piece.scope == CAPACITY:
                 self._report(piece.broker, metric, piece.time_ms, value)
                 counted += 1

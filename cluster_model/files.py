@@ -27,6 +27,7 @@ from cluster_model.build import (
     head_document,
     partition_documents,
 )
+from cluster_model.content import content_of
 from cluster_model.errors import InputError, Problem
 from cluster_model.json_source import BrokenJsonError, parse_json
 from cluster_model.parquet import FOLDER_FILES, META, MISSING, read_folder, write_folder
@@ -137,7 +138,7 @@ def _read_json(path: Path, document: str | None = None, place: str = "") -> tupl
     """What a JSON file says, plain or compressed, and the keys written twice; `document` and `place` are where errors put it."""
     name = document or str(path)
     try:
-        content = path.read_bytes()
+        content = content_of(path)
         if content.startswith(_GZIP):
             content = gzip.decompress(content)
     except FileNotFoundError:

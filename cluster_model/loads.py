@@ -5,6 +5,8 @@ Called by `cluster_model.model` in two steps: `RawLoads.read` under its lock, `d
 - `network_in`, `disk`: the leader's own; the followers' where nobody knows the leader's, or it is stale and theirs is not (estimated).
 - `network_out`: as measured, else what consumers fetch + (RF - 1) x `network_in`; a partition whose consumers are not
   measured while others' are gets the followers' part alone (estimated).
+- Consumers' bytes, requests, `cpu`: where they are old and the `network_in` of the partition is not, as much for each byte produced as
+  fresh partitions of the same topic have (estimated).
 - `cpu`: as measured, else a share of its broker's use in proportion to the bytes that the replica handles (estimated).
 - Followers cost the `network_in` and `disk` of their leader, and what they measured of everything else.
 """
@@ -62,8 +64,8 @@ class BrokerUse:
     flags: Flags
 
 
-def derive(raw: RawLoads, placed: Placement, cpu: BrokerUse | None) -> tuple[Loads, Loads]:
-    """Leader and follower loads; resources of which nothing is known are left out. Takes `raw` over.
+def derive(raw: RawLoads, placed: Placement, cpu: BrokerUse | None, topic: IntArray) -> tuple[Loads, Loads]:
+    """Leader and follower loads; resources of which nothing is known are left out. Takes `raw` over; `topic`, int32 [P], is each one's.
 
     O(partitions), O(replicas) where `cpu` has to be divided.
     """
@@ -75,11 +77,20 @@ def derive(raw: RawLoads, placed: Placement, cpu: BrokerUse | None) -> tuple[Loa
         if resource in following:
             own = following.pop(resource)
             leading[resource] = _freshened(leading[resource], own) if resource in leading else _estimated(own)
+    incoming = leading.get("network_in")
+    if incoming is not None:
+        rates = [loads[r] for loads in (leading, following) for r in loads if r not in FOLLOWER_COPIES_LEADER and r != "cpu"]
+        for found in rates if consumers is None else [*rates, consumers]:
+            _by_topic(found, incoming, topic)
     if consumers is not None and "network_in" in leading:
         out = _sent(consumers, leading["network_in"], placed.factor)
         leading["network_out"] = _filled(leading["network_out"], out, mark=0) if "network_out" in leading else out
     if cpu is not None and "network_in" in leading:
         _divide_cpu(leading, following, placed, cpu, raw.count)
+    if incoming is not None:
+        for loads in (leading, following):
+            if "cpu" in loads:
+                _by_topic(loads["cpu"], incoming, topic, across=True)
     leading = _known(leading)
     following = _known(following)
     if following:
@@ -132,6 +143,31 @@ def _freshened(leader: tuple[FloatArray, Flags], followers: tuple[FloatArray, Fl
     values[rows] = followers[0][rows]
     flags[rows] = followers[1][rows] | ESTIMATED
     return _filled(leader, followers)
+
+
+def _by_topic(found: tuple[FloatArray, Flags], incoming: tuple[FloatArray, Flags], topic: IntArray, *, across: bool = False) -> None:
+    """Replace what is old, where `incoming` is not, by as much for each byte produced as fresh partitions of its topic have, and mark
+    it; with `across`, where none of its topic is fresh, as those of all topics have. O(partitions)."""
+    values, flags = found
+    old = ((flags & STALE) > 0) & ((flags & UNKNOWN) == 0) & ((incoming[1] & (STALE | UNKNOWN)) == 0)
+    rows = np.flatnonzero(old)
+    fresh = np.flatnonzero(((flags | incoming[1]) & (STALE | UNKNOWN)) == 0)
+    if not len(rows) or not len(fresh):
+        return
+    room = int(topic.max()) + 1
+    count = np.bincount(topic[fresh], minlength=room)
+    produced = np.bincount(topic[fresh], weights=incoming[0][fresh], minlength=room)
+    there = np.bincount(topic[fresh], weights=values[fresh], minlength=room)
+    if across:
+        alone = count == 0
+        count[alone], produced[alone], there[alone] = len(fresh), produced.sum(), there.sum()
+    idle = (produced == 0.0) & (count > 0)  # nothing is produced to the topic: then as much as each of them has
+    of, amount = topic[rows], incoming[0][rows]
+    known = (produced[of] > 0.0) | (idle[of] & (amount == 0.0))
+    rows, of, amount = rows[known], of[known], amount[known]
+    amount, share = np.where(idle[of], 1.0, amount), there[of] / np.where(idle[of], count[of], produced[of])
+    values[rows] = amount * share
+    flags[rows] = incoming[1][rows] | ESTIMATED
 
 
 def _estimated(found: tuple[FloatArray, Flags]) -> tuple[FloatArray, Flags]:

@@ -7,7 +7,7 @@ they were decoded (`ObservedBatch` is their shape), so this room needs no report
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -108,15 +108,16 @@ class ClusterModel:
         with self._writing():
             self._samples.brokers.set_capacity(broker, resource, value)
 
-    def ingest(self, batch: ObservedBatch, now_ms: int) -> bool:
-        """Count one batch, once; False where it was refused as a whole (`counts` says why).
+    def ingest(self, batch: ObservedBatch, now_ms: int, *, stands_in: bool = False) -> bool:
+        """Count one batch, once; False where it was refused as a whole (`counts` says why). One that `stands_in` was measured in the
+        place of a broker's reporter: it has no number, and the reporter is not heard by it.
 
         Late batches count into the windows that they are of. What the metadata does not place yet waits for it. O(values),
         vectorized over rows; once a window, O(partitions x windows) for each metric.
         """
         store = self._samples
         with self._writing():
-            pieces = store.accept(batch, now_ms)
+            pieces = store.accept(batch, now_ms, stands_in)
             if pieces is None:
                 return False
             columns = [column for piece in pieces for column in store.columns_of(piece)]
@@ -141,6 +142,16 @@ class ClusterModel:
             row = self.image.topic_rows((topic,))
             slot = int(self.image.slots(row, np.array([partition], dtype=np.int32))[0])
             return None if slot < 0 else int(self.image.leader[slot]) == broker
+
+    def led_by(self, brokers: Collection[int]) -> list[tuple[str, int, int]]:
+        """Topic, partition and leader of what these brokers lead. O(partitions)."""
+        with self._reading():
+            image = self.image
+            slots = image.live_slots()
+            slots = slots[np.isin(image.leader[slots], list(brokers))]
+            names = image.topic_names()
+            columns = (image.topic_row[slots].tolist(), image.number[slots].tolist(), image.leader[slots].tolist())
+            return [(names[row], number, leader) for row, number, leader in zip(*columns, strict=True)]
 
     def capacity(self, broker: int, resource: str) -> float | None:
         """What a broker can carry, in the resource's unit; None where nobody said."""
@@ -209,11 +220,12 @@ class ClusterModel:
             capacity = self._samples.brokers.capacities(ids)
             cpu = self._samples.brokers.measured("cpu", ids, horizon, taken_at_ms - self._stale_after_ms)
             voices = self._voices(taken_at_ms)
+            latencies = self._samples.brokers.latencies.of(ids, taken_at_ms)
             moving = len(self.image.reassigning)
-        leading, following = derive(raw, placed, cpu)
+        leading, following = derive(raw, placed, cpu, partitions.topic)
         trust = LoadTrust(
             horizon, self._horizons[horizon].span_ms, self._stale_after_ms,
-            {r: flags for r, (_, flags) in leading.items()}, {r: flags for r, (_, flags) in following.items()}, voices,
+            {r: flags for r, (_, flags) in leading.items()}, {r: flags for r, (_, flags) in following.items()}, voices, latencies,
         )  # fmt: skip
         snapshot = LiveSnapshot(
             cluster_id=self.cluster_id,

@@ -115,12 +115,12 @@ class SampleStore:
 
     # -- samples -------------------------------------------------------------------------------------------
 
-    def accept(self, batch: ObservedBatch, now_ms: int) -> list[Piece] | None:
+    def accept(self, batch: ObservedBatch, now_ms: int, stands_in: bool = False) -> list[Piece] | None:
         """The pieces of a batch that counts; None where it is refused as a whole."""
         if batch.time_ms > now_ms + self._max_ahead_ms or batch.time_ms < 0:
             self.counts.ahead += 1
             return None
-        if not self.deliveries.take(batch.broker, batch.incarnation, batch.sequence, batch.time_ms, now_ms):
+        if not stands_in and not self.deliveries.take(batch.broker, batch.incarnation, batch.sequence, batch.time_ms, now_ms):
             self.counts.repeated += 1
             return None
         self.counts.batches += 1

@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from cluster_model.latency import BrokerLatency
 from cluster_model.loops import ESTIMATED, STALE, UNKNOWN, Flags
 from cluster_model.resources import FOLLOWER_COPIES_LEADER
 from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
@@ -99,6 +100,8 @@ class LoadTrust:
         resources that followers have loads of their own for.
     voices
         Every registered broker, by id.
+    latencies
+        How long brokers take for requests, by broker and metric; of those that report it.
     """
 
     horizon: HorizonName
@@ -107,6 +110,7 @@ class LoadTrust:
     leader: Mapping[str, Flags]
     follower: Mapping[str, Flags]
     voices: tuple[BrokerVoice, ...]
+    latencies: tuple[BrokerLatency, ...] = ()
 
     def __post_init__(self) -> None:
         for table in (self.leader, self.follower):

@@ -42,14 +42,19 @@ WITHOUT = {
     "RackAwareGoal": "with fewer racks than replicas it is not infeasible here; replicas are spread as evenly as racks allow",
     "TopicReplicaDistributionGoal": "the largest gap (topic.replica.count.balance.max.gap) is not known here",
     "BrokerSetAwareGoal": "broker sets are not known here; plan each set by itself with constraints.include_topics",
-    "MinTopicLeadersPerBrokerGoal": "leaders of a topic are spread by a topic_distribution goal on leaders, not held at a minimum",
-    "PreferredLeaderElectionGoal": "plans put the leader first in the list, so preferred leader election keeps it",
+    "PreferredLeaderElectionGoal": "plans put the leader first in the list, and the service restores preferred leaders (policy.wait.elect)",
     "KafkaAssignerEvenRackAwareGoal": "the position of replicas in lists is not balanced; leaders are",
     "KafkaAssignerDiskUsageDistributionGoal": "disk is balanced by moves and swaps (usage_distribution on disk)",
-    "IntraBrokerDiskCapacityGoal": "log directories of one broker are not balanced here",
+    "IntraBrokerDiskCapacityGoal": "log directories of one broker are not balanced here; a capture warns of the fullest",
     "IntraBrokerDiskUsageDistributionGoal": "log directories of one broker are not balanced here",
 }
-KNOWN = {*CAPACITY, *BALANCE, *RACKS, *WITHOUT, "ReplicaCapacityGoal"}
+KNOWN = {*CAPACITY, *BALANCE, *RACKS, *WITHOUT, "ReplicaCapacityGoal", "MinTopicLeadersPerBrokerGoal"}
+LOW = {
+    "cpu": "cpu", "disk": "disk", "network_in": "network.inbound", "network_out": "network.outbound",
+    "leader_network_in": "network.inbound",
+}  # fmt: skip
+EXCLUDED, LEADERS = "topics.excluded.from.partition.movement", "topics.with.min.leaders.per.broker"
+SLOW = "slow.broker."
 UNITS = {"DISK": ("disk", MEGA), "NW_IN": ("network_in", KILO), "NW_OUT": ("network_out", KILO), "CPU": ("cpu", 1.0)}
 
 
@@ -75,8 +80,9 @@ def read_properties(text: str) -> dict[str, str]:
     return result
 
 
-def goals_file(properties: str, name: str) -> tuple[str, list[str]]:
-    """The text of a goals file, and what has no counterpart.
+def goals_file(properties: str, name: str, least: Mapping[str, float] | None = None) -> tuple[str, list[str]]:
+    """The text of a goals file, and what has no counterpart. `least` is the smallest capacity of a broker by resource, where it is known:
+    utilizations below which Cruise Control balances nothing become amounts by it.
 
     Raises
     ------
@@ -98,31 +104,73 @@ def goals_file(properties: str, name: str) -> tuple[str, list[str]]:
 
     hard = set(_classes(given.get("hard.goals")) or HARD_GOALS)
     listed = _classes(given.get("default.goals") or given.get("goals")) or list(DEFAULT_GOALS)
-    lines, without = [], []
+    lines, without = list[str](), list[str]()
     for goal in dict.fromkeys(listed):
         if goal not in KNOWN:
             problems.append(Problem("default.goals", f"unknown goal {goal!r}; drop it from the list, a plug-in has no counterpart"))
             continue
         body = _body(goal, number)
         if body is not None:
+            body += _quiet_below(goal, number, least or {}, without)
             lines.append(f"  - {{{body}, hard: {'true' if goal in hard else 'false'}}}")
         if goal in WITHOUT:
             without.append(f"{goal}: {WITHOUT[goal]}")
     if len(RACKS.intersection(listed)) == len(RACKS):  # both are one goal here: the stricter of the two
         lines.remove(min((line for line in lines if "rack_aware" in line), key=lambda line: "true" in line))
-    excluded = given.get("topics.excluded.from.partition.movement", "")
-    if excluded:
-        key = "topics.excluded.from.partition.movement"
-        without.append(f"{key}: a regular expression ({excluded}); write globs under constraints.exclude_topics")
-    for key in given:
-        if key.endswith(".low.utilization.threshold") and number(key, 0.0, 0.0) > 0.0:
-            without.append(f"{key}: a share of capacity; min_load of a usage_distribution goal is an amount, write it yourself")
+    excluded = given.get(EXCLUDED, "")
+    globs = globs_of(excluded)
+    if excluded and globs is None:
+        without.append(f"{EXCLUDED}: a regular expression ({excluded}); write globs under constraints.exclude_topics")
+    if given.get(LEADERS) and "MinTopicLeadersPerBrokerGoal" in listed:
+        advice = "a goal {kind: topic_distribution, resource: leaders} spreads the leaders of every topic instead"
+        without.append(f"MinTopicLeadersPerBrokerGoal: topics {given[LEADERS]} are not held at a minimum of leaders; {advice}")
+    slow = _slow(given, number)
     if problems:
         raise InputError(name, problems)
     if not lines:
         raise InputError(name, [Problem("default.goals", "none of the goals has a counterpart; list others")])
     head = ["# Made from Cruise Control's configuration by `trimtab goals import`.", "version: 1", "goals:"]
-    return "\n".join([*head, *lines]) + "\n", without
+    more = [f"constraints: {{exclude_topics: {json.dumps(globs)}}}"] if globs else []
+    more += [f"policy: {{slow_brokers: {{{slow}}}}}"] if slow is not None else []
+    return "\n".join([*head, *lines, *more]) + "\n", without
+
+
+def globs_of(pattern: str) -> list[str] | None:
+    """A regular expression as globs that match the same names; None where it is none that globs can say."""
+    if not pattern:
+        return []
+    found = []
+    for part in pattern.strip("^$").removeprefix("(").removesuffix(")").split("|"):
+        glob = part.replace(".*", "*").replace("\\.", "\0").replace("\\-", "-")
+        if any(c in glob for c in "\\[](){}+?^$.") or not glob:
+            return None
+        found.append(glob.replace("\0", "."))
+    return found
+
+
+def _quiet_below(goal: str, number: Callable[[str, float, float], float], least: Mapping[str, float], without: list[str]) -> str:
+    """`min_load` where a utilization is given below which nothing is balanced."""
+    resource = BALANCE[goal][0] if goal in BALANCE else ""
+    if resource not in LOW:
+        return ""
+    key = f"{LOW[resource]}.low.utilization.threshold"
+    share, capacity = number(key, 0.0, 0.0), least.get(resource.removeprefix("leader_"))
+    if share <= 0.0:
+        return ""
+    if capacity is None:
+        without.append(f"{key}: a share of capacity; give --capacity, or write min_load of {goal}'s counterpart, which is an amount")
+        return ""
+    amount = share * MARGIN * capacity
+    return f", min_load: {amount:.6g}" if resource == "cpu" else f", min_load: {amount:.0f}B{'' if resource == 'disk' else '/s'}"
+
+
+def _slow(given: Mapping[str, str], number: Callable[[str, float, float], float]) -> str | None:
+    """Keys of `slow_brokers`; None where its finder of slow brokers is off, as it is by default."""
+    if "SlowBrokerFinder" not in _classes(given.get("metric.anomaly.finder.class")):
+        return None
+    latency = number(f"{SLOW}log.flush.time.threshold.ms", 1000.0, 1e-9) / 1000.0
+    history, peers = (number(f"{SLOW}{key}", 3.0, 1.0 + 1e-9) for key in ("metric.history.margin", "peer.metric.margin"))
+    return f"latency: {latency:g}, history: {history:g}, peers: {peers:g}"
 
 
 def _body(goal: str, number: Callable[[str, float, float], float]) -> str | None:
@@ -148,8 +196,9 @@ def _classes(value: str | None) -> list[str]:
     return [part.strip().rpartition(".")[2] for part in (value or "").split(",") if part.strip()]
 
 
-def capacity_file(text: str, name: str) -> tuple[str, list[str]]:
-    """The text of a capacity file (bytes, bytes/s, cores), and what has no counterpart. Broker -1 is the default of all others.
+def capacity_file(text: str, name: str) -> tuple[str, list[str], dict[str, float]]:
+    """The text of a capacity file (bytes, bytes/s, cores), what has no counterpart, and the smallest capacity of a broker by resource.
+    Broker -1 is the default of all others.
 
     Raises
     ------
@@ -175,10 +224,11 @@ def capacity_file(text: str, name: str) -> tuple[str, list[str]]:
             problems.append(Problem(place, f"expected brokerId and capacity (DISK, CPU, NW_IN, NW_OUT), found {error!s:.60}; correct it"))
     if problems:
         raise InputError(name, problems)
+    least = {r: min(of[r] for of in result.values() if r in of) for r in {r for of in result.values() for r in of}}
     lines = [f"default: {json.dumps(result.pop(None, {}))}"]
     if result:
         lines += ["brokers:", *(f"  {broker}: {json.dumps(result[broker])}" for broker in sorted(b for b in result if b is not None))]
-    return "\n".join(lines) + "\n", without
+    return "\n".join(lines) + "\n", without, least
 
 
 def _amounts(broker: int, capacity: Mapping[str, Any], without: list[str]) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cluster_model.content import content_of
 from cluster_model.errors import ConfigurationError, Problem
 
 MAX_BYTES = 4_000_000
@@ -22,8 +23,7 @@ def file_text(path: Path, what: str, most: int = MAX_BYTES) -> str:
         return ConfigurationError(str(path), [Problem("", f"expected {what} in YAML, {why}")])
 
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(most + 1)
+        raw = content_of(path, most + 1)
     except OSError as error:
         raise refusal(f"cannot read it: {error.strerror or error}") from error
     if len(raw) > most:

@@ -9,11 +9,24 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
+from cluster_model.quantities import parse_size
 from goals.policy_presets import POLICY_PRESETS
 from goals.waiting import Seconds, Wait
 
+Size = Annotated[
+    float, BeforeValidator(parse_size), WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]})
+]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Hits = Annotated[int, Field(ge=1)]
@@ -226,9 +239,59 @@ class PolicyGuards(PolicyPart):
     """How much one plan may do."""
 
     moves: Annotated[int, Field(ge=1)] | None = Field(default=None, description="replica moves in one plan at most")
+    moves_per_hour: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="replica moves in an hour, by the service's history; in one plan at most as many"
+    )
     moves_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="moves between two looks of the detector")
     brokers_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="brokers that give in one cycle")
     min_brokers: Annotated[int, Field(ge=1)] = Field(default=2, description="active brokers that must be there")
+
+
+Hash = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{1,8}$")]
+
+
+class Split(PolicyPart):
+    """When a group of partitions is too large to move as one, and where it is cut. On Kafka this changes ranges, never data."""
+
+    partitions: Annotated[int, Field(ge=1)] = Field(default=1000, description="more partitions than these")
+    rate: Positive = Field(default=30_000.0, description="requests/s, in and out")
+    bandwidth: Size = Field(default=100.0 * 1024 * 1024, description="bytes/s, in and out")
+    max_groups: Annotated[int, Field(ge=4)] = Field(default=128, description="groups of a namespace at most")
+    algorithm: Literal[
+        "range_equally_divide", "topic_count_equally_divide", "specified_positions_divide", "flow_or_qps_equally_divide"
+    ] = Field(default="range_equally_divide", description="where a group is cut")
+    positions: list[Hash] = Field(default=[], description="hashes in hex, of specified_positions_divide")
+
+    @model_validator(mode="after")
+    def _with_positions(self) -> Split:
+        if (self.algorithm == "specified_positions_divide") != bool(self.positions):
+            raise ValueError("expected positions with algorithm specified_positions_divide, and only there")
+        return self
+
+
+class SlowBrokers(PolicyPart):
+    """Which brokers are slow, and what they give up. Each rule by itself makes a broker slow; null turns a rule off."""
+
+    pending: Seconds | None = Field(default=10.0, description="an append or a fetch is not done for longer (AutoMQ's brokers report it)")
+    latency: Seconds | None = Field(default=1.0, description="99th percentile of its own part of produce requests or consumers' fetches")
+    history: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="times its own 90th percentile of the last day")
+    peers: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="times the median of the active brokers")
+    floor: Seconds = Field(default=0.1, description="latency that is never slow beside history or peers")
+    hits: Hits = Field(default=3, description="looks in a row")
+    hold: Seconds = Field(default=1800.0, description="slow for so long after the last look that found it so")
+    leaders: bool = Field(default=True, description="it gives up its leaderships where another replica can lead")
+    most: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.1, description="share of the active brokers, at least one; where more are slow, none is set apart"
+    )
+
+
+class NewTopics(PolicyPart):
+    """Topics that were created a short while ago are placed anew by the service, as long as they hold next to nothing."""
+
+    placement: Placement = Field(default=Placement(kind="least"), description="which broker gets a replica, of those that may")
+    score: Score = Field(default=Score(kind="count"), description="how brokers are ranked")
+    within: Seconds = Field(default=600.0, description="of the service's first sight of the topic")
+    max_size: Size = Field(default=1e9, description="bytes of the whole topic; one that holds more stays as it is")
 
 
 class PolicyDocument(PolicyPart):
@@ -237,6 +300,7 @@ class PolicyDocument(PolicyPart):
     preset: str | None = Field(default=None, description="a named set of parts; keys beside it win (trimtab policies list)")
     detector: Detector = Field(default=GoalBand(kind="goal_band"), description="what makes the service act")
     unit: Literal["partition", "group", "topic"] = Field(default="partition", description="moved as one")
+    split: Split | None = Field(default=None, description="unit group: groups that carry too much are split ({}: with the defaults)")
     amount: Annotated[Amount | Fraction | UntilBelow, Field(discriminator="kind")] | None = Field(
         default=None, description="how much a cycle takes off a broker"
     )
@@ -256,6 +320,15 @@ class PolicyDocument(PolicyPart):
     wait: Wait = Field(default=Wait(), description="while what nothing is moved for balance")
     partition_cooldown: Seconds = Field(
         default=1800.0, description="how long the service leaves a partition alone whose replicas it moved; repairs move it all the same"
+    )
+    min_topic_age: Seconds = Field(
+        default=0.0, description="how long the service leaves a topic alone after it first saw it; repairs move it all the same"
+    )
+    slow_brokers: SlowBrokers | None = Field(
+        default=None, description="brokers that get no replicas while they are slow, and give up leaderships ({}: with the defaults)"
+    )
+    new_topics: NewTopics | None = Field(
+        default=None, description="the service places topics that were just created ({}: with the defaults)"
     )
     min_gain: NotNegative | None = Field(
         default=None, description="least that a part of a plan gains, in means, for copying as much as a typical broker stores"
@@ -284,6 +357,8 @@ def _contradictions(policy: PolicyDocument) -> list[str]:
     """Why the parts of a policy do not go together."""
     if policy.preset is not None and policy.preset not in POLICY_PRESETS:
         return [f"expected preset to be one of {', '.join(POLICY_PRESETS)}, found {policy.preset!r}"]
+    if policy.split is not None and policy.unit != "group":
+        return [f"split is of groups: expected unit group beside it, found {policy.unit}"]
     if policy.amount is None:
         alone = [key for key in ("score", "filters", "placement", "guards", "tolerance") if getattr(policy, key) is not None]
         parts = ", ".join(alone)

@@ -10,22 +10,24 @@ from typing import Any
 MEBI = 1024.0 * 1024.0
 
 
-def _danube(threshold: float, moves: int) -> dict[str, Any]:
+def _danube(threshold: float, moves: int, cooldown: float) -> dict[str, Any]:
     return {
         "detector": {"kind": "cv", "threshold": threshold, "sigma_k": 2.0, "hysteresis": {"start": threshold, "stop": threshold / 2.0}},
         "score": {"kind": "weighted_sum"},
         "amount": {"kind": "one"},
         "order": "lightest",
         "placement": {"kind": "least"},
-        "guards": {"moves": moves},
+        "guards": {"moves_per_hour": moves},
+        "partition_cooldown": cooldown,
+        "min_topic_age": 300.0,
         "accept": "detector",
     }
 
 
 POLICY_PRESETS: dict[str, dict[str, Any]] = {
-    "danube-conservative": _danube(0.40, 5),
-    "danube-balanced": _danube(0.30, 10),
-    "danube-aggressive": _danube(0.20, 20),
+    "danube-conservative": _danube(0.40, 5, 120.0),
+    "danube-balanced": _danube(0.30, 10, 60.0),
+    "danube-aggressive": _danube(0.20, 20, 30.0),
     "pulsar-overload": {
         "detector": {"kind": "absolute", "limit": 0.85},
         "score": {"kind": "weighted_max"},
@@ -78,5 +80,10 @@ POLICY_PRESETS: dict[str, dict[str, Any]] = {
         "amount": {"kind": "to_target_counts"},
         "placement": {"kind": "leader_deficit"},
         "accept": "detector",
+    },
+    "automq": {
+        "detector": {"kind": "goal_band"},
+        "accept": "score",
+        "slow_brokers": {},
     },
 }

@@ -55,6 +55,9 @@ def to_problems(source: YamlSource, errors: Iterable[ErrorDetails], root: type[B
             message = f"unknown key; {where}"
         else:
             message = _message(error, path, tags, model_at)
+        if path[-1:] == ("var",) and path not in source.lines:  # its default does not go with the bound that is written
+            path = (*path[:-1], "bound")
+            message = f"expected a share below var, {error['input']} by default; lower it (10 % is 0.10) or write var"
         found.append(source.problem(path, message))
     return found
 

@@ -52,8 +52,10 @@ def _resource(name: str) -> str:
 
 
 def _label(text: str) -> str:
-    if text != text.strip() or not text.isprintable():
-        raise ValueError(f"expected one line without spaces at its ends, found {text!r}")
+    if not text.isprintable():
+        raise ValueError(f"expected printable characters on one line, found {text!r}")
+    if text != text.strip():
+        raise ValueError(f"expected no spaces at its ends, found {text!r}")
     return text
 
 

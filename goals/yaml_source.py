@@ -131,6 +131,9 @@ class _Reader:
             return None
         if isinstance(node, ScalarNode):
             return self._scalar(node, path)
+        if str(node.tag).rpartition(":")[2] not in ("map", "seq"):
+            self._complain(node, path, f"tags are not read, found {node.tag}; leave it out")
+            return None
         self._open.append(node)
         try:
             if isinstance(node, MappingNode):

@@ -1,8 +1,8 @@
 """Records of AutoMQ's own metrics reporter (topic `__auto_balancer_metrics`), so that its clusters need no other.
 
 One record holds one partition's rates, or the broker's own figures. What a partition's record says is its leader's
-load, since AutoMQ keeps one replica. Of the broker's record only that the broker lives is taken: append latency and
-pending ages are no loads.
+load, since AutoMQ keeps one replica. Of the broker's record the ages of the oldest append and fetch that are not done are taken, by which
+a slow broker is known; its append latency is always 0 (a fault there).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ FORMAT_VERSION = 0
 PAIR_BYTES = 9
 # Its partition metrics. Bytes out are those to consumers.
 METRICS = {0: "network_in", 1: "consumer_out", 2: "disk"}
+BROKER_METRICS = {4: "append_pending_ms", 5: "fetch_pending_ms"}
 
 
 class AutoMQFormat:
@@ -54,7 +55,9 @@ class AutoMQFormat:
                 if metric in METRICS:
                     samples.append(Sample(Scope.LEADER, topic, partition, METRICS[metric], value))
         else:
-            _pairs(reader)
+            for metric, value in _pairs(reader).items():
+                if metric in BROKER_METRICS:
+                    samples.append(Sample(Scope.BROKER, None, None, BROKER_METRICS[metric], value))
         reader.end()
         self._open.setdefault((time_ms, broker), []).extend(samples)
 

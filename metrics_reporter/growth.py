@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 from metrics_reporter.reading import Counters, LogReading
 
+GAPS = 2.0  # a log whose records are so many times smaller than produced ones has gaps, as compacted topics have
+FADES = 0.9  # what is left of an old size of a record after an interval
+
 
 @dataclass(frozen=True, slots=True)
 class CounterRates:
@@ -46,12 +49,23 @@ def counter_rates(before: Counters, after: Counters) -> CounterRates | None:
     return CounterRates(broker, topics)
 
 
-def appended(before: LogReading, after: LogReading) -> tuple[float | None, bool]:
+def grown_record(before: LogReading, after: LogReading, known: float | None) -> float | None:
+    """Bytes of a record as a log grows, after another interval. A log that was cleaned and yet grew shows too little: so the largest of
+    late counts, and fades."""
+    if before.end is None or after.end is None or before.end >= after.end:
+        return known
+    if before.start != after.start or after.size <= before.size:
+        return known
+    return max((after.size - before.size) / (after.end - before.end), FADES * (known or 0.0))
+
+
+def appended(before: LogReading, after: LogReading, a_record: float | None = None) -> tuple[float | None, bool]:
     """Bytes appended to a log between two readings, and whether they are exact.
 
     The growth of the log's size is exact while nothing was cut off it. Where retention or cleaning cut it, records
     (by offsets) times their average size say how much came; None where not even that is known, or where the log
-    went back, because it was truncated or belongs to a topic made anew.
+    went back, because it was truncated or belongs to a topic made anew. What is left of a cleaned log says little of
+    what was produced: there `a_record` counts, bytes of a record as it grew before.
     """
     records = None if before.end is None or after.end is None else after.end - before.end
     if records is not None and records < 0:
@@ -59,6 +73,8 @@ def appended(before: LogReading, after: LogReading) -> tuple[float | None, bool]
     if after.size >= before.size and after.start == before.start:
         return float(after.size - before.size), True
     average = _bytes_per_record(before) or _bytes_per_record(after)
+    if a_record is not None and (average is None or after.start == before.start or a_record > GAPS * average):
+        average = a_record
     if records == 0:
         return 0.0, False
     return (None, False) if records is None or average is None else (records * average, False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from metrics_reporter.growth import CounterRates, appended, counter_rates
+from metrics_reporter.growth import CounterRates, appended, counter_rates, grown_record
 from metrics_reporter.reading import (
     BYTES_IN,
     BYTES_OUT,
@@ -29,6 +29,7 @@ from metrics_reporter.reading import (
 )
 from metrics_reporter.sample import Sample, Scope
 
+LATENCY_OF = {"produce_latency_ms": PRODUCE_REQUESTS, "fetch_latency_ms": FETCH_REQUESTS}
 SHARED = {"consumer_out": BYTES_OUT, "produce_rate": PRODUCE_REQUESTS, "fetch_rate": FETCH_REQUESTS}
 
 
@@ -43,6 +44,7 @@ class Round:
     host: Counters | None = None
     capacity: Mapping[str, float] | None = None
     disk: float | None = None
+    latencies: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +76,17 @@ class LoadMeter:
         self._host: tuple[float, Counters] | None = None
         self._both: tuple[float, Logs, Counters] | None = None
         self._last_in: dict[Partition, float] = {}  # newest rate above 0 of each led partition
+        self._a_record: dict[Partition, float] = {}  # bytes of a record as each log grew
 
     def take(self, now: Round) -> list[Measured]:
         """Samples of the time since the readings before; one entry for each interval that they cover."""
         found: dict[float, list[Sample]] = {}
+        served = self._served(now.counters)
         cpu = self._of_broker(now, found)
         if now.logs is not None:
             logs = _without_metadata(now.logs)
             self._of_replicas(now, logs, cpu, found)
+            self._remember_records(logs)
             newest = max(found, default=now.at)
             found.setdefault(newest, []).extend(_disks(logs))
             self._logs = (now.at, logs)
@@ -89,9 +94,17 @@ class LoadMeter:
         newest = max(found, default=now.at)
         capacity = (now.capacity or {}).items()
         found.setdefault(newest, []).extend(Sample(Scope.CAPACITY, None, None, m, v) for m, v in capacity)
+        found[newest].extend(Sample(Scope.BROKER, None, None, m, v) for m, v in (now.latencies or {}).items() if m in served)
         if now.logs is None and now.disk is not None:
             found[newest].append(Sample(Scope.BROKER, None, None, "disk", now.disk))
         return [Measured(now.at - since, tuple(samples)) for since, samples in sorted(found.items()) if samples]
+
+    def _served(self, counters: Counters | None) -> set[str]:
+        """Latencies that are of now: without requests Kafka goes on telling the last ones."""
+        if counters is None or self._counters is None:
+            return set()
+        before = self._counters[1].broker
+        return {m for m, counter in LATENCY_OF.items() if counters.broker.get(counter, 0.0) != before.get(counter, 0.0)}
 
     # -- the whole broker ------------------------------------------------------------------------------------
 
@@ -111,6 +124,14 @@ class LoadMeter:
         return use["cpu"][1] if "cpu" in use else None
 
     # -- replicas ----------------------------------------------------------------------------------------------
+
+    def _remember_records(self, logs: Logs) -> None:
+        before = {} if self._logs is None else self._logs[1].of
+        known, self._a_record = self._a_record, {}
+        for p, log in logs.of.items():
+            size = grown_record(before[p], log, known.get(p)) if p in before else None
+            if size is not None:
+                self._a_record[p] = size
 
     def _of_replicas(self, now: Round, logs: Logs, cpu: float | None, found: dict[float, list[Sample]]) -> None:
         """Add the rates of replicas since the logs before and, where the counters were read as well, since both."""
@@ -133,7 +154,7 @@ class LoadMeter:
         seconds = after.at - before.at
         if seconds <= 0:
             return {}
-        flows = dict(_hosted_flows(before, after, seconds))
+        flows = dict(self._hosted_flows(before, after, seconds))
         led: dict[str, set[int]] = {}
         for topic, number in [p for logs in (before, after) for p, log in logs.of.items() if log.leads]:
             led.setdefault(topic, set()).add(number)
@@ -144,6 +165,17 @@ class LoadMeter:
         if cpu is not None:
             _attribute(cpu, flows, counted.get(REPLICATION_OUT, 0.0))
         return flows
+
+    def _hosted_flows(self, before: Logs, after: Logs, seconds: float) -> Iterable[tuple[Partition, _Flow]]:
+        """Rates of replicas that the broker does not lead, or of which it is not known; a follower that was not in
+        sync copies what is old, so it is left out."""
+        for p, now in after.of.items():
+            then = before.of.get(p)
+            if then is None or now.leads is not then.leads or now.leads or now.in_sync is False or then.in_sync is False:
+                continue
+            bytes_in, _ = appended(then, now, self._a_record.get(p))
+            if bytes_in is not None:
+                yield p, _Flow(Scope.REPLICA if now.leads is None else Scope.FOLLOWER, bytes_in / seconds)
 
     def _led_flows(
         self, topic: str, numbers: Iterable[int], before: Logs, after: Logs, seconds: float, rates: CounterRates | None
@@ -157,7 +189,7 @@ class LoadMeter:
         leads_now = [(log := after.of.get(p)) is not None and log.leads is True for p in members]
         settled = all(led_before) and all(leads_now)
         begun = not any(led_before)  # so all that was counted belongs to those that it leads now
-        came = [_came(before.of.get(p), after.of.get(p), begun) for p in members]
+        came = [_came(before.of.get(p), after.of.get(p), begun, self._a_record.get(p)) for p in members]
         weights = self._weights(members, [w for w, _ in came], seconds)
         total_in = None if rates is None else rates.of_topic(BYTES_IN, topic)
         flows: dict[Partition, _Flow] = {}
@@ -218,24 +250,14 @@ def _broker_use(rates: CounterRates) -> dict[str, float]:
     return use
 
 
-def _hosted_flows(before: Logs, after: Logs, seconds: float) -> Iterable[tuple[Partition, _Flow]]:
-    """Rates of replicas that the broker does not lead, or of which it is not known; a follower that was not in
-    sync copies what is old, so it is left out."""
-    for p, now in after.of.items():
-        then = before.of.get(p)
-        if then is None or now.leads is not then.leads or now.leads or now.in_sync is False or then.in_sync is False:
-            continue
-        bytes_in, _ = appended(then, now)
-        if bytes_in is not None:
-            yield p, _Flow(Scope.REPLICA if now.leads is None else Scope.FOLLOWER, bytes_in / seconds)
-
-
-def _came(before: LogReading | None, after: LogReading | None, begun: bool) -> tuple[float | None, bool]:
+def _came(
+    before: LogReading | None, after: LogReading | None, begun: bool, a_record: float | None
+) -> tuple[float | None, bool]:
     """Bytes that came to a partition, and whether they are exact; of a log that is new here only its size is
     known, which tells how partitions compare where all of them are new."""
     if before is None or after is None:
         return (float(after.size), False) if after is not None and begun else (None, False)
-    return appended(before, after)
+    return appended(before, after, a_record)
 
 
 def _part(total: float | None, share: float | None) -> float | None:

@@ -20,6 +20,8 @@ BYTES_IN, BYTES_OUT = "bytes_in", "bytes_out"  # from producers; to consumers, f
 REPLICATION_IN, REPLICATION_OUT = "replication_in", "replication_out"
 PRODUCE_REQUESTS, FETCH_REQUESTS = "produce_requests", "fetch_requests"
 CPU_SECONDS = "cpu_seconds"
+# Request of kafka.network:type=RequestMetrics,name=LocalTimeMs -> metric: what the broker itself takes for it, without waiting for others.
+LOCAL_TIMES = {"Produce": "produce_latency_ms", "FetchConsumer": "fetch_latency_ms"}
 NIC_IN, NIC_OUT = "nic_in", "nic_out"  # of the host
 
 
@@ -72,6 +74,7 @@ class Reading:
     counters: Counters | None = None
     capacity: Mapping[str, float] = field(default_factory=dict)  # metric -> what the broker can carry
     disk: float | None = None  # bytes used on the disks of the logs
+    latencies: Mapping[str, float] = field(default_factory=dict)  # metric -> 99th percentile, ms
 
 
 class CollectError(Exception):

@@ -123,7 +123,7 @@ class Reporter:
         counters = readings.get(self._sources.counters or "", nothing)
         host = readings.get(self._sources.host or "", nothing)
         capacity = {**host.capacity, **self._capacity}
-        return Round(at, logs.logs, counters.counters, host.counters, capacity, host.disk)
+        return Round(at, logs.logs, counters.counters, host.counters, capacity, host.disk, counters.latencies)
 
     def _tell(self, collector: str, failure: str | None, now: float) -> None:
         """Tell of a failure when it begins, and now and then while it lasts."""

@@ -45,6 +45,10 @@ METRIC_IDS: dict[str, int] = {
     "consumer_out": 7,  # bytes/s that consumers fetch, followers not counted
     "replicas": 8,  # count; capacity only
     "leaders": 9,  # count; capacity only
+    "produce_latency_ms": 10,  # of the broker: 99th percentile of its own part of produce requests
+    "fetch_latency_ms": 11,  # the same of consumers' fetches
+    "append_pending_ms": 12,  # of the broker: age of the oldest append that is not done (AutoMQ)
+    "fetch_pending_ms": 13,  # the same of fetches
 }
 METRIC_NAMES: dict[int, str] = {number: name for name, number in METRIC_IDS.items()}
 

@@ -197,7 +197,7 @@ def _recorded(options: PlanOptions) -> dict[str, object]:
             recorded[name] = getattr(options, name)
     if options.add_brokers:
         recorded["add_brokers"] = [{"id": b.id, "rack": b.rack} for b in options.add_brokers]
-    for name in ("remove_brokers", "exclude_brokers", "exclude_topics"):
+    for name in ("remove_brokers", "exclude_brokers", "demote_brokers", "exclude_topics"):
         if getattr(options, name):
             recorded[name] = list(getattr(options, name))
     if options.scale_load:
@@ -208,6 +208,8 @@ def _recorded(options: PlanOptions) -> dict[str, object]:
     if options.resting:
         digest = hashlib.sha256(json.dumps(options.resting).encode()).hexdigest()
         recorded["resting"] = {"partitions": len(options.resting), "digest": f"sha256:{digest}"}
+    if options.replication_factor:
+        recorded["replication_factor"] = dict(options.replication_factor)
     if options.loads is not None:
         recorded["load"] = options.loads.statistic
         recorded["loads_digest"] = options.loads.digest

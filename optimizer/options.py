@@ -35,8 +35,9 @@ class PlanOptions:
     stores, and `noise` the share of the mean by which measured loads differ when they are measured again; None: as the goals' policy
     says, else `MIN_GAIN`, and the smaller of `NOISE` and `NOISE_OF_BOUND`. `threads` change how soon a plan is there, and no more; one by
     default, since a planner often runs beside a broker or a controller. `resting` are partitions, topic and number in ascending order, that
-    were moved lately: nothing but repairs changes them. `loads` stand in place of the snapshot's, before `scale_load`;
-    None: the loads of the snapshot.
+    were moved lately: nothing but repairs changes them. `demote_brokers` give up their leaderships, and nothing else is planned. `loads`
+    stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot. `replication_factor` are patterns of topics and
+    the factor that they are to have: such a plan changes nothing else (`optimizer.policies.replication`).
     """
 
     seed: int = 0
@@ -51,10 +52,12 @@ class PlanOptions:
     add_brokers: tuple[AddedBroker, ...] = ()
     remove_brokers: tuple[int, ...] = ()
     exclude_brokers: tuple[int, ...] = ()
+    demote_brokers: tuple[int, ...] = ()
     exclude_topics: tuple[str, ...] = ()
     scale_load: tuple[tuple[str, float], ...] = ()
     resting: tuple[tuple[str, int], ...] = ()
     loads: PartitionLoads | None = None
+    replication_factor: tuple[tuple[str, int], ...] = ()
 
     @property
     def least_gain(self) -> float:

@@ -212,5 +212,5 @@ def _explanation(
             return "every active broker is within it already"
         return f"would bring {count} broker{'s' if count != 1 else ''} within it"
     ids = ", ".join(map(str, left[:8])) + (" …" if len(left) > 8 else "")
-    text = f"{after.violations} would be left out, {count} before (broker{'s' if len(left) != 1 else ''} {ids})"
+    text = f"{after.violations} would remain, {count} before (broker{'s' if len(left) != 1 else ''} {ids})"
     return f"{text}: {told}" if told else text

@@ -19,7 +19,9 @@ from optimizer.detectors import policy_of
 from optimizer.options import PlanOptions, Watch
 from optimizer.outcome import picture
 from optimizer.plan import LowerBounds, Plan
+from optimizer.policies.demoted import demoted
 from optimizer.policies.follow import follow, follows
+from optimizer.policies.replication import change_factors
 from optimizer.search.record import BrokenRuleError
 from optimizer.search.search import Found
 from optimizer.search_state import SearchState, Work, leaves_partitions_alone, work_on
@@ -39,7 +41,8 @@ def plan(
     `watch`, where given, is told between the phases of the search how many brokers are still out of band; when it returns False, the
     plan is the best so far, and its notes say so. `state`, where given, makes planning a cluster like that of its last plan faster; the
     plan is the same, byte for byte. Of a `LiveSnapshot`, what cannot be trusted is left alone except for repairs, and
-    `skipped` says so (`optimizer.caution`). Where the policy of `goals` names an `amount`, its parts make the plan (`optimizer.policies`).
+    `skipped` says so (`optimizer.caution`). Where the policy of `goals` names an `amount`, its parts make the plan (`optimizer.policies`);
+    where brokers are to be demoted, or `options` name replication factors, the plan does nothing else.
 
     Raises
     ------
@@ -50,10 +53,14 @@ def plan(
 
     Notes
     -----
-    Every action, replayed in order, is acceptable as CONTRACT section 7 says, and lowers a potential; planning again on the
+    Every action, replayed in order, is acceptable as docs/contract.md, section 7 says, and lowers a potential; planning again on the
     result without budgets gives an empty plan.
     """
     options = with_policy(options or PlanOptions(), goals)
+    if options.demote_brokers:
+        return demoted(snapshot, goals, options, dict.fromkeys(options.demote_brokers, "it is to be demoted"))
+    if options.replication_factor:
+        return change_factors(snapshot, goals, options)
     policy = policy_of(goals)
     if follows(policy):
         return follow(snapshot, goals, policy, options)

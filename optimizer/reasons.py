@@ -12,7 +12,7 @@ from optimizer.plan import Change
 STATE_WORDS = {1: "draining", 2: "dead"}
 
 
-NOTHING_ELSE = "would bring the touched brokers nearer to the middle of their bands"
+NOTHING_ELSE = "would bring the touched brokers nearer to the middle of their target ranges"
 
 
 def reason_of(
@@ -36,7 +36,14 @@ def reason_of(
 def helped(name: str, broker: int, before: float, after: float) -> str:
     """`broker` scores `before`, the lowest of those touched, in the goal that gains most; the lowest afterwards scores `after`."""
     digits = next((d for d in range(3, 9) if f"{before:.{d}g}" != f"{after:.{d}g}"), 9)
-    return f"would raise the lowest {name} score of the brokers touched from {before:.{digits}g} (broker {broker}) to {after:.{digits}g}"
+    return raised(name, broker, f"{before:.{digits}g}", f"{after:.{digits}g}")
+
+
+def raised(name: str, broker: int, before: str, after: str) -> str:
+    """The sentence on the worst broker that an action touches."""
+    if after == "1":  # the score of every broker touched
+        return f"would bring broker {broker} within {name} (score {before} → 1)"
+    return f"would raise the lowest {name} score from {before} (broker {broker}) to {after}"
 
 
 def _leaving(changes: Sequence[Change], states: Mapping[int, int]) -> str:

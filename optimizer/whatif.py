@@ -125,7 +125,8 @@ def no_broker(snapshot: Snapshot, broker: int) -> str:
     return f"no broker {broker} in the snapshot; it has {ids}" + (f" and {more:,} more" if more > 0 else "")
 
 
-def _no_topic(snapshot: Snapshot, pattern: str) -> str:
+def no_topic(snapshot: Snapshot, pattern: str) -> str:
+    """What to say to a person whose pattern matches no topic."""
     near = get_close_matches(pattern, snapshot.topics, n=1)
     remedy = f"did you mean {near[0]!r}?" if near else "give a topic's name, or a pattern such as 'logs-*'"
     return f"no topic matches {pattern!r}; {remedy}"
@@ -147,15 +148,19 @@ def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
     for option, brokers in (
         ("--remove-broker", options.remove_brokers),
         ("--exclude-broker", options.exclude_brokers),
+        ("--demote-broker", options.demote_brokers),
     ):
         for wanted in brokers:
             if wanted not in known and wanted not in added:
                 problems.append(Problem(option, no_broker(snapshot, wanted)))
+    if options.demote_brokers and options.replication_factor:
+        message = "expected no --replication-factor beside it: each is a plan of its own; plan one, then the other"
+        problems.append(Problem("--demote-broker", message))
     for pattern, factor in options.scale_load:
         if not (np.isfinite(factor) and factor > 0):
             problems.append(Problem("--scale-load", f"expected a factor above 0, found {factor} for {pattern}"))
         if not matching_topics(snapshot.topics, (pattern,)).any():
-            problems.append(Problem("--scale-load", _no_topic(snapshot, pattern)))
+            problems.append(Problem("--scale-load", no_topic(snapshot, pattern)))
     return problems or _scaled_too_far(snapshot, options)
 
 
@@ -205,7 +210,7 @@ def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> 
         problems.append(Problem("--max-bytes", message))
     for pattern in options.exclude_topics:
         if not matching_topics(snapshot.topics, (pattern,)).any():
-            problems.append(Problem("--exclude-topic", _no_topic(snapshot, pattern)))
+            problems.append(Problem("--exclude-topic", no_topic(snapshot, pattern)))
     return problems
 
 

@@ -24,18 +24,18 @@ def budget_text(compiled: Compiled, end: State, options: PlanOptions) -> str | N
     new = ((after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)).sum(axis=1)
     moves, data = int(new.sum()), float((new * compiled.problem.size).sum())
     if options.max_moves is not None and options.max_moves - moves <= LAST:
-        return f"the budget of {counted(options.max_moves, 'replica move')} ran out; a larger one would go on"
+        return f"the budget of {counted(options.max_moves, 'replica move')} is used up; a larger budget would continue"
     if options.max_partitions is not None:
         leaders = [
             np.where(s >= 0, r[np.arange(len(s)), np.maximum(s, 0)], -1) for r, s in ((before, compiled.lead), (after, end.lead))
         ]
         changed = int(np.count_nonzero((new > 0) | (leaders[0] != leaders[1])))
         if options.max_partitions - changed <= LAST:
-            return f"the budget of {counted(options.max_partitions, 'partition')} ran out; a larger one would go on"
+            return f"the budget of {counted(options.max_partitions, 'partition')} is used up; a larger budget would continue"
     if options.max_bytes is not None:
         may = compiled.problem.partition[:, MENDABLE] == 1
         left = options.max_bytes - data
         if left < compiled.problem.size[may].max(initial=0.0):
             rest = f" ({amount(left, 'disk')} is left, too little for some replicas)" if left > NOTABLE * options.max_bytes else ""
-            return f"the budget of {amount(options.max_bytes, 'disk')} ran out{rest}; a larger one would go on"
+            return f"the budget of {amount(options.max_bytes, 'disk')} is used up{rest}; a larger budget would continue"
     return None

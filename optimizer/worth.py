@@ -144,5 +144,5 @@ def _has_detours(rounds: list[Round]) -> bool:
         at = np.flatnonzero(often[partitions])
         one, other = Placement(lists.before, lists.lead_before).taken(at), Placement(lists.after, lists.lead_after).taken(at)
         steps += int(one.moved(other).sum() + one.relieved(other).sum())
-    at = often[net.rows]
-    return steps - int(net.moved[at].sum() + net.relieved[at].sum()) > DETOURS * int(net.moved.sum() + net.relieved.sum())
+    again = often[net.rows]
+    return steps - int(net.moved[again].sum() + net.relieved[again].sum()) > DETOURS * int(net.moved.sum() + net.relieved.sum())

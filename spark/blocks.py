@@ -66,14 +66,16 @@ class Tally:
 
 
 @contextmanager
-def counted(judged: DataFrame, window_seconds: float, once: bool = True, to_all: int = TO_ALL) -> Iterator[tuple[Blocks, Tally]]:
+def counted(
+    judged: DataFrame, window_seconds: float, once: bool = True, to_all: int = TO_ALL, rows: DataFrame | None = None
+) -> Iterator[tuple[Blocks, Tally]]:
     """The blocks of what counts, each sample `once` (of equal ones the largest value), and what was seen; kept on disk meanwhile.
 
     Other parameters are those of `packed`. Without `once`, a sample that is there twice weighs twice. Of doubtful blocks, `to_all`
     keys at most are sent to every worker; where there are more, or half of all blocks are doubtful, all samples are looked at one by
-    one. A sample that is there again has the reason `REPEATED` in the tally.
+    one. A sample that is there again has the reason `REPEATED` in the tally. `rows`: what `packed` makes of the same, where it is known.
     """
-    rows = packed(judged, window_seconds, by_moments=once).persist(StorageLevel.DISK_ONLY)
+    rows = (packed(judged, window_seconds, by_moments=once) if rows is None else rows).persist(StorageLevel.DISK_ONLY)
     apart = None
     try:
         seen = tally(rows)
@@ -94,7 +96,7 @@ def counted(judged: DataFrame, window_seconds: float, once: bool = True, to_all:
             apart.unpersist()
 
 
-def packed(judged: DataFrame, window_seconds: float, by_moments: bool = True) -> DataFrame:
+def packed(judged: DataFrame, window_seconds: float, by_moments: bool = True, by_day: bool = False) -> DataFrame:
     """The columns of `Blocks`, and beside them `REASON` and what `tally` adds up.
 
     Rows without a reason become blocks; those with one become a row for each reason, which has no series.
@@ -108,6 +110,8 @@ def packed(judged: DataFrame, window_seconds: float, by_moments: bool = True) ->
     by_moments
         Count bits of moments, and say which blocks are doubtful: `mean` and `samples` of those are of no use. Else count samples: one
         that is there twice weighs twice.
+    by_day
+        Keep a column `date`, that of the samples; rows without a series are then of one day each.
 
     Notes
     -----
@@ -117,7 +121,9 @@ def packed(judged: DataFrame, window_seconds: float, by_moments: bool = True) ->
     words = words_of(window_seconds) if by_moments else 0
     moment = f"(pmod(unix_micros(time), {length}) div {-(-length // (BITS * max(words, 1)))})"
     fine = F.col(REASON).isNull()
+    day = ("date",) if by_day else ()
     narrow = judged.select(
+        *day,
         *[F.when(fine, F.col(name)).alias(name) for name in SERIES],
         REASON,
         "value",
@@ -137,7 +143,7 @@ def packed(judged: DataFrame, window_seconds: float, by_moments: bool = True) ->
         for word in range(words):
             its = mine & (F.col("word") == word) if words > 1 else mine
             sums.append(F.bit_or(F.when(its, F.col("bit"))).alias(f"bits{slot}_{word}"))
-    grouped = narrow.groupBy(*SERIES, REASON, "block").agg(
+    grouped = narrow.groupBy(*SERIES, REASON, "block", *day).agg(
         *sums,
         F.count("*").alias("rows"),
         F.min("time").alias("begin"),
@@ -155,6 +161,7 @@ def packed(judged: DataFrame, window_seconds: float, by_moments: bool = True) ->
         F.array(*counts).alias("samples"),
         REASON, "rows", "begin", "end", "marks",
         (F.col(REASON).isNull() & (F.col("rows") > _sum(counts))).alias(DOUBTFUL),
+        *day,
     )  # fmt: skip
 
 

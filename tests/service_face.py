@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -23,9 +24,12 @@ from trimtab.service.views import (
     BrokerView,
     ClusterView,
     DecisionView,
+    ExecutionVerb,
+    ExecutionView,
     GoalView,
     Leadership,
     ModelView,
+    MovingView,
     PlanView,
     Refused,
     StateView,
@@ -146,6 +150,27 @@ class FakeFace:
         self.done.append(("rollback", plan_id, who))
         return self._plan(state="running", note="being taken back")
 
+    def execution_text(self) -> str:
+        if self.now.execution is None:
+            raise Refused("No execution is known here.", "Ask another instance.", missing=True)
+        return json.dumps({"version": 1, "plan_id": self.now.execution.plan_id})
+
+    def _carried_out(self, plan_id: str, verb: ExecutionVerb, **fields: object) -> None:
+        found = self.now.execution
+        if found is None or found.plan_id != plan_id:
+            raise Refused(f"Plan {plan_id} is not being carried out.", "Look again.", missing=True)
+        if verb not in found.can:
+            raise Refused(f"Plan {plan_id} is {found.state}.", f"There is nothing to {verb}.")
+        self.change(execution=found.model_copy(update=fields))
+
+    def cancel_execution(self, plan_id: str, who: str, why: str, finish: bool) -> None:
+        self._carried_out(plan_id, "cancel", direction="cancel", why=f"cancelled by {who}", can=("pause", "rollback"))
+        self.done.append(("cancel", plan_id, who, why, finish))
+
+    def rollback_execution(self, plan_id: str, who: str) -> None:
+        self._carried_out(plan_id, "rollback", direction="rollback", why=f"rolled back by {who}", can=("pause",))
+        self.done.append(("rollback", plan_id, who))
+
     def pause(self, who: str, why: str) -> None:
         self.done.append(("pause", who, why))
         self.change(paused=True, why_nothing=(f"{who} paused the service.",))
@@ -204,6 +229,23 @@ def small() -> FakeFace:
         ),
     )  # fmt: skip
     return FakeFace(_state(brokers, goals, made, partitions=1522), made, _decisions(made))
+
+
+def executing(made: Plan, **other: Any) -> ExecutionView:
+    """The plan of a face, on its way."""
+    moving = tuple(
+        MovingView(
+            topic=p.topic, partition=p.partition, replicas=p.replicas_after, bytes_copied=3e8, bytes_total=1e9, rate=5e6, seconds_left=140.0
+        )
+        for p in made.proposals[:6]
+    )
+    of: dict[str, Any] = {
+        "plan_id": made.plan_id, "state": "running", "direction": "forward", "why": "", "instance": "controller-3 node 3", "here": True,
+        "paused": "", "waits": "", "counts": {"waiting": 180, "moving": 6, "done": 14}, "total": 200, "final": 14,
+        "bytes_copied": 1.2e9, "bytes_total": 9.6e9, "rate": 3.1e7, "seconds_left": 271.0, "throttle": 50_000_000, "throttle_why": "",
+        "throttles_left": 24, "unchanged": 0, "moving_count": 6, "moving": moving, "can": ("pause", "cancel", "rollback"), "why_not": "",
+    }  # fmt: skip
+    return ExecutionView(**{**of, **other})
 
 
 def large(brokers: int = 1000) -> FakeFace:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -23,6 +23,7 @@ from trimtab.commands import (
     assign,
     backtest,
     calibrate,
+    capacity,
     check,
     compile,
     control,
@@ -37,21 +38,25 @@ from trimtab.commands import (
     plan,
     policies,
     reporter,
+    schema,
     serve,
     show,
     snapshot,
     throttles,
     tune,
 )
-from trimtab.story import LOG_FORMATS, Story, asked_for, log, tell
+from trimtab.completion import completer
+from trimtab.help_text import epilog
+from trimtab.story import LOG_FORMAT, LOG_FORMATS, Story, asked_for, log, tell
 from trimtab.streams import reader_gone
-from trimtab.usage import every_problem, usage_text
+from trimtab.usage import CLUSTER, every_problem, usage_text
 
 COMMANDS = {
-    "demo": demo, "snapshot": snapshot, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
+    "demo": demo, "snapshot": snapshot, "capacity": capacity, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
     "metadata": metadata, "drain": drain, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
     "execute": execute, "pause": control, "throttles": throttles, "check": check, "policies": policies, "assign": assign,
+    "schema": schema,
 }  # fmt: skip
 
 # What to install for a library that is missing; the distribution's extras.
@@ -61,6 +66,9 @@ EXTRAS = {
     "psutil": "reporter", "prometheus_client": "reporter",
     "starlette": "service", "uvicorn": "service",
     "pyspark": "spark", "pandas": "spark",
+}  # fmt: skip
+SHORT = {
+    "out": "-o", "form": "-f", "snapshot": "-s", "bootstrap_server": "-b", "cluster": "-c", "goals": "-g", "preset": "-p",
 }  # fmt: skip
 USAGE = 2
 FAILED = 1
@@ -96,6 +104,11 @@ def _log_format(context: typer.Context, value: str | None) -> None:
     raise typer.BadParameter(f"expected {' or '.join(LOG_FORMATS)}, found {value!r}")
 
 
+def _cluster(context: typer.Context, value: str | None) -> None:
+    if value is not None:
+        context.meta[CLUSTER] = value
+
+
 def _version(value: bool) -> None:
     if value:
         typer.echo(f"trimtab {__version__}")
@@ -118,34 +131,65 @@ def _root(
     ] = False,
     log_format: Annotated[
         str | None,
-        typer.Option(callback=_log_format, expose_value=False, metavar="text|json", help="Form of stderr."),
+        typer.Option(callback=_log_format, expose_value=False, metavar="text|json", help=f"Log format on stderr (text, or {LOG_FORMAT})."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            callback=_cluster, expose_value=False, metavar="NAME", help="A live cluster that trimtab.toml describes, instead of options."
+        ),
     ] = None,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Keeps a Kafka cluster level: plans the fewest replica moves that bring every broker into band."""
+    """Keep a Kafka cluster balanced with the fewest replica moves that bring every broker into its target range."""
     if context.invoked_subcommand is None:
         message = f"expected one of {', '.join(COMMANDS)}; trimtab --help says what they do"
         raise ConfigurationError("trimtab", [Problem("COMMAND", message)])
 
 
 def build() -> TyperGroup:
-    """The whole command, with the options of the story accepted before and after the name of a command."""
-    app = typer.Typer(name="trimtab", invoke_without_command=True, rich_markup_mode="rich", callback=_root)
+    """The whole command: options of the story stand before or after the name of a command; all have help, short forms, completion."""
+    app = typer.Typer(
+        name="trimtab", invoke_without_command=True, rich_markup_mode="rich", callback=_root,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
     for module in COMMANDS.values():
         module.register(app)
     every_problem(app)
     root = get_command(app)
     assert isinstance(root, TyperGroup)
-    told = [parameter for parameter in root.params if parameter.name in ("quiet", "verbose", "log_format")]
-    pending = list(root.commands.values())
+    told = {parameter.name: parameter for parameter in root.params}
+    pending: list[tuple[str, Any]] = list(root.commands.items())
     while pending:
-        command = pending.pop()
-        command.params.extend(told)
+        name, command = pending.pop()
+        command.params.extend(told[each] for each in ("quiet", "verbose", "log_format"))
         if isinstance(command, TyperGroup):
-            pending.extend(command.commands.values())
+            pending.extend((f"{name} {part}", each) for part, each in command.commands.items())
+        else:
+            _finished(name, command, told["cluster"])
     return root
+
+
+def _finished(name: str, command: Any, cluster: Any) -> None:
+    """Give a command, such as ``goals check``, what all have in common: short options, completion, examples, exit codes."""
+    takes = [parameter.name for parameter in command.params]
+    if "bootstrap_server" in takes:
+        command.params.append(cluster)
+    command.epilog = epilog(name, takes)
+    for parameter in command.params:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+        if abs(getattr(parameter, "max", None) or 0) >= 2**31 - 1:  # a limit of the machine, not one to read about
+            parameter.max = None
+            parameter.min = None if abs(parameter.min or 0) >= 2**31 - 1 else parameter.min
+        short = SHORT.get(parameter.name)
+        if short is not None and parameter.opts[0].startswith("--") and short not in parameter.opts:
+            parameter.opts.append(short)
+        complete = completer(name, parameter.name)
+        if complete is not None:
+            parameter._custom_shell_complete = complete
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

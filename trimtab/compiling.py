@@ -41,7 +41,8 @@ def compile_for_plan(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, s
     from optimizer.planner import plan
     from trimtab.warmup import tiny_clusters
 
-    imagined: dict[str, Any] = dict.fromkeys(("add_brokers", "remove_brokers", "exclude_brokers", "exclude_topics", "scale_load"), ())
+    whatifs = ("add_brokers", "remove_brokers", "exclude_brokers", "demote_brokers", "exclude_topics", "scale_load")
+    imagined: dict[str, Any] = dict.fromkeys(whatifs, ())
     rehearsal = replace(options, loads=None, threads=1, **imagined)
     missing = missing_of(rehearsed(lambda: [plan(each, goals, rehearsal) for each in tiny_clusters()]))
     if missing:

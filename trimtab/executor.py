@@ -10,6 +10,8 @@ from typing import Protocol
 
 from trimtab.execution.ledger import Document, Documents
 from trimtab.execution.order import Order
+from trimtab.execution.progress import Standing
+from trimtab.execution.recorded import Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,21 @@ class Executor(Protocol):
         ExternalError
             Another plan was carried out on the cluster since, or another instance is carrying one out.
         """
+        ...
+
+    def wish(self, wish: Wish) -> None:
+        """Pause, resume, cancel or roll back the execution that is in progress, whichever process carries it out; where it is another one,
+        that one hears of it and this does not wait.
+
+        Raises
+        ------
+        ExternalError
+            Nothing is in progress, or it cannot be told.
+        """
+        ...
+
+    def standing(self) -> Standing | None:
+        """How the newest execution that is known stands, as `poll` or `recover` found it last. Asks nothing of the cluster."""
         ...
 
     def cancel(self) -> Progress:

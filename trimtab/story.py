@@ -19,6 +19,7 @@ from typing import Literal, TextIO
 from cluster_model.plain_text import lines
 
 LogFormat = Literal["text", "json"]
+LOG_FORMAT = "TRIMTAB_LOG_FORMAT"  # the variable that stands for --log-format
 LOG_FORMATS: tuple[LogFormat, ...] = ("text", "json")
 ROOMS = ("cluster_model", "goals", "optimizer", "metrics_reporter", "spark", "trimtab")
 
@@ -50,7 +51,9 @@ class Story:
 
 def asked_for(arguments: Sequence[str]) -> Story:
     """The story in the form that a command line asks for, before it is parsed: a wrong one is told in that form, too."""
+    text = "--log-format=text" in arguments or ("--log-format", "text") in pairwise(arguments)
     asked_json = "--log-format=json" in arguments or ("--log-format", "json") in pairwise(arguments)
+    asked_json |= os.environ.get(LOG_FORMAT) == "json" and not text
     return Story(log_format="json" if asked_json else "text")
 
 

@@ -5,13 +5,22 @@ Called by the command line only. Knows the library that parses, so that nothing 
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer import Context
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
+
+from cluster_model.errors import TrimtabError
+from trimtab.defaults import Defaults, defaults_for
+from trimtab.story import log
+
+INPUTS = ("snapshot", "goals", "plan", "file", "one", "two")  # may be "-", standard input
+CLUSTER = "trimtab.cluster"  # what `trimtab --cluster NAME` said, kept with the context
 
 # What the library says of a value, and what an operator understands.
 PLAINLY = (
@@ -30,23 +39,54 @@ SAYS_FOUND = re.compile(r"found|there is no|is a (file|directory)|not (readable|
 
 
 class EveryProblem(TyperCommand):
-    """A command that tells all that is wrong with its options at once, not the first of it."""
+    """A command that tells all that is wrong with its options at once, not the first of it.
+
+    Options that are not given come from the environment or `trimtab.toml`.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
+        defaults = self._defaults(ctx, given)
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as first:
-            raise typer.BadParameter("\n".join(self._problems(ctx, given)), ctx=ctx) from first
+            raise typer.BadParameter("\n".join(self._problems(ctx, given, defaults)), ctx=ctx) from first
 
-    def _problems(self, ctx: Any, args: list[str]) -> list[str]:
+    def _defaults(self, ctx: Any, args: list[str]) -> Defaults:
+        try:
+            options, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        except TyperException:
+            return Defaults()  # parsing tells what is wrong
+        if set(options) & {"help", "version"}:
+            return Defaults()
+        params: list[Any] = self.params
+        by_stdin = [_bare(p.get_error_hint()) for p in params if options.get(p.name) == "-" and p.name in INPUTS]
+        if len(by_stdin) > 1:
+            raise typer.BadParameter(f"{', '.join(by_stdin)}: expected one of them from stdin (-), found {len(by_stdin)}", ctx=ctx)
+        named = options.get("cluster") or ctx.meta.get(CLUSTER)
+        takes = [parameter.name for parameter in self.params if parameter.name]
+        try:
+            found = defaults_for(takes, [name for name in options if options[name] is not None], named, os.environ, Path.cwd())
+        except TrimtabError:
+            if ctx.resilient_parsing:  # completion of a half written line
+                return Defaults()
+            raise
+        lists = {parameter.name for parameter in self.params if getattr(parameter, "multiple", False)}
+        ctx.default_map = {name: [value] if name in lists else value for name, value in found.values.items()}
+        if found.said and not ctx.resilient_parsing:
+            log.info("%s", found.said)
+        return found
+
+    def _problems(self, ctx: Any, args: list[str], defaults: Defaults) -> list[str]:
         options, _, _ = self.make_parser(ctx).parse_args(args=args)
         told = []
         for parameter in self.get_params(ctx):
+            name = parameter.name or ""
             try:
                 parameter.handle_parse_result(ctx, options, [])
             except typer.BadParameter as error:
-                told.append(_of_parameter(error, options.get(parameter.name or "")))
+                text = _of_parameter(error, options.get(name, defaults.values.get(name)))
+                told.append(text if name in options or name not in defaults.origins else f"{text} (from {defaults.origins[name]})")
         return told
 
 
@@ -69,7 +109,8 @@ def _of_parameter(error: typer.BadParameter, value: object) -> str:
 
 
 def _bare(hint: str) -> str:
-    return hint.replace("'", "")
+    """The name alone, without its short form: ``--snapshot``."""
+    return hint.replace("'", "").partition(" / ")[0]
 
 
 def every_problem(app: typer.Typer) -> None:

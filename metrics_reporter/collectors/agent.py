@@ -13,6 +13,7 @@ from metrics_reporter.reading import (
     BYTES_OUT,
     CPU_SECONDS,
     FETCH_REQUESTS,
+    LOCAL_TIMES,
     METADATA_TOPIC,
     PRODUCE_REQUESTS,
     REPLICATION_IN,
@@ -49,6 +50,7 @@ class AgentTable:
         self._broker: dict[str, float] = {}
         self._topics: dict[str, dict[str, float]] = {}
         self._gauges: dict[str, dict[Partition, float]] = {name: {} for name in (*LOG_GAUGES, REPLICAS_COUNT)}
+        self._latencies: dict[str, float] = {}
         self.epoch: float | None = None
 
     def count(self, counter: str, topic: str | None, value: float) -> None:
@@ -64,6 +66,11 @@ class AgentTable:
         if known and int(partition) < MAX_PARTITION and 0 <= value < MAX_VALUE:
             self._gauges[name][topic, int(partition)] = value
 
+    def local_time(self, request: str, value: float) -> None:
+        """Milliseconds that the broker itself takes for a kind of request."""
+        if request in LOCAL_TIMES and 0 <= value < MAX_VALUE:
+            self._latencies[LOCAL_TIMES[request]] = value
+
     def cpu_seconds(self, value: float) -> None:
         self.count(CPU_SECONDS, None, value)
 
@@ -72,7 +79,7 @@ class AgentTable:
         sizes = self._gauges[SIZE]
         logs = {p: self._log(p, size) for p, size in sizes.items()}
         counters = Counters(at, self.epoch, self._broker, self._topics) if self._broker else None
-        return Reading(Logs(at, logs) if logs else None, counters)
+        return Reading(Logs(at, logs) if logs else None, counters, latencies=dict(self._latencies))
 
     def _log(self, partition: Partition, size: float) -> LogReading:
         start, end = (self._gauges[name].get(partition) for name in (LOG_START, LOG_END))

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 
 from metrics_reporter.collectors.agent import BROKER_TOPIC_METRICS, LOG_GAUGES, REPLICAS_COUNT, AgentTable
 from metrics_reporter.collectors.http import Endpoint, fetch
-from metrics_reporter.reading import CollectError, Reading
+from metrics_reporter.reading import LOCAL_TIMES, CollectError, Reading
 
 CPU_BEAN, RUNTIME_BEAN = "java.lang:type=OperatingSystem", "java.lang:type=Runtime"
+REQUESTS, PERCENTILE = "kafka.network", "99thPercentile"
 NOTHING_FOUND = 404  # no such MBean: a broker that has counted nothing of the kind yet
 _PROPERTY = re.compile(r'([^=,]+)=("(?:\\.|[^"\\])*"|[^,]*)')
 
@@ -22,7 +23,9 @@ def _reads() -> list[dict[str, str]]:
     gauges = [(f"kafka.log:type=Log,name={name},*", "Value") for name in LOG_GAUGES]
     partitions = [(f"kafka.cluster:type=Partition,name={REPLICAS_COUNT},*", "Value")]
     process = [(CPU_BEAN, "ProcessCpuTime"), (RUNTIME_BEAN, "StartTime")]
-    return [{"type": "read", "mbean": m, "attribute": a} for m, a in [*counters, *gauges, *partitions, *process]]
+    latencies = [(f"{REQUESTS}:type=RequestMetrics,name=LocalTimeMs,request={request},*", PERCENTILE) for request in LOCAL_TIMES]
+    asked = [*counters, *gauges, *partitions, *process, *latencies]
+    return [{"type": "read", "mbean": m, "attribute": a} for m, a in asked]
 
 
 class JolokiaCollector:
@@ -90,6 +93,8 @@ def _take(table: AgentTable, bean: str, attributes: object) -> None:
     kind, name = keys.pop("type", ""), keys.pop("name", "")
     if kind == "BrokerTopicMetrics" and name in BROKER_TOPIC_METRICS and set(keys) <= {"topic"}:
         table.count(BROKER_TOPIC_METRICS[name], keys.get("topic"), _number(attributes.get("Count")))
+    elif (kind, name) == ("RequestMetrics", "LocalTimeMs") and set(keys) == {"request"}:
+        table.local_time(keys["request"], _number(attributes.get(PERCENTILE)))
     elif (kind, name) in {("Partition", REPLICAS_COUNT), *(("Log", n) for n in LOG_GAUGES)} and set(keys) == {
         "topic",
         "partition",

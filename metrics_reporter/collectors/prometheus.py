@@ -25,8 +25,11 @@ PARTITION = "kafka_cluster_partition"
 _COUNTERS = {name.removesuffix("PerSec").lower(): counter for name, counter in BROKER_TOPIC_METRICS.items()}
 _COUNTER = re.compile(rf"{COUNTED}_([a-z]+?)(?:persec)?(?:_count|_total|_count_total)?")
 _GAUGES = {f"{LOG}_{name.lower()}": name for name in LOG_GAUGES} | {f"{PARTITION}_{REPLICAS_COUNT.lower()}": REPLICAS_COUNT}
+LOCAL_TIME = "kafka_network_requestmetrics_localtimems"
+WITHOUT_RULES = "kafka_network_requestmetrics_99thpercentile"
+_LOCAL_TIME = {LOCAL_TIME: {"quantile": "0.99"}, WITHOUT_RULES: {"name": "LocalTimeMs"}}  # labels beside the request's
 _NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
-_WANTED = (COUNTED, f"{LOG}_", f"{PARTITION}_", CPU, STARTED)
+_WANTED = (COUNTED, f"{LOG}_", f"{PARTITION}_", CPU, STARTED, LOCAL_TIME, WITHOUT_RULES)
 
 
 class PrometheusCollector:
@@ -85,6 +88,9 @@ def take(table: AgentTable, name: str, labels: dict[str, str], value: float) -> 
         table.cpu_seconds(value)
     elif name == STARTED:
         table.epoch = value
+    elif name in (LOCAL_TIME, WITHOUT_RULES):
+        if labels == {"request": labels.get("request"), **_LOCAL_TIME[name]}:
+            table.local_time(str(labels["request"]), value)
     elif name.startswith(COUNTED):
         _take_counter(table, name, labels, value)
     else:

@@ -80,7 +80,14 @@ def agrees(policy: PolicyDocument, before: Detection, after: Detection) -> bool:
         return True
     if after.burden != before.burden:
         return after.burden < before.burden
-    return after.severity < before.severity or (before.burden == 0.0 and not before.fired)
+    if before.fired:  # what is below its line and fires nothing has no say: some lines come down together with the spread
+        return _pressing(after) < _pressing(before)
+    return after.severity < before.severity or before.burden == 0.0
+
+
+def _pressing(found: Detection) -> float:
+    """Severity of the worst of what fires."""
+    return max((f.severity for f in found.findings if f.fired), default=0.0)
 
 
 def _name(detector: Rule | AnyOf | AllOf) -> str:

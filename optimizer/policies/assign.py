@@ -1,12 +1,13 @@
 """Where the partitions of a new topic go, or more partitions of one that there is: replica lists, leaders first.
 
-Called by `trimtab assign`. Pure; chance comes from the seed. Replicas of a partition go to racks that hold fewest of it, then to brokers
-that hold fewest of the topic, and of those to whom the placement picks; hard goals come before all. What was placed counts for what
-follows. In the end lists are ordered so that the topic's leaders are level (`optimizer.policies.leaders`).
+Called by `trimtab assign` and `placed_anew`. Pure; chance comes from the seed. Replicas of a partition go to racks that hold fewest of
+it, then to brokers that hold fewest of the topic, and of those to whom the placement picks; hard goals come before all. What was placed
+counts for what follows. In the end lists are ordered so that the topic's leaders are level (`optimizer.policies.leaders`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,12 +43,11 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Replica lists (wire ids, preferred leader first) of partitions `first`, `first` + 1, …; and what is to be said about them."""
+    """Replica lists (wire ids, preferred leader first) of partitions `first`, `first` + 1, …."""
 
     topic: str
     first: int
     replicas: tuple[tuple[int, ...], ...]
-    notes: tuple[str, ...]
 
 
 def assign(
@@ -64,12 +64,12 @@ def assign(
     """
     snapshot = apply_whatifs(snapshot, goals, PlanOptions())
     first = _first(snapshot, new)
-    work = _Work(_extended(snapshot, new, first), goals, new, placement or Placement(kind="least"), score, Dice(seed))
-    for number in range(first, new.partitions):
-        work.place(number)
-    lists = work.ordered(new.partitions - first)
+    count = new.partitions - first
+    rows = range(snapshot.partition_count, snapshot.partition_count + count)
+    extended, by = _extended(snapshot, new, first), placement or Placement(kind="least")
+    lists = Work(extended, goals, rows, new.replication_factor, by, score, Dice(seed)).placed()
     ids = snapshot.broker_ids
-    return Assigned(new.name, first, tuple(tuple(int(ids[b]) for b in row) for row in lists), tuple(work.notes))
+    return Assigned(new.name, first, tuple(tuple(int(ids[b]) for b in row) for row in lists))
 
 
 def _first(snapshot: Snapshot, new: NewTopic) -> int:
@@ -127,55 +127,64 @@ def _extended(snapshot: Snapshot, new: NewTopic, first: int) -> Snapshot:
     )
 
 
-class _Work:
-    """Partitions being placed, one after the other, on a snapshot that goes along."""
+class Work:
+    """Partitions of one topic being placed, one after the other, on a snapshot that goes along.
 
-    def __init__(self, snapshot: Snapshot, goals: GoalSet, new: NewTopic, placement: Placement, score: str, dice: Dice) -> None:
-        self.snapshot, self.goals, self.new = snapshot, goals, new
+    Parameters
+    ----------
+    rows
+        Of the partitions to place, which stand nowhere.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, goals: GoalSet, rows: Sequence[int], factor: int, placement: Placement, score: str, dice: Dice
+    ) -> None:
+        self.snapshot, self.goals, self.rows, self.factor = snapshot, goals, rows, factor
         self.placement, self.score, self.dice = placement, score, dice
-        self.notes: list[str] = []
         self._lists, self._leader = snapshot.replicas.copy(), snapshot.leader.copy()
-        self._row = int(np.flatnonzero(snapshot.replicas[:, 0] < 0)[0])
         racks = {name: i for i, name in enumerate(sorted({r for r in snapshot.racks if r is not None}))}
         self._rack = np.array([racks[r] if r is not None else len(racks) + b for b, r in enumerate(snapshot.racks)])
         counted = np.isin(snapshot.broker_states, (BrokerState.ACTIVE, BrokerState.EXCLUDED))
-        self._per_rack = -(-new.replication_factor // max(len(set(self._rack[counted].tolist())), 1))
+        self._per_rack = -(-factor // max(len(set(self._rack[counted].tolist())), 1))
         self._rack_goal = next((g for g in goals.goals if isinstance(g, RackAware)), None)
-        mine = snapshot.partition_topic == snapshot.topics.index(new.name)
-        placed = self._lists[mine]
+        self._mine = np.flatnonzero(snapshot.partition_topic == snapshot.partition_topic[rows[0]])
+        placed = self._lists[self._mine]
         self._held = np.bincount(placed[placed >= 0], minlength=snapshot.broker_count)
-        leads = self._leader[mine]
+        leads = self._leader[self._mine]
         self._led = np.bincount(leads[leads >= 0], minlength=snapshot.broker_count)
         self._last: int | None = None
 
-    def place(self, number: int) -> None:
-        """Find brokers for the partition of this number."""
-        row = self._row
+    def placed(self) -> list[list[int]]:
+        """Broker rows of all the partitions to place, those first that are to lead."""
+        for row in self.rows:
+            self._place(row)
+        return self._ordered()
+
+    def _place(self, row: int) -> None:
+        """Find brokers for the partition of this row."""
         now = self.snapshot.with_placement(self._lists, self._leader)
         scores = broker_scores(self.score, now, self.goals)
         chosen: list[int] = []
-        for _ in range(self.new.replication_factor):
-            able = self._able(now, row, chosen, number)
+        for _ in range(self.factor):
+            able = self._able(now, row, chosen)
             few = able[self._held[able] == self._held[able].min()]
             chosen.append(self._pick(now, few, scores))
         lead = min(range(len(chosen)), key=lambda i: (self._led[chosen[i]], scores[chosen[i]], i))
         chosen.insert(0, chosen.pop(lead))
-        self._row += 1
         self._lists, self._leader = self._lists.copy(), self._leader.copy()
         self._lists[row, : len(chosen)] = chosen
         self._leader[row] = chosen[0]
         self._held[chosen] += 1
         self._led[chosen[0]] += 1
 
-    def ordered(self, count: int) -> list[list[int]]:
-        """Broker rows of the last `count` partitions, those first that are to lead."""
-        mine = np.flatnonzero(self.snapshot.partition_topic == self.snapshot.topics.index(self.new.name))
-        lists = self._lists[mine].astype(np.int64)
-        leads = (lists == self._leader[mine][:, None]) & (lists >= 0)
+    def _ordered(self) -> list[list[int]]:
+        """Lists so that the leaders of the topic are level."""
+        lists = self._lists[self._mine].astype(np.int64)
+        leads = (lists == self._leader[self._mine][:, None]) & (lists >= 0)
         lead = np.where(leads.any(axis=1), leads.argmax(axis=1), -1)
-        new = np.arange(len(mine)) >= len(mine) - count
+        new = np.isin(self._mine, self.rows)
         active = np.asarray(self.snapshot.broker_states == BrokerState.ACTIVE)
-        lead = level_leaders(Led(lists, lead, new, active, np.full(len(mine), UNTOUCHED)))
+        lead = level_leaders(Led(lists, lead, new, active, np.full(len(self._mine), UNTOUCHED)))
         rows = [(row[row >= 0].tolist(), int(first)) for row, first in zip(lists[new], lead[new], strict=True)]
         return [[row[first], *row[:first], *row[first + 1 :]] for row, first in rows]
 
@@ -196,7 +205,7 @@ class _Work:
         self._last = int(able[i])
         return self._last
 
-    def _able(self, now: Snapshot, row: int, chosen: list[int], number: int) -> np.ndarray:
+    def _able(self, now: Snapshot, row: int, chosen: list[int]) -> np.ndarray:
         """Broker rows that may take a replica: active, within hard goals, in the racks that hold fewest of the partition."""
         able = np.flatnonzero(self.snapshot.broker_states == BrokerState.ACTIVE)
         able = able[~np.isin(able, chosen)]
@@ -215,7 +224,7 @@ class _Work:
                     blocked[self._rack_goal.name] = []
             able = np.asarray(able[there == there.min()] if len(able) else able)
         if not len(able):
-            raise InfeasibleError(f"{self.new.name}-{number}: {_no_room(blocked, len(chosen))}")
+            raise InfeasibleError(f"{now.partition_name(row)}: {_no_room(blocked, len(chosen))}")
         return able
 
 

@@ -6,6 +6,8 @@ time and history are the caller's (`optimizer.detectors.guards`). Every stage sa
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from goals.policy import PolicyDocument
@@ -47,8 +49,15 @@ def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: 
     if policy.guards is not None and there < policy.guards.min_brokers:
         told.append(f"guard min_brokers: {there} active brokers, {policy.guards.min_brokers} must be there; nothing is moved")
     elif when.acts and policy.amount is not None and policy.amount.kind == "to_target_counts":
-        told += to_target_counts(board, policy.tolerance or 0.0, options)
+        told += to_target_counts(board, policy.tolerance or 0.0, options if when.found.unrepaired else _guarded(options, policy))
     elif when.acts:
         told += run(board, goals, policy, options, when)
     told.append("the plan is made by the parts of the policy, not by the search: another plan may bring more brokers within their goals")
     return plan_of(snapshot, board, goals, options, policy.model_dump(exclude_none=True), [f"policy: {note}" for note in told])
+
+
+def _guarded(options: PlanOptions, policy: PolicyDocument) -> PlanOptions:
+    """The options with the fewest moves that they or the guards of the policy allow."""
+    guards = policy.guards
+    limits = [options.max_moves, *((guards.moves, guards.moves_per_hour) if guards is not None else ())]
+    return replace(options, max_moves=min((x for x in limits if x is not None), default=None))

@@ -15,6 +15,7 @@ from goals.model import GoalSet
 from goals.policy import Filters, Fraction, PolicyDocument, PolicyGuards, UntilBelow
 from optimizer.options import PlanOptions
 from optimizer.policies.board import Board, Step
+from optimizer.policies.groups import Groups, groups_of
 from optimizer.policies.picking import best_fit, heaviest_until, lightest_within
 from optimizer.policies.placements import Dice
 from optimizer.policies.profiles import Weights, broker_scores, weights_of
@@ -27,6 +28,7 @@ from optimizer.whatif import matching_topics
 
 MOST_CYCLES = 2_000
 HEAVIEST = 10  # units of a broker that `swap_if_too_big` looks at
+MOST_TOLD = 8  # splits of groups
 MOST_TRIED = 64  # units of a broker that may not move, before the next broker gives
 
 
@@ -43,6 +45,7 @@ class Run:
     weights: Weights
     chooser: Chooser
     passed: np.ndarray  # bool [P]: left alone by globs
+    groups: Groups | None = None  # of unit `group`
     dropped: Counter[str] = field(default_factory=Counter)
     changed: set[int] = field(default_factory=set)
     moves: int = 0
@@ -71,13 +74,16 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     passed |= named[board.snapshot.partition_topic]
     one = Run(
         board, goals, policy, options, when, Evaluator(board.compiled), weights_of(board.snapshot),
-        Chooser(policy.placement, Dice(options.seed)), passed,
+        Chooser(policy.placement, Dice(options.seed)), passed, groups_of(board.snapshot, policy.split) if policy.unit == "group" else None,
     )  # fmt: skip
     why, cycles = "", 0
     while not why and cycles < MOST_CYCLES:
         why = _cycle(one)
         cycles += 1
     told = [f"amount {policy.amount.kind if policy.amount else ''}: {one.moves} moves in {cycles} cycles; {why or 'too many cycles'}"]
+    if one.groups is not None:
+        more = len(one.groups.told) - MOST_TOLD
+        told += [*one.groups.told[:MOST_TOLD], *([f"split: {more} more"] if more > 0 else [])]
     told += [f"{reason}: {count} dropped" for reason, count in sorted(one.dropped.items())]
     if named.any():
         told.append(f"filter exclude, include: {int(named.sum())} topics are left alone")
@@ -101,7 +107,7 @@ def _cycle(one: Run) -> str:
         for unit, target, other in _chosen(one, source, scores):
             if one.content():
                 return "the detector is content"
-            stop = _spent(one, done)
+            stop = _spent(one, done, repairs=source.leaves)
             if stop:
                 return stop if done == 0 or "guard moves_per_cycle" not in stop else ""
             if refused >= MOST_TRIED:
@@ -116,14 +122,15 @@ def _cycle(one: Run) -> str:
     return "" if done else "filters, placement and evaluator left nothing to move"
 
 
-def _spent(one: Run, done: int) -> str:
-    """Why nothing more may be moved, empty where something may."""
-    limits = [limit for limit in (one.options.max_moves, one.guards.moves) if limit is not None]
+def _spent(one: Run, done: int, *, repairs: bool) -> str:
+    """Why nothing more may be moved, empty where something may. Guards do not hold repairs back, budgets do."""
+    guards = () if repairs else (one.guards.moves, one.guards.moves_per_hour)
+    limits = [limit for limit in (one.options.max_moves, *guards) if limit is not None]
     if limits and one.moves >= min(limits):
         return f"guard moves: {one.moves} moves, which is the limit of one plan"
     if one.options.max_partitions is not None and len(one.changed) >= one.options.max_partitions:
         return f"guard budget: {len(one.changed)} partitions, which is the limit"
-    if one.guards.moves_per_cycle is not None and done >= one.guards.moves_per_cycle:
+    if one.guards.moves_per_cycle is not None and not repairs and done >= one.guards.moves_per_cycle:
         return "guard moves_per_cycle"
     return ""
 
@@ -174,7 +181,7 @@ def _filtered(one: Run, source: Source) -> list[Unit]:
     """Units on a source that no filter passes over."""
     kept = []
     least = {"bytes/s": one.filters.min_throughput, "requests/s": one.filters.min_rate}.get(one.weights.unit, 0.0)
-    units = units_on(one.board, source.row, one.weights, one.policy.unit)
+    units = units_on(one.board, source.row, one.weights, one.policy.unit, one.groups)
     for unit in units:
         if source.leaves:
             if all(one.board.mendable[p] for p, _ in unit.replicas):
@@ -196,7 +203,8 @@ def _filtered(one: Run, source: Source) -> list[Unit]:
 
 def _swaps(one: Run, source: int, target: int, units: list[Unit], wanted: float) -> list[tuple[Unit, int, Unit | None]]:
     """The lightest unit that is too heavy alone, against one that comes back so that what is wanted moves; best ones first."""
-    back = [u for u in units_on(one.board, target, one.weights, one.policy.unit) if not any(one.passed[p] for p, _ in u.replicas)]
+    there = units_on(one.board, target, one.weights, one.policy.unit, one.groups)
+    back = [u for u in there if not any(one.passed[p] for p, _ in u.replicas)]
     back = [u for u in back if not (one.filters.once and any(p in one.changed for p, _ in u.replicas))]
     found: list[tuple[float, float, int, Unit, Unit]] = []
     for unit in sorted(units, key=lambda u: u.amount)[:8]:

@@ -20,11 +20,11 @@ from optimizer.assemble import assemble
 from optimizer.bounds import lower_bounds
 from optimizer.options import PlanOptions
 from optimizer.outcome import picture
-from optimizer.plan import Action, Plan
+from optimizer.plan import Action, LowerBounds, Plan
 from optimizer.policies.board import Board, Step
 from optimizer.problem import Compiled, Problem
 from optimizer.search.commit import build_state
-from optimizer.search.evaluate import adopt, evaluate, judge, propose_all
+from optimizer.search.evaluate import Verdict, adopt, evaluate, judge, propose_all
 from optimizer.search.ledger import Log, load_action
 from optimizer.search.record import Record, published_changes
 from optimizer.search.search import Found, Round
@@ -40,10 +40,17 @@ class Evaluator:
         self.compiled = compiled
         self.state = build_state(compiled.problem, compiled.replicas, compiled.lead)
 
+    def verdict(self, step: Step) -> Verdict:
+        """What goals make of a step now; it is not made."""
+        return judge(self.compiled.problem, self.state, propose_all(self.state, step.partitions, step.lists, step.leads))
+
+    def score(self, step: Step) -> float:
+        """The combined score of a step, 0.5 is neutral."""
+        return float(self.verdict(step).score)
+
     def refusal(self, step: Step, *, by_score: bool) -> str | None:
         """Why a step may not be made: a hard goal that gets worse, or, `by_score`, no better by the combined score; None where it may."""
-        n = propose_all(self.state, step.partitions, step.lists, step.leads)
-        verdict = judge(self.compiled.problem, self.state, n)
+        verdict = self.verdict(step)
         if not verdict.allowed:
             return "a hard goal would get worse"
         if by_score and not verdict.repairs and not verdict.better:
@@ -69,14 +76,7 @@ def plan_of(
     """The plan that makes the steps of `board`; `given` is the snapshot before what-ifs, `policy` what the plan was made by."""
     compiled = board.compiled
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    start, bounds = picture(compiled, state), lower_bounds(compiled.problem, state)
-    log = _log(board)
-    found = []
-    if board.steps:
-        kept = _record(compiled.problem, state, log)
-        lists = published_changes(compiled, compiled.replicas, compiled.lead, log)
-        found = [Round(compiled.replicas, compiled.lead, log, kept, lists)]
-    plan = assemble(given, board.snapshot, goals, options, compiled, start, bounds, Found(found, state))
+    plan = _assembled(given, board, goals, options, state, lower_bounds(compiled.problem, state), unproven=False)
     recorded = {**plan.options, "policy": policy}
     identity = hashlib.sha256(json.dumps([plan.plan_id, policy], sort_keys=True, default=str).encode()).hexdigest()
     # `assemble` leaves out steps that later ones take back; then reasons do not belong to actions one by one.
@@ -88,6 +88,26 @@ def plan_of(
         plan, plan_id=f"sha256:{identity}", options=recorded, actions=actions, goals=outcomes, cannot_be_emptied=(),
         notes=(*plan.notes, *notes),
     )  # fmt: skip
+
+
+def assembled(given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions) -> Plan:
+    """The plan that makes the steps of `board`, without lower bounds; nothing is said of why brokers are left but that planning was
+    stopped, for the caller to say better."""
+    state = build_state(board.compiled.problem, board.compiled.replicas, board.compiled.lead)
+    return _assembled(given, board, goals, options, state, LowerBounds(0, 0), unproven=True)
+
+
+def _assembled(
+    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, state: State, bounds: LowerBounds, *, unproven: bool
+) -> Plan:
+    compiled = board.compiled
+    start, log = picture(compiled, state), _log(board)
+    found = []
+    if board.steps:
+        kept = _record(compiled.problem, state, log)
+        lists = published_changes(compiled, compiled.replicas, compiled.lead, log)
+        found = [Round(compiled.replicas, compiled.lead, log, kept, lists)]
+    return assemble(given, board.snapshot, goals, options, compiled, start, bounds, Found(found, state, stopped=unproven))
 
 
 def _log(board: Board) -> Log:

@@ -60,9 +60,14 @@ _PARTS = (
     Part("placement", "leader_deficit", "fewest leaders", WIX),
     Part("placement", "weighted_by_headroom", "by chance, as likely as there is room below `limit`", PULSAR),
     Part("guards", "moves", "replica moves in one plan at most", DANUBE),
+    Part("guards", "moves_per_hour", "replica moves in an hour, by the service's history", DANUBE),
     Part("guards", "moves_per_cycle", "moves between two looks of the detector", PULSAR),
     Part("guards", "brokers_per_cycle", "brokers that give in one cycle", PULSAR),
     Part("guards", "min_brokers", "active brokers that must be there", DANUBE),
+    Part("split", "range_equally_divide", "a group that carries too much is cut in the middle of its range", PULSAR),
+    Part("split", "topic_count_equally_divide", "where as many partitions are on either side", PULSAR),
+    Part("split", "specified_positions_divide", "at given hashes", PULSAR),
+    Part("split", "flow_or_qps_equally_divide", "where the next partition would be beyond the limits", PULSAR),
     Part("unit", "partition", "one replica of a partition", OURS),
     Part("unit", "group", "what a broker holds of a range of CRC32 hashes in a namespace", PULSAR),
     Part("unit", "topic", "what a broker holds of a topic", DANUBE),
@@ -84,13 +89,14 @@ def parts_by_stage() -> dict[str, dict[str, Part]]:
 
 
 PRESET_WORDS = {
-    "danube-conservative": "coefficient of variation from 40 % to 20 %, 5 moves a plan",
-    "danube-balanced": "coefficient of variation from 30 % to 15 %, 10 moves a plan",
-    "danube-aggressive": "coefficient of variation from 20 % to 10 %, 20 moves a plan",
+    "danube-conservative": "coefficient of variation from 40 % to 20 %, 5 moves an hour",
+    "danube-balanced": "coefficient of variation from 30 % to 15 %, 10 moves an hour",
+    "danube-aggressive": "coefficient of variation from 20 % to 10 %, 20 moves an hour",
     "pulsar-overload": "brokers above 85 % give until they are 5 points below",
     "pulsar-threshold": "brokers 10 % above the mean give until they are near it",
     "pulsar-uniform": "a fifth of the gap between the busiest and the idlest broker",
     "pulsar-transfer": "half of the gap between pairs from the ends, swaps included",
     "pulsar-avg": "half of the gap of ranked pairs 15 points apart",
+    "automq": "the search, as soon as a goal is violated; slow brokers get no replicas and give up leaderships",
     "wix-minimal": "fewest replica moves to counts within one of each other, leaders by reordering",
 }

@@ -11,10 +11,8 @@ from itertools import groupby
 import numpy as np
 
 from optimizer.policies.board import Board
-from optimizer.policies.bundles import bundle_of, equal_boundaries, namespace_of
+from optimizer.policies.groups import Groups
 from optimizer.policies.profiles import Weights
-
-GROUPS = 4  # of a namespace that was not split
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +24,15 @@ class Unit:
     amount: float
 
 
-def units_on(board: Board, broker: int, weights: Weights, kind: str) -> list[Unit]:
-    """Units on broker row `broker`, in the order of partitions."""
+def units_on(board: Board, broker: int, weights: Weights, kind: str, groups: Groups | None) -> list[Unit]:
+    """Units on broker row `broker`, in the order of partitions. `groups` are those that kind ``group`` needs."""
     rows, slots = np.nonzero(board.lists == broker)
     amounts = weights.of(board.lead[rows] == slots, rows).tolist()
     entries = [(int(p), int(s), a) for p, s, a in zip(rows, slots, amounts, strict=True)]
     snapshot = board.snapshot
     if kind == "partition":
         return [Unit(snapshot.partition_name(p), ((p, s),), a) for p, s, a in entries]
-    keyed = sorted((_scope(board, p, kind), p, s, a) for p, s, a in entries)
+    keyed = sorted((_scope(board, p, groups), p, s, a) for p, s, a in entries)
     result = []
     for scope, members in groupby(keyed, key=lambda entry: entry[0]):
         listed = list(members)
@@ -42,11 +40,9 @@ def units_on(board: Board, broker: int, weights: Weights, kind: str) -> list[Uni
     return result
 
 
-def _scope(board: Board, p: int, kind: str) -> str:
-    snapshot = board.snapshot
-    topic: str = snapshot.topics[snapshot.partition_topic[p]]
-    if kind == "topic":
-        return topic
-    namespace = namespace_of(topic)
-    boundaries = equal_boundaries(GROUPS)
-    return f"{namespace or '(all)'} group {bundle_of(snapshot.partition_name(p), boundaries)} of {GROUPS}"
+def _scope(board: Board, p: int, groups: Groups | None) -> str:
+    if groups is not None:
+        name: str = groups.names[groups.of[p]]
+        return name
+    topic: str = board.snapshot.topics[board.snapshot.partition_topic[p]]
+    return topic

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
+from cluster_model.resources import RESOURCES
 from optimizer.plan import Band, BrokerOutcome
 from optimizer.report.markup import Child, Markup, el
 from optimizer.report.scales import Scale, ticks
@@ -19,6 +21,7 @@ WIDE_BARS = 36  # beyond, a chart takes the whole width
 WIDTH, WIDE, HEIGHT = 560, 1160, 216
 LEFT, RIGHT, TOP, BOTTOM = 66, 10, 16, 30
 MOST_STEP = 72.0
+BINS = 40
 OUT_OF_RANGE = 1.0  # deviation at which the histogram ends
 
 
@@ -97,15 +100,17 @@ def _pair(resource: str, r: Reading, x: float, step: float, y: Scale) -> Markup:
         ),
     ]
     if r.is_out:
-        bars.append(_flag(x + step / 2, after, step))
+        bars.append(_flag(x + step / 2, after, step, below=r.band is not None and r.after < r.band.mean))
     return el("g", *bars, class_="broker")
 
 
-def _flag(x: float, top: float, step: float) -> Markup:
-    """A small triangle above a bar that ends out of band: told by shape as well as by colour."""
+def _flag(x: float, top: float, step: float, *, below: bool) -> Markup:
+    """A small triangle over a bar that ends outside its range, pointing to the side that it is on: told by shape as well as by colour."""
     size = min(step / 2, 4.5)
-    tip = max(top - 4, 2 + size * 1.5)
-    return el("path", d=f"M{x - size:.1f} {tip - size * 1.5:.1f}h{2 * size:.1f}L{x:.1f} {tip:.1f}z", class_="flag")
+    low = max(top - 4, 2 + size * 1.5)
+    high = low - size * 1.5
+    base, tip = (high, low) if below else (low, high)
+    return el("path", d=f"M{x - size:.1f} {base:.1f}h{2 * size:.1f}L{x:.1f} {tip:.1f}z", class_="flag")
 
 
 def _band(band: Band, x: float, step: float, y: Scale) -> Markup:
@@ -130,8 +135,8 @@ def _histogram(resource: str, read: Sequence[Reading]) -> Markup:
         return _svg(WIDTH, f"{resource_label(resource)}: no active broker", [])
     shares = [(_share(r, r.before, read), _share(r, r.after, read)) for r in read]
     reach = _reach(read, shares)
-    bins = 41
-    size = 2 * reach / bins
+    bins, size = _bins(reach, _shared_band(read))
+    reach = bins * size / 2
     before, after, out = [0] * bins, [0] * bins, [0] * bins
     for r, pair in zip(read, shares, strict=True):
         first, then = (min(max(int((share + reach) / size), 0), bins - 1) for share in pair)
@@ -150,9 +155,10 @@ def _histogram(resource: str, read: Sequence[Reading]) -> Markup:
         if before[i] or after[i]:
             brokers = f"{count(before[i], 'broker')} before, {after[i]:,} after"
             title = f"{_span(i, bins, reach)} of the mean: {brokers}"
-            parts.append(_bin(title, LEFT + i * step, step, y, before[i], after[i], out[i]))
-    for tick in ticks(-reach, reach, 8):
-        parts.append(el("text", percent(tick, signed=True), x=x(tick), y=HEIGHT - BOTTOM + 13, class_="tick mid"))
+            parts.append(_bin(title, LEFT + i * step, step, y, before[i], after[i], out[i], below=i < bins // 2))
+    for tick in ticks(-reach, reach, 6):
+        at = "end" if x(tick) > WIDTH - RIGHT - 14 else "mid"
+        parts.append(el("text", percent(tick, signed=True), x=x(tick), y=HEIGHT - BOTTOM + 13, class_=f"tick {at}"))
     parts.append(
         el(
             "text",
@@ -169,7 +175,7 @@ def _histogram(resource: str, read: Sequence[Reading]) -> Markup:
     return _svg(WIDTH, label, parts)
 
 
-def _bin(title: str, x: float, step: float, y: Scale, before: int, after: int, out: int) -> Markup:
+def _bin(title: str, x: float, step: float, y: Scale, before: int, after: int, out: int, *, below: bool) -> Markup:
     base = HEIGHT - BOTTOM
     level = y(after - out)
     top = min(y(after), level - 2.0) if out else level
@@ -180,7 +186,7 @@ def _bin(title: str, x: float, step: float, y: Scale, before: int, after: int, o
         el("rect", x=x + 0.5, y=y(before), width=step - 1, height=base - y(before), class_="before"),
         el("rect", x=x + step * 0.25, y=level, width=step * 0.5, height=base - level, class_="after"),
         el("rect", x=x + step * 0.25, y=top, width=step * 0.5, height=level - top, class_="out") if out else None,
-        _flag(x + step / 2, top, step) if out else None,
+        _flag(x + step / 2, top, step, below=below) if out else None,
         class_="broker",
     )
 
@@ -188,6 +194,15 @@ def _bin(title: str, x: float, step: float, y: Scale, before: int, after: int, o
 def _span(i: int, bins: int, reach: float) -> str:
     low, high = (percent(-reach + k * 2 * reach / bins, signed=True) for k in (i, i + 1))
     return f"up to {high}" if i == 0 else f"{low} and more" if i == bins - 1 else f"{low} to {high}"
+
+
+def _bins(reach: float, band: tuple[float, float] | None) -> tuple[int, float]:
+    """How many bins, an even number, and their width: edges of the target range are edges of bins, where it is as wide on both sides."""
+    width = 2 * reach / BINS
+    if band is None or abs(band[0] - band[1]) > 1e-9 or not 0 < band[0] <= reach:
+        return BINS, width
+    width = band[0] / max(1, round(band[0] / width))
+    return 2 * ceil(reach / width - 1e-9), width
 
 
 def _reach(read: Sequence[Reading], shares: Sequence[tuple[float, float]]) -> float:
@@ -229,9 +244,9 @@ def _grid(y: Scale, resource: str, width: int) -> Markup:
         *(
             (
                 el("line", x1=LEFT, x2=width - RIGHT, y1=y(t), y2=y(t), class_="grid"),
-                el("text", amount(t, resource) if t else "0", x=LEFT - 6, y=y(t) + 3.5, class_="tick end"),
+                el("text", amount(t, resource) if t else "0", x=LEFT - 10, y=y(t) + 3.5, class_="tick end"),
             )
-            for t in ticks(0.0, y.high, 5)
+            for t in ticks(0.0, y.high, 5, whole=RESOURCES.get(resource) == "count")
         ),
     )
 

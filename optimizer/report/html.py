@@ -13,7 +13,7 @@ from optimizer.plan import Plan
 from optimizer.report.html_figures import broker_figures, curve_figures
 from optimizer.report.html_tables import actions_section, brokers_table, goals_table
 from optimizer.report.json_form import value_text
-from optimizer.report.labels import goal_labels
+from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.markup import Child, Markup, el, join, trusted
 from optimizer.report.standing import standing, stay_out
 from optimizer.report.survey import survey
@@ -22,6 +22,10 @@ from optimizer.report.verdict import Verdict, bounds_sentence, budgets, copied, 
 
 MOST_ACTIONS = 2000
 MOST_REASONS = 30  # beyond, folded away
+SCORES = (
+    "How well a broker stands in a goal, over its distance from its own mean: 1 within the target range, less the further outside. "
+    "The plan raises the lowest of these."
+)
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 TONES = {
     "balanced": "Balanced",
@@ -46,7 +50,7 @@ def to_html(plan: Plan) -> str:
     sections = [
         _section("goals", "Goals", goals_table(plan)),
         _section("load", "Load of the brokers", *broker_figures(plan)),
-        _section("scores", "Scores", *curve_figures(plan)),
+        _section("scores", "Scores", *([el("p", SCORES), *figures] if (figures := curve_figures(plan)) else [])),
         _section("left", "What would stay unbalanced", *_left(plan)),
         _section("actions", "Actions", *actions_section(plan, found)),
         _section("brokers", "Brokers", brokers_table(plan)),
@@ -219,17 +223,17 @@ def _bound(used: float, least: float, text: str, plan: Plan) -> list[Child]:
 def _left(plan: Plan) -> list[Child]:
     """Goals that would not be met and brokers that would stay out, with the reasons."""
     goals = [g for g in plan.goals if g.hard and g.status in ("infeasible", "violated")]
+    labels = goal_labels(plan)
     items: list[Child] = [
         el(
             "li",
-            el("b", f"Hard goal {g.name}"),
+            el("b", f"Hard goal {labels[g.name]}"),
             " ",
             el("span", g.status, class_="badge bad"),
-            el("p", g.explanation),
+            el("p", plainly(g.explanation, labels)),
         )
         for g in goals
     ]
-    labels = goal_labels(plan)
     for violates, why, members in stay_out(plan):
         ids = ", ".join(str(b.id) for b in members)
         badges = [el("span", labels.get(name, name), class_="badge", title=name) for name in violates]
@@ -239,7 +243,7 @@ def _left(plan: Plan) -> list[Child]:
                 el("b", f"Broker{'' if len(members) == 1 else 's'} {ids}"),
                 " ",
                 join(badges, " "),
-                el("p", why),
+                el("p", plainly(why, labels)),
             )
         )
     if not items:
@@ -252,7 +256,9 @@ def _left(plan: Plan) -> list[Child]:
 
 
 def _skipped(plan: Plan) -> list[Child]:
-    items = [el("li", el("b", s.what), ": ", s.reason) for s in plan.skipped] + [el("li", n) for n in plan.notes]
+    labels = goal_labels(plan)
+    items = [el("li", el("b", plainly(s.what, labels)), ": ", plainly(s.reason, labels)) for s in plan.skipped]
+    items += [el("li", plainly(note, labels)) for note in plan.notes]
     return [el("ul", *items)] if items else []
 
 

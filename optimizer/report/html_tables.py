@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from cluster_model.plain_text import printable
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, GoalState, Plan
 from optimizer.report.json_form import value_text
-from optimizer.report.labels import goal_labels
+from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.markup import Child, Markup, el, join, trusted
 from optimizer.report.standing import worst_first
 from optimizer.report.survey import (
+    TYPES,
     Flow,
     Survey,
     flows,
@@ -25,7 +26,7 @@ from optimizer.report.survey import (
     type_words,
 )
 from optimizer.report.units import count, exact, percent, resource_label, share_in_band, turn
-from optimizer.report.verdict import action_size
+from optimizer.report.verdict import action_size, effort
 
 SIGNS = {
     "satisfied": "✓",
@@ -44,7 +45,9 @@ MOOD = {
     "skipped": "plain",
 }
 MOST_BROKERS = 2000
-DETAIL_DIGITS = 4
+DETAIL_DIGITS = 6
+NET = "A replica may take its leadership along, so in all they move"
+SCORE = "Score: 0.5 is neutral, 1 the best; it is the weighted mean over the goals."
 
 
 def goals_table(plan: Plan) -> Markup:
@@ -71,18 +74,18 @@ def goals_table(plan: Plan) -> Markup:
                     *(el("th", h, scope="col", class_=None if i in (0, 1, 3, 8) else "num") for i, h in enumerate(heads)),
                 ),
             ),
-            el("tbody", *(_goal_row(g, labels[g.name]) for g in plan.goals)),
+            el("tbody", *(_goal_row(g, labels) for g in plan.goals)),
             class_="goals",
         )
     )
 
 
-def _goal_row(g: GoalOutcome, label: str) -> Markup:
+def _goal_row(g: GoalOutcome, labels: Mapping[str, str]) -> Markup:
     b, a = g.before, g.after
     kind = g.kind.replace("_", " ") + (f" of {resource_label(g.resource)}" if g.resource else "")
     status = el("span", f"{SIGNS[g.status]} {g.status}", class_=f"badge {MOOD[g.status]}")
     cells: list[Child] = [
-        el("th", label, scope="row", title=g.name),
+        el("th", labels[g.name], scope="row", title=g.name),
         el("td", kind, class_="quiet"),
         el("td", "hard" if g.hard else f"{g.weight:g}", class_="num"),
         el("td", status),
@@ -101,7 +104,7 @@ def _goal_row(g: GoalOutcome, label: str) -> Markup:
             el("td", _turn(percent(b.max_deviation), percent(a.max_deviation)), class_="num"),
             el("td", _turn(*("–" if x is None else f"{x:.3f}" for x in (b.cv, a.cv))), class_="num"),
         ]
-    return el("tr", *cells, el("td", g.explanation, class_="words"))
+    return el("tr", *cells, el("td", plainly(g.explanation, labels), class_="words"))
 
 
 def _share_bar(before: GoalState, after: GoalState) -> Markup:
@@ -124,11 +127,11 @@ def actions_section(plan: Plan, found: Survey) -> list[Child]:
     actions = sorted(found.top, key=lambda a: a.seq)
     goals = [g.name for g in plan.goals if g.before is not None]
     words = type_words(found.types)
-    note = f"{count(found.total, 'action')}: {words}. In the order they would be carried out."
+    note = f"{count(found.total, 'action')}: {words}. In the order they would be carried out. {NET} {effort(plan)}. {SCORE}"
     if not found.complete:
         note = (
             f"{count(found.total, 'action')}: {words}. Listed here are the {len(actions):,} that matter most "
-            "(repairs first, then the highest combined score); the JSON form of the plan has all of them."
+            f"(repairs first, then the highest score); the JSON form of the plan has all of them. {NET} {effort(plan)}. {SCORE}"
         )
     heads = (
         ("", None),
@@ -160,7 +163,7 @@ def _action_row(a: Action, plan: Plan, rank: Mapping[str, int], labels: Mapping[
     touched = touched_brokers(a)
     names = join((el("span", partition_name(c)) for c in a.changes), "")
     routes = join((el("span", route(c)) for c in a.changes), "")
-    repairs = [el("span", f"repairs {r}", class_="badge some") for r in a.repairs]
+    repairs = [el("span", f"repairs {labels.get(r, r).replace('_', ' ')}", class_="badge some") for r in a.repairs]
     moves = any(c.added for c in a.changes) and plan.storage != "shared"
     copied = action_size(a, plan) if moves else "none"
     asked = dict.fromkeys((*better, *a.repairs))
@@ -185,7 +188,7 @@ def _action_row(a: Action, plan: Plan, rank: Mapping[str, int], labels: Mapping[
         el("td", copied, class_="num", data_v=a.bytes_to_move, title=f"{a.bytes_to_move:,} bytes"),
         el("td", f"{a.score:.3f}", class_="num", data_v=f"{a.score:.9g}"),
         el("td", labels.get(better[0], better[0]) if better else "–"),
-        el("td", join(repairs, " "), " " if repairs else None, a.reason, class_="words"),
+        el("td", join(repairs, " "), " " if repairs else None, plainly(a.reason, labels), class_="words"),
         data_type=a.type,
         data_goals=" ".join(str(rank[g]) for g in asked if g in rank),
         data_brokers=" ".join(map(str, touched)),
@@ -193,7 +196,7 @@ def _action_row(a: Action, plan: Plan, rank: Mapping[str, int], labels: Mapping[
 
 
 def _filters(actions: Sequence[Action], goals: Sequence[str]) -> Markup:
-    types = [kind for kind in ("move", "leadership", "swap", "exchange") if any(a.type == kind for a in actions)]
+    types = [kind for kind in TYPES if any(a.type == kind for a in actions)]
     brokers = sorted({b for a in actions for b in touched_brokers(a)})
     return el(
         "form",
@@ -265,13 +268,13 @@ def brokers_table(plan: Plan) -> Markup:
                 el("th", str(b.id), scope="row", class_="num", data_v=b.id),
                 el("td", b.rack or "–"),
                 el("td", b.state),
-                *(_load_cell(b, r, outside[r]) for r in resources),
+                *(_load_cell(b, r, outside[r], plan) for r in resources),
                 _flow_cell(flow.replicas_in, flow.replicas_out),
                 _flow_cell(flow.leaders_in, flow.leaders_out),
-                el("td", ", ".join(labels.get(v, v) for v in b.violates) or "–", title=b.why),
+                el("td", ", ".join(labels.get(v, v) for v in b.violates) or "–", title=plainly(b.why, labels) if b.why else None),
             )
         )
-    caption = "Brokers before and after, those that would stay outside a target range first"
+    caption = "Brokers before and after, those that would stay outside first: ▴ above its range or limit, ▾ below it"
     if len(plan.brokers) > MOST_BROKERS:
         caption += f"; the worst {MOST_BROKERS:,} of {len(plan.brokers):,}"
     return _wrapped(
@@ -286,17 +289,24 @@ def brokers_table(plan: Plan) -> Markup:
     )
 
 
-def _load_cell(b: BrokerOutcome, resource: str, goals: Sequence[str]) -> Markup:
+def _mark(load: float, means: Sequence[float]) -> str:
+    """Above or below the mean of the goal that the broker is outside of; a limit has none and is exceeded."""
+    return "▾" if means and load < means[0] else "▴"
+
+
+def _load_cell(b: BrokerOutcome, resource: str, goals: Sequence[str], plan: Plan) -> Markup:
     before, after = b.before.get(resource), b.after.get(resource)
     if before is None or after is None:
         return el("td", "–", class_="num")
-    out = any(name in b.violates for name in goals)
+    out = [name for name in goals if name in b.violates]
+    means = [plan.bands[name][b.id].mean for name in out if b.id in plan.bands.get(name, {})]
     title = f"{exact(before, resource)} → {exact(after, resource)}"
-    words = _turn(*turn(before, after, resource))
+    first, then = turn(before, after, resource)
+    loads: list[Child] = [el("span", first, " → ", class_="was load")] if first != then else []
     return el(
         "td",
-        words,
-        " ▾" if out else None,
+        *loads,
+        el("span", then, f" {_mark(after, means)}" if out else None, class_="load"),
         class_="num bad" if out else "num",
         data_v=f"{after:.9g}",
         title=title,

@@ -1,4 +1,4 @@
-"""The plan file (CONTRACT section 4) as text.
+"""The plan file (docs/contract.md, section 4) as text.
 
 Called by the command line and the service. One action, proposal, goal or broker a line; keys in a fixed
 order, brokers ascending, numbers with 9 significant digits, ASCII only: equal plans give equal bytes.
@@ -42,6 +42,7 @@ OPTION_ORDER = (
     "exclude_brokers",
     "exclude_topics",
     "scale_load",
+    "replication_factor",
     "load",
     "loads_digest",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 
@@ -20,3 +21,12 @@ def _short(name: str) -> str:
     if name.startswith("topic_distribution-"):
         return "topic " + name.removeprefix("topic_distribution-")
     return name.removeprefix("usage_distribution-")
+
+
+def plainly(text: str, labels: Mapping[str, str]) -> str:
+    """A sentence of the plan with the names that the tables use, so that one goal has one name in a report."""
+    longer = sorted((name for name, label in labels.items() if name != label), key=len, reverse=True)
+    if not any(name in text for name in longer):
+        return text
+    pattern = rf"(?<![\w-])(?:{'|'.join(map(re.escape, longer))})(?![\w-])"
+    return re.sub(pattern, lambda found: labels[found[0]], text)

@@ -7,14 +7,15 @@ text is escaped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
+from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.standing import worst_first
 from optimizer.report.survey import flows, partition_name, route, survey, type_words
 from optimizer.report.units import percent, share_in_band, turn
-from optimizer.report.verdict import action_size, bounds_sentence, verdict
+from optimizer.report.verdict import action_size, bounds_sentence, effort, verdict
 
 MOST_BROKERS = 20
 MOST_ACTIONS = 20
@@ -38,14 +39,14 @@ def to_markdown(plan: Plan) -> str:
         blocks.append("\n".join(f"- {escaped(r)}" for r in remarks))
     blocks += [
         "### Goals",
-        _goals(plan.goals),
+        _goals(plan.goals, goal_labels(plan)),
         f"### Brokers{_of(MOST_BROKERS, len(plan.brokers), 'brokers')}",
         _brokers(plan),
     ]
     found = survey(plan, MOST_ACTIONS)
     blocks.append(f"### Actions{_of(MOST_ACTIONS, found.total, 'actions')}")
     if found.total:
-        blocks += [type_words(found.types), _actions(found.top, plan)]
+        blocks += [f"{type_words(found.types)}; in all they move {effort(plan)}.", _actions(found.top, plan)]
         blocks += ["### Lower bounds", escaped(bounds_sentence(plan))]
     else:
         blocks.append("The plan is empty: nothing would change.")
@@ -68,7 +69,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *rows))
 
 
-def _goals(goals: Iterable[GoalOutcome]) -> str:
+def _goals(goals: Iterable[GoalOutcome], labels: Mapping[str, str]) -> str:
     rows = []
     for g in goals:
         b, a = g.before, g.after
@@ -76,25 +77,25 @@ def _goals(goals: Iterable[GoalOutcome]) -> str:
         if b is None or a is None:
             rows.append(
                 (
-                    escaped(g.name),
+                    escaped(labels[g.name]),
                     weight,
                     f"{STATUS_SIGN[g.status]} {g.status}",
                     "–",
                     "–",
                     "–",
-                    escaped(g.explanation),
+                    escaped(plainly(g.explanation, labels)),
                 )
             )
             continue
         rows.append(
             (
-                escaped(g.name),
+                escaped(labels[g.name]),
                 weight,
                 f"{STATUS_SIGN[g.status]} {g.status}",
                 f"{b.violations:,} → {a.violations:,}",
                 f"{share_in_band(b.in_band)} → {share_in_band(a.in_band)}",
                 "–" if b.max_deviation is None else f"{percent(b.max_deviation)} → {percent(a.max_deviation)}",
-                escaped(g.explanation),
+                escaped(plainly(g.explanation, labels)),
             )
         )
     head = ("goal", "weight", "status", "violations", "in range", "worst deviation", "explanation")
@@ -103,15 +104,16 @@ def _goals(goals: Iterable[GoalOutcome]) -> str:
 
 def _brokers(plan: Plan) -> str:
     resources = list(dict.fromkeys(g.resource for g in plan.goals if g.resource and g.before))
-    moving = flows(plan)
+    moving, labels = flows(plan), goal_labels(plan)
     rows = []
     for b in worst_first(plan)[:MOST_BROKERS]:
         loads = [_load(b, r) for r in resources]
         flow = moving.get(b.id)
         net = "–" if flow is None else f"+{flow.replicas_in:,} / −{flow.replicas_out:,}"
         state = "" if b.state == "active" else f" ({escaped(b.state)})"
-        left = ", ".join(map(escaped, b.violates))
-        why = f"{left}: {escaped(b.why)}" if left and b.why else escaped(b.why or "") or left or "–"
+        left = ", ".join(escaped(labels.get(name, name)) for name in b.violates)
+        reason = escaped(plainly(b.why or "", labels))
+        why = f"{left}: {reason}" if left and reason else reason or left or "–"
         rows.append((f"{b.id}{state}", escaped(b.rack or "–"), *loads, net, why))
     head = (
         "broker",
@@ -133,16 +135,19 @@ def _load(b: BrokerOutcome, resource: str) -> str:
 
 def _actions(actions: Iterable[Action], plan: Plan) -> str:
     rows = []
+    labels = goal_labels(plan)
     for a in actions:
         what = "; ".join(f"`{_code(partition_name(c))}` {route(c)}" for c in a.changes)
         moves = any(c.added for c in a.changes) and plan.storage != "shared"
         cost = action_size(a, plan) if moves else "–"
-        rows.append((f"{a.seq:,}", a.type, what, cost, f"{a.score:.3f}", escaped(a.reason)))
+        rows.append((f"{a.seq:,}", a.type, what, cost, f"{a.score:.3f}", escaped(plainly(a.reason, labels))))
     return table(("#", "type", "would change", "would copy", "score", "reason"), rows, numeric=(0, 3, 4))
 
 
 def _skipped(plan: Plan) -> list[str]:
-    lines = [f"- {escaped(s.what)}: {escaped(s.reason)}" for s in plan.skipped] + [f"- {escaped(n)}" for n in plan.notes]
+    labels = goal_labels(plan)
+    told = [f"{s.what}: {s.reason}" for s in plan.skipped] + list(plan.notes)
+    lines = [f"- {escaped(plainly(line, labels))}" for line in told]
     return ["### Skipped, and remarks", "\n".join(lines)] if lines else []
 
 

@@ -22,13 +22,14 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
 
-def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """At most `most` + 1 round values within `low`..`high`."""
+def ticks(low: float, high: float, most: int = 5, *, whole: bool = False) -> list[float]:
+    """At most `most` + 1 round values within `low`..`high`; of things that are counted, `whole` ones."""
     if high <= low:
         return [low]
     raw = (high - low) / most
     magnitude = 10.0 ** floor(log10(raw))
     step = next(m * magnitude for m in (1, 2, 5, 10) if m * magnitude >= raw * (1 - 1e-9))
+    step = max(step, 1.0) if whole else step
     first = ceil(low / step - 1e-9)
     last = floor(high / step + 1e-9)
     return [k * step for k in range(first, last + 1)]

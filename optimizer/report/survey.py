@@ -17,7 +17,7 @@ from optimizer.report.units import count
 
 NEUTRAL = 0.5
 TOLERANCE = 1e-9
-TYPES: tuple[ActionType, ...] = ("move", "leadership", "swap", "exchange")
+TYPES: tuple[ActionType, ...] = ("move", "leadership", "swap", "exchange", "replication")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _survey(top: Iterable[Action], types: Mapping[str, int], total: int) -> Surv
 
 def type_words(types: Mapping[str, int]) -> str:
     """``94 moves, 19 leadership transfers, 3 swaps``."""
-    nouns = {"leadership": "leadership transfer"}
+    nouns = {"leadership": "leadership transfer", "replication": "change of replication"}
     return ", ".join(count(number, nouns.get(kind, kind)) for kind, number in types.items())
 
 

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 
 from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, Plan
-from optimizer.report.labels import goal_labels
+from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.paper import Paper
 from optimizer.report.standing import standing, stay_out, worst_first
 from optimizer.report.strips import legend, scale, strip, strip_width, worst_deviation
 from optimizer.report.survey import Survey, partition_name, route, survey, type_words
 from optimizer.report.units import count, percent, share_in_band
-from optimizer.report.verdict import Tone, action_size, verdict
+from optimizer.report.verdict import Tone, action_size, effort, verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 MOST_BROKERS = 20
 MOST_ACTIONS = 10
+SCORE = "Score: 0.5 is neutral, 1 the best."
 GAP = 2  # columns between columns
 LEFT_HEAD = "outside in"
 STYLES: dict[Tone, str] = {
@@ -57,8 +58,9 @@ def render_text(plan: Plan, console: Console) -> None:
     _actions(plan, survey(plan, MOST_ACTIONS), paper)
     if plan.skipped or plan.notes:
         paper.heading("Skipped, and remarks")
+        labels = goal_labels(plan)
         for line in (*(f"{s.what}: {s.reason}" for s in plan.skipped), *plan.notes):
-            paper.item(line)
+            paper.item(plainly(line, labels))
     console.print()
     where = f"cluster {plan.cluster_id or 'unnamed'} as of {plan.taken_at or 'an unknown time'}"
     paper.paragraph(one_line(f"A dry run of {where}: nothing has changed."), "dim")
@@ -95,8 +97,8 @@ def _goals(plan: Plan, paper: Paper) -> None:
         )
     paper.show(table)
     for g in plan.goals:  # the words of those that are not simply satisfied
-        if g.explanation and (g.status not in ("satisfied", "improved") or g.unknown):
-            paper.item(f"{g.name}: {g.explanation}")
+        if g.explanation and (g.status not in ("satisfied", "improved", "skipped") or g.unknown):  # those skipped stand at the end
+            paper.item(plainly(f"{g.name}: {g.explanation}", labels))
 
 
 def _brokers(plan: Plan, paper: Paper) -> None:
@@ -142,10 +144,11 @@ def _left(plan: Plan, paper: Paper) -> None:
     if not groups:
         return
     paper.heading("What would stay unbalanced")
+    labels = goal_labels(plan)
     for violates, why, members in groups[:MOST_BROKERS]:
         said = violates and why.startswith(violates[0])  # the reason names the goal itself
         where = "" if said or not violates else f" in {', '.join(violates)}"
-        paper.item(f"{_named(members)}{where}: {why}")
+        paper.item(plainly(f"{_named(members)}{where}: {why}", labels))
     if len(groups) > MOST_BROKERS:
         paper.item(f"{count(len(groups) - MOST_BROKERS, 'more reason')}; the JSON form has them all")
 
@@ -161,10 +164,14 @@ def _actions(plan: Plan, found: Survey, paper: Paper) -> None:
         return
     which = "" if found.complete else f" (the {len(found.top)} that matter most)"
     paper.heading(f"Actions: {type_words(found.types)}{which}")
+    paper.paragraph(f"In all they move {effort(plan)}: a replica may take its leadership along. {SCORE}", "dim")
+    labels = goal_labels(plan)
     for a in found.top:
         for line in _action_lines(a, plan):
             paper.paragraph(line, indent=9)
-        paper.paragraph(" " * 7 + one_line(a.reason), "dim", indent=7)
+        paper.paragraph(" " * 7 + one_line(plainly(a.reason, labels)), "dim", indent=7)
+    if not found.complete:
+        paper.paragraph(f"All {found.total:,} are in the page and in the plan file: --out report.html --out plan.json", "dim")
 
 
 def _action_lines(a: Action, plan: Plan) -> list[str]:

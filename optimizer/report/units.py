@@ -39,7 +39,7 @@ def amount(value: float, resource: str) -> str:
         case "bytes/s":
             return f"{number} {prefix}B/s"
         case "cores":
-            return f"{number}{prefix} cores"
+            return f"{number}{prefix} core{'' if number == '1' and not prefix else 's'}"
         case "requests/s":
             return f"{number}{prefix} req/s"
         case "count":

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
+from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.standing import Standing, standing, violations
 from optimizer.report.units import count, listing, resource_label, size
 
 MOST_GOALS = 3  # named in a row
 LONGEST_REASON = 160  # characters of a reason in the verdict, as far as its clauses allow
 NEAR = 1.15  # times a lower bound: a plan within it is near the fewest
-COUNTS = re.compile(r"^[\d,]+ would be left out, [\d,]+ before \(.*?\): ")
+COUNTS = re.compile(r"^[\d,]+ would remain, [\d,]+ before \(.*?\): ")
 LIMITS = ("capacity", "count_limit")
 Tone = Literal["balanced", "good", "partial", "stuck", "stopped", "infeasible", "unjudged", "unchecked"]
 
@@ -41,7 +42,37 @@ class Verdict:
 def verdict(plan: Plan) -> Verdict:
     """See the module."""
     s = standing(plan)
-    return Verdict(_tone(plan, s), _situation(plan, s), _remedy(plan, s), _remainder(plan, s), _unchecked(plan), tuple(_remarks(plan)))
+    if plan.options.get("replication_factor"):
+        return _of_factors(plan)
+    labels = goal_labels(plan)
+    return Verdict(
+        _tone(plan, s),
+        plainly(_situation(plan, s), labels),
+        plainly(_remedy(plan, s), labels),
+        plainly(_remainder(plan, s), labels),
+        plainly(_unchecked(plan), labels),
+        tuple(plainly(remark, labels) for remark in _remarks(plan)),
+    )
+
+
+def _of_factors(plan: Plan) -> Verdict:
+    """Of a plan that changes replication factors: it is not judged by how balanced the cluster is."""
+    added, before = plan.summary.replica_moves, sum(len(c.replicas_before) for c in plan.proposals)
+    removed = before + added - sum(len(c.replicas_after) for c in plan.proposals)
+    asked = plan.options["replication_factor"]
+    factors = listing([f"{_spell(factor)} for {glob}" for glob, factor in asked.items()]) if isinstance(asked, Mapping) else ""
+    left = [s for s in plan.skipped if s.what.startswith("partition ") or s.what.endswith(" more")]
+    parts = [f"adding {count(added, 'replica')} ({copied(plan)})"] if added else []
+    parts += [f"removing {count(removed, 'replica')}"] if removed else []
+    changed = count(plan.summary.partitions, "partition")
+    remedy = f"{listing(parts)} gives {changed} the one asked for" if parts else "the plan is empty and nothing would change"
+    remainder = f"{left[0].what} would stay as it is: {left[0].reason}" if left else ""
+    if len(left) > 1:
+        remainder += f" ({len(left) - 1} more of these below)"
+    unmet = "; ".join(_unmet_goals(plan))
+    tone: Tone = "partial" if left else "good" if parts else "balanced"
+    situation = f"Replication factor {factors}"
+    return Verdict(tone, situation, remedy, "; ".join(filter(None, (remainder, unmet))), _unchecked(plan), tuple(_remarks(plan)))
 
 
 def budgets(options: Mapping[str, object]) -> list[str]:

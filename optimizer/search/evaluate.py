@@ -1,4 +1,4 @@
-"""Whether an action is acceptable, exactly as CONTRACT section 7 says, and what it does to the potential.
+"""Whether an action is acceptable, exactly as docs/contract.md, section 7 says, and what it does to the potential.
 
 An action is up to eight changes, each a partition with its new slots and leader slot, in `state.change`. Evaluation shifts the state,
 reads scores, and shifts back; nothing is left changed.

@@ -122,7 +122,7 @@ def tried(problem: Problem, state: State, p: int, s: int, lead: int, n: int, fir
     slots = state.replicas.shape[1]
     for o in range(slots):
         way.was[o] = state.replicas[p, o]
-    way.was[slots], rise = state.lead[p], 0.0
+    way.was[-1], rise = state.lead[p], 0.0
     for i in range(n):
         for g in range(way.before.shape[1]):
             way.before[i, g] = state.score[way.broker[i], g]
@@ -132,7 +132,7 @@ def tried(problem: Problem, state: State, p: int, s: int, lead: int, n: int, fir
         rise += state.score[way.broker[i], COST]
     if scores_hold(state, way.broker, n, way.before) and not (firm and rise > 0.0):
         return True
-    commit(problem, state, p, way.was[:slots], whole(way.was[slots]))
+    commit(problem, state, p, way.was[:slots], whole(way.was[-1]))
     return False
 
 

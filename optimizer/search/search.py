@@ -227,13 +227,14 @@ def one_round(
     target, standing = bench.spare(0), bench.begin  # which stays as it is until something is put in order
     log = bench.log(replicas.size + POLISH_ROOM)
 
-    def schedule(to: Rows, to_lead: Rows) -> int:
+    def schedule(to: Rows, to_lead: Rows, most_urgent: Problem | None = None) -> int:
         nonlocal standing
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         standing = bench.spare(1) if standing is bench.begin else standing
-        if len(pending):
-            sequence(problem, standing, budget, log, pending, to, to_lead, by_potential, threads)
-        follow(problem, target, standing, pending)
+        for rows in [pending] if most_urgent is None else _cheapest_broker_first(most_urgent, standing, pending, to, to_lead):
+            if len(rows):
+                sequence(problem, standing, budget, log, rows, to, to_lead, by_potential, threads)
+            follow(problem, target, standing, rows)
         return len(pending)
 
     # Construct and repair: leaders, brokers that must hold nothing, racks.
@@ -246,13 +247,13 @@ def one_round(
         schedule(target.replicas, target.lead)
         broken = _broken_limits(problem, target)
         if broken.any():  # then hard limits
-            limits = _limits_alone(problem)
+            limits = _limits_alone(problem, budget)
             appraise(limits, target)
             balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
-            appraise(problem, target)
             align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-            reduce(problem, target, standing, replicas, lead, False)
-            schedule(target.replicas, target.lead)
+            reduce(limits, target, standing, replicas, lead, False)
+            appraise(problem, target)
+            schedule(target.replicas, target.lead, limits)
     low, roles, enough = len(problem.broker) + 1, _led_goals(problem, compiled.roles), plenty(problem, budget)
     begun, cut, firm, marks = int(log.used[0]), False, False, bench.topics_out(problem)
     packing = replicas.size <= MOST_ESCAPED
@@ -324,12 +325,28 @@ def _broken_limits(problem: Problem, state: State) -> npt.NDArray[np.int64]:
     return np.where(limits, over, 0).astype(np.int64)
 
 
-def _limits_alone(problem: Problem) -> Problem:
-    """The problem with a potential of hard goals alone."""
+def _limits_alone(problem: Problem, budget: Budget) -> Problem:
+    """The problem with a potential of hard goals alone, in which a move costs what the budget counts."""
     force = problem.force.copy()
     force[problem.goal[:, HARD] == 0, STRENGTH] = 0.0
     force[:, SPREAD] = 0.0
-    return problem._replace(force=force)
+    if budget.limits[1] >= 0:
+        return problem._replace(force=force)
+    return problem._replace(force=force, cost=np.ones(len(problem.cost)), typical=np.ones(1))
+
+
+def _cheapest_broker_first(problem: Problem, state: State, rows: Rows, to: Rows, to_lead: Rows) -> list[Rows]:
+    """The changes of partitions `rows` by the broker beyond a hard limit that they relieve: one that costs little comes first, and what
+    relieves none last, so that a budget ends as many violations as it is enough for. O(changes + brokers)."""
+    limits = (problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1)
+    broken = (problem.broker[:, STATE] == BrokerState.ACTIVE) & (state.score[:, :COST][:, limits] < 1.0).any(axis=1)
+    before, after, at = state.replicas[rows], to[rows], np.arange(len(rows))
+    gone = (before >= 0) & ~(before[:, :, None] == after[:, None, :]).any(axis=2)
+    gone[at, state.lead[rows]] |= before[at, state.lead[rows]] != after[at, to_lead[rows]]
+    source = np.where(gone & broken[before], before, -1).max(axis=1, initial=-1)
+    moves = ((after >= 0) & ~(after[:, :, None] == before[:, None, :]).any(axis=2)).sum(axis=1)
+    price = np.bincount(source + 1, weights=moves * problem.cost[rows], minlength=len(broken) + 1)
+    return [rows[source == b] for b in sorted(np.flatnonzero(broken).tolist(), key=lambda b: price[b + 1])] + [rows[source < 0]]
 
 
 def _mending(problem: Problem, broken: npt.NDArray[np.int64]) -> Problem:

@@ -21,6 +21,7 @@ from cluster_model.errors import ExternalError
 from spark.history.decode import SCHEMA, Form, decoder
 from spark.history.once import put_once, query_of
 from spark.history.sift import CODE, code, conditions, name_of
+from spark.history.storage import Folder
 from spark.history.topic_source import NAME, Options, topic_source
 from spark.history.write import require_place
 from spark.schemas import Rejected, Samples
@@ -99,7 +100,7 @@ def keep(
     told
         Hears of each batch: samples, and reason -> what does not count.
     """
-    require_place(spark, out)
+    require_place(Folder(spark, out))
     samples = records(spark, at).mapInArrow(decoder(at.form), SCHEMA)
 
     def batch(frame: DataFrame, number: int) -> None:

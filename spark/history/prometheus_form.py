@@ -1,188 +1,273 @@
-"""Answers of Prometheus to range queries (``/api/v1/query_range``) as samples.
+"""Answers of Prometheus to range queries (``/api/v1/query_range``) as samples, day by day.
 
-Called by `spark.history.importing`. A file is one answer, as curl saves it; a mapping says which series is what. Counters become
-rates (`spark.history.counters`), series that are summed up count where all of them are there, and what brokers count for a
-topic is split among the partitions that they lead by how their logs grew.
+Called by `spark.history.importing`. A mapping says which series is what (`spark.history.answers`). Counters become rates, series that are
+summed up count where all of them are there, and what brokers count for a topic is split among the partitions that they lead by how
+their logs grew. Without Spark: a server's months are gigabytes, which it would spend more on starting tasks than on counting.
 """
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
 
-from spark.history.counters import rates
+from cluster_model.resources import LARGEST_AMOUNT
+from spark.history.answers import Answers, Points, Series
+from spark.history.counters import MOST_STEPS
 from spark.history.mapping import PrometheusMapping, Source
-from spark.history.repeats import KEY, spacing_ms
-from spark.history.sift import REASON
+from spark.history.refused import Refused
+from spark.history.repeats import PROBED, USUAL_MS
+from spark.history.sift import AHEAD_SECONDS, EARLIEST, REPEATED
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-NOT_AN_ANSWER = "file is no answer to a range query"
-NOT_MAPPED = "series is not in the mapping"
-NO_BROKER = "broker is not in the labels"
-NO_PARTITION = "partition is no number"
-NO_NUMBER = "value is no number"
 NOT_SPLIT = "topic cannot be split among partitions"
-REASONS = (NOT_AN_ANSWER, NOT_MAPPED, NO_BROKER, NO_PARTITION, NO_NUMBER, NOT_SPLIT)
-# A value is [seconds, "text"]; read as texts, so that nothing is guessed.
-ANSWER = """
-status string, error string,
-data struct<resultType: string, result: array<struct<metric: map<string, string>, values: array<array<string>>>>>,
-damaged string
-"""
-PLACE = ("cluster_id", "broker", "topic", "time")
 FOLLOWER, UNKNOWN_ROLE = "follower.", "replica."
+NONE = -1  # number of a topic or partition, where a series is about more than that
+EARLIEST_US = int(datetime.fromisoformat(EARLIEST).replace(tzinfo=UTC).timestamp() * 1e6)
+PLACE = ["cluster_id", "broker", "topic"]
+IDENTITY = [*PLACE, "partition", "metric"]
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 
-def prometheus_rows(spark: SparkSession, paths: list[str], mapping: PrometheusMapping, cluster_id: str | None) -> DataFrame:
-    """Rows with the columns of `Samples`, `reason` (null where nothing is wrong so far) and `source` (file and labels).
+@dataclass(frozen=True)
+class Day:
+    """A day's samples that count: columns `time` (microseconds), `cluster_id`, `broker`, `topic`, `partition` (`NONE`: of the whole
+    broker), `metric`, `value`; sorted as the history's files are."""
+
+    number: int
+    samples: pd.DataFrame
+
+
+def samples_of(answers: Answers, mapping: PrometheusMapping, now: datetime, refused: Refused) -> Iterator[Day]:
+    """The samples of each day in order; what does not count is told to `refused`.
 
     Notes
     -----
-    One task reads one file, which has to fit into its memory a few times; Prometheus gives at most 11,000 points a series.
+    O(points log points) a day, one day in memory; of the days before only the last reading of each counter.
     """
-    answers = (
-        spark.read.schema(ANSWER).option("multiLine", True).option("columnNameOfCorruptRecord", "damaged").json(paths)
-        .select("*", F.col("_metadata.file_path").alias("file"))
-    )  # fmt: skip
-    sources = list(mapping.sources())
-    points = _points(answers, mapping, sources, cluster_id).persist(StorageLevel.DISK_ONLY)  # every file is parsed once
-    good = points.where(F.col(REASON).isNull())
-    bad = points.where(F.col(REASON).isNotNull()).withColumn("metric", F.col("name"))
-    measured = _measured(good, sources).persist(StorageLevel.DISK_ONLY)  # read for roles, weights and each kind of metric
-    helpers = {about: measured.where(F.col("about") == about) for about in ("leads", "growth")}
-    found = [
-        _summed(measured.where("about = 'broker'")),
-        _with_roles(_summed(measured.where("about = 'partition'")), helpers["leads"]),
-        _split(_summed(measured.where("about = 'topic'")), helpers["growth"], helpers["leads"]),
-        bad.select(*_columns()),
-    ]
-    return reduce(DataFrame.unionByName, found).withColumn("date", F.to_date("time"))
+    tables = _Tables(answers.series, list(mapping.sources()))
+    state = _Readings(len(answers.series))
+    spacing = _spacing_us(answers)
+    for day in sorted(answers.days):
+        found = _samples(_measured(answers.points_of(day), tables, state, spacing), tables, refused)
+        counted = _sifted(found, now, tables, refused)
+        if len(counted):
+            yield Day(day, counted)
 
 
-def _columns() -> list[str]:
-    return ["time", *KEY, "value", REASON, "source"]
+def table_of(day: Day) -> pa.Table:
+    """The day as a table of the history's files."""
+    found = day.samples
+    partition = found["partition"].to_numpy()
+    return pa.table({
+        "time": pa.array(found["time"].to_numpy()).cast(pa.timestamp("us", tz="UTC")),
+        "cluster_id": _texts(found["cluster_id"]), "broker": pa.array(found["broker"].to_numpy().astype(np.int32)),
+        "topic": _texts(found["topic"]), "partition": pa.array(partition.astype(np.int32), mask=partition == NONE),
+        "metric": _texts(found["metric"]), "value": pa.array(found["value"].to_numpy()),
+    })  # fmt: skip
 
 
-# -- from answers to points ------------------------------------------------------------------------------------
+def _texts(column: pd.Series[str]) -> pa.Array:
+    return pa.array(column, pa.string(), from_pandas=True)
 
 
-def _points(answers: DataFrame, mapping: PrometheusMapping, sources: list[Source], cluster_id: str | None) -> DataFrame:
-    """One row a value: where it belongs, `origin` (place in `sources`), `labels` as text; a file that is none gives one row."""
-    is_answer = (F.col("status") == "success") & (F.col("data.resultType") == "matrix") & F.col("data.result").isNotNull()
-    whole = answers.withColumn("fine", F.coalesce(is_answer, F.lit(False)))
-    series = whole.where("fine").select("file", F.explode("data.result").alias("series"))
-    labelled = series.select("file", F.col("series.metric").alias("label"), F.col("series.values").alias("values"))
-    placed = labelled.select(
-        "file", "values", F.to_json("label").alias("labels"), F.lower(_label("__name__")).alias("name"),
-        _broker(mapping).alias("broker"),
-        (F.coalesce(_label(mapping.cluster_label), F.lit(cluster_id)) if mapping.cluster_label else F.lit(cluster_id)).alias("cluster_id"),
-        _label(mapping.topic_label).alias("topic"), _label(mapping.partition_label).alias("number"),
-        _origin(mapping, sources).alias("origin"),
-    )  # fmt: skip
-    values = placed.select("*", F.explode("values").alias("point")).withColumn("partition", F.col("number").try_cast("int"))
-    seconds, value = F.try_element_at("point", F.lit(1)).try_cast("double"), F.try_element_at("point", F.lit(2)).try_cast("double")
-    points = values.select(
-        F.timestamp_micros(F.round(seconds * 1e6).cast("long")).alias("time"), *KEY[:-1], "name", "labels", "origin",
-        value.alias("value"), F.concat_ws(" ", "file", "labels").alias("source"),
-        F.coalesce(
-            F.when(F.col("origin").isNull(), F.lit(NOT_MAPPED)), F.when(F.col("broker").isNull(), F.lit(NO_BROKER)),
-            F.when(F.col("number").isNotNull() & F.col("partition").isNull(), F.lit(NO_PARTITION)),
-            F.when(value.isNull(), F.lit(NO_NUMBER)),
-        ).alias(REASON),
-    )  # fmt: skip
-    told = F.concat_ws(" ", "file", "error", F.substring("damaged", 1, 200))
-    wrong = whole.where("not fine").select(told.alias("source"), F.lit(NOT_AN_ANSWER).alias(REASON))
-    return points.unionByName(wrong, allowMissingColumns=True)
+class _Tables:
+    """What is known of each series by its place, as arrays."""
+
+    def __init__(self, series: Sequence[Series], sources: Sequence[Source]) -> None:
+        of = [sources[one.origin] for one in series]
+        self.series = series
+        self.about = np.array([source.about for source in of], dtype=object)
+        self.counter = np.array([source.series.is_counter or source.about == "growth" for source in of], bool)
+        self.scale = np.array([source.series.scale for source in of], np.float64)
+        self.summands = np.array([source.summands for source in of], np.int64)
+        self.origin = np.array([one.origin for one in series], np.int64)
+        topics = sorted({one.topic for one in series if one.topic is not None})
+        metrics = sorted({source.metric for source in of})
+        clusters = sorted({one.cluster_id for one in series if one.cluster_id is not None})
+        self.names = {"cluster_id": clusters, "topic": topics, "metric": metrics}
+        self.frame = pd.DataFrame({
+            "cluster_id": _codes(clusters, [one.cluster_id for one in series]), "broker": [one.broker for one in series],
+            "topic": _codes(topics, [one.topic for one in series]),
+            "partition": [NONE if one.partition is None else one.partition for one in series],
+            "metric": _codes(metrics, [source.metric for source in of]),
+        }, dtype=np.int64)  # fmt: skip
+        self.negative = np.array([one.partition is not None and one.partition < 0 for one in series], bool)
+
+    def of(self, column: str, codes: IntArray) -> npt.NDArray[np.object_]:
+        """The names that codes stand for; None for `NONE`."""
+        return np.array([*self.names[column], None], dtype=object)[codes]
 
 
-def _label(name: str) -> Column:
-    return F.try_element_at(F.col("label"), F.lit(name))
+def _codes(names: Sequence[str], values: Sequence[str | None]) -> list[int]:
+    place = {name: n for n, name in enumerate(names)}
+    return [NONE if value is None else place[value] for value in values]
 
 
-def _broker(mapping: PrometheusMapping) -> Column:
-    """Id by the list, else by the pattern; null where neither says."""
-    label, known = _label(mapping.broker_id.label), mapping.broker_id.ids
-    by_pattern = F.nullif(F.regexp_extract(label, mapping.broker_id.pattern, 1), F.lit("")).try_cast("int")
-    if not known:
-        return by_pattern
-    pairs = [F.lit(part) for pair in known.items() for part in pair]
-    return F.coalesce(F.try_element_at(F.create_map(*pairs), label), by_pattern)
+class _Readings:
+    """The last reading of each series, of the days before."""
+
+    def __init__(self, series: int) -> None:
+        self.time = np.full(series, np.iinfo(np.int64).min // 2, np.int64)
+        self.value = np.zeros(series)
 
 
-def _origin(mapping: PrometheusMapping, sources: list[Source]) -> Column:
-    """Place in `sources` of the first that a series is; null where it is none."""
-    topic, partition = _label(mapping.topic_label).isNotNull(), _label(mapping.partition_label).isNotNull()
-    shape = {"broker": ~topic & ~partition, "topic": topic & ~partition}
-    found = []
-    for place, (about, _, wanted, _) in enumerate(sources):
-        fits = shape.get(about, topic & partition)
-        if wanted.name is not None:
-            fits = fits & (F.lower(_label("__name__")) == wanted.name.lower())
-        if wanted.file is not None:
-            pattern = wanted.file.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_").replace("*", "%")
-            fits = fits & F.element_at(F.split("file", "/"), -1).like(pattern)
-        for key, value in wanted.labels.items():
-            fits = fits & (_label(key) == value)
-        found.append(F.when(fits, F.lit(place)))
-    return F.coalesce(*found, F.lit(None).cast("int"))
+def _spacing_us(answers: Answers) -> float:
+    """How far apart the points of a series usually are, by the first of them."""
+    for day in sorted(answers.days):
+        points = np.sort(np.load(answers.days[day][0])[:PROBED], order=["series", "time"])
+        apart = np.diff(points["time"])[np.diff(points["series"]) == 0]
+        apart = apart[apart > 0]
+        if len(apart):
+            return max(float(np.median(apart)), 1.0)
+    return USUAL_MS * 1000.0
 
 
-# -- from points to samples ------------------------------------------------------------------------------------
+def _measured(points: Points, tables: _Tables, state: _Readings, spacing: float) -> pd.DataFrame:
+    """Gauges as they are and counters as rates: `time`, `series`, `value`."""
+    points = points[np.lexsort((points["value"], points["time"], points["series"]))]
+    counts = tables.counter[points["series"]]
+    read = points[counts & ~np.isnan(points["value"])]
+    series, time, value = read["series"], read["time"], read["value"] * tables.scale[read["series"]]
+    first = np.ones(len(read), bool)
+    first[1:] = series[1:] != series[:-1]
+    before, since = np.empty(len(read)), np.empty(len(read), np.int64)
+    before[1:], since[1:] = value[:-1], time[:-1]
+    before[first], since[first] = state.value[series[first]], state.time[series[first]]
+    last = np.ones(len(read), bool)
+    last[:-1] = first[1:]
+    state.value[series[last]], state.time[series[last]] = value[last], time[last]
+    apart = time - since
+    told = (apart > 0) & (apart <= MOST_STEPS * spacing)
+    grown = np.where(value < before, value, value - before)
+    rates = pd.DataFrame({"time": time[told], "series": series[told], "value": grown[told] / (apart[told] / 1e6)})
+    gauges = points[~counts]
+    as_read = pd.DataFrame({
+        "time": gauges["time"], "series": gauges["series"], "value": gauges["value"] * tables.scale[gauges["series"]],
+    })  # fmt: skip
+    return pd.concat([as_read, rates], ignore_index=True)
 
 
-def _measured(good: DataFrame, sources: list[Source]) -> DataFrame:
-    """Gauges as they are and counters as rates, with `about`, `metric` and `summands` of their source."""
-
-    def of_source(what: list[object]) -> Column:
-        return F.element_at(F.array(*[F.lit(value) for value in what]), F.col("origin") + 1)
-
-    known = good.withColumn("about", of_source([s.about for s in sources])).withColumn("metric", of_source([s.metric for s in sources]))
-    known = known.withColumn("summands", of_source([s.summands for s in sources]))
-    scaled = known.withColumn("value", F.col("value") * of_source([s.series.scale for s in sources]))
-    counts = of_source([s.series.is_counter or s.about == "growth" for s in sources])
-    counters = scaled.where(counts)
-    return scaled.where(~counts).unionByName(rates(counters, ("origin", "labels", *KEY), spacing_ms(counters)))
+def _samples(measured: pd.DataFrame, tables: _Tables, refused: Refused) -> pd.DataFrame:
+    """One row a sample, with `prefix` (of its role) and the `series` that it came from; repeated ones too."""
+    about = tables.about[measured["series"].to_numpy()]
+    helpers = {name: _placed(measured[about == name], tables) for name in ("leads", "growth")}
+    leads = helpers["leads"].groupby([*PLACE, "partition", "time"], as_index=False)["value"].max()
+    wanted = {name: _summed(measured[about == name], tables) for name in ("broker", "partition", "topic")}
+    found = [wanted["broker"].assign(prefix=""), _with_roles(wanted["partition"], leads)]
+    found.append(_split(wanted["topic"], helpers["growth"], leads, tables, refused))
+    return pd.concat([one for one in found if len(one)] or found[:1], ignore_index=True)
 
 
-def _summed(measured: DataFrame) -> DataFrame:
-    """One row per sample: a metric that is the sum of series, where all of them are there; others one by one, repeated ones too."""
-    alone = measured.where("summands = 1")
-    parts = measured.where("summands > 1").groupBy(*KEY, "time", REASON, "summands").agg(
-        F.sum("value").alias("value"), F.count_distinct("origin").alias("there"), F.min("source").alias("source")
-    )
-    return alone.select(*_columns()).unionByName(parts.where("there = summands").select(*_columns()))
+def _placed(measured: pd.DataFrame, tables: _Tables) -> pd.DataFrame:
+    """With the columns of the series' identity."""
+    where = tables.frame.take(measured["series"].to_numpy())
+    return pd.concat([measured.reset_index(drop=True), where.reset_index(drop=True)], axis=1)
 
 
-def _leading(leads: DataFrame) -> DataFrame:
-    """Per time and replica, whether the broker leads it."""
-    return leads.groupBy(*PLACE, "partition").agg((F.max("value") > 0).alias("leads"))
+def _summed(measured: pd.DataFrame, tables: _Tables) -> pd.DataFrame:
+    """A metric that is the sum of series, where all of them are there; others one by one."""
+    summands = tables.summands[measured["series"].to_numpy()]
+    placed = _placed(measured, tables)
+    alone, parts = placed[summands == 1], placed[summands > 1]
+    if not len(parts):
+        return alone
+    parts = parts.assign(origin=tables.origin[parts["series"].to_numpy()], summands=summands[summands > 1])
+    group = parts.groupby([*IDENTITY, "time"], sort=False)
+    totals = pd.DataFrame({"place": group.ngroup()})
+    totals["value"] = np.bincount(totals["place"], parts["value"])[totals["place"].to_numpy()]  # a NaN stays one
+    whole = group["origin"].transform("nunique").to_numpy() == parts["summands"].to_numpy()
+    once = ~totals["place"].duplicated().to_numpy()
+    summed = parts.assign(value=totals["value"].to_numpy())[whole & once].drop(columns=["origin", "summands"])
+    return pd.concat([alone, summed], ignore_index=True)
 
 
-def _with_roles(replicas: DataFrame, leads: DataFrame) -> DataFrame:
-    """Names of metrics say which role the replica had at the time."""
-    joined = replicas.join(_leading(leads), [*PLACE, "partition"], "left")
-    prefix = F.when(F.col("leads"), "").when(~F.col("leads"), FOLLOWER).otherwise(UNKNOWN_ROLE)
-    return joined.withColumn("metric", F.concat(prefix, "metric")).select(*_columns())
+def _with_roles(replicas: pd.DataFrame, leads: pd.DataFrame) -> pd.DataFrame:
+    """`prefix` says which role the replica had at the time."""
+    joined = replicas.merge(leads.rename(columns={"value": "leads"}), "left", [*PLACE, "partition", "time"])
+    value = joined["leads"].to_numpy()
+    prefix = np.where(np.isnan(value), UNKNOWN_ROLE, np.where(value > 0, "", FOLLOWER))
+    return joined.drop(columns="leads").assign(prefix=prefix)
 
 
-def _split(topics: DataFrame, growth: DataFrame, leads: DataFrame) -> DataFrame:
+def _split(topics: pd.DataFrame, growth: pd.DataFrame, leads: pd.DataFrame, tables: _Tables, refused: Refused) -> pd.DataFrame:
     """What a broker counted for a topic, split among the partitions that it leads by how their logs grew; equally where none did.
 
     Without knowing who leads, nothing is split: a follower's log grows as the leader's does.
     """
-    led = _leading(leads).where("leads").drop("leads")
-    grown = growth.groupBy(*PLACE, "partition").agg(F.max("value").alias("growth"))
-    weighed = led.join(grown, [*PLACE, "partition"], "left").withColumn("growth", F.coalesce("growth", F.lit(0.0)))
-    of_topic = Window.partitionBy(*PLACE)
-    even = F.lit(1.0) / F.count("*").over(of_topic)
-    part = F.coalesce(F.try_divide(F.col("growth"), F.sum("growth").over(of_topic)), even)
-    parts = weighed.select(*PLACE, F.col("partition").alias("part"), part.alias("share"))
-    split = topics.join(parts, list(PLACE), "left").where("part is not null or value > 0").withColumn("partition", F.col("part"))
-    split = split.withColumn("value", F.col("value") * F.coalesce("share", F.lit(1.0)))
-    return split.withColumn(REASON, F.when(F.col("part").isNull(), F.lit(NOT_SPLIT))).select(*_columns())
+    led = leads[leads["value"] > 0].drop(columns="value")
+    grown = growth.groupby([*PLACE, "partition", "time"], as_index=False)["value"].max().rename(columns={"value": "growth"})
+    weighed = led.merge(grown, "left", [*PLACE, "partition", "time"]).rename(columns={"partition": "part"})
+    weighed["growth"] = weighed["growth"].fillna(0.0)
+    of_topic = weighed.groupby([*PLACE, "time"])["growth"]
+    whole, number = of_topic.transform("sum").to_numpy(), of_topic.transform("size").to_numpy()
+    share = np.divide(weighed["growth"].to_numpy(), whole, out=1.0 / np.maximum(number, 1), where=whole > 0)
+    weighed = weighed.drop(columns="growth").assign(share=share)
+    split = topics.merge(weighed, "left", [*PLACE, "time"])
+    lone = split["part"].isna()
+    _refuse(split[lone & (split["value"] > 0)].assign(prefix=""), NOT_SPLIT, tables, refused)
+    split = split[~lone]
+    found = split.assign(value=split["value"] * split["share"], partition=split["part"].astype(np.int64), prefix="")
+    return found.drop(columns=["part", "share"])
+
+
+def _sifted(found: pd.DataFrame, now: datetime, tables: _Tables, refused: Refused) -> pd.DataFrame:
+    """Those that count, once each, in the order of the history's files; by the rules of `spark.history.sift`."""
+    value, time = found["value"].to_numpy(np.float64), found["time"].to_numpy(np.int64)
+    topic, partition = found["topic"].to_numpy(), found["partition"].to_numpy()
+    blank = np.array([name == "" for name in tables.names["topic"]] + [False], bool)
+    no_cluster = np.array([not name for name in tables.names["cluster_id"]] + [True], bool)
+    latest = now.timestamp() * 1e6 + AHEAD_SECONDS * 1e6
+    with np.errstate(invalid="ignore"):
+        conditions = {
+            "no cluster": no_cluster[found["cluster_id"].to_numpy()],
+            "no broker": found["broker"].to_numpy() < 0,
+            "not a number": np.isnan(value),
+            "infinite": np.isinf(value),
+            "negative": value < 0,
+            "too large": value > LARGEST_AMOUNT,
+            "time before 2000": time < EARLIEST_US,
+            "time in the future": time > latest,
+            "neither broker nor partition": (topic == NONE) != (partition == NONE),
+            "unknown partition": (partition < NONE) | tables.negative[found["series"].to_numpy()] | blank[topic],
+        }
+    fine = np.ones(len(found), bool)
+    for reason, holds in conditions.items():
+        _refuse(found[fine & holds], reason, tables, refused)
+        fine &= ~holds
+    good = found[fine].assign(metric=_named(found[fine], tables))
+    good = good.sort_values(["metric", "topic", "partition", "broker", "cluster_id", "time", "value"], kind="stable")
+    again = good.duplicated(["metric", "topic", "partition", "broker", "cluster_id", "time"], keep="last")
+    _refuse(good[again], REPEATED, tables, refused)
+    once = good[~again]
+    names = {column: tables.of(column, once[column].to_numpy()) for column in ("cluster_id", "topic")}
+    return once.assign(**names)
+
+
+def _named(found: pd.DataFrame, tables: _Tables) -> npt.NDArray[np.object_]:
+    names = tables.of("metric", found["metric"].to_numpy())
+    return np.asarray(found["prefix"].to_numpy() + names, dtype=object)
+
+
+def _refuse(rows: pd.DataFrame, reason: str, tables: _Tables, refused: Refused) -> None:
+    if not len(rows):
+        return
+    series = rows["series"].to_numpy()
+    first = min(tables.series[place].source for place in np.unique(series).tolist())
+
+    def columns() -> dict[str, object]:
+        metric = rows["metric"].to_numpy()
+        partition = pd.array(rows["partition"].where(rows["partition"] != NONE), dtype="Int64")
+        return {
+            "time": rows["time"].to_numpy(), "cluster_id": tables.of("cluster_id", rows["cluster_id"].to_numpy()),
+            "broker": rows["broker"].to_numpy(), "topic": tables.of("topic", rows["topic"].to_numpy()), "partition": partition,
+            "metric": metric if metric.dtype == object else _named(rows, tables), "value": rows["value"].to_numpy(),
+            "source": np.array([tables.series[place].source for place in series.tolist()], dtype=object),
+        }  # fmt: skip
+
+    refused.add(reason, first, len(rows), columns)

@@ -22,7 +22,8 @@ from spark.schemas import Rejected, Samples
 
 REPEATED = "repeated"
 EARLIEST = "2000-01-01 00:00:00"
-AHEAD = "INTERVAL 1 HOUR"  # clocks of brokers may be ahead of ours by so much
+AHEAD_SECONDS = 3600  # clocks of brokers may be ahead of ours by so much
+AHEAD = f"INTERVAL {AHEAD_SECONDS} SECOND"
 REASON, CODE, SOURCE = "reason", "code", "source"
 FINE = -1  # code of a row that counts so far
 

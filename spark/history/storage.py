@@ -39,6 +39,14 @@ class Folder:
             return []
         return sorted(status.getPath().getName() for status in self._done(self._files.listStatus, self._at(below)))
 
+    def files(self, below: str = "") -> list[tuple[str, int, int]]:
+        """Name, length and time of change (ms) of each file in a folder, sorted; hidden ones are passed over."""
+        if not self.exists(below):
+            return []
+        listed = self._done(self._files.listStatus, self._at(below))
+        found = [(one.getPath().getName(), int(one.getLen()), int(one.getModificationTime())) for one in listed]
+        return sorted(one for one in found if not one[0].startswith((".", "_")))
+
     def make(self, below: str = "") -> None:
         self._done(self._files.mkdirs, self._at(below))
 
@@ -60,6 +68,7 @@ class Folder:
             raise ExternalError(f"{self.uri}: {old} could not be moved to {new}; is something there already?")
 
     def delete(self, below: str) -> None:
+        """With all that is in it; nothing where there is none."""
         self._done(self._files.delete, self._at(below), True)
 
     def _done(self, call: Any, *given: Any) -> Any:

@@ -28,6 +28,7 @@ from spark.jobs.days import Days, days_of
 from spark.jobs.hours import Hours, Levels, levels_of
 from spark.jobs.partitions import partition_loads
 from spark.jobs.resources import Counted, Detection, described, in_order
+from spark.kept import Place, kept_rows
 from spark.methods import correlation, noise, season
 from spark.methods.bins import Histogram
 from spark.methods.profile import Profile
@@ -40,12 +41,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Tell = Callable[[str], None]
+JOBS = 13  # of Spark that a calibration takes
 
 
 @dataclass(frozen=True)
 class Request:
     """What is calibrated from, and for which detection. Times are aware; `loads` is where the loads of partitions are written,
-    any URI that Spark takes. `once`: a sample that the history has twice counts once, for which the history may be read twice."""
+    any URI that Spark takes. `once`: a sample that the history has twice counts once, for which the history may be read twice. `blocks`:
+    where finished days are kept as blocks (`spark.kept`)."""
 
     history: str
     detection: Detection
@@ -54,6 +57,7 @@ class Request:
     begin: datetime | None = None
     end: datetime | None = None
     once: bool = False
+    blocks: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,11 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
     tell(f"reading {request.history}")
     samples = read_samples(spark, request.history, request.cluster_id, request.begin, request.end)
     window = request.detection.window
-    with counted(samples.frame.withColumn(REASON, reason(F.lit(now))), window, request.once) as (blocks, seen):
+    judged, rows = samples.frame.withColumn(REASON, reason(F.lit(now))), None
+    if request.blocks is not None:
+        place = Place(request.blocks, request.history, request.cluster_id, now.astimezone(UTC).date())
+        rows = kept_rows(spark, judged, window, request.once, place)
+    with counted(judged, window, request.once, rows=rows) as (blocks, seen):
         tell(seen.told)
         if seen.begin_ms is None or seen.end_ms is None:
             raise InputError(request.history, [Problem("", f"expected samples that count, found none: {seen.told}")])

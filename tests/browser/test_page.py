@@ -10,8 +10,9 @@ import pytest
 from pydantic import SecretStr
 
 from tests.browser.chromium import Tab
-from tests.service_face import FakeFace, large, small
+from tests.service_face import FakeFace, executing, large, small
 from trimtab.http import HttpServer, HttpSettings, serve
+from trimtab.http.others import ClusterPart
 from trimtab.service.views import DecisionView
 
 TOKEN = "a-token-of-some-length"
@@ -104,6 +105,41 @@ def test_a_change_appears_by_itself_and_is_spoken(tab: Tab, opening: Opening) ->
     assert len([u for u in tab.requests if u.endswith("/state")]) > before
     face.change(healthy=False, why_unhealthy=("The planner died: out of memory.",))
     tab.until("document.querySelector('h1').textContent === 'The planner died: out of memory.'")
+
+
+def test_several_clusters_stand_on_one_page_and_one_that_does_not_answer_says_so(tab: Tab, opening: Opening) -> None:
+    other = large(20)
+    other.change(cluster_id="another")
+    server = serve(other, HttpSettings(port=0))
+    try:
+        entries = [ClusterPart(name="elsewhere", urls=[server.url.rstrip("/")]), ClusterPart(name="gone", urls=["http://127.0.0.1:9"])]
+        opening(small(), cluster="home", clusters=entries)
+        tab.until(LOADED)
+        tab.until("document.querySelector('#clusters').innerText.includes('No answer')")
+        home, elsewhere, gone = (tab.text(f".clusters li:nth-child({n})") for n in (1, 2, 3))
+        assert home.startswith("home ▲ Hard goal violated this page")
+        assert "The reporter of broker 18 is not heard." in elsewhere
+        assert tab.run("document.querySelector('.clusters a').href") == server.url
+        assert "No service answers: http://127.0.0.1:9: Connection refused." in gone
+    finally:
+        server.stop()
+
+
+def test_a_standby_leads_to_the_instance_that_decides_and_says_the_same_once(tab: Tab, opening: Opening) -> None:
+    face, decides = small(), small()
+    leadership = face.now.leadership.model_copy(update={"leads": False, "controller": 7})
+    face.change(leadership=leadership, plan=None, why_nothing=("Node 7 is the active controller (epoch 17); this instance only watches.",))
+    decides.change(instance="controller-7")
+    server = serve(decides, HttpSettings(port=0))
+    try:
+        opening(face, clusters=[ClusterPart(name="this one", urls=[server.url.rstrip("/")])])
+        tab.until("Boolean(document.querySelector('#verdict a[data-key=decider]'))")
+        assert tab.run("document.querySelector('#verdict a[data-key=decider]').href") == server.url
+        assert tab.run("document.querySelector('#clusters').hidden"), "of this cluster alone the page says enough"
+        assert "Why nothing is happening" not in tab.text("#verdict")
+        assert tab.run("document.querySelector('#plan-now').disabled")
+    finally:
+        server.stop()
 
 
 def test_approving_takes_the_token_once_and_a_name(tab: Tab, opening: Opening) -> None:
@@ -369,3 +405,64 @@ FAINT = """(() => {
   }
   return [...faint];
 })()"""
+
+
+def test_an_execution_shows_every_copy_and_is_cancelled_only_after_a_question(tab: Tab, opening: Opening) -> None:
+    """A click on the wrong button would take back an hour of copying."""
+    face = small()
+    assert face.made is not None
+    face.now = face.now.model_copy(update={"execution": executing(face.made)})
+    opening(face)
+    tab.until(LOADED)
+    tab.until("document.querySelectorAll('table.moving tbody tr').length === 6")
+    shown = tab.text("#execution")
+    assert "14 of 200 partitions done, by this instance" in shown
+    assert "1.20 GB of 9.60 GB copied, 31.0 MB/s, about 5 min left" in shown
+    assert "5.00 MB/s" in tab.text("table.moving tbody tr")
+    assert "2 min" in tab.text("table.moving tbody tr")
+    tab.click("#execution-cancel")
+    tab.until("document.querySelector('#ask').open")
+    tab.key("Escape", 27)
+    tab.until("!document.querySelector('#ask').open")
+    assert face.done == []
+    tab.click("#execution-finish")
+    answer_dialog(tab, TOKEN, "Ana", "peak hours")
+    tab.until("document.querySelector('#execution').innerText.includes('cancelled by Ana')")
+    assert face.done == [("cancel", face.made.plan_id, "Ana", "peak hours", True)]
+    assert not tab.run("Boolean(document.querySelector('#execution-cancel'))"), "what is being cancelled cannot be cancelled again"
+    tab.click("#execution-rollback")
+    answer_dialog(tab, None)
+    tab.until("document.querySelector('#execution').innerText.includes('rolled back by Ana')")
+    assert face.done[-1] == ("rollback", face.made.plan_id, "Ana")
+
+
+def test_an_execution_is_paused_and_resumed_beside_what_it_does(tab: Tab, opening: Opening) -> None:
+    face = small()
+    assert face.made is not None
+    face.now = face.now.model_copy(update={"execution": executing(face.made, here=False, instance="ops-host process 7")})
+    opening(face)
+    tab.until(LOADED)
+    assert "by ops-host process 7" in tab.text("#execution")
+    tab.click("#execution-pause")
+    answer_dialog(tab, TOKEN, "Ana", "upgrade")
+    tab.until("document.querySelector('#mode').textContent.includes('paused')")
+    assert face.done == [("pause", "Ana", "upgrade")]
+    face.change(execution=executing(face.made, paused="Ana", can=("resume", "cancel", "rollback")))
+    tab.until("document.querySelector('#execution-resume')")
+    tab.click("#execution-resume")
+    answer_dialog(tab, None)
+    tab.until("!document.querySelector('#mode').textContent.includes('paused')")
+    assert face.done[-1] == ("resume", "Ana")
+
+
+def test_where_this_instance_may_say_nothing_to_an_execution_there_are_no_buttons(tab: Tab, opening: Opening) -> None:
+    face = small()
+    assert face.made is not None
+    why = "Node 2 is the active controller"
+    face.now = face.now.model_copy(update={"execution": executing(face.made, can=(), why_not=why)})
+    opening(face)
+    tab.until(LOADED)
+    assert tab.run("document.querySelectorAll('#execution button').length") == 0
+    assert why in tab.text("#execution")
+    face.change(execution=None)
+    tab.until("document.querySelector('#execution').hidden && document.querySelector('#execution-link').hidden")

@@ -24,6 +24,7 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from metrics_reporter.reporter import SYSTEM_CLOCK
+from tests.kafka.chaos_services import SERVICE_KINDS, run_services
 from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster, Listener
 from tests.kafka.executions import Executing, Verified, leaders, looking, placed, plan_file, throttles, until
 from tests.kafka.proxy import PROXIED
@@ -65,13 +66,13 @@ class Case:
         self.running = Executing(self.cluster, self.folder, "execute", "--plan", str(plan), *PACE, listener=listener)
 
     def reaches(self, done: int) -> None:
-        """Until so many partitions stand as planned and one is on its way."""
+        """Until so many partitions stand as planned, and one is on its way where any is left."""
 
         with looking(self.cluster) as port:
 
             def there() -> bool:
                 now = [p.replicas for n, p in port.look(()).partitions.items() if n.topic == self.topic]
-                return sum(r == AFTER for r in now) >= done and any(len(r) > len(BEFORE) for r in now)
+                return sum(r == AFTER for r in now) >= done and (done == COUNT or any(len(r) > len(BEFORE) for r in now))
 
             if not until(there, PATIENCE, every=0.05):
                 raise RuntimeError(f"{done} partitions were not reached: {self.now.said[-3:]}")
@@ -248,32 +249,33 @@ class Kind:
     ends: str = PLANNED
     codes: tuple[int, ...] = (0,)
     proxied: bool = False
+    late: bool = True  # whether it makes sense once every replica is in place
 
 
 KINDS: Mapping[str, Kind] = {
     "executor-killed": Kind(_executor_killed),
-    "executor-killed-twice": Kind(_killed_twice),
+    "executor-killed-twice": Kind(_killed_twice, late=False),
     "journal-lost": Kind(_executor_killed_and_journal_lost),
     "controller-killed": Kind(_broker_killed(FIRST_CONTROLLER)),
     "source-killed": Kind(_broker_killed(SOURCE)),
     "target-killed": Kind(_broker_killed(TARGET)),
     "bystander-killed": Kind(_broker_killed(5)),
-    "cut-off": Kind(_cut_off, proxied=True),
-    "cut-off-and-taken-over": Kind(_cut_off_and_taken_over, proxied=True),
+    "cut-off": Kind(_cut_off, proxied=True, late=False),
+    "cut-off-and-taken-over": Kind(_cut_off_and_taken_over, proxied=True, late=False),
     DISK_FULL: Kind(_disk_full),
-    "cancelled": Kind(_cancelled, EITHER, (1,)),
-    "cancelled-finishing": Kind(_finished, EITHER, (1,)),
+    "cancelled": Kind(_cancelled, EITHER, (1,), late=False),
+    "cancelled-finishing": Kind(_finished, EITHER, (0, 1), late=False),  # all may be in progress already
     "rolled-back": Kind(_rolled_back, BACK),
     "killed-and-rolled-back": Kind(_killed_and_rolled_back, BACK),
-    "second-executor": Kind(_second_executor),
-    "deposed": Kind(_deposed),
-    "topic-deleted": Kind(_topic_deleted, GONE, (1,)),
+    "second-executor": Kind(_second_executor, late=False),
+    "deposed": Kind(_deposed, late=False),
+    "topic-deleted": Kind(_topic_deleted, GONE, (1,), late=False),
     "partitions-added": Kind(_partitions_added),
-    "another-tool-moves": Kind(_another_tool_moves_one, EITHER, (1,)),
-    "another-tool-cancels": Kind(_another_tool_cancels, EITHER, (0, 1)),  # before it was seen in progress it is asked for again
+    "another-tool-moves": Kind(_another_tool_moves_one, EITHER, (1,), late=False),
+    "another-tool-cancels": Kind(_another_tool_cancels, EITHER, (0, 1), late=False),  # before it was seen in progress it is asked for again
 }
 EVERY, USUAL = 0.2, 30.0  # seconds between records of a partition; seconds of traffic before an execution is measured
-MOMENTS = (0, 2, 5)  # partitions done when it happens
+MOMENTS = (0, 2, 5, COUNT)  # partitions done when it happens; in the last one leaders are elected and throttles taken off
 
 
 def run(cluster: KafkaCluster, name: str, done: int, folder: Path) -> list[str]:
@@ -306,7 +308,9 @@ def run(cluster: KafkaCluster, name: str, done: int, folder: Path) -> list[str]:
 
 
 def _left(case: Case, kind: Kind) -> list[str]:
-    """What does not stand as it should."""
+    """What does not stand as it should; what another tool moves has come to its end."""
+    with looking(case.cluster) as port:
+        until(lambda: not any(p.reassigning for n, p in port.look(()).partitions.items() if n.topic == case.topic), PATIENCE)
     found = [] if case.code in kind.codes else [f"exit code {case.code}, expected {kind.codes}"]
     now = {n: r for n, r in placed(case.cluster, case.topic).items() if n.number < COUNT}
     last = (THIRD, SOURCE, FOURTH)
@@ -380,35 +384,57 @@ def _small_disk(folder: Path) -> Iterator[bool]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.kafka.chaos", description=__doc__)
-    parser.add_argument("--case", choices=sorted(KINDS), action="append", help="only these; repeatable")
+    parser.add_argument("--case", choices=sorted([*KINDS, *SERVICE_KINDS]), action="append", help="only these; repeatable")
     parser.add_argument("--measure", type=int, metavar="N", help="instead: move N partitions undisturbed, and say what producers noticed")
     parser.add_argument("--followers", action="store_true", help="with --measure: leaders stay where they are")
     parser.add_argument("--more", metavar="OPTION", action="append", help="with --measure: one more word for `trimtab execute`; repeatable")
     parser.add_argument("--broker", metavar="KEY=VALUE", action="append", help="one more property of every broker; repeatable")
     parser.add_argument("--moments", type=int, default=len(MOMENTS), choices=range(1, len(MOMENTS) + 1), help="moments of each case")
+    parser.add_argument("--at", type=int, choices=MOMENTS, action="append", help="instead: with so many partitions done; repeatable")
     asked = parser.parse_args()
-    failed = 0
+    moments = asked.at or MOMENTS[: asked.moments]
     properties = dict(p.split("=", 1) for p in asked.broker or ())
     racks = ("r1", "r1", "r2", "r3", "r2")
-    cluster = _cluster(racks, properties)
-    small = DISK_FULL in (asked.case or KINDS) and not asked.measure
-    disk = _small_disk(cluster.log_dirs(TARGET)[0]) if small else nullcontext(False)
-    with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as made, disk as has_small_disk, cluster:
+    cases = asked.case or [*KINDS, *SERVICE_KINDS]
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="trimtab-chaos-") as made:
         folder = Path(made)
         if asked.measure:
-            return measure(cluster, asked.measure, folder, (SOURCE, THIRD, TARGET) if asked.followers else AFTER, asked.more or ())
-        for name in asked.case or KINDS:
-            if name == DISK_FULL and not has_small_disk:
-                sys.stdout.write(f"{name}: skipped, this machine mounts no tmpfs for us\n")
-                continue
-            for done in MOMENTS[: asked.moments]:
-                began = time.monotonic()
-                wrong = run(cluster, name, done, folder / f"{name}-{done}")
-                failed += bool(wrong)
-                verdict = "ok" if not wrong else "WRONG: " + "; ".join(wrong)
-                sys.stdout.write(f"{name}, {done} of {COUNT} done: {verdict} ({time.monotonic() - began:.0f} s)\n")
-                sys.stdout.flush()
+            with _cluster(racks, properties) as cluster:
+                return measure(cluster, asked.measure, folder, (SOURCE, THIRD, TARGET) if asked.followers else AFTER, asked.more or ())
+        ours = [name for name in cases if name in KINDS]
+        if ours:
+            cluster = _cluster(racks, properties)
+            disk = _small_disk(cluster.log_dirs(TARGET)[0]) if DISK_FULL in ours else nullcontext(True)
+            with disk as has_small_disk, cluster:
+                if not has_small_disk:
+                    sys.stdout.write(f"{DISK_FULL}: skipped, this machine mounts no tmpfs for us\n")
+                    ours.remove(DISK_FULL)
+                failed += _matrix(cluster, ours, moments, folder, run)
+        theirs = [name for name in cases if name in SERVICE_KINDS]
+        if theirs:
+            with KafkaCluster(racks, properties=properties, controllers=3) as cluster:
+                failed += _matrix(cluster, theirs, [m for m in moments if m < COUNT], folder, run_services)
     return 1 if failed else 0
+
+
+def _matrix(
+    cluster: KafkaCluster, cases: Sequence[str], moments: Sequence[int], folder: Path,
+    run_case: Callable[[KafkaCluster, str, int, Path], list[str]],
+) -> int:  # fmt: skip
+    """How many of the cases went wrong; a line for each."""
+    failed = 0
+    for name in cases:
+        for done in moments:
+            if done == COUNT and not KINDS[name].late:
+                continue
+            began = time.monotonic()
+            wrong = run_case(cluster, name, done, folder / f"{name}-{done}")
+            failed += bool(wrong)
+            verdict = "ok" if not wrong else "WRONG: " + "; ".join(wrong)
+            sys.stdout.write(f"{name}, {done} of {COUNT} done: {verdict} ({time.monotonic() - began:.0f} s)\n")
+            sys.stdout.flush()
+    return failed
 
 
 if __name__ == "__main__":

@@ -9,16 +9,19 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from tests.kafka.cluster import KafkaCluster, Listener
+from tests.kafka.guarded import certificates, guarded
 from tests.kafka.proxy import PROXIED
 from tests.kafka.traffic import administering
 
+__all__ = ["certificates", "guarded"]  # fixtures
 _CLUSTER = pytest.StashKey[KafkaCluster]()
 
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """Four brokers in racks r1 r1 r2 r3 with two log directories each, all up; clients of a second listener can be cut off."""
-    kafka = KafkaCluster(log_dirs=2, listeners=[Listener(PROXIED, "PLAINTEXT", proxied=True)])
+    cleaner = {"log.cleaner.backoff.ms": "2500"}  # compacted topics are cleaned that often
+    kafka = KafkaCluster(log_dirs=2, properties=cleaner, listeners=[Listener(PROXIED, "PLAINTEXT", proxied=True)])
     kafka.start()
     request.config.stash[_CLUSTER] = kafka
     yield kafka

@@ -3,103 +3,21 @@ where it cannot."""
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
-from collections.abc import Iterator
+import threading
+import time
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from cluster_model.errors import ConfigurationError, ExternalError
-from tests.kafka.cluster import KafkaCluster, Listener
-from tests.kafka.traffic import administering, create_topic
+from tests.kafka.cluster import KafkaCluster
+from tests.kafka.guarded import OAUTH_LOGIN, PLAIN_LOGIN, login, openssl, scram, written
 from trimtab.capture import capture
-
-PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
-SECRET = 'pass "word" \\ = #1'
-JAVA_SECRET = SECRET.replace("\\", "\\\\").replace('"', '\\"')  # within the quotes of a JAAS line
-
-
-def openssl(folder: Path, *arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate authority with a broker's and a client's certificate, and another authority nobody
-    trusts."""
-    folder = tmp_path_factory.mktemp("certificates")
-    new = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-batch")
-    for authority in ("ca", "other-ca"):
-        openssl(folder, *new, "-x509", "-days", "2", "-subj", f"/CN={authority}",
-                "-keyout", f"{authority}.key", "-out", f"{authority}.pem")  # fmt: skip
-    (folder / "san").write_text("subjectAltName=IP:127.0.0.1")
-    for name in ("broker", "client"):
-        openssl(folder, *new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
-                "-CAcreateserial", "-days", "2", "-extfile", "san", "-out", f"{name}.crt")  # fmt: skip
-        (folder / f"{name}.pem").write_text((folder / f"{name}.key").read_text() + (folder / f"{name}.crt").read_text())
-    openssl(
-        folder,
-        "pkcs8",
-        "-topk8",
-        "-in",
-        "client.key",
-        "-out",
-        "client-locked.key",
-        "-passout",
-        "pass:key-secret",
-    )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def guarded(certificates: Path) -> Iterator[KafkaCluster]:
-    """One broker with a SASL/PLAIN listener, one with mutual TLS, and one with SCRAM over TLS."""
-
-    def store(listener: str) -> dict[str, str]:
-        return {
-            f"listener.name.{listener}.ssl.keystore.type": "PEM",
-            f"listener.name.{listener}.ssl.keystore.location": str(certificates / "broker.pem"),
-            f"listener.name.{listener}.ssl.truststore.type": "PEM",
-            f"listener.name.{listener}.ssl.truststore.location": str(certificates / "ca.pem"),
-        }
-
-    password = JAVA_SECRET.replace("\\", "\\\\")  # once more for the properties file
-    listeners = [
-        Listener("LOGIN", "SASL_PLAINTEXT", {
-            "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.login.plain.sasl.jaas.config": f'{PLAIN_LOGIN} required user_ops="{password}";',
-        }),
-        Listener("MUTUAL", "SSL", {**store("mutual"), "listener.name.mutual.ssl.client.auth": "required"}),
-        Listener("BOTH", "SASL_SSL", {
-            **store("both"),
-            "listener.name.both.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-            "listener.name.both.scram-sha-512.sasl.jaas.config": f"{SCRAM_LOGIN} required;",
-        }),
-    ]  # fmt: skip
-    with KafkaCluster(racks=["r1"], listeners=listeners) as kafka:
-        with administering(kafka) as admin:
-            create_topic(admin, "guarded", [[1], [1]])
-            admin.alter_user_scram_credentials([_scram("ops", SECRET)])
-        yield kafka
-
-
-def _scram(user: str, password: str) -> object:
-    from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
-
-    return UserScramCredentialUpsertion(user, ScramMechanism.SCRAM_SHA_512, password)
-
-
-def written(folder: Path, *lines: str) -> Path:
-    path = folder / "client.properties"
-    path.write_text("\n".join(lines) + "\n", encoding="iso-8859-1")
-    return path
-
-
-def login(module: str, password: str = JAVA_SECRET) -> str:
-    escaped = password.replace("\\", "\\\\")
-    return f'sasl.jaas.config={module} required \\\n    username="ops" \\\n    password="{escaped}";'
 
 
 def test_sasl_plain(guarded: KafkaCluster, tmp_path: Path) -> None:
@@ -110,10 +28,7 @@ def test_sasl_plain(guarded: KafkaCluster, tmp_path: Path) -> None:
 
 
 def test_scram_over_tls(guarded: KafkaCluster, certificates: Path, tmp_path: Path) -> None:
-    config = written(
-        tmp_path, "security.protocol=SASL_SSL", "sasl.mechanism=SCRAM-SHA-512", login(SCRAM_LOGIN),
-        "ssl.truststore.type=PEM", f"ssl.truststore.location={certificates / 'ca.pem'}",
-    )  # fmt: skip
+    config = scram(certificates, tmp_path, "ops")
     assert capture(guarded.addresses("BOTH"), command_config=config, interval=0).topics == ("guarded",)
 
 
@@ -160,17 +75,35 @@ def test_a_plain_client_at_a_tls_listener_is_told_of_command_config(guarded: Kaf
         capture(guarded.addresses("MUTUAL"), command_config=config, interval=0)
 
 
-def test_a_java_key_store_is_refused_with_a_command_that_converts_it(
+@pytest.mark.parametrize("kind", ["JKS", "PKCS12"])
+def test_mutual_tls_with_java_key_stores(guarded: KafkaCluster, certificates: Path, tmp_path: Path, kind: str) -> None:
+    """The stores that Java clients of the same cluster have already, made by Java's keytool."""
+    trusted, own, bundle = tmp_path / "truststore", tmp_path / "keystore", tmp_path / "client.p12"
+    run = partial(subprocess.run, check=True, capture_output=True)
+    run(["keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", certificates / "ca.pem", "-keystore", trusted,
+         "-storetype", kind, "-storepass", "changeit"])  # fmt: skip
+    openssl(tmp_path, "pkcs12", "-export", "-in", str(certificates / "client.pem"), "-name", "client", "-out", str(bundle),
+            "-passout", "pass:changeit")  # fmt: skip
+    run(["keytool", "-importkeystore", "-srckeystore", bundle, "-srcstoretype", "PKCS12", "-srcstorepass", "changeit",
+         "-destkeystore", own, "-deststoretype", kind, "-deststorepass", "changeit"])  # fmt: skip
+    config = written(
+        tmp_path, "security.protocol=SSL", f"ssl.truststore.location={trusted}", "ssl.truststore.password=changeit",
+        f"ssl.keystore.location={own}", f"ssl.keystore.type={kind}", "ssl.keystore.password=changeit",
+    )  # fmt: skip
+    assert capture(guarded.addresses("MUTUAL"), command_config=config, interval=0).topics == ("guarded",)
+
+
+def test_a_java_key_store_that_is_not_read_comes_with_a_command_that_converts_it(
     guarded: KafkaCluster, certificates: Path, tmp_path: Path
 ) -> None:
-    store = tmp_path / "truststore.p12"
+    store = tmp_path / "truststore.jceks"
     subprocess.run(
         ["keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", certificates / "ca.pem",
-         "-keystore", store, "-storetype", "PKCS12", "-storepass", "changeit"],
+         "-keystore", store, "-storetype", "JCEKS", "-storepass", "changeit"],
         check=True, capture_output=True,
     )  # fmt: skip
     common = ("security.protocol=SSL", f"ssl.keystore.location={certificates / 'client.pem'}")
-    config = written(tmp_path, *common, "ssl.truststore.type=PKCS12", f"ssl.truststore.location={store}")
+    config = written(tmp_path, *common, "ssl.truststore.type=JCEKS", f"ssl.truststore.location={store}")
     with pytest.raises(ConfigurationError, match="convert it with: keytool") as refused:
         capture(guarded.addresses("MUTUAL"), command_config=config, interval=0)
 
@@ -178,3 +111,33 @@ def test_a_java_key_store_is_refused_with_a_command_that_converts_it(
     subprocess.run(command, shell=True, cwd=tmp_path, input="changeit\n", text=True, check=True, capture_output=True)
     config = written(tmp_path, *common, "ssl.truststore.type=PEM", f"ssl.truststore.location={tmp_path / 'truststore.pem'}")
     assert capture(guarded.addresses("MUTUAL"), command_config=config, interval=0).topics == ("guarded",)
+
+
+class TokenEndpoint(BaseHTTPRequestHandler):
+    """An identity provider that knows one client and gives it an unsecured token, as Kafka's own development handler takes it."""
+
+    def do_POST(self) -> None:
+        known = self.headers["Authorization"] == "Basic " + base64.b64encode(b"ops:s3cret").decode()
+        now = time.time()
+        parts = ({"alg": "none"}, {"sub": "ops", "iat": now, "exp": now + 600})
+        token = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps({"access_token": token, "expires_in": 600} if known else {"error": "invalid_client"}).encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_tokens_of_client_credentials(guarded: KafkaCluster, tmp_path: Path) -> None:
+    with HTTPServer(("127.0.0.1", 0), TokenEndpoint) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        common = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER",
+                  f"sasl.oauthbearer.token.endpoint.url=http://127.0.0.1:{server.server_port}/token")  # fmt: skip
+        config = written(tmp_path, *common, f'sasl.jaas.config={OAUTH_LOGIN} required clientId="ops" clientSecret="s3cret";')
+        assert capture(guarded.addresses("TOKEN"), command_config=config, interval=0.2).topics == ("guarded",)
+        config = written(tmp_path, *common, f'sasl.jaas.config={OAUTH_LOGIN} required clientId="ops" clientSecret="gu3ss";')
+        with pytest.raises(ExternalError, match="answered 401; check clientId") as refused:
+            capture(guarded.addresses("TOKEN"), command_config=config, interval=0)
+        assert "gu3ss" not in str(refused.value)
+        server.shutdown()

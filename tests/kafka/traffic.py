@@ -83,8 +83,9 @@ class Traffic:
     """
 
     def __init__(
-        self, bootstrap: str, per_tick: Mapping[Partition, int], *, size: int = 2000, group: str | None = None
+        self, bootstrap: str, per_tick: Mapping[Partition, int], *, size: int = 2000, group: str | None = None, key: bytes | None = None
     ) -> None:
+        self._key = key
         self._bootstrap = bootstrap
         self._per_tick = dict(per_tick)
         self._size = size
@@ -136,7 +137,7 @@ class Traffic:
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             for (topic, partition), count in self._per_tick.items():
                 for _ in range(count):
-                    producer.send(topic, b"t" * self._size, partition=partition)
+                    producer.send(topic, b"t" * self._size, self._key, partition=partition)
             producer.flush()
             self._sent.append(time.monotonic())
             self._flowing.set()

@@ -1,4 +1,4 @@
-"""The cluster as dictionaries: what is where, and what it costs there (CONTRACT section 2).
+"""The cluster as dictionaries: what is where, and what it costs there (docs/contract.md, section 2).
 
 Literal readings where the contract leaves room:
 
@@ -66,6 +66,7 @@ class Cluster:
         self.partitions: dict[Key, Partition] = {}
         self.replicas: dict[Key, list[int]] = {}
         self.leader: dict[Key, int | None] = {}
+        self.factor: dict[Key, int] = {}  # replicas in the end; only a plan of replication factors changes them
         self.hosted: dict[int, set[Key]] = {b: set() for b in self.brokers}
         for p in snapshot["partitions"]:
             key = (p["topic"], p["partition"])
@@ -85,6 +86,7 @@ class Cluster:
             self.partitions[key] = Partition(leading, following, movable and not frozen, frozen)
             self.replicas[key] = list(p["replicas"])
             self.leader[key] = p.get("leader")
+            self.factor[key] = len(p["replicas"])
             for b in p["replicas"]:
                 self.hosted[b].add(key)
         self.reported = {
@@ -159,6 +161,15 @@ class Cluster:
         self.leader[key] = leader
         for b in self.replicas[key]:
             self.hosted[b].add(key)
+
+
+def wanted_factor(topic: str, options: Document) -> int | None:
+    """The replication factor that is asked for; of several patterns the last one holds, and ``__*`` topics only by one that begins so."""
+    found = None
+    for glob, factor in options.get("replication_factor") or ():
+        if fnmatchcase(topic, glob) and (glob.startswith("__") or not topic.startswith("__")):
+            found = factor
+    return found
 
 
 def typical_capacity(snapshot: Document) -> dict[str, float]:

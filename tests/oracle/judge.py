@@ -1,4 +1,4 @@
-"""Scores of brokers and actions, and what is acceptable, word for word from CONTRACT section 7.
+"""Scores of brokers and actions, and what is acceptable, word for word from docs/contract.md, section 7.
 
 Literal readings where the contract leaves room:
 
@@ -95,7 +95,7 @@ class Judge:
         terms = []
         for key in keys:
             leading, following = c.as_leader(key, resource), c.as_follower(key, resource)
-            others = len(c.replicas[key]) - 1
+            others = c.factor[key] - 1
             usable = any(c.brokers[b].state in ("active", "draining") for b in c.replicas[key])
             terms += [following if c.leader[key] is None and not usable else leading] + [following] * others
             terms += [-c.cost(key, b, resource) for b in c.replicas[key] if c.brokers[b].state == "excluded"]
@@ -119,7 +119,7 @@ class Judge:
         return (
             any(g["kind"] == "rack_aware" and g["hard"] for g in self.goals)
             and all(b.rack is not None for b in c.brokers.values())
-            and all(len(r) == self.eligible_racks for r in c.replicas.values())
+            and all(factor == self.eligible_racks for factor in c.factor.values())
             and all(c.as_leader(k, resource) == c.as_follower(k, resource) for k in c.partitions)
         )
 
@@ -207,7 +207,7 @@ class Judge:
         return counts
 
     def allowed_in_rack(self, key: Key) -> int:
-        return ceil(len(self.cluster.replicas[key]) / self.racks) if self.racks else 0
+        return ceil(self.cluster.factor[key] / self.racks) if self.racks else 0
 
     def in_overfull_rack(self, key: Key, broker: int) -> bool:
         return self.rack_counts(key)[self.cluster.rack_of(broker)] > self.allowed_in_rack(key)

@@ -1,4 +1,4 @@
-"""Replays a plan file from its snapshot and says everything that is not as CONTRACT section 7 has it.
+"""Replays a plan file from its snapshot and says everything that is not as docs/contract.md, section 7 has it.
 
 Also a script: ``python -m tests.oracle.replay --snapshot S --goals G --plan P``; exits with 1 when it finds
 something.
@@ -26,7 +26,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from tests.oracle.cluster import Cluster, Key, changed_document
+from tests.oracle.cluster import Cluster, Key, changed_document, wanted_factor
 from tests.oracle.goal_files import DISTRIBUTIONS, constraints_of, goals_of
 from tests.oracle.judge import TOLERANCE, Judge, combined_rule
 from tests.oracle.outcome import Outcome, near
@@ -50,7 +50,7 @@ def check(
 
     `goals` is the parsed YAML as it stands in the file. `options` has the budgets and what-ifs under the
     names that `PlanOptions` gives them: ``max_moves``, ``max_bytes``, ``max_partitions``, ``add_brokers``
-    (pairs of id and rack), ``remove_brokers``, ``exclude_brokers``, ``exclude_topics``, ``scale_load`` (pairs
+    (pairs of id and rack), ``remove_brokers``, ``exclude_brokers``, ``exclude_topics``, ``scale_load`` and ``replication_factor`` (pairs
     of glob and factor).
     """
     replay = Replay(snapshot, goals, plan, acceptance, options or {})
@@ -79,6 +79,8 @@ class Replay:
         self.deviations: list[str] = []
         self.all_goals = goals_of(goals)
         self.cluster = Cluster(snapshot, constraints_of(goals), options)
+        if options.get("replication_factor"):
+            self.cluster.factor |= {(p["topic"], p["partition"]): len(p["replicas_after"]) for p in plan["proposals"]}
         self.judge = Judge(self.cluster, self.all_goals)
         self.hard_limits = [
             g for g in self.judge.goals if g["hard"] and g["kind"] in ("capacity", "count_limit")
@@ -180,8 +182,11 @@ class Replay:
             self.say(f"{place}: no live replica, it must stay where it is")
         if len(set(after)) != len(after):
             self.say(f"{place}.replicas_after: {after} has a broker twice")
-        if len(after) != len(before):
-            self.say(f"{place}.replicas_after: {len(after)} replicas, before it had {len(before)}")
+        factor = wanted_factor(key[0], self.options)
+        if len(after) != (factor if self.options.get("replication_factor") else len(before)):
+            self.say(f"{place}.replicas_after: {len(after)} replicas, before it had {len(before)}, asked for were {factor}")
+        if factor is not None and leader_before in after and leader_after != leader_before:
+            self.say(f"{place}.leader_after: {leader_after}, though {leader_before} keeps its replica")
         if after == before and leader_after == leader_before:
             self.say(f"{place}: changes nothing")
         for b in set(after) - set(before):
@@ -216,7 +221,10 @@ class Replay:
             and added[0] == removed[1]
             and removed[0] == added[1],
             "exchange": True,
+            "replication": len(added) == 1 and len(added[0]) != len(removed[0]),
         }
+        if (action["type"] == "replication") != bool(self.options.get("replication_factor")):
+            self.say(f"{where}.type: {action['type']!r}, but replication factors are {self.options.get('replication_factor')}")
         if not fits.get(action["type"], False):
             self.say(f"{where}.type: {action['type']!r} is not what the changes are")
 
@@ -265,7 +273,7 @@ class Replay:
             for key, ch in zip(keys, action["changes"], strict=True):
                 was_in, now_in = distinct_before[key], len(judge.rack_counts(key))
                 gone = set(ch["replicas_before"]) - set(ch["replicas_after"])
-                if now_in < was_in and not any(c.brokers[b].state in ("dead", "draining") for b in gone):
+                if now_in < min(was_in, len(ch["replicas_after"])) and not any(c.brokers[b].state in ("dead", "draining") for b in gone):
                     self.say(f"{where}: {key[0]}-{key[1]} is in {now_in} racks instead of {was_in}, and no broker that goes forces it")
                 was_in, now_in = racks_before[key], judge.rack_excess(key)
                 if now_in > was_in:
@@ -312,7 +320,7 @@ class Replay:
         self, before: list[int], after: list[int], leader_before: int | None, leader_after: int | None
     ) -> set[str]:
         """As `repairs_of_brokers`, of one change."""
-        found, gone = set(), set(before) - set(after)
+        found, gone = {"replication_factor"} if len(after) != len(before) else set(), set(before) - set(after)
         if leader_before != leader_after:
             if leader_before is None:
                 found.add("leaderless partition")
@@ -374,6 +382,7 @@ def options_of(plan: Document) -> dict[str, Any]:
         given[field] = [
             tuple(x.values()) if isinstance(x, Mapping) else tuple(x) for x in given.get(field) or []
         ]
+    given["replication_factor"] = list((given.get("replication_factor") or {}).items())
     return given
 
 

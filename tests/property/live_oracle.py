@@ -196,16 +196,21 @@ class Oracle:
         oldest = now - self.stale_after
         leading: dict[Name, dict[str, Load]] = {}
         following: dict[Name, dict[str, Load]] = {}
-        consumers_measured = any(key == (LEADER, "consumer_out") for key in self.metrics)
         for name in self.partitions:
-            lead = self._of(LEADER, name, horizon, oldest)
-            follow = self._of(FOLLOWER, name, horizon, oldest)
+            lead, follow = self._of(LEADER, name, horizon, oldest), self._of(FOLLOWER, name, horizon, oldest)
             for resource in ("network_in", "disk"):
                 fresher = resource in follow and resource in lead and lead[resource][2] and not follow[resource][2]
                 if resource in follow and (resource not in lead or fresher):
                     amount, _, stale = follow[resource]
                     lead[resource] = (amount, True, stale)
                 follow.pop(resource, None)
+            leading[name], following[name] = lead, follow
+        for loads in (leading, following):
+            for resource in ("network_out", "consumer_out"):
+                self._stand_in(loads, leading, resource)
+        consumers_measured = any(key == (LEADER, "consumer_out") for key in self.metrics)
+        for name in self.partitions:
+            lead, follow = leading[name], following[name]
             followers = len(self.target(name)[0]) - 1
             consumers = lead.pop("consumer_out", None)
             follow.pop("consumer_out", None)
@@ -215,9 +220,32 @@ class Oracle:
                     lead["network_out"] = (consumers[0] + followers * taken, estimated, stale or consumers[2])
                 elif followers > 0:
                     lead["network_out"] = (followers * taken, True, stale)
-            leading[name], following[name] = lead, follow
         self._divide_cpu(leading, following, horizon, oldest)
+        for loads in (leading, following):
+            self._stand_in(loads, leading, "cpu", across=True)
         return leading, following
+
+    def _stand_in(
+        self, loads: dict[Name, dict[str, Load]], leading: dict[Name, dict[str, Load]], resource: str, across: bool = False
+    ) -> None:
+        """What is old while the bytes in are not: as much a byte as fresh partitions of the topic have."""
+        fresh = {
+            name: (leading[name]["network_in"][0], found[resource][0])
+            for name, found in loads.items()
+            if resource in found and not found[resource][2] and "network_in" in leading[name] and not leading[name]["network_in"][2]
+        }
+        for name, found in loads.items():
+            taken = leading[name].get("network_in")
+            if resource not in found or not found[resource][2] or taken is None or taken[2]:
+                continue
+            alike = [pair for other, pair in fresh.items() if other[0] == name[0]]
+            if not alike and across:
+                alike = list(fresh.values())
+            produced, there = sum(one for one, _ in alike), sum(other for _, other in alike)
+            if alike and produced > 0.0:
+                found[resource] = (taken[0] * (there / produced), True, False)
+            elif alike and taken[0] == 0.0:
+                found[resource] = (there / len(alike), True, False)
 
     def _of(self, scope: int, name: Name, horizon: str, oldest: int) -> dict[str, Load]:
         found = {}

@@ -10,7 +10,7 @@ from goals.policy_presets import POLICY_PRESETS
 from tests.oracle.clusters import case_of
 from tests.oracle.runs import deviations, plan_document
 
-PIPELINES = sorted(POLICY_PRESETS.keys() - {"wix-minimal"})
+PIPELINES = sorted(POLICY_PRESETS.keys() - {"wix-minimal", "automq"})
 
 
 def with_policy(seed: int, policy: dict[str, Any]) -> Any:

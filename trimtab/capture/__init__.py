@@ -10,19 +10,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
+    from trimtab.capture.reading import Reading
 
 log = logging.getLogger(__name__)
 
 Progress = Callable[[str, float], None]
 """Told what is being done, and which share of it is done (0..1)."""
 
+STEPS = 5  # of the interval, between which logs of compacted topics are read
 TICK = 0.2  # seconds between two reports of progress while the interval passes
 
 
@@ -86,6 +89,7 @@ def capture(
     from trimtab.capture.assemble import Notes, assemble
     from trimtab.capture.gateway import Gateway, require_broker
     from trimtab.capture.rates import measure
+    from trimtab.capture.reading import led
 
     progress("connecting", 0.0)
     with Gateway(bootstrap_server, settings, clock.monotonic) as gateway:
@@ -100,10 +104,14 @@ def capture(
         require_broker(earlier, before, bootstrap_server)
         topology, after, rates = earlier, before, None
         if interval > 0:
-            _pass(interval, clock, progress)
+            topics = {topic for topic, _ in earlier.partitions}
+            policies = gateway.compacted(topics)
+            compacted = frozenset(topic for topic, is_compacted in policies.items() if is_compacted)
+            between = _pass(interval, clock, progress, partial(gateway.counters, led(earlier, compacted)) if compacted else None)
             topology = describe()
             after = gateway.read(topology, rates=True, done=lambda share: progress("reading logs and offsets again", share))
-            rates = measure(before, after, earlier, topology)
+            rates = measure(before, after, earlier, topology, between)
+            rates = replace(rates, compacted=compacted, unread=tuple(sorted(topics - policies.keys())))
     taken_at = clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     notes = Notes()
     document = assemble(topology, before, after, rates, capacities, taken_at, notes)
@@ -112,10 +120,15 @@ def capture(
     return build_snapshot(document, f"capture of {bootstrap_server}")
 
 
-def _pass(interval: float, clock: Clock, progress: Progress) -> None:
-    """Let `interval` seconds pass."""
-    begun = clock.monotonic()
+def _pass(interval: float, clock: Clock, progress: Progress, read: Callable[[], Reading] | None) -> list[Reading]:
+    """Let `interval` seconds pass; what `read` said meanwhile, some times, fewer where it takes long."""
+    begun, due, found = clock.monotonic(), interval / STEPS, []
     while (gone := clock.monotonic() - begun) < interval:
         progress("measuring rates", gone / interval)
-        clock.sleep(min(TICK, interval - gone))
+        if read is not None and gone >= due:
+            found.append(read())
+            due = max(due, clock.monotonic() - begun) + interval / STEPS
+        else:
+            clock.sleep(min(TICK, interval - gone))
     progress("measuring rates", 1.0)
+    return found

@@ -6,14 +6,17 @@ state that is known of it, and in a note.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trimtab.capture.capacity import Capacities
 from trimtab.capture.rates import Rates
-from trimtab.capture.reading import BrokerReading, PartitionEntry, Reading, TopicPartition, Topology
+from trimtab.capture.reading import BrokerReading, LogDir, PartitionEntry, Reading, TopicPartition, Topology
 
 LISTED = 8
+FULL, UNEVEN = 0.85, 0.2  # share of a volume that is used, and beyond all of the broker's together: from there it is told
+OTHERS = 0.05  # share of a disk that something else may hold before it is worth a note
 
 
 @dataclass
@@ -40,7 +43,7 @@ def assemble(
     taken_at: str,
     notes: Notes,
 ) -> dict[str, object]:
-    """The document (CONTRACT section 2) of a cluster that was described and read; remarks go to `notes`,
+    """The document (docs/contract.md, section 2) of a cluster that was described and read; remarks go to `notes`,
     and into it.
 
     `rates` None means that none were measured; `before` and `after` may then be the same reading.
@@ -67,6 +70,7 @@ def _brokers(
 ) -> list[dict[str, object]]:
     hosting = {b for p in topology.partitions.values() for b in (*p.replicas, *p.target)}
     brokers: list[dict[str, object]] = []
+    told: list[int] = []
     for broker in sorted(hosting | topology.brokers.keys()):
         entry = topology.brokers.get(broker)
         reading = after.get(broker, BrokerReading(answered=False))
@@ -86,9 +90,17 @@ def _brokers(
         document: dict[str, object] = {"id": broker, "state": "active" if dead is None else "dead"}
         if entry is not None and entry.rack:
             document["rack"] = entry.rack
-        if capacities.of(broker):
-            document["capacity"] = capacities.of(broker)
+        capacity = capacities.of(broker)
+        volumes = reading.sizes.volumes if reading.sizes is not None and dead is None else ()
+        if "disk" not in capacity and volumes:
+            capacity["disk"] = float(sum(volume.total for volume in volumes))
+            told.append(broker)
+            _tell_others(broker, reading, notes)
+        if capacity:
+            document["capacity"] = capacity
         brokers.append(document)
+    if told:
+        notes.say(f"disk capacity of {_count(len(told), 'broker is', 'brokers are')} the size of the file systems of their log directories")
     for broker in sorted(set(capacities.brokers) - hosting - topology.brokers.keys()):
         notes.warn(f"the capacity file lists broker {broker}, which the cluster does not have")
     return brokers
@@ -99,8 +111,37 @@ def _tell_broker(broker: int, reading: BrokerReading, notes: Notes) -> None:
         notes.warn(f"broker {broker} did not tell everything: {error}")
     if reading.sizes is not None and reading.sizes.offline_dirs:
         notes.warn(f"broker {broker} has offline log directories: {_few(reading.sizes.offline_dirs)}")
+    if reading.sizes is not None:
+        _tell_directories(broker, reading.sizes.volumes, notes)
     if reading.sizes is not None and reading.sizes.moving:
         notes.say(f"broker {broker} is moving {reading.sizes.moving} replicas between its log directories")
+
+
+def _tell_directories(broker: int, volumes: tuple[LogDir, ...], notes: Notes) -> None:
+    """Warn of the fullest of several volumes: a replica is in one directory, so there may be no room though the broker has some."""
+    if len(volumes) < 2:
+        return
+    fullest = max(volumes, key=lambda v: v.used)
+    together = 1.0 - sum(v.usable for v in volumes) / sum(v.total for v in volumes)
+    if fullest.used >= FULL or fullest.used - together >= UNEVEN:
+        notes.warn(
+            f"broker {broker}: log directory {fullest.path} is {fullest.used:.0%} full, its {len(volumes)} log directories together "
+            f"{together:.0%}; a replica fits into one of them, and plans know their sum only. Move replicas between them with "
+            "kafka-reassign-partitions.sh and log_dirs"
+        )
+
+
+def _tell_others(broker: int, reading: BrokerReading, notes: Notes) -> None:
+    """Bytes on the disks of a broker that are no log of its own: its limit is reached sooner than its logs say."""
+    assert reading.sizes is not None
+    volumes = reading.sizes.volumes
+    total = sum(volume.total for volume in volumes)
+    others = total - sum(volume.usable for volume in volumes) - sum(reading.sizes.sizes.values())
+    if others > OTHERS * total:
+        notes.say(
+            f"{others / total:.0%} of the disks of broker {broker} holds something else than logs; "
+            "--capacity says what its logs may take"
+        )
 
 
 def _tell_topics(topology: Topology, after: Reading, notes: Notes) -> None:
@@ -117,9 +158,8 @@ def _tell_topics(topology: Topology, after: Reading, notes: Notes) -> None:
     if hidden:
         notes.warn(
             f"{_count(len(hidden), 'partition has', 'partitions have')} logs on brokers but no metadata "
-            f"({_names(hidden)}): not "
-            "permitted to describe them, or they are being created, deleted or left over; they are not "
-            "in the snapshot"
+            f"({_names(hidden)}), so they are not in the snapshot: the principal needs Describe on all topics, or they are being "
+            "created, deleted or left over"
         )
 
 
@@ -218,13 +258,8 @@ def _tell_rates(rates: Rates | None, notes: Notes) -> None:
         "and commits lag behind fetches"
     )
     notes.say("cpu, produce_rate and fetch_rate are absent: they need metrics of the brokers")
-    estimated = [key for key, rate in rates.of.items() if rate.estimated]
-    if estimated:
-        notes.say(
-            f"{_count(len(estimated), 'log was', 'logs were')} cut by retention or compaction meanwhile "
-            f"({_names(estimated)}): "
-            "network_in is records appended times their average size (too low for a compacted topic)"
-        )
+    _tell_cut(rates, notes)
+    _tell_unseen(rates, notes)
     if rates.moved_leader:
         notes.say(f"{_count(rates.moved_leader, 'partition', 'partitions')} changed leader meanwhile")
     if rates.unmeasured:
@@ -234,7 +269,53 @@ def _tell_rates(rates: Rates | None, notes: Notes) -> None:
             "carry no network load"
         )
     if rates.unknown_groups:
-        notes.warn(f"consumer groups whose commits are not known: {_few(sorted(rates.unknown_groups))}")
+        why = "; ".join(sorted(set(rates.unknown_groups.values())))
+        notes.warn(f"consumer groups whose commits are not known: {_few(sorted(rates.unknown_groups))} ({why})")
+
+
+def _tell_cut(rates: Rates, notes: Notes) -> None:
+    """Of which topics the rate is an estimate, and how good."""
+    cut = [key for key, rate in rates.of.items() if rate.estimated]
+    kept = [key for key in cut if key[0] not in rates.compacted]
+    cleaned = [key for key in cut if key[0] in rates.compacted and not rates.of[key].guessed]
+    guessed = [key for key in cut if key[0] in rates.compacted and rates.of[key].guessed]
+    if kept:
+        notes.say(
+            f"{_count(len(kept), 'log was', 'logs were')} cut by retention or compaction meanwhile ({_names(kept)}): "
+            "network_in is records appended times their average size"
+        )
+    if cleaned:
+        notes.warn(
+            f"network_in of {_topics(cleaned)} is records appended times what a record took when the log grew: compacted topics, "
+            "cleaned meanwhile"
+        )
+    if guessed:
+        notes.warn(
+            f"network_in of {_topics(guessed)} may be far too low: compacted topics, cleaned all the time, and what is left of a log "
+            "says little of what was produced; a longer --interval may help, reporters do"
+        )
+    if rates.unread:
+        notes.warn(
+            f"it is not known whether {_few(rates.unread)} are compacted, and network_in is far too low of topics that are: the principal "
+            "needs DescribeConfigs on all topics"
+        )
+
+
+def _tell_unseen(rates: Rates, notes: Notes) -> None:
+    """Topics that are produced to, and of which no group committed anything."""
+    fetched = {key[0] for key, rate in rates.of.items() if rate.fetched > 0.0}
+    alone = [key for key, rate in rates.of.items() if rate.appended > 0.0 and key[0] not in fetched and not key[0].startswith("__")]
+    if alone:
+        notes.warn(
+            f"no consumer group committed offsets of {_topics(alone)} meanwhile: consumers without a group, if there are any, are not in "
+            "network_out"
+        )
+
+
+def _topics(keys: Iterable[TopicPartition]) -> str:
+    """Topics with how many of their partitions."""
+    counts = Counter(topic for topic, _ in keys)
+    return _few(f"{topic} ({_count(counts[topic], 'partition', 'partitions')})" for topic in sorted(counts))
 
 
 def _count(number: int, one: str, more: str) -> str:

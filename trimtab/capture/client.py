@@ -7,8 +7,9 @@ warned of, as Kafka's tools do. No message repeats a secret.
 
 from __future__ import annotations
 
+import importlib.util
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,7 +23,19 @@ LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    "AWS_MSK_IAM": "software.amazon.msk.auth.iam.IAMLoginModule",
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
+# What a mechanism needs that is not always installed, and the classes that do in Java what we do ourselves.
+PACKAGES = {"AWS_MSK_IAM": "botocore", "GSSAPI": "gssapi"}
+OAUTH = "org.apache.kafka.common.security.oauthbearer."
+HANDLERS = {
+    "sasl.login.callback.handler.class": ("OAUTHBEARER", (f"{OAUTH}OAuthBearerLoginCallbackHandler",
+                                                          f"{OAUTH}secured.OAuthBearerLoginCallbackHandler")),
+    "sasl.client.callback.handler.class": ("AWS_MSK_IAM", ("software.amazon.msk.auth.iam.IAMClientCallbackHandler",)),
+}  # fmt: skip
+TOKEN_URL, SERVICE_NAME = "sasl.oauthbearer.token.endpoint.url", "sasl.kerberos.service.name"
 
 # Whole numbers that the Python client knows under another name.
 NUMBERS: dict[str, str] = {
@@ -32,7 +45,9 @@ NUMBERS: dict[str, str] = {
     "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
     "connections.max.idle.ms": "connections_max_idle_ms",
 }
-HANDLED = {"security.protocol", "sasl.mechanism", "sasl.jaas.config", "client.id", *NUMBERS, *TLS_KEYS}
+HANDLED = {
+    "security.protocol", "sasl.mechanism", "sasl.jaas.config", "client.id", TOKEN_URL, SERVICE_NAME, *HANDLERS, *NUMBERS, *TLS_KEYS,
+}  # fmt: skip
 
 # Valid in such a file, without a bearing on what is captured: say nothing.
 WITHOUT_EFFECT = {
@@ -42,7 +57,7 @@ WITHOUT_EFFECT = {
     "auto.include.jmx.reporter", "metadata.recovery.strategy", "metadata.recovery.rebootstrap.trigger.ms",
     "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms",
 }  # fmt: skip
-# These serve mechanisms that are refused by name, so they are idle where another mechanism is chosen.
+# These tune how logins are renewed, or serve a mechanism that is not the one chosen.
 IDLE_PREFIXES = (
     "sasl.kerberos.", "sasl.oauthbearer.", "sasl.login.refresh.", "sasl.login.connect.", "sasl.login.read.",
     "sasl.login.retry.",
@@ -66,8 +81,17 @@ class ClientSettings:
         return value
 
 
-def client_settings(path: Path | None) -> ClientSettings:
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+def client_settings(path: Path | None, installed: Callable[[str], bool] = _installed) -> ClientSettings:
     """Settings of a ``--command-config`` file; None gives a plain connection.
+
+    Parameters
+    ----------
+    installed
+        Whether a Python package is there that some mechanisms need.
 
     Raises
     ------
@@ -90,7 +114,7 @@ def client_settings(path: Path | None) -> ClientSettings:
             _number(key, properties[key], name, options, problems)
     problems += _refused(properties, protocol)
     if protocol.startswith("SASL"):
-        options |= _sasl(properties, problems)
+        options |= _sasl(properties, protocol, installed, problems)
     if protocol.endswith("SSL"):
         context = tls_context(properties, lambda key, why: problems.append(Problem(key, why)))
         if context is not None:
@@ -138,6 +162,8 @@ def _warnings(path: Path, properties: Mapping[str, str], protocol: str) -> list[
         for prefix, used in (("ssl.", protocol.endswith("SSL")), ("sasl.", protocol.startswith("SASL")))
         if not used and any(key.startswith(prefix) for key in properties)
     ]
+    if properties.get(TOKEN_URL, "").startswith("http://"):
+        warnings.append(f"{path}: {TOKEN_URL} is http, so the client's secret is sent in the clear; use https")
     if idle:
         keys = " and ".join(f"{prefix}*" for prefix in idle)
         given = "is" if "security.protocol" in properties else "is not given, so it is"
@@ -150,37 +176,111 @@ def _meant(key: str) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def _sasl(properties: Mapping[str, str], problems: list[Problem]) -> dict[str, object]:
-    mechanism = properties.get("sasl.mechanism", "").strip().upper()
-    supported = ", ".join(LOGIN_MODULES)
+def _sasl(
+    properties: Mapping[str, str], protocol: str, installed: Callable[[str], bool], problems: list[Problem]
+) -> dict[str, object]:
+    """Keyword arguments for the login that the properties describe; complaints go to `problems` and never repeat a secret."""
+
+    def complain(text: str, key: str = "sasl.jaas.config") -> None:
+        problems.append(Problem(key, text))
+
+    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip().upper()
     if mechanism not in LOGIN_MODULES:
-        found = repr(mechanism) if mechanism else "none, which means GSSAPI to Kafka"
-        problems.append(Problem("sasl.mechanism", f"expected one of {supported}, found {found}"))
+        complain(f"expected one of {', '.join(LOGIN_MODULES)}, found {mechanism!r}", "sasl.mechanism")
+        return {}
+    for key, (used_by, classes) in HANDLERS.items():
+        named = properties.get(key, "").strip()
+        if named and (mechanism != used_by or named not in classes):
+            complain(f"{named} cannot be run here; known for {used_by}: {classes[0]}", key)
+    package = PACKAGES.get(mechanism)
+    if package is not None and not installed(package):
+        found = mechanism if "sasl.mechanism" in properties else f"no mechanism, which means {mechanism} to Kafka"
+        complain(f"{found}, needs the Python package {package}: install it beside trimtab (pip install {package})", "sasl.mechanism")
+        return {}
+    match mechanism:
+        case "OAUTHBEARER":
+            return _oauth(properties, complain)
+        case "AWS_MSK_IAM":
+            return _msk(properties, protocol, complain)
+        case "GSSAPI":
+            return _kerberos(properties, complain)
+    module = LOGIN_MODULES[mechanism]
+    if not properties.get("sasl.jaas.config", "").strip():
+        complain(f'is missing; expected {module} required username="…" password="…";')
+        return {}
+    login = _login(properties["sasl.jaas.config"], module, ("username", "password"), ("serviceName",), complain)
+    if login is None:
+        return {}
+    return {"sasl_mechanism": mechanism, "sasl_plain_username": login["username"], "sasl_plain_password": login["password"]}
+
+
+Complain = Callable[..., None]
+"""Told what is wrong, and the key where it is not the login."""
+
+
+def _oauth(properties: Mapping[str, str], complain: Complain) -> dict[str, object]:
+    url = properties.get(TOKEN_URL, "").strip()
+    module = LOGIN_MODULES["OAUTHBEARER"]
+    by_file = url.startswith("file:")
+    if not by_file and not url.startswith(("https://", "http://")):
+        found = repr(url) if url else "none"
+        complain(f"expected https://… of the endpoint that gives tokens, or file:///… of a token, found {found}", TOKEN_URL)
+        return {}
+    login: Mapping[str, str] | None = {}
+    jaas = properties.get("sasl.jaas.config", "")
+    if jaas.strip() or not by_file:
+        needed = () if by_file else ("clientId", "clientSecret")
+        if not jaas.strip():
+            complain(f'is missing; expected {module} required clientId="…" clientSecret="…";')
+            return {}
+        login = _login(jaas, module, needed, ("clientId", "clientSecret", "scope", "extension_*"), complain)
+    if login is None:
+        return {}
+    from trimtab.capture.oauth import Credentials, Tokens
+
+    extensions = {name.removeprefix("extension_"): value for name, value in login.items() if name.startswith("extension_")}
+    credentials = Credentials(url, login.get("clientId", ""), login.get("clientSecret", ""), login.get("scope", ""), extensions)
+    return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": Tokens(credentials)}
+
+
+def _msk(properties: Mapping[str, str], protocol: str, complain: Complain) -> dict[str, object]:
+    if protocol != "SASL_SSL":
+        complain(f"AWS_MSK_IAM goes with SASL_SSL, found {protocol}", "security.protocol")
         return {}
     jaas = properties.get("sasl.jaas.config", "")
-    if not jaas.strip():
-        problems.append(
-            Problem(
-                "sasl.jaas.config",
-                f'is missing; expected {LOGIN_MODULES[mechanism]} required username="…" password="…";',
-            )
-        )
+    if jaas.strip() and _login(jaas, LOGIN_MODULES["AWS_MSK_IAM"], (), (), complain) is None:
         return {}
-    user = _login(jaas, LOGIN_MODULES[mechanism], lambda text: problems.append(Problem("sasl.jaas.config", text)))
-    if user is None:
+    return {"sasl_mechanism": "AWS_MSK_IAM"}
+
+
+def _kerberos(properties: Mapping[str, str], complain: Complain) -> dict[str, object]:
+    """The ticket comes from the cache that ``kinit`` fills: a key tab in the login is for Java to read."""
+    jaas, service = properties.get("sasl.jaas.config", ""), properties.get(SERVICE_NAME, "").strip()
+    login: Mapping[str, str] | None = {}
+    if jaas.strip():
+        login = _login(jaas, LOGIN_MODULES["GSSAPI"], (), ("useTicketCache", "renewTGT", "doNotPrompt", "serviceName"), complain,
+                       instead="run kinit -kt KEYTAB PRINCIPAL before, and write useTicketCache=true")  # fmt: skip
+    if login is None:
         return {}
-    return {"sasl_mechanism": mechanism, "sasl_plain_username": user[0], "sasl_plain_password": user[1]}
+    service = service or login.get("serviceName", "")
+    if not service:
+        complain("is missing; expected the name that brokers have in Kerberos, mostly kafka", SERVICE_NAME)
+        return {}
+    return {"sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": service}
 
 
 _JAAS = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*?);\s*$", re.DOTALL | re.IGNORECASE)
 _JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""", re.DOTALL)
 
 
-def _login(jaas: str, module: str, complain: Callable[[str], None]) -> tuple[str, str] | None:
-    """User and password of a JAAS line; complaints never repeat it."""
+def _login(
+    jaas: str, module: str, needed: Sequence[str], others: Sequence[str], complain: Complain, instead: str = ""
+) -> dict[str, str] | None:
+    """Options of a JAAS line for `module`; complaints never repeat it. One of `others` that ends in * stands for a beginning."""
     entry = _JAAS.match(jaas)
     if entry is None:
-        complain(f'expected one login module that ends with a semicolon: {module} required username="…" password="…";')
+        example = "".join(f' {name}="…"' for name in needed)
+        complain(f"expected one login module that ends with a semicolon: {module} required{example};")
         return None
     if entry.group(1) != module:
         complain(f"expected the login module {module} for this mechanism, found {entry.group(1)}")
@@ -194,10 +294,12 @@ def _login(jaas: str, module: str, complain: Callable[[str], None]) -> tuple[str
         quoted = option.group(2) if option.group(2) is not None else option.group(3)
         options[option.group(1)] = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else option.group(4)
         rest = rest[option.end() :]
-    missing = [name for name in ("username", "password") if name not in options]
-    unsupported = sorted(set(options) - {"username", "password", "serviceName"})
+    missing = [name for name in needed if name not in options]
+    known = (*needed, *others)
+    unsupported = sorted(o for o in options if not any(o == k or (k[-1] == "*" and o.startswith(k[:-1])) for k in known))
     if missing:
         complain(f"{' and '.join(missing)} missing")
     if unsupported:
-        complain(f"option {', '.join(unsupported)} is not supported; only username and password are")
-    return None if missing or unsupported else (options["username"], options["password"])
+        remedy = instead or (f"only {' and '.join(known)} are" if known else "none is")
+        complain(f"option {', '.join(unsupported)} is not supported; {remedy}")
+    return None if missing or unsupported else options

@@ -9,9 +9,10 @@ error, and put general questions to a broker of their own choice, which may be t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -35,16 +36,19 @@ from cluster_model.metadata.description import (
     QuorumReport,
 )
 from cluster_model.metadata.wire import uuid_text
+from metrics_reporter.permissions import missing
 from trimtab.capture.client import ClientSettings
 from trimtab.capture.connection import connect, named
 from trimtab.capture.reading import (
     BrokerReading,
     Commits,
+    LogDir,
     LogEnds,
     LogSizes,
     Reading,
     TopicPartition,
     Topology,
+    led,
     topology_of,
 )
 
@@ -58,7 +62,8 @@ LOCAL_START_VERSION = 8
 # A broker that knows no active controller lets the question wait for long; the next one is asked soon enough.
 QUORUM_TIMEOUT_MS = 2_000
 METADATA_TOPIC = "__cluster_metadata"
-MIN_ISR = "min.insync.replicas"
+MIN_ISR, CLEANUP = "min.insync.replicas", "cleanup.policy"
+TOPICS_AT_ONCE = 1_000  # in one request for settings
 TOPIC_RESOURCE = 2  # of the protocol
 
 
@@ -116,7 +121,10 @@ class Gateway:
             raise ExternalError(f"{self._where}: cannot {what}: the cluster does not run on KRaft") from error
         partition = response.topics[0].partitions[0]
         if partition.error_code:
-            said = kafka_errors.for_code(partition.error_code).__name__
+            kind = kafka_errors.for_code(partition.error_code)
+            if issubclass(kind, kafka_errors.AuthorizationError):
+                raise self._refused(what, kind())
+            said = kind.__name__
             raise ExternalError(f"{self._where}: cannot {what} now: {said}", retriable=True)
         leader = partition.leader_id if partition.leader_id >= 0 else None
         return QuorumReport(leader, partition.leader_epoch, partition.high_watermark)
@@ -128,16 +136,24 @@ class Gateway:
 
     def min_isr(self, topics: Collection[str]) -> dict[str, int]:
         """``min.insync.replicas`` in force, by topic; topics that are gone or may not be described are left out."""
-        resource = DescribeConfigsRequest.DescribeConfigsResource
-        asked = [resource(resource_type=TOPIC_RESOURCE, resource_name=t, configuration_keys=[MIN_ISR]) for t in topics]
-        response = self._anyone("describe topic configs", lambda: DescribeConfigsRequest(resources=asked))
-        return {
-            result.resource_name: int(config.value)
-            for result in response.results
-            if not result.error_code
-            for config in result.configs
-            if config.name == MIN_ISR
-        }
+        return {topic: int(value) for topic, value in self._topic_config(MIN_ISR, topics).items()}
+
+    def compacted(self, topics: Collection[str]) -> dict[str, bool]:
+        """Whether topics are compacted; those that are gone or may not be described are left out."""
+        return {topic: "compact" in value for topic, value in self._topic_config(CLEANUP, topics).items()}
+
+    def _topic_config(self, name: str, topics: Collection[str]) -> dict[str, str]:
+        """One setting in force, by topic."""
+        resource, listed = DescribeConfigsRequest.DescribeConfigsResource, list(topics)
+        found: dict[str, str] = {}
+        for first in range(0, len(listed), TOPICS_AT_ONCE):
+            some = listed[first : first + TOPICS_AT_ONCE]
+            asked = [resource(resource_type=TOPIC_RESOURCE, resource_name=t, configuration_keys=[name]) for t in some]
+            response = self._anyone("describe topic configs", partial(DescribeConfigsRequest, resources=asked))
+            for result in response.results:
+                if not result.error_code:
+                    found.update((str(result.resource_name), str(c.value)) for c in result.configs if c.name == name)
+        return found
 
     def _description(self) -> ClusterDescription:
         metadata = self._anyone("describe the topics", lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False))
@@ -176,6 +192,13 @@ class Gateway:
             for p in topic.partitions
         }
 
+    def undescribed(self) -> list[str]:
+        """Topics that have logs on a broker and are not described to us: the cluster leaves out, without a word, what a principal may not
+        see. From one broker that answers."""
+        response = self._anyone("describe log directories", lambda: DescribeLogDirsRequest(topics=None))
+        logs = {topic.name for log_dir in response.results for topic in log_dir.topics} - {METADATA_TOPIC}
+        return sorted(logs - {topic.name for topic in self._description().topics})
+
     # -- counters ------------------------------------------------------------------------------------------
 
     def read(self, topology: Topology, *, rates: bool, done: Callable[[float], None]) -> Reading:
@@ -183,10 +206,7 @@ class Gateway:
 
         `done` is called with the share of brokers that have answered or failed to.
         """
-        leads: dict[int, list[TopicPartition]] = {}
-        for key, partition in topology.partitions.items():
-            if partition.leader is not None:
-                leads.setdefault(partition.leader, []).append(key)
+        leads = led(topology, {topic for topic, _ in topology.partitions})
         asked = [b.id for b in topology.brokers.values() if not b.fenced]
         reading: dict[int, BrokerReading] = {}
         with ThreadPoolExecutor(BROKERS_AT_ONCE) as pool:
@@ -196,7 +216,13 @@ class Gateway:
                 done(len(reading) / len(asked))
         return reading
 
-    def _broker(self, broker: int, leads: list[TopicPartition], rates: bool) -> BrokerReading:
+    def counters(self, leads: Mapping[int, list[TopicPartition]]) -> Reading:
+        """Log sizes and offsets of partitions, by the broker that leads them."""
+        with ThreadPoolExecutor(BROKERS_AT_ONCE) as pool:
+            answers = pool.map(lambda b: self._broker(b, leads[b], True, commits=False), leads)
+            return dict(zip(leads, answers, strict=True))
+
+    def _broker(self, broker: int, leads: list[TopicPartition], rates: bool, commits: bool = True) -> BrokerReading:
         """What one broker tells. One that does not answer the first question is not asked the others."""
         answered = False
         errors: list[str] = []
@@ -207,35 +233,42 @@ class Gateway:
                 told = read()
             except kafka_errors.KafkaError as error:
                 answered = answered or _is_answer(error)
-                errors.append(f"{what}: {named(error)}")
+                refused = isinstance(error, kafka_errors.AuthorizationError)
+                errors.append(f"{what}: {named(error)}" + (f"; {missing(error, 'Describe')}" if refused else ""))
                 return None
             answered = True
             return told
 
-        sizes = part("log directories", lambda: self._sizes(broker))
+        sizes = part("log directories", lambda: self._sizes(broker, None if commits else leads))
         if not (rates and answered):
             return BrokerReading(sizes, answered=answered, errors=tuple(errors))
         ends = part("offsets", lambda: self._ends(broker, leads))
-        commits = part("consumer groups", lambda: self._commits(broker))
-        return BrokerReading(sizes, ends, commits, errors=tuple(errors))
+        committed = part("consumer groups", lambda: self._commits(broker)) if commits else None
+        return BrokerReading(sizes, ends, committed, errors=tuple(errors))
 
-    def _sizes(self, broker: int) -> LogSizes:
-        response, at = self._timed(lambda: DescribeLogDirsRequest(topics=None), broker)
+    def _sizes(self, broker: int, only: list[TopicPartition] | None) -> LogSizes:
+        kind = DescribeLogDirsRequest.DescribableLogDirTopic
+        topics = None if only is None else [kind(topic=t, partitions=numbers) for t, numbers in _by_topic(only).items()]
+        response, at = self._timed(lambda: DescribeLogDirsRequest(topics=topics), broker)
         code = getattr(response, "error_code", 0)
         if code:
             raise kafka_errors.for_code(code)()
         sizes: dict[TopicPartition, int] = {}
-        offline, moving = [], 0
+        offline, moving, dirs = [], 0, []
         for log_dir in response.results:
             if log_dir.error_code:
                 offline.append(log_dir.log_dir)
+            elif getattr(log_dir, "total_bytes", -1) > 0:
+                logs = sum(p.partition_size for topic in log_dir.topics for p in topic.partitions)
+                dirs.append(LogDir(log_dir.log_dir, log_dir.total_bytes, log_dir.usable_bytes, logs))
             for topic in log_dir.topics:
                 for p in topic.partitions:
                     if p.is_future_key:
                         moving += 1
                     else:
                         sizes[topic.name, p.partition_index] = p.partition_size
-        return LogSizes(at, sizes, tuple(offline), moving)
+        told = tuple(dirs) if len(dirs) + len(offline) == len(response.results) else ()
+        return LogSizes(at, sizes, tuple(offline), moving, told)
 
     def _ends(self, broker: int, leads: list[TopicPartition]) -> LogEnds:
         if not leads:
@@ -250,9 +283,7 @@ class Gateway:
         self, broker: int, leads: list[TopicPartition], spec: OffsetSpec
     ) -> tuple[dict[TopicPartition, int], float]:
         """Offsets of those partitions that the broker really leads, and when; the others are left out."""
-        numbers: dict[str, list[int]] = {}
-        for topic, number in leads:
-            numbers.setdefault(topic, []).append(number)
+        numbers = _by_topic(leads)
         kind = ListOffsetsRequest.ListOffsetsTopic
         response, at = self._timed(
             lambda: ListOffsetsRequest(
@@ -289,6 +320,8 @@ class Gateway:
             for group in groups:
                 try:
                     found |= self._admin.list_group_offsets([group])
+                except kafka_errors.AuthorizationError as error:
+                    unknown[group] = missing(error, "Describe")
                 except kafka_errors.BrokerResponseError as error:
                     unknown[group] = named(error)
         at = (begun + self._now()) / 2
@@ -322,6 +355,9 @@ class Gateway:
         begun, ended = spans[-1]
         return response, (begun + ended) / 2
 
+    def _refused(self, what: str, error: kafka_errors.AuthorizationError) -> ExternalError:
+        return ExternalError(f"{self._where}: the cluster refused to {what}: {named(error)}; {missing(error, 'Describe')}")
+
     def _anyone(self, what: str, request: Callable[[], Any], timeout_ms: int | None = None) -> Any:
         """The response of the first broker that gives one; those that failed are asked last from then on.
 
@@ -343,11 +379,7 @@ class Gateway:
                     raise kafka_errors.for_code(code)(getattr(response, "error_message", None) or "")
                 return response
             except kafka_errors.AuthorizationError as error:
-                raise ExternalError(
-                    f"{self._where}: the cluster refused to {what}: {named(error)}. The principal needs "
-                    "DESCRIBE on the "
-                    "cluster and on its topics and groups; check its ACLs and --command-config."
-                ) from error
+                raise self._refused(what, error) from error
             except kafka_errors.UnsupportedVersionError:
                 raise
             except kafka_errors.KafkaError as error:
@@ -378,6 +410,13 @@ def _patiently(call: Callable[[], T]) -> T:
     raise AssertionError("unreachable")
 
 
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        numbers.setdefault(topic, []).append(number)
+    return numbers
+
+
 def _is_answer(error: kafka_errors.KafkaError) -> bool:
     """Whether a broker said this, rather than the client for want of an answer."""
     silence = (kafka_errors.RequestTimedOutError, kafka_errors.NetworkExceptionError)
@@ -400,8 +439,12 @@ def _id_text(topic_id: Any) -> str:
 
 def require_broker(topology: Topology, reading: Reading, where: str) -> None:
     """Refuse a capture of which nothing could be read: then it is our way to the brokers that is broken,
-    not they."""
+    not they; and one that may not see any topic of those that brokers hold."""
     if any(broker.answered for broker in reading.values()):
+        logs = any(part.sizes is not None and part.sizes.sizes for part in reading.values())
+        if logs and not topology.partitions:
+            why = missing(kafka_errors.TopicAuthorizationFailedError, "Describe")
+            raise ExternalError(f"{where} describes no topic, though its brokers hold some: {why}")
         return
     said = "; ".join(f"broker {b}: {', '.join(r.errors)}" for b, r in sorted(reading.items())[:3])
     raise ExternalError(

@@ -5,10 +5,14 @@ Used by `trimtab.capture.assemble`. docs/snapshot-command.md states the method a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 
 from trimtab.capture.reading import Commits, Reading, TopicPartition, Topology
+
+LEAST_OF_TYPICAL = 0.5  # a step with a smaller part of the usual bytes a record has lost some to cleaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +20,14 @@ class Rate:
     """Bytes a second of one partition's leader: appended by producers, fetched by consumers (a lower bound).
 
     `estimated` says that the log was cut during the interval, so that appended bytes come from counted
-    records times their average size.
+    records times their size: as the log grew at other times of the interval or, where it is `guessed`, as what
+    is left of it has on average.
     """
 
     appended: float
     fetched: float
     estimated: bool = False
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class Rates:
     moved_leader: int = 0  # partitions whose leader changed in between
     groups: int = 0  # consumer groups whose commits were compared
     unknown_groups: Mapping[str, str] = field(default_factory=dict)
+    compacted: frozenset[str] = frozenset()  # topics
+    unread: tuple[str, ...] = ()  # topics of which it is not known whether they are compacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +57,11 @@ class _Span:
         return self.after - self.before
 
 
-def measure(before: Reading, after: Reading, earlier: Topology, topology: Topology) -> Rates:
+def measure(
+    before: Reading, after: Reading, earlier: Topology, topology: Topology, between: Sequence[Reading] = ()
+) -> Rates:
     """Rates of the partitions of `topology`, which was described at the end of the interval, `earlier` at
-    its begin."""
+    its begin; `between` are readings of some logs in between."""
     rates: dict[TopicPartition, Rate] = {}
     unmeasured, moved, seconds = [], 0, []
     consumed = _consumed(before, after)
@@ -61,7 +71,8 @@ def measure(before: Reading, after: Reading, earlier: Topology, topology: Topolo
         known = earlier.partitions.get(key)
         was_led_by = known.leader if known is not None else None
         moved += was_led_by is not None and was_led_by != partition.leader
-        rate, span = _rate(key, partition.leader, was_led_by, before, after, consumed.get(key, 0.0))
+        steps = [before, *(part for part in between if key in _sizes_of(part, partition.leader)), after]
+        rate, span = _rate(key, partition.leader, was_led_by, steps, consumed.get(key, 0.0))
         if rate is None:
             unmeasured.append(key)
         else:
@@ -78,27 +89,62 @@ def _rate(
     key: TopicPartition,
     leader: int,
     was_led_by: int | None,
-    before: Reading,
-    after: Reading,
+    readings: Sequence[Reading],
     records_consumed: float,
 ) -> tuple[Rate | None, _Span | None]:
     """Rate of one partition, and the span of its log size."""
+    before, after = readings[0], readings[-1]
     size = _span(_sizes(before, leader), _sizes(after, leader), key)
     end = _span(_ends(before, was_led_by), _ends(after, leader), key)
     start_before, start_after = _start(before, was_led_by, key), _start(after, leader, key)
-    uncut = size is not None and size.growth >= 0 and start_before == start_after
+    grown = _grown_record(key, leader, readings)
+    uncut = size is not None and size.growth >= 0 and start_before == start_after and not (grown is not None and grown.cut)
     average = _bytes_per_record(before, was_led_by, key) or _bytes_per_record(after, leader, key)
-    estimated = False
+    estimated = guessed = False
     if size is not None and (uncut or (end is None and size.growth >= 0)):
         appended = size.growth / size.seconds
         if end is not None and end.growth > 0 and size.growth > 0:
             average = appended / (end.growth / end.seconds)
-    elif end is not None and (average is not None or end.growth <= 0):
+    elif end is not None and (grown is not None or average is not None or end.growth <= 0):
+        guessed = grown is None and end.growth > 0
+        average = average if grown is None else grown.bytes
         appended = max(end.growth, 0) / end.seconds * (average or 0.0)
         estimated = end.growth > 0
     else:
         return None, size
-    return Rate(appended, records_consumed * (average or 0.0), estimated), size
+    return Rate(appended, records_consumed * (average or 0.0), estimated, guessed), size
+
+
+@dataclass(frozen=True, slots=True)
+class _Grown:
+    """Bytes of a record as a log grew, and whether it was cut at some other time."""
+
+    bytes: float
+    cut: bool
+
+
+def _grown_record(key: TopicPartition, leader: int, readings: Sequence[Reading]) -> _Grown | None:
+    """From the steps of the interval in which nothing was cut off the log; None where there are none of several."""
+    each: list[tuple[float, float]] = []  # bytes and records a second
+    cut = False
+    for one, other in pairwise(readings):
+        size, end = _span(_sizes(one, leader), _sizes(other, leader), key), _span(_ends(one, leader), _ends(other, leader), key)
+        if size is None or end is None or end.growth <= 0:
+            continue
+        if size.growth <= 0 or _start(one, leader, key) != _start(other, leader, key):
+            cut = True
+        else:
+            each.append((size.growth / size.seconds, end.growth / end.seconds))
+    if len(readings) <= 2 or not each:
+        return None
+    typical = median(grew / came for grew, came in each)
+    clean = [(grew, came) for grew, came in each if grew / came >= LEAST_OF_TYPICAL * typical]
+    return _Grown(sum(grew for grew, _ in clean) / sum(came for _, came in clean), cut or len(clean) < len(each))
+
+
+def _sizes_of(reading: Reading, broker: int) -> Mapping[TopicPartition, int]:
+    counter = _sizes(reading, broker)
+    return {} if counter is None else counter[1]
 
 
 Counter = tuple[float, Mapping[TopicPartition, int]]

@@ -6,12 +6,13 @@ cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from cluster_model.metadata.description import ClusterDescription, DescribedBroker
 
 TopicPartition = tuple[str, int]
+MOMENT = 64 * 1024 * 1024  # bytes that a volume may gain or lose between two questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,15 @@ class Topology:
     notes: tuple[str, ...] = ()
 
 
+def led(topology: Topology, topics: Collection[str]) -> dict[int, list[TopicPartition]]:
+    """Partitions of some topics, by the broker that leads them."""
+    found: dict[int, list[TopicPartition]] = {}
+    for key, entry in topology.partitions.items():
+        if entry.leader is not None and key[0] in topics:
+            found.setdefault(entry.leader, []).append(key)
+    return found
+
+
 def topology_of(description: ClusterDescription) -> Topology:
     """The topology that an admin interface described."""
     partitions = {
@@ -59,13 +69,48 @@ def partition_entry(
 
 
 @dataclass(frozen=True, slots=True)
+class LogDir:
+    """One log directory: bytes of its volume, bytes that are free there, and bytes of the logs in it."""
+
+    path: str
+    total: int
+    usable: int
+    logs: int = 0
+
+    @property
+    def used(self) -> float:
+        """Share of the volume, 0..1."""
+        return 1.0 - self.usable / self.total if self.total > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class LogSizes:
-    """Bytes of every replica's log on one broker, at `at` seconds of a monotonic clock."""
+    """Bytes of every replica's log on one broker, at `at` seconds of a monotonic clock. `dirs` are its log directories that are online,
+    where the broker tells of volumes (Kafka 3.3 on)."""
 
     at: float
     sizes: Mapping[TopicPartition, int]
     offline_dirs: tuple[str, ...] = ()
     moving: int = 0  # replicas on their way to another log directory of the broker
+    dirs: tuple[LogDir, ...] = ()
+
+    @property
+    def volumes(self) -> tuple[LogDir, ...]:
+        """One directory of each volume, with the logs of all that are on it.
+
+        A broker does not say which directories share a volume. Those do whose volumes are as large and have as much room (it changes a
+        little from one question to the next), unless their logs together are more than the volume holds.
+        """
+        found: list[LogDir] = []
+        for one in self.dirs:
+            for i, known in enumerate(found):
+                alike = known.total == one.total and abs(known.usable - one.usable) <= MOMENT
+                if alike and known.logs + one.logs <= one.total - one.usable + MOMENT:
+                    found[i] = replace(known, logs=known.logs + one.logs)
+                    break
+            else:
+                found.append(one)
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

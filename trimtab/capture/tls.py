@@ -1,7 +1,7 @@
 """TLS settings of Kafka's own tools, as a Python TLS context.
 
-Used by `trimtab.capture.client`. Reads PEM only: Python cannot open Java key stores, so for those it says
-which command converts them. Never connects.
+Used by `trimtab.capture.client`. PEM as it is, Java's stores through `trimtab.capture.stores`; for one that cannot be read it says which
+command converts it. Never connects.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from trimtab.capture.stores import MissingPackageError, StoreError, read_store
 
 TLS_KEYS = {
     "ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password",
@@ -113,10 +115,20 @@ def _pem(properties: Mapping[str, str], store: str, inline_key: str | None, comp
         return None
     if b"-----BEGIN " in content and kind in ("", "PEM"):
         return content.decode("utf-8", errors="replace")
-    found = kind or "a Java key store"
     convert = f"convert it with: {_conversion(store, location)} and set ssl.{store}.type=PEM"
-    complain(place, f"expected a PEM file, found {found}; {convert}")
-    return None
+    try:
+        found = read_store(content, properties.get(f"ssl.{store}.password"), properties.get("ssl.key.password"))
+    except MissingPackageError as error:
+        complain(place, f"{location}: {error}; or {convert}")
+        return None
+    except StoreError as error:
+        hint = "" if "password" in str(error) else f"; {convert}"
+        complain(place, f"{location}: {error}{hint}")
+        return None
+    pem = found.trusted if store == "truststore" else found.identity
+    if not pem:
+        complain(place, f"{location}: expected {'certificates' if store == 'truststore' else 'a private key'}, found none in it")
+    return pem or None
 
 
 def _conversion(store: str, location: str) -> str:

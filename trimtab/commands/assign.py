@@ -10,13 +10,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from cluster_model.errors import ConfigurationError
+from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
 from trimtab.commands.records import expanded
 from trimtab.output import emit, overwritten, unwritable
+from trimtab.plan_output import Form as PlanForm
+from trimtab.plan_output import Output, write_form
 from trimtab.signals import ending_at_once
 from trimtab.story import Story, log
 
+Form = Literal["json", "reassignment", "replica-assignment", "plan", "text"]
+PLAN_FORMS: dict[Form, PlanForm] = {"json": "reassignment", "reassignment": "reassignment", "plan": "json", "text": "text"}
 Strategy = Literal["least", "rotate_within", "below_mean_random", "spread_scope", "leader_deficit", "weighted_by_headroom"]
 ScoreName = Literal["count", "leaders", "weighted_sum", "bottleneck", "weighted_max", "rate", "throughput"]
 
@@ -32,11 +36,14 @@ def assign_command(
     *,
     topic: Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.", show_default=False)],
     partitions: Annotated[
-        int, typer.Option("--partitions", min=1, metavar="N", help="How many partitions it is to have.", show_default=False)
-    ],
+        int | None, typer.Option("--partitions", min=1, metavar="N", help="How many partitions it is to have.", show_default=False)
+    ] = None,
     replication_factor: Annotated[
-        int, typer.Option("--replication-factor", min=1, metavar="R", help="Replicas of each partition.", show_default=False)
-    ],
+        int | None, typer.Option("--replication-factor", min=1, metavar="R", help="Replicas of each partition.", show_default=False)
+    ] = None,
+    existing: Annotated[
+        bool, typer.Option("--existing", help="A plan that moves the partitions that the topic has to where they would be placed now.")
+    ] = False,
     strategy: Annotated[Strategy, typer.Option("--strategy", help="Which broker gets a replica, of those that may.")] = "least",
     score: Annotated[ScoreName, typer.Option("--score", help="By what brokers are ranked.")] = "count",
     like: Annotated[
@@ -46,16 +53,22 @@ def assign_command(
     wanted: o.Wanted,
     seed: o.Seed = None,
     form: Annotated[
-        Literal["json", "replica-assignment"],
-        typer.Option("--format", help="json: Kafka's reassignment file; replica-assignment: what kafka-topics takes."),
+        Form,
+        typer.Option(
+            "--format",
+            help="reassignment, json: Kafka's reassignment file; replica-assignment: what kafka-topics takes; plan, text: with --existing, "
+            "the plan file that `trimtab execute` takes, and the report.",
+        ),
     ] = "json",
     out: o.Out = None,
 ) -> None:
     """Place the partitions of a new topic, or more partitions of one that there is, within hard goals. Changes nothing.
 
     For a new topic: kafka-topics --create --topic NAME --replica-assignment "$(trimtab assign … --format replica-assignment)".
+    For one that Kafka has placed already: trimtab assign --existing --topic NAME … --format plan --out plan.json, and then
+    trimtab execute --plan plan.json.
     """
-    problems = [*source.problems(), *unwritable("--out", out)]
+    problems = [*source.problems(), *unwritable("--out", out), *_together(existing, partitions, replication_factor, like, form)]
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     if problems:
         raise ConfigurationError("trimtab assign", problems)
@@ -63,13 +76,48 @@ def assign_command(
         goal_set = wanted.read()
         cluster = source.read(context.find_object(Story) or Story())
         from goals.policy import Placement
-        from optimizer.policies.assign import NewTopic, assign, replica_assignment
-        from optimizer.report.kafka_files import assignment
 
-        new = NewTopic(topic, partitions, replication_factor, like)
-        found = assign(cluster, goal_set, new, Placement(kind=strategy), score, seed or 0)
+        by = Placement(kind=strategy)
+        if existing:
+            from optimizer.options import PlanOptions
+            from optimizer.policies.placed_anew import placed_anew
+
+            made = placed_anew(cluster, goal_set, (topic,), by, score, PlanOptions(seed=seed or 0))
+        else:
+            from optimizer.policies.assign import NewTopic, assign
+
+            found = assign(cluster, goal_set, NewTopic(topic, partitions or 0, replication_factor or 0, like), by, score, seed or 0)
     source.keep(cluster)
+    if existing:
+        from optimizer.report.verdict import verdict
+
+        write_form(made, Output(PLAN_FORMS[form], out))
+        for note in made.notes:
+            log.info("%s", note)
+        log.info("%s", verdict(made).sentence)
+        return
+    from optimizer.policies.assign import replica_assignment
+    from optimizer.report.kafka_files import assignment
+
     numbered = ((topic, found.first + i, row) for i, row in enumerate(found.replicas))
-    emit(assignment(numbered) if form == "json" else replica_assignment(found) + "\n", out)
+    emit(replica_assignment(found) + "\n" if form == "replica-assignment" else assignment(numbered), out)
     if found.first:
         log.info("topic %s has partitions 0 to %d already; %d more are placed", json.dumps(topic), found.first - 1, len(found.replicas))
+
+
+def _together(existing: bool, partitions: int | None, factor: int | None, like: str | None, form: Form) -> list[Problem]:
+    """Options that do not go with --existing, and those that are needed without it."""
+    given = {"--partitions": partitions, "--replication-factor": factor}
+    if existing:
+        given["--like"] = None if like is None else 0
+        where = "goes with new partitions, not with --existing; leave it out"
+        found = [Problem(name, where) for name, value in given.items() if value is not None]
+        if form == "replica-assignment":
+            message = "replica-assignment is of a topic that is to be created; with --existing give plan or reassignment"
+            found.append(Problem("--format", message))
+        return found
+    found = [Problem(name, "expected a number, found none; a new topic needs it") for name, v in given.items() if v is None]
+    if form in ("plan", "text"):
+        message = f"{form} goes with --existing, since only partitions that exist can be moved; create the topic first"
+        found.append(Problem("--format", message))
+    return found

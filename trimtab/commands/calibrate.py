@@ -87,6 +87,12 @@ def calibrate_command(
         typer.Option("--hits", metavar="N", min=1, max=100, help="Checks in a row that the detector takes (persist.hits_low)."),
     ] = 1,
     once: so.Once = False,
+    blocks: Annotated[
+        str | None,
+        typer.Option(
+            "--blocks", metavar="DIR", help="Keep finished days packed here, so that the next calibration reads new days only (or a URI)."
+        ),
+    ] = None,
     loads: Annotated[
         str | None,
         typer.Option("--loads", metavar="DIR", help="Parquet of the partitions' loads; a folder beside FILE where left out."),
@@ -112,13 +118,15 @@ def calibrate_command(
         problems.append(Problem("--window", "the window comes from --service; give one of both"))
     if begin is not None and end is not None and begin >= end:
         problems.append(Problem("--to", f"expected a time after --from {begin.isoformat()}, found {end.isoformat()}"))
+    if blocks is not None and (begin is not None or end is not None):
+        problems.append(Problem("--blocks", "keeps whole days of the whole history; leave --from and --to out"))
     if problems:
         raise ConfigurationError("trimtab calibrate", problems)
 
     story = context.find_object(Story) or Story()
     window = window or (horizon_of(service) if service is not None else DEFAULT_WINDOW)
     from goals.calibration import calibration_text
-    from spark.jobs.calibrate import Request, calibrate
+    from spark.jobs.calibrate import JOBS, Request, calibrate
     from spark.jobs.resources import Detection
     from spark.progress import watched
 
@@ -126,8 +134,8 @@ def calibrate_command(
         if folder is not None and not str(spark.sparkContext.master).startswith("local") and not is_uri(folder):
             log.warning("loads of partitions are not written: on a cluster --loads has to be a URI that all of it can write to")
             folder = None
-        request = Request(history, Detection(window, hits, false_alarms), folder, cluster_id, begin, end, once)
-        with bar(story, "Spark", "tasks") as (tell, move), watched(spark, move):
+        request = Request(history, Detection(window, hits, false_alarms), folder, cluster_id, begin, end, once, blocks)
+        with bar(story, "Calibration", "parts") as (tell, move), watched(spark, move, JOBS):
             made = calibrate(spark, request, datetime.now(UTC), tell)
     calibration = made.calibration
     if folder is not None:

@@ -11,12 +11,13 @@ from typing import Annotated
 
 import typer
 
+from cluster_model.content import STDIN
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
 from trimtab.commands.show import read_plan_file
 from trimtab.output import emit, overwritten, unwritable
 
-Saved = Annotated[Path, typer.Argument(exists=True, metavar="FILE", help="A snapshot or a plan.")]
+Saved = Annotated[Path, typer.Argument(callback=o.there, metavar="FILE", help="A snapshot or a plan; - for stdin.")]
 PLAN_KEY = b'"plan_id"'
 HEAD = 4096  # bytes of a file; a plan file names itself in its first lines
 
@@ -33,13 +34,14 @@ def diff_command(
     preset: o.Preset = None,
     out: o.Out = None,
 ) -> None:
-    """Differences of two snapshots, or of two plans, in words: brokers, topics, replicas, loads, and how goals stand.
+    """Compare two snapshots, or two plans, in words: brokers, topics, replicas, loads and goals.
 
     Goals (--goals, --preset) judge two snapshots; two plans have their own.
     """
     wanted = o.Wanted(goals, preset)
     problems = overwritten({"--out": out}, {"FILE": one, "the second FILE": two} | wanted.files) + unwritable("--out", out)
-    plans = [is_plan(path) for path in (one, two)]
+    on_disk = [is_plan(path) for path in (one, two) if path != STDIN]
+    plans = on_disk * (3 - len(on_disk))  # what comes by stdin is of the kind that the other is
     if plans[0] != plans[1]:
         problems.append(Problem("FILE", f"expected two snapshots or two plans, found a plan ({one if plans[0] else two}) and a snapshot"))
     if all(plans):

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 FAILED = 1
 NAMED = 5  # topics named in a sentence
 
-Brokers = Annotated[list[int], typer.Option("--broker", min=0, metavar="ID", help="A broker; repeatable.")]
+Brokers = Annotated[
+    list[o.BrokerIds],
+    typer.Option("--broker", parser=o.parsed_by(o.parse_broker_ids), metavar="ID[,ID]", help="Brokers; repeatable."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -66,7 +69,7 @@ def drain_command(
         problems.append(Problem("trimtab drain", "there is no terminal to ask on; give --yes"))
     if problems:
         raise ConfigurationError("trimtab drain", problems)
-    brokers = sorted(set(broker))
+    brokers = sorted(set(o.all_ids(broker)))
     story = context.find_object(Story) or Story()
     with ending_at_once():
         goal_set = wanted.read()
@@ -92,7 +95,7 @@ def drain_command(
     if order.tasks:
         from trimtab.execution.documents import Settings
 
-        code = carry_out(context, order, Settings(throttle=throttle), bootstrap_server, command_config, journal)
+        code = carry_out(context, order, Settings(throttle=throttle), bootstrap_server, command_config, journal, interval=interval)
     return _looked(plan, brokers, bootstrap_server, command_config, folder_of(journal), code)
 
 
@@ -110,7 +113,7 @@ def activate_command(
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
         drains = drains_of(there.ledger.told())
-        for each in sorted(set(broker)):
+        for each in sorted(set(o.all_ids(broker))):
             if each not in drains:
                 log.warning("broker %d is not being drained, so there is nothing to do", each)
                 continue

@@ -6,7 +6,7 @@ What an operator tells a running execution is `trimtab.commands.control`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,6 +23,7 @@ from trimtab.signals import signals_heard
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
+    from trimtab.execution.comparison import Compared
     from trimtab.execution.documents import Settings
     from trimtab.execution.order import Order
     from trimtab.execution.pacing import Headroom
@@ -68,6 +69,7 @@ def execute_command(
         list[str] | None,
         typer.Option("--window", metavar="WHEN", help="Steps start only then, in UTC: 22:00-06:00, 'Sat,Sun 08:00-20:00'; repeatable."),
     ] = None,
+    interval: o.Interval = None,
     journal: JournalFolder = None,
     form: DataForm = "text",
     out: o.Out = None,
@@ -90,7 +92,7 @@ def execute_command(
         reserve=LIMITS.reserve if reserve is None else float(reserve),
     )  # fmt: skip
     settings = Settings(throttle=throttle, strict=strict, foreign=foreign, limits=limits, windows=tuple(window or ()))
-    return carry_out(context, order, settings, bootstrap_server, command_config, journal, form, out)
+    return carry_out(context, order, settings, bootstrap_server, command_config, journal, form, out, interval)
 
 
 def _window_problems(windows: Collection[str]) -> Iterator[Problem]:
@@ -105,9 +107,9 @@ def _window_problems(windows: Collection[str]) -> Iterator[Problem]:
 
 def carry_out(
     context: typer.Context, order: Order, settings: Settings, bootstrap_server: str, command_config: Path | None, journal: Path | None,
-    form: Literal["text", "json"] = "text", out: Path | None = None,
+    form: Literal["text", "json"] = "text", out: Path | None = None, interval: float | None = None,
 ) -> int:  # fmt: skip
-    """Carry an order out to the end; the exit code."""
+    """Carry an order out to the end, and say what became of the loads of brokers, measured for `interval` seconds; the exit code."""
     from trimtab.execution.checks import unfinished
     from trimtab.execution.noticed import noticed
     from trimtab.execution.people import pause_of
@@ -128,7 +130,25 @@ def carry_out(
         notice = noticed(order.tasks, there.port)
         if notice:
             log.warning("%s", notice)
-        return to_the_end(context, there, form, out)
+        story = context.find_object(Story) or Story()
+        return to_the_end(context, there, form, out, lambda: _loads(story, order, bootstrap_server, command_config, interval))
+
+
+def _loads(
+    story: Story, order: Order, bootstrap_server: str, command_config: Path | None, interval: float | None
+) -> tuple[Compared, ...]:
+    """Loads of brokers now beside those that the plan predicted; none where that cannot be told."""
+    from trimtab.commands.snapshot import captured
+    from trimtab.execution.comparison import compared, loads_of
+
+    if not order.predicted:
+        return ()
+    try:
+        now = captured(story, bootstrap_server, command_config, interval)
+    except ExternalError as error:
+        log.warning("what became of the loads of brokers could not be measured: %s", error)
+        return ()
+    return compared(order.predicted, loads_of(now, order.predicted), order.before)
 
 
 def status_command(
@@ -140,7 +160,7 @@ def status_command(
 ) -> int:
     """How the execution on a cluster stands: how far, how fast, why it waits, and each partition that was not changed."""
     from trimtab.execution.people import drains_of, pause_of
-    from trimtab.execution.run import at_work, reached
+    from trimtab.execution.run import at_work, looked_on, reached
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
         told = there.ledger.told()
@@ -156,7 +176,7 @@ def status_command(
         assert found is not None
         working = at_work(there.execution)
         if not found.over:
-            found = there.execution.looked()
+            found = looked_on(there.execution)
         write_standing(found, form, out, working=working)
     return 0
 
@@ -169,6 +189,9 @@ def tell_size(tasks: Collection[Task], plan_id: str, rate: int | None, headroom:
 
     total = sum(t.to_copy for t in tasks)
     log.info("plan %s: %d partitions, %s to copy", plan_id, len(tasks), format_size(total))
+    gaps = sum(t.gap for t in tasks)
+    if gaps:
+        log.info("%d partitions have one replica: each is without a leader for a moment", gaps)
     if rate == AUTO and total:
         pace = first(tasks, headroom or Headroom())
         log.info("it starts with a throttle of %s/s: %s", format_size(pace.rate), pace.why)
@@ -185,8 +208,11 @@ def require_known(there: Reached) -> None:
         raise ExternalError("no plan was carried out on this cluster yet; `trimtab execute` starts one")
 
 
-def to_the_end(context: typer.Context, there: Reached, form: Literal["text", "json"], out: Path | None) -> int:
-    """Carry out until it is over, or until a signal; the exit code."""
+def to_the_end(
+    context: typer.Context, there: Reached, form: Literal["text", "json"], out: Path | None,
+    loads: Callable[[], tuple[Compared, ...]] = tuple,
+) -> int:  # fmt: skip
+    """Carry out until it is over, or until a signal; the exit code. `loads` measures what became of brokers, for the report."""
     from trimtab.execution.run import carried_out
 
     story = context.find_object(Story) or Story()
@@ -195,5 +221,5 @@ def to_the_end(context: typer.Context, there: Reached, form: Literal["text", "js
     if not found.over:
         log.warning("ended before the plan was carried out: what is in progress goes on; `trimtab resume` goes on with the rest")
         return INTERRUPTED
-    write_standing(found, form, out, working=False)
+    write_standing(found, form, out, working=False, loads=loads() if found.state == "done" else ())
     return FAILED if found.unchanged or found.throttles_left else 0

@@ -6,17 +6,20 @@ Called by `trimtab.commands.execute` and `trimtab.commands.control`.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from cluster_model.quantities import format_size
+from trimtab.execution.progress import document
 from trimtab.output import emit
 
 if TYPE_CHECKING:
+    from trimtab.execution.comparison import Compared
     from trimtab.execution.people import Pause
-    from trimtab.execution.progress import Standing
+    from trimtab.execution.progress import PartitionStanding, Standing
 
 NAMED = 20  # partitions named in a text
 
@@ -27,27 +30,14 @@ def paused_by(pause: Pause) -> str:
     return f"paused by {pause.who} since {since:%Y-%m-%d %H:%M} UTC{f' ({pause.why})' if pause.why else ''}"
 
 
-def write_standing(found: Standing, form: Literal["text", "json"], out: Path | None, *, working: bool) -> None:
-    """Write it to `out` or stdout; `working` says whether an instance carries it out now."""
-    emit(json.dumps(_document(found, working=working), indent=1) if form == "json" else _text(found, working=working), out)
-
-
-def _document(found: Standing, *, working: bool) -> dict[str, Any]:
-    return {
-        "version": 1, "plan_id": found.plan_id, "state": found.state, "direction": found.direction, "instance": found.instance,
-        "at_work": working, "paused_by": found.paused or None, "waits": found.waits or None,
-        "partitions": {str(stage): count for stage, count in found.counts.items()},
-        "bytes_copied": round(found.bytes_copied), "bytes_total": round(found.bytes_total), "bytes_per_second": found.rate,
-        "seconds_left": found.eta_s, "throttle": found.throttle, "throttle_reason": found.throttle_why or None,
-        "throttles_left": found.throttles_left, "report": asdict(found.report),
-        "details": [
-            {
-                "topic": p.name.topic, "partition": p.name.number, "stage": str(p.stage), "reason": p.reason or None,
-                "replicas": list(p.target), "bytes_copied": round(p.copied), "bytes_total": round(p.size),
-            }
-            for p in found.partitions
-        ],
-    }  # fmt: skip
+def write_standing(
+    found: Standing, form: Literal["text", "json"], out: Path | None, *, working: bool, loads: Sequence[Compared] = ()
+) -> None:
+    """Write it to `out` or stdout; `working` says whether an instance carries it out now, `loads` what became of brokers."""
+    if form == "json":
+        emit(json.dumps({**document(found, working=working), "loads": [asdict(c) for c in loads]}, indent=1), out)
+    else:
+        emit("\n".join([_text(found, working=working), *map(str, loads)]), out)
 
 
 def _report(found: Standing) -> str:
@@ -65,19 +55,25 @@ def _report(found: Standing) -> str:
 
 
 def _text(found: Standing, *, working: bool) -> str:
-    from trimtab.execution.run import sentence
+    from trimtab.execution.run import sentence, spoken_seconds
+
+    def pace(p: PartitionStanding) -> str:
+        left = f", about {spoken_seconds(p.eta_s)} left" if p.eta_s is not None else ""
+        return f", {format_size(p.rate)}/s{left}" if p.rate else ""
 
     state = found.state if found.over or working else f"{found.state}, but its process is gone: `trimtab resume` goes on with it"
     lines = [f"plan {found.plan_id}: {state}", f"by {found.instance}", sentence(found)]
     if found.over and found.direction == "forward":
         lines.append(_report(found))
+    if found.gaps:
+        lines.append(f"{found.gaps} partitions of one replica were without a leader for a moment")
     if found.paused:
         lines.append(f"paused by {found.paused}")
     if found.waits and not found.over:
         lines.append(found.waits)
     if found.throttle is not None and not found.over:
         lines.append(f"throttle {format_size(found.throttle)}/s{f': {found.throttle_why}' if found.throttle_why else ''}")
-    if found.throttles_left:
+    if found.throttles_left and found.over:
         lines.append(f"{found.throttles_left} throttle settings are still to be taken off: `trimtab throttles --clean`")
     unchanged = found.unchanged
     if unchanged:
@@ -85,6 +81,6 @@ def _text(found: Standing, *, working: bool) -> str:
         lines += [f"  {p.name}: {p.reason}" for p in unchanged[:NAMED]]
         if len(unchanged) > NAMED:
             lines.append(f"  and {len(unchanged) - NAMED} more; --format json names all")
-    moving = [p for p in found.partitions if p.stage.begun]
-    lines += [f"  {p.name} to {list(p.target)}: {format_size(p.copied)} of {format_size(p.size)}" for p in moving[:NAMED]]
+    moving = found.moving
+    lines += [f"  {p.name} to {list(p.target)}: {format_size(p.copied)} of {format_size(p.size)}{pace(p)}" for p in moving[:NAMED]]
     return "\n".join(filter(None, lines))

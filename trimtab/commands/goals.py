@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Goals file in YAML.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Goals file in YAML; - for stdin.", show_default=False)],
     preset: Preset = None,
     calibration: CalibrationPath = None,
     form: Annotated[
@@ -127,11 +127,11 @@ def import_goals(
         problems.append(Problem("--capacity, --capacity-out", "expected both or none; capacities have a file of their own"))
     if problems:
         raise ConfigurationError("trimtab goals import", problems)
-    text, without = goals_file(file_text(cruise_control, "properties file"), str(cruise_control))
-    amounts = ""
+    amounts, more, least = "", list[str](), dict[str, float]()
     if capacity is not None:
-        amounts, more = capacity_file(file_text(capacity, "capacity file"), str(capacity))
-        without += more
+        amounts, more, least = capacity_file(file_text(capacity, "capacity file"), str(capacity))
+    text, without = goals_file(file_text(cruise_control, "properties file"), str(cruise_control), least)
+    without += more
     if capacity_out is not None:
         emit(amounts, capacity_out)
     emit(text, out)

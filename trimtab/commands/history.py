@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import as_file, files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,24 +21,15 @@ from cluster_model.quantities import parse_duration
 from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
 from trimtab.commands.history_check import check_command
-from trimtab.output import emit
+from trimtab.commands.history_import import Out, Rejected, import_command, mapping_command, tell_rejected
 from trimtab.story import log, tell_when
 
-if TYPE_CHECKING:
-    from spark.history.mapping import CsvMapping, PrometheusMapping
-
-Form = Literal["csv", "prometheus"]
-Out = Annotated[str, typer.Option("--out", metavar="DIR", help="The history: a folder, or a URI that Spark takes (s3a://, hdfs://).")]
 Bootstrap = Annotated[str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="The cluster that the topic is on.")]
 Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="The topic (default: as the reporter names it).")]
 Records = Annotated[Literal["own", "automq"], typer.Option("--records", help="Whose reporter wrote the records.")]
 Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", metavar="DIR", help="Where the reading positions stand (default: _topic in the history).")
 ]
-Rejected = Annotated[
-    str | None, typer.Option("--rejected", metavar="DIR", help="Keep what was not taken here, with the reason, as Parquet.")
-]
-ClusterId = Annotated[str | None, typer.Option("--cluster-id", metavar="ID", help="Which cluster the samples are of.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,39 +42,6 @@ def register(app: typer.Typer) -> None:
     group.command("follow")(follow_command)
     group.command("check")(check_command)
     app.add_typer(group)
-
-
-def import_command(
-    source: Annotated[
-        list[str],
-        typer.Option("--from", metavar="PATH", help="File, folder or pattern; repeatable."),
-    ],
-    form: Annotated[Form, typer.Option("--form", help="csv, or answers of Prometheus to query_range as curl saves them.")],
-    out: Out,
-    mapping: Annotated[
-        Path | None,
-        typer.Option("--mapping", exists=True, dir_okay=False, metavar="FILE", help="Which column or series is which metric (YAML)."),
-    ] = None,
-    cluster_id: ClusterId = None,
-    rejected: Rejected = None,
-    master: so.Master = None,
-) -> None:
-    """Write files of other systems as a history: whole days, all or nothing.
-
-    Counters become rates. Rows that do not count are told with their reasons.
-    """
-    wanted = load_mapping(form, mapping)
-    if form == "prometheus" and cluster_id is None and getattr(wanted, "cluster_label", None) is None:
-        message = "nothing says of which cluster the samples are; give it, or cluster_label in the mapping"
-        raise ConfigurationError("trimtab history import", [Problem("--cluster-id", message)])
-    from spark.history.importing import import_history
-    from spark.session import session
-
-    log.info("reading %s", ", ".join(source))
-    with so.only_writer(out):
-        done = import_history(session("trimtab history import", master), source, wanted, out, cluster_id, rejected)
-    tell_rejected(done.rejected, done.examples)
-    log.info("%s: %d samples of %d days, %s to %s", out, done.rows, len(done.days), done.days[0], done.days[-1])
 
 
 def backfill_command(
@@ -193,35 +149,3 @@ def _stopping(stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
         stop()
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def mapping_command(
-    form: Annotated[Literal["prometheus"], typer.Argument(metavar="FORM", help="prometheus")] = "prometheus",
-) -> None:
-    """Print the mapping that an import uses where none is given, to start an own one from."""
-    emit(_shipped(form).read_text(encoding="utf-8"), None)
-
-
-def load_mapping(form: Form, path: Path | None) -> CsvMapping | PrometheusMapping:
-    """The mapping of a file, or the one that is shipped."""
-    from spark.history.mapping import CsvMapping, PrometheusMapping
-    from trimtab.config_file import read_config
-
-    if form == "csv":
-        if path is None:
-            return CsvMapping(version=1)
-        return read_config(path, CsvMapping, "a mapping with `version` and columns", lambda document, folder: ())
-    with nullcontext(path) if path is not None else as_file(_shipped(form)) as file:
-        return read_config(file, PrometheusMapping, "a mapping with `version` and series", lambda document, folder: ())
-
-
-def _shipped(form: str) -> Traversable:
-    """Not a path: the package may be a zip, as spark-submit takes it."""
-    return files("spark.history") / "mappings" / f"{form}.yaml"
-
-
-def tell_rejected(rejected: Mapping[str, int], examples: Mapping[str, str]) -> None:
-    """A line for each reason, the most frequent first."""
-    for reason, count in sorted(rejected.items(), key=lambda item: (-item[1], item[0])):
-        example = examples.get(reason)
-        log.warning("%d rows were not taken: %s%s", count, reason, f" (such as {example})" if example else "")

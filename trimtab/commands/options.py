@@ -5,16 +5,18 @@ The planner's own defaults stay in `optimizer.options`: an option that was not g
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from cluster_model.content import STDIN
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration, parse_size
 from optimizer.options import Acceptance, AddedBroker, PlanOptions
+from trimtab.capturing import DEFAULT_INTERVAL, captured
 from trimtab.output import unwritable
 from trimtab.story import Story, log
 
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT_PRESET = "default"
-DEFAULT_INTERVAL = "10s"
 DEFAULTS = PlanOptions()
 LARGEST_ID = 2**31 - 1
+LARGEST_FACTOR = 1_000
 LARGEST = 2**63 - 1  # of whole numbers that the search takes
 EITHER = "--snapshot, --bootstrap-server"
 
@@ -44,12 +46,39 @@ def parsed_by(parse: Callable[[str], T]) -> Callable[[str], T]:
     return parser
 
 
+def there(value: Path | None) -> Path | None:
+    """A file or folder that is read, or ``-``; refused where nothing is there."""
+    if value is not None and value != STDIN and not value.exists():
+        raise typer.BadParameter(f"there is no path {value}")
+    return value
+
+
 def parse_added_broker(text: str) -> AddedBroker:
     """``ID`` or ``ID:RACK``."""
     number, colon, rack = text.partition(":")
     if not number.isdecimal() or int(number) > LARGEST_ID or (colon and not rack):
         raise ValueError(f"expected ID or ID:RACK such as 7 or 7:rack-b, found {text!r}")
     return AddedBroker(int(number), rack or None)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIds:
+    """One or more brokers, as one option names them."""
+
+    ids: tuple[int, ...]
+
+
+def parse_broker_ids(text: str) -> BrokerIds:
+    """``ID`` or ``ID,ID``."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and part.isascii() and int(part) <= LARGEST_ID for part in parts):
+        raise ValueError(f"expected a broker ID, or several as 1,2,3, found {text!r}")
+    return BrokerIds(tuple(int(part) for part in parts))
+
+
+def all_ids(given: Iterable[BrokerIds] | None) -> tuple[int, ...]:
+    """Every broker that a repeated option names, in the order given."""
+    return tuple(broker for each in given or () for broker in each.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +107,22 @@ class TopicPartition:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Topics by glob pattern, and the replication factor that they are to have."""
+
+    pattern: str
+    replicas: int
+
+
+def parse_factor(text: str) -> Factor:
+    """``GLOB=N``; 1 or more."""
+    pattern, _, number = text.rpartition("=")
+    if not pattern or not number.isdecimal() or not 1 <= int(number) <= LARGEST_FACTOR:
+        raise ValueError(f"expected GLOB=N such as 'orders*=3', found {text!r}")
+    return Factor(pattern, int(number))
+
+
 def parse_partition(text: str) -> TopicPartition:
     """``TOPIC-N``, as Kafka prints a topic-partition."""
     topic, dash, number = text.rpartition("-")
@@ -92,10 +137,10 @@ SnapshotPath = Annotated[
     Path | None,
     typer.Option(
         "--snapshot",
-        exists=True,
+        callback=there,
         rich_help_panel=SOURCE,
         metavar="FILE",
-        help="Captured cluster: .json, .json.gz or a folder of Parquet files.",
+        help="Captured cluster: .json, .json.gz or a folder of Parquet files; - for stdin.",
     ),
 ]
 Bootstrap = Annotated[
@@ -104,7 +149,7 @@ Bootstrap = Annotated[
         "--bootstrap-server",
         rich_help_panel=SOURCE,
         metavar="HOST:PORT",
-        help="Live cluster to capture first; nothing on it is changed.",
+        help="Live cluster to capture first. Nothing on it is changed.",
     ),
 ]
 CommandConfig = Annotated[
@@ -136,7 +181,7 @@ CapacityPath = Annotated[
         dir_okay=False,
         rich_help_panel=SOURCE,
         metavar="FILE",
-        help="Capacities of the brokers of a live cluster.",
+        help="Capacities of the brokers; `trimtab capacity --template` writes the file to fill in.",
     ),
 ]
 SaveSnapshot = Annotated[
@@ -151,7 +196,7 @@ SaveSnapshot = Annotated[
 GoalsPath = Annotated[
     Path | None,
     typer.Option(
-        "--goals", exists=True, dir_okay=False, rich_help_panel=WANTED, metavar="FILE", help="Goals in YAML."
+        "--goals", dir_okay=False, callback=there, rich_help_panel=WANTED, metavar="FILE", help="Goals in YAML; - for stdin."
     ),
 ]
 Preset = Annotated[
@@ -160,7 +205,7 @@ Preset = Annotated[
         "--preset",
         rich_help_panel=WANTED,
         metavar="NAME",
-        help=f"A shipped goal set, instead of --goals or under it (neither: {DEFAULT_PRESET}).",
+        help=f"Shipped goal set, instead of --goals or below it (default without both: {DEFAULT_PRESET}).",
     ),
 ]
 CalibrationPath = Annotated[
@@ -171,7 +216,7 @@ CalibrationPath = Annotated[
         dir_okay=False,
         rich_help_panel=WANTED,
         metavar="FILE",
-        help="Calibration that fills what the goals leave out, instead of the one that they name.",
+        help="Calibration for values that the goals leave out, instead of the one that they name.",
     ),
 ]
 LoadName = Literal["current", "mean", "p95", "forecast"]
@@ -190,27 +235,37 @@ AddBroker = Annotated[
         parser=parsed_by(parse_added_broker),
         rich_help_panel=IMAGINED,
         metavar="ID[:RACK]",
-        help="An empty broker more, of the median capacity. Repeatable, as all of these.",
+        help="Add an empty broker of the median capacity. Repeatable, as all options here.",
     ),
 ]
 RemoveBroker = Annotated[
-    list[int] | None,
+    list[BrokerIds] | None,
     typer.Option(
         "--remove-broker",
-        min=0,
+        parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
-        metavar="ID",
-        help="A broker that is to be emptied.",
+        metavar="ID[,ID]",
+        help="Empty these brokers.",
     ),
 ]
 ExcludeBroker = Annotated[
-    list[int] | None,
+    list[BrokerIds] | None,
     typer.Option(
         "--exclude-broker",
-        min=0,
+        parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
-        metavar="ID",
-        help="A broker that is left exactly as it is.",
+        metavar="ID[,ID]",
+        help="Leave these brokers exactly as they are.",
+    ),
+]
+DemoteBroker = Annotated[
+    list[BrokerIds] | None,
+    typer.Option(
+        "--demote-broker",
+        parser=parsed_by(parse_broker_ids),
+        rich_help_panel=IMAGINED,
+        metavar="ID[,ID]",
+        help="Brokers that give up their leaderships and keep their replicas; the plan does nothing else.",
     ),
 ]
 ExcludeTopic = Annotated[
@@ -219,7 +274,7 @@ ExcludeTopic = Annotated[
         "--exclude-topic",
         rich_help_panel=IMAGINED,
         metavar="GLOB",
-        help="Topics that only repairs move; their load counts.",
+        help="Move these topics for repairs only; their load counts.",
     ),
 ]
 ScaleLoad = Annotated[
@@ -229,14 +284,24 @@ ScaleLoad = Annotated[
         parser=parsed_by(parse_scale),
         rich_help_panel=IMAGINED,
         metavar="GLOB=FACTOR",
-        help="Topics whose load is taken times a factor.",
+        help="Multiply the load of these topics.",
+    ),
+]
+Factors = Annotated[
+    list[Factor] | None,
+    typer.Option(
+        "--replication-factor",
+        parser=parsed_by(parse_factor),
+        rich_help_panel=WANTED,
+        metavar="GLOB=N",
+        help="Topics that are to have N replicas of each partition; such a plan changes nothing else. Repeatable, the last one holds.",
     ),
 ]
 AcceptanceRule = Annotated[
     Acceptance | None,
     typer.Option(
         "--acceptance",
-        help="score (default): every action alone is an improvement; potential: only the whole must be.",
+        help="score (default): every action improves the cluster by itself. potential: only the plan as a whole has to.",
     ),
 ]
 Seed = Annotated[
@@ -255,13 +320,13 @@ Threads = Annotated[
         "--threads",
         min=1,
         metavar="N",
-        help=f"Threads of the search (default {DEFAULTS.threads}); large clusters are planned sooner, the plan is the same.",
+        help=f"Threads of the search (default {DEFAULTS.threads}); large clusters are planned faster, and the plan is the same.",
     ),
 ]
 MaxMoves = Annotated[
     int | None,
     typer.Option(
-        "--max-moves", min=0, max=LARGEST, metavar="N", rich_help_panel=BUDGETS, help="Replicas moved at most."
+        "--max-moves", min=0, max=LARGEST, metavar="N", rich_help_panel=BUDGETS, help="Move at most so many replicas."
     ),
 ]
 MaxPartitions = Annotated[
@@ -272,7 +337,7 @@ MaxPartitions = Annotated[
         max=LARGEST,
         metavar="N",
         rich_help_panel=BUDGETS,
-        help="Partitions changed at most.",
+        help="Change at most so many partitions.",
     ),
 ]
 ElectionOut = Annotated[
@@ -290,7 +355,7 @@ MoveCost = Annotated[
         parser=parsed_by(parse_size),
         metavar="SIZE",
         rich_help_panel=BUDGETS,
-        help="What a replica move costs besides its bytes, such as 100MB; 0: bytes alone. Default: a fifth of a replica of mean size.",
+        help="Cost of a replica move besides its bytes, such as 100MB; 0: bytes alone. Default: a fifth of the mean replica.",
     ),
 ]
 MaxBytes = Annotated[
@@ -300,7 +365,7 @@ MaxBytes = Annotated[
         parser=parsed_by(parse_size),
         metavar="SIZE",
         rich_help_panel=BUDGETS,
-        help="Bytes that may be copied at most, such as 500GB.",
+        help="Copy at most so many bytes, such as 500GB.",
     ),
 ]
 
@@ -353,8 +418,6 @@ class Source:
 
             return read_snapshot(self.snapshot)
         assert self.bootstrap_server is not None
-        from trimtab.commands.snapshot import captured
-
         return captured(story, self.bootstrap_server, self.command_config, self.interval, self.capacity)
 
     def keep(self, snapshot: Snapshot) -> None:
@@ -405,6 +468,7 @@ class Planning:
     add_broker: AddBroker = None
     remove_broker: RemoveBroker = None
     exclude_broker: ExcludeBroker = None
+    demote_broker: DemoteBroker = None
     exclude_topic: ExcludeTopic = None
     scale_load: ScaleLoad = None
     load: Load = "current"
@@ -440,8 +504,9 @@ class Planning:
         }  # fmt: skip
         options = PlanOptions(
             add_brokers=tuple(self.add_broker or ()),
-            remove_brokers=tuple(self.remove_broker or ()),
-            exclude_brokers=tuple(self.exclude_broker or ()),
+            remove_brokers=all_ids(self.remove_broker),
+            exclude_brokers=all_ids(self.exclude_broker),
+            demote_brokers=all_ids(self.demote_broker),
             exclude_topics=tuple(self.exclude_topic or ()),
             scale_load=tuple((scale.pattern, scale.factor) for scale in self.scale_load or ()),
             loads=_loads(self.load, goals, snapshot),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,16 +93,17 @@ def plan_command(
         ),
     ] = None,
     planning: o.Planning,
+    replication_factor: o.Factors = None,
     frontier: Annotated[
         bool,
-        typer.Option("--frontier", help="Instead of the plan, what each part of its bytes would buy (text or json)."),
+        typer.Option("--frontier", help="Print what each further gigabyte would buy instead of the plan (text or json)."),
     ] = False,
     keep_partial: Annotated[
         bool,
-        typer.Option("--keep-partial", help="After Ctrl-C, write the best plan so far; the exit code is 130 all the same."),
+        typer.Option("--keep-partial", help="After Ctrl-C, write the best plan so far. The exit code stays 130."),
     ] = False,
     execute: Annotated[
-        bool, typer.Option("--execute", help="After the dry run ask, then carry the plan out on the live cluster.")
+        bool, typer.Option("--execute", help="Carry the plan out on the live cluster after a question.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --execute: do not ask.")] = False,
     throttle: Throttle = None,
@@ -111,19 +112,19 @@ def plan_command(
         bool,
         typer.Option(
             "--exit-code",
-            help="3: there are proposals. 4: it is proven that a hard goal cannot be met or a broker cannot be emptied. "
-            "5: no proposals, but some hard goals were not checked.",
+            help="Exit with 3, 4 or 5 instead of 0, as listed below."
         ),
     ] = False,
 ) -> int:
-    """The dry run: what would be moved, why, and what it would cost. Changes nothing without --execute.
+    """Plan the fewest moves that balance a cluster: a dry run that changes nothing without --execute.
 
-    Reads a captured cluster (--snapshot), or captures a live one first (--bootstrap-server), and plans the
-    fewest moves that bring every broker into the band of every goal.
+    Reads a captured cluster (--snapshot), or captures a live one first (--bootstrap-server).
     """
     outs, wrong = outputs(out, form)
     targets = Targets(outs, election_out, per_topic_dir, frontier)
     problems = [*source.problems(), *wrong, *targets.problems(source.files | wanted.files, source.save_snapshot)]
+    if frontier and replication_factor:
+        problems.append(Problem("--frontier", "a plan of replication factors has none; leave one of them out"))
     problems += _not_to_execute(source, imagined=planning.imagined, yes=yes) if execute else []
     if problems:
         raise ConfigurationError("trimtab plan", problems)
@@ -139,10 +140,11 @@ def plan_command(
 
         options = planning.options(goal_set, cluster)
         compile_for_plan(cluster, goal_set, options, story)
+        options = replace(options, replication_factor=tuple((f.pattern, f.replicas) for f in replication_factor or ()))
     source.keep(cluster)
     result = planned(cluster, goal_set, options, story, keep_partial=keep_partial)
     _write(result, cluster, targets)
-    if not (any(o.form == "text" and o.path is None for o in outs) and sys.stdout.isatty()):  # there the report just said it
+    if not any(output.form == "text" and output.path is None for output in outs):  # there the report just said it
         log.info("%s", verdict(result).sentence)
     if result.stopped:
         return INTERRUPTED
@@ -157,7 +159,9 @@ def plan_command(
             if not (yes or typer.confirm("Carry it out?", err=True)):
                 log.info("nothing was changed")
                 return 0
-            return carry_out(context, order, Settings(throttle=throttle), source.bootstrap_server, source.command_config, journal)
+            settings = Settings(throttle=throttle)
+            at, config = source.bootstrap_server, source.command_config
+            return carry_out(context, order, settings, at, config, journal, interval=source.interval)
         tell_size(order.tasks, order.plan_id, throttle, order.headroom)
     if exit_code and (result.infeasible or result.cannot_be_emptied):
         return INFEASIBLE

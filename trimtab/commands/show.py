@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cluster_model.content import content_of
 from cluster_model.errors import ConfigurationError, InputError, Problem
 from trimtab.commands import options as o
 from trimtab.output import unwritable, write_file
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from optimizer.plan import Plan
 
 SavedPlan = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, metavar="PLAN", help="A plan that `trimtab plan --out FILE.json` wrote.")
+    Path,
+    typer.Argument(dir_okay=False, callback=o.there, metavar="PLAN", help="A plan that `trimtab plan -o FILE.json` wrote; - for stdin."),
 ]
 
 
@@ -34,7 +36,7 @@ def show_command(
     out: Outs = None,
     election_out: o.ElectionOut = None,
 ) -> None:
-    """A saved plan in any form: report, Kafka's reassignment file, its rollback. Plans nothing and asks no cluster."""
+    """Write a saved plan in any form: report, Kafka's reassignment file, its rollback. Plans nothing and asks no cluster."""
     made, problems = outputs(out, form)
     problems += output_problems(made, {"--election-out": election_out}, {"PLAN": plan})
     problems += unwritable("--election-out", election_out)
@@ -59,7 +61,7 @@ def read_plan_file(path: Path) -> Plan:
     from optimizer.report.plan_file import read_plan
 
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except OSError as error:
         raise InputError(str(path), [Problem("", f"cannot be read ({error.strerror}); give a file that you may read")]) from None
     return read_plan(content, str(path))

@@ -46,6 +46,8 @@ CLOSER = 3  # times that a turn looks closer at what it is about to do
 LOOKS = 10  # in a row, until what does not fit the last step is believed: brokers that are behind tell of the time before
 THROTTLE_CHECK_MS = 15_000
 GONE_MS = 120_000  # a broker that is down for so long does not keep an execution from ending
+
+
 class Execution(Recorded):
     """See the module. Call `begin` or `adopt`, then `turn` until it says that it is over.
 
@@ -64,6 +66,10 @@ class Execution(Recorded):
         self._elected: list[tuple[int, int]] = []  # when, and how many
         self._meter = Meter()
 
+    @property
+    def port(self) -> ClusterPort:
+        return self._port
+
     # -- beginning -------------------------------------------------------------------------------------------
 
     def begin(self, order: Order, settings: Settings) -> Standing:
@@ -80,6 +86,8 @@ class Execution(Recorded):
         admit(order, seen, settings)
         sizes = {} if order.shared else self._port.sizes([t.name for t in order.tasks if t.adding])
         limits = replace(settings.limits, racks=settings.limits.racks and order.racks)
+        if order.shared:  # nothing is copied, so there is nothing to throttle
+            settings = replace(settings, throttle=None)
         self._tasks = {t.name: replace(t, size=sizes.get(t.name, 0.0)) for t in order.tasks}
         self._marks = {name: Mark() for name in self._tasks}
         documents = self._ledger.read()
@@ -198,6 +206,7 @@ class Execution(Recorded):
                 if refusal is not None and refusal.code != "NO_REASSIGNMENT_IN_PROGRESS":
                     log.warning("%s: its reassignment could not be cancelled: %s", name, refusal)
         if turn.begin:
+            self._elected.append((now, sum(t.gap for t in turn.begin)))
             for name, refusal in self._asked(turn.begin, lambda: self._port.reassign({t.name: t.target for t in turn.begin})).items():
                 if refusal is not None and refusal.retriable:
                     self._mark(name, replace(self._marks[name], stage=Stage.WAITING, attempts=self._marks[name].attempts - 1))

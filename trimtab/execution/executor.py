@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
@@ -10,12 +11,16 @@ from metrics_reporter.reporter import Clock
 from trimtab.execution.checks import unfinished
 from trimtab.execution.documents import Header, Settings
 from trimtab.execution.engine import SILENT_MS, Execution
-from trimtab.execution.ledger import Document, Documents, Ledger
+from trimtab.execution.ledger import WISH, Document, Documents, Ledger
+from trimtab.execution.noticed import noticed
 from trimtab.execution.order import Order
 from trimtab.execution.port import ClusterPort
 from trimtab.execution.progress import Standing
+from trimtab.execution.recorded import Wish
 from trimtab.execution.state import Stage
 from trimtab.executor import Failure, Left, Moved, Progress
+
+log = logging.getLogger(__name__)
 
 CANCEL_TURNS = 30  # at most, until what is in progress is taken back
 CANCEL_PAUSE = 0.2  # seconds between them
@@ -50,6 +55,7 @@ class EngineExecutor:
         self._newest: Execution | None = None  # also one that was only read, or let go of
         self._waiting: Order | None = None
         self._plan_id = ""
+        self._stood: Standing | None = None
 
     def close(self) -> None:
         connected, self._connected = self._connected, None
@@ -77,7 +83,7 @@ class EngineExecutor:
         header = execution.read()
         if header is None:
             return Left()
-        self._newest = execution
+        self._newest, self._stood = execution, execution.standing()
         if header.state != "running":
             if not execution.throttles:
                 return Left()
@@ -104,12 +110,27 @@ class EngineExecutor:
                     self._waiting = order
                 raise
             self._execution = self._newest = execution
+            notice = noticed(order.tasks, execution.port)
+            if notice:
+                log.warning("%s", notice)
         assert self._execution is not None
-        if not self._execution.running:
-            found = self._execution.standing()
-            assert found is not None
-            return _progress(found)
-        return _progress(self._execution.turn(held))
+        found = self._execution.turn(held) if self._execution.running else self._execution.standing()
+        assert found is not None
+        self._stood = found
+        return _progress(found)
+
+    def standing(self) -> Standing | None:
+        return self._stood
+
+    def wish(self, wish: Wish) -> None:
+        execution = self._execution
+        if execution is not None and execution.running:
+            execution.grant(wish)
+            return
+        found = self._new().read()
+        if found is None or found.state != "running":
+            raise ExternalError("no execution is in progress on this cluster")
+        self._reached()[1].tell(WISH, wish.document())
 
     def pause(self, who: str) -> None:
         if self._execution is not None and self._execution.running:
@@ -131,6 +152,7 @@ class EngineExecutor:
             self._until_over(execution)
         found = execution.standing()
         assert found is not None
+        self._stood = found
         return _progress(found)
 
     def rollback(self, plan_id: str, who: str) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster_model.errors import InputError, Problem
+from trimtab.execution.comparison import Loads, predicted_loads
 from trimtab.execution.pacing import Headroom
 from trimtab.execution.state import Partition, Task
 
@@ -39,6 +40,8 @@ class Order:
         What is known of the network of brokers, for a throttle that paces itself.
     bytes_planned
         Bytes that the plan said it would copy; None where it could not say.
+    before, predicted
+        Loads of its active brokers when it was made, and as it said they would be; empty where it did not say.
     """
 
     plan_id: str
@@ -48,6 +51,8 @@ class Order:
     shared: bool = False
     headroom: Headroom = field(default_factory=Headroom)
     bytes_planned: float | None = None
+    before: Loads = field(default_factory=dict)
+    predicted: Loads = field(default_factory=dict)
 
 
 def order_of(plan: Plan) -> Order:
@@ -56,7 +61,10 @@ def order_of(plan: Plan) -> Order:
     racks = any(g.hard and g.kind == "rack_aware" for g in plan.goals)
     tasks = tasks_of(plan.proposals, worth)
     planned = _bytes(plan.summary.bytes_to_move)
-    return Order(plan.plan_id, plan.cluster_id, tasks, racks, plan.storage == "shared", bytes_planned=planned)
+    before, predicted = predicted_loads(plan.brokers, after=False), predicted_loads(plan.brokers)
+    return Order(
+        plan.plan_id, plan.cluster_id, tasks, racks, plan.storage == "shared", bytes_planned=planned, before=before, predicted=predicted
+    )
 
 
 def sized(order: Order, snapshot: Snapshot) -> Order:
@@ -153,21 +161,28 @@ def read_order(path: Path) -> Order:
     summary = document.get("summary")
     planned = _bytes(summary.get("bytes_to_move")) if isinstance(summary, dict) else None
     shared = snapshot.get("storage") == "shared"
-    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, shared, Headroom(load=_loads(document)), planned)
+    before, predicted = _loads(document, "before"), _loads(document, "after")
+    headroom = Headroom(load=_loads(document, "before", every=True).get("network_in", {}))
+    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, shared, headroom, planned, before, predicted)
 
 
 def _bytes(found: object) -> float | None:
     return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
-def _loads(document: dict[str, Any]) -> dict[int, float]:
-    """What brokers took in when the plan was made; empty where the file does not say."""
-    found = {}
-    for broker in document.get("brokers", ()):
-        load = broker.get("before", {}).get("network_in") if isinstance(broker, dict) and isinstance(broker.get("before"), dict) else None
-        if isinstance(load, int | float) and _is_id(broker.get("id")):
-            found[broker["id"]] = float(load)
+def _loads(document: dict[str, Any], key: str, *, every: bool = False) -> dict[str, dict[int, float]]:
+    """Loads of active brokers, or of `every` one, ``before`` or ``after`` the plan; what the file does not say is left out."""
+    found: dict[str, dict[int, float]] = {}
+    for broker in _dicts(document.get("brokers")):
+        if (every or broker.get("state", "active") == "active") and _is_id(broker.get("id")):
+            for resource, load in broker[key].items() if isinstance(broker.get(key), dict) else ():
+                if isinstance(load, int | float):
+                    found.setdefault(resource, {})[broker["id"]] = float(load)
     return found
+
+
+def _dicts(found: object) -> list[dict[str, Any]]:
+    return [d for d in found if isinstance(d, dict)] if isinstance(found, list) else []
 
 
 def _items(document: dict[str, Any], key: str, problems: list[Problem]) -> list[Any]:

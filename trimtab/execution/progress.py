@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from trimtab.execution.state import Mark, Partition, Stage, Task
 from trimtab.execution.throttle import Setting
@@ -21,7 +21,7 @@ WINDOW_MS = 60_000  # over which a pace is measured
 
 @dataclass(frozen=True, slots=True)
 class PartitionStanding:
-    """One partition: `copied` of `size` bytes, over all replicas that it gets."""
+    """One partition: `copied` of `size` bytes, over all replicas that it gets; `rate` is bytes/s, None where not known."""
 
     name: Partition
     stage: Stage
@@ -29,6 +29,12 @@ class PartitionStanding:
     target: tuple[int, ...]
     copied: float
     size: float
+    rate: float | None = None
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds left; None where that is not known."""
+        return (self.size - self.copied) / self.rate if self.rate and self.stage.begun else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,7 @@ class Standing:
     plan_id: str
     state: str
     direction: str
+    why: str  # it goes back
     instance: str
     paused: str
     counts: Mapping[Stage, int]
@@ -59,6 +66,7 @@ class Standing:
     throttle: int | None  # bytes/s that hold now
     throttle_why: str  # where it paces itself
     throttles_left: int
+    gaps: int  # partitions that a step left without a leader for a moment
     report: Report
     partitions: Sequence[PartitionStanding]
 
@@ -73,6 +81,10 @@ class Standing:
     @property
     def final(self) -> int:
         return sum(n for stage, n in self.counts.items() if stage.final)
+
+    @property
+    def moving(self) -> tuple[PartitionStanding, ...]:
+        return tuple(p for p in self.partitions if p.stage.begun)
 
     @property
     def unchanged(self) -> tuple[PartitionStanding, ...]:
@@ -102,8 +114,27 @@ class Pace:
         return max(now - before, 0.0) / (until - since) * 1000 if until > since else None
 
 
+class Paces:
+    """The pace of an execution, and of each partition that is being copied."""
+
+    def __init__(self) -> None:
+        self.all = Pace()
+        self._each: dict[Partition, Pace] = {}
+
+    def note(self, at_ms: int, found: Standing) -> None:
+        self.all.note(at_ms, found.bytes_copied)
+        moving = {p.name: p.copied for p in found.moving}
+        self._each = {name: self._each.get(name, Pace()) for name in moving}
+        for name, copied in moving.items():
+            self._each[name].note(at_ms, copied)
+
+    def of(self, name: Partition) -> float | None:
+        known = self._each.get(name)
+        return None if known is None else known.rate
+
+
 def standing(
-    header: Header, tasks: Mapping[Partition, Task], marks: Mapping[Partition, Mark], copied: Mapping[Partition, float], pace: Pace,
+    header: Header, tasks: Mapping[Partition, Task], marks: Mapping[Partition, Mark], copied: Mapping[Partition, float], paces: Paces,
     waits: str, throttles: Sequence[Setting],
 ) -> Standing:  # fmt: skip
     """How it stands by what is written down and what adding replicas have."""
@@ -112,19 +143,40 @@ def standing(
     counts = dict.fromkeys(Stage, 0)
     partitions = []
     have = total = 0.0
+    gaps = sum(task.gap and marks[name].touched for name, task in tasks.items())
     for name in sorted(tasks):
         task, mark = tasks[name], marks[name]
         counts[mark.stage] += 1
         lost = mark.stage in (Stage.SKIPPED, Stage.FAILED) or (mark.stage is Stage.BACK and header.direction != "rollback")
         size = 0.0 if lost else task.to_copy
         done = size if mark.stage in (Stage.PLACED, Stage.DONE, Stage.BACK) else min(copied.get(name, 0.0), size)
-        partitions.append(PartitionStanding(name, mark.stage, mark.reason, task.target, done, task.to_copy))
+        partitions.append(PartitionStanding(name, mark.stage, mark.reason, task.target, done, task.to_copy, paces.of(name)))
         have, total = have + done, total + size
     took = None if header.ended_ms is None else (header.ended_ms - header.started_ms) / 1000
-    rate = pace.rate
+    rate = paces.all.rate
     eta = None if not rate or header.state != "running" else (total - have) / rate
     return Standing(
-        header.plan_id, header.state, header.direction, header.instance, header.paused, counts, have, total, rate, eta,
-        waits, rate_of(header), "" if header.pace is None else header.pace.why, len(throttles),
+        header.plan_id, header.state, header.direction, header.why, header.instance, header.paused, counts, have, total, rate, eta,
+        waits, rate_of(header), "" if header.pace is None else header.pace.why, len(throttles), gaps,
         Report(header.bytes_planned, header.bytes_made, header.seconds_planned, took), partitions,
     )  # fmt: skip
+
+
+def document(found: Standing, *, working: bool) -> dict[str, Any]:
+    """The same as the commands and the service write it; `working` says whether an instance carries it out now."""
+    return {
+        "version": 1, "plan_id": found.plan_id, "state": found.state, "direction": found.direction, "instance": found.instance,
+        "at_work": working, "paused_by": found.paused or None, "waits": found.waits or None,
+        "partitions": {str(stage): count for stage, count in found.counts.items()},
+        "bytes_copied": round(found.bytes_copied), "bytes_total": round(found.bytes_total), "bytes_per_second": found.rate,
+        "seconds_left": found.eta_s, "throttle": found.throttle, "throttle_reason": found.throttle_why or None,
+        "throttles_left": found.throttles_left, "leader_gaps": found.gaps, "report": asdict(found.report),
+        "details": [
+            {
+                "topic": p.name.topic, "partition": p.name.number, "stage": str(p.stage), "reason": p.reason or None,
+                "replicas": list(p.target), "bytes_copied": round(p.copied), "bytes_total": round(p.size), "bytes_per_second": p.rate,
+                "seconds_left": p.eta_s,
+            }
+            for p in found.partitions
+        ],
+    }  # fmt: skip

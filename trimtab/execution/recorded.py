@@ -25,7 +25,7 @@ from trimtab.execution.documents import (
 )
 from trimtab.execution.ledger import HEADER, THROTTLE, WISH, Document, Ledger
 from trimtab.execution.people import Pause, pause_of
-from trimtab.execution.progress import Pace, Standing, standing
+from trimtab.execution.progress import Paces, Standing, standing
 from trimtab.execution.state import Mark, Observed, Partition, Stage, Task
 from trimtab.execution.throttle import Setting
 
@@ -62,7 +62,7 @@ class Recorded:
         self._removed: dict[str, Document | None] = {}
         self._written_throttles: set[str] = set()  # keys of documents
         self._throttled_ms: int | None = None  # throttles were seen to be as they should
-        self._pace = Pace()
+        self._paces = Paces()
         self._copied: Mapping[Partition, float] = {}
         self._waits = ""
         self._pause: Pause | None = None  # of the cluster
@@ -125,7 +125,7 @@ class Recorded:
         self.header = replace(self._running(), paused="")
         self._write()
 
-    def cancel(self, who: str, how: How = "take back") -> None:
+    def cancel(self, who: str, how: How = "take back", reason: str = "") -> None:
         """Begin nothing more. What is in progress is taken back, or finished where `how` says so; what is done stays.
 
         Raises
@@ -133,7 +133,7 @@ class Recorded:
         ExternalError
             Nothing is in progress, or it is being rolled back.
         """
-        header, why = self._running(), f"cancelled by {who}"
+        header, why = self._running(), f"cancelled by {who}{f': {reason}' if reason else ''}"
         if header.direction == "rollback":
             raise ExternalError("it is being rolled back, which ends with everything as before; `trimtab pause` stops that for a while")
         for name, mark in self._marks.items():
@@ -176,6 +176,12 @@ class Recorded:
             return
         wish = Wish(**{k: found[k] for k in ("verb", "who", "id", "how", "why")})
         self.header = replace(header, heard=wish.id)
+        self.grant(wish)
+
+    def grant(self, wish: Wish) -> None:
+        """Do what people asked for, as far as it still can be."""
+        header = self.header
+        assert header is not None
         log.info("%s asks to %s", wish.who, wish.verb)
         if wish.verb == "rollback":
             self.rollback(wish.who)
@@ -189,7 +195,7 @@ class Recorded:
             log.warning("it is being rolled back, so there is nothing to cancel")
             self._write()
         else:
-            self.cancel(wish.who, wish.how)
+            self.cancel(wish.who, wish.how, wish.why)
 
     def _running(self) -> Header:
         if self.header is None or self.header.state != "running":
@@ -222,12 +228,13 @@ class Recorded:
         """As of the last look; None before `begin`, `adopt` or `read` found an execution."""
         if self.header is None:
             return None
-        return standing(self.header, self._tasks, self._marks, self._copied, self._pace, self._waits or self.header.note, self._throttles)
+        waits = self._waits or self.header.note
+        return standing(self.header, self._tasks, self._marks, self._copied, self._paces, waits, self._throttles)
 
     def _stand(self, seen: Observed) -> Standing:
         assert self.header is not None
-        found = standing(self.header, self._tasks, self._marks, seen.copied, self._pace, self._waits, self._throttles)
-        self._pace.note(self._clock.wall_ms(), found.bytes_copied)
+        found = standing(self.header, self._tasks, self._marks, seen.copied, self._paces, self._waits, self._throttles)
+        self._paces.note(self._clock.wall_ms(), found)
         return found
 
 

@@ -35,6 +35,7 @@ TURN_SECONDS = 1.0
 AWAY_SECONDS = 2.0  # between two turns while the cluster does not answer
 HEARD_SECONDS = 60.0  # for the instance at work to hear a wish
 LOOK_SECONDS = 0.5
+PACE_SECONDS = 2.0  # between the two looks that tell how fast copies are
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,16 @@ def _is_there(pid: int) -> bool:
     except PermissionError:
         return True
     return pid != os.getpid()
+
+
+def looked_on(execution: Execution, pause: Callable[[float], None] = time.sleep) -> Standing:
+    """How an execution stands by a look at the cluster; by two where copies are on their way, so that it tells how fast they are."""
+    found = execution.looked()
+    if not found.moving:
+        return found
+    pause(PACE_SECONDS)
+    execution.looked()
+    return execution.standing() or found
 
 
 def asked(there: Reached, wish: Wish, pause: Callable[[float], None] = time.sleep) -> Header:

@@ -83,6 +83,11 @@ class Task:
         return tuple(b for b in self.source if b not in self.target)
 
     @property
+    def gap(self) -> bool:
+        """Whether its only replica goes elsewhere, so that it has no leader for a moment."""
+        return len(self.source) == 1 and bool(self.removing)
+
+    @property
     def to_copy(self) -> float:
         """Bytes to copy in all."""
         return self.size * len(self.adding)
@@ -175,7 +180,7 @@ class Limits:
     cluster
         Partitions reassigned at a time.
     elections
-        Leaders elected in one `election_ms`.
+        Leaders elected in one `election_ms`, steps by which a partition has no leader for a moment included.
     reserve
         Bytes that stay free on every log directory.
     racks

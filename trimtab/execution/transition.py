@@ -68,7 +68,7 @@ def next_steps(
     held
         Why no step may begin, where something outside says so (a pause, a maintenance window).
     elected
-        Leaders elected already in the current interval.
+        Leaders elected already in the current interval, and steps that left a partition without one for a moment.
 
     Notes
     -----
@@ -93,7 +93,7 @@ def next_steps(
     waits = _unhealthy(candidates, {t.name for t in moving}, seen, lagging_before)
     if moves_left:
         allowed = [t for t in waiting if _repairs(t, seen)] if waits else waiting
-        begin, why = _chosen(allowed, moving, seen, limits)
+        begin, why = _chosen(allowed, moving, seen, limits, max(limits.elections - elected, 0))
         changed |= {n: _lost(now[n], r.text) for n, r in why.items() if r.final}
         changed |= {t.name: _asked(now[t.name], Stage.ASKED) for t in begin}
         reasons = Counter(reason.text for reason in why.values() if not reason.final).most_common(1)
@@ -223,7 +223,7 @@ class _Reason:
 
 
 def _chosen(
-    waiting: Sequence[Task], moving: Sequence[Task], seen: Observed, limits: Limits
+    waiting: Sequence[Task], moving: Sequence[Task], seen: Observed, limits: Limits, gaps: int
 ) -> tuple[tuple[Task, ...], dict[Partition, _Reason]]:
     """Those that begin now, in order, and why each of the others does not."""
     room = _Room(moving, seen, limits)
@@ -244,8 +244,11 @@ def _chosen(
             why[task.name] = room.full
             break
         reason = _unsafe(task, seen, limits) or room.refuses(task)
+        if reason is None and task.gap and gaps <= 0:
+            reason = _Reason(f"waits for the next interval: {limits.elections} partitions may be without a leader for a moment in one")
         if reason is None:
             room.take(task)
+            gaps -= task.gap
             chosen.append(task)
         else:
             why[task.name] = reason
@@ -270,6 +273,10 @@ def _unsafe(task: Task, seen: Observed, limits: Limits) -> _Reason | None:
         return _Reason(f"waits: broker {_list(down)}, a target, is down")
     if there.leader is None and missing:
         return _Reason(f"waits: {task.name} has no leader to copy from")
+    asked = seen.min_isr.get(task.name.topic, 1)
+    if len(task.target) < min(asked, len(task.source)) and not task.undo:
+        left = f"it would have {len(task.target)} replicas" if len(task.target) > 1 else "it would have one replica"
+        return _Reason(f"{left}, and min.insync.replicas is {asked}: no producer with acks=all could write to it", final=True)
     kept = sum(b in there.isr for b in task.target)
     if len(missing) + kept < min(len(there.isr), len(task.target)):
         return _Reason(f"waits: {task.name} would have fewer replicas in sync")

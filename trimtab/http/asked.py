@@ -79,6 +79,15 @@ class DrainBody(ByBody):
     on: bool = Field(default=True, description="false: treat it as any other again")
 
 
+class ExecutionBody(ByBody):
+    plan_id: str = Field(max_length=200, description="the plan that is carried out, as it was looked at")
+
+
+class CancelBody(ExecutionBody):
+    why: Why = ""
+    finish: bool = Field(default=False, description="let what is in progress complete instead of taking it back")
+
+
 class DecisionsView(View):
     """Decisions, newest first."""
 

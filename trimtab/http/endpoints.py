@@ -15,10 +15,12 @@ from trimtab.http.asked import (
     AccessView,
     ActionsQuery,
     ByBody,
+    CancelBody,
     DecisionsQuery,
     DecisionsView,
     DoneView,
     DrainBody,
+    ExecutionBody,
     ExplainQuery,
     HealthView,
     PlanQuery,
@@ -27,6 +29,7 @@ from trimtab.http.asked import (
 )
 from trimtab.http.excerpt import ActionsView
 from trimtab.http.glance import StateAnswer
+from trimtab.http.others import ClustersView
 from trimtab.service.views import PlanView
 
 Access = Literal["anyone", "reading", "changing"]
@@ -116,6 +119,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         access="anyone",
     ),
     Endpoint("GET", "/api/v1/state", "state", "Everything at a glance.", Api.state, {JSON: StateAnswer}),
+    Endpoint(
+        "GET",
+        "/api/v1/clusters",
+        "clusters",
+        "How this cluster and the others of the configuration stand, read-only; as heard some seconds ago at most.",
+        Api.clusters,
+        {JSON: ClustersView},
+    ),
     Endpoint(
         "GET",
         "/api/v1/events",
@@ -213,10 +224,39 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         ByBody,
         missing=True,
     ),
+    Endpoint(
+        "GET",
+        "/api/v1/execution",
+        "execution",
+        "The newest execution on the cluster with every partition, as `trimtab status --format json` has it.",
+        Api.execution,
+        {JSON: None},
+        refusals=(404,),
+    ),
+    _change(
+        "/api/v1/execution/cancel",
+        "cancelExecution",
+        "Start no further step of an execution, whichever process carries it out.",
+        Api.cancel_execution,
+        DoneView,
+        CancelBody,
+        status=202,
+        missing=True,
+    ),
+    _change(
+        "/api/v1/execution/rollback",
+        "rollbackExecution",
+        "Bring back what the newest execution changed, whichever process carried it out.",
+        Api.rollback_execution,
+        DoneView,
+        ExecutionBody,
+        status=202,
+        missing=True,
+    ),
     _change(
         "/api/v1/pause",
         "pause",
-        "Make and start no plan until an operator resumes.",
+        "Make and start no plan, and take no further step, until an operator resumes.",
         Api.pause,
         DoneView,
         WhyBody,

@@ -45,12 +45,13 @@ def with_glance(state: StateView) -> StateAnswer:
 def glance(state: StateView) -> GlanceView:
     """The most important thing first: the cluster itself, then whether the service works and knows enough, then how goals stand."""
     below = _of_service(state)
+    slow = tuple(f"Broker {b.id} is slow and gets no replicas: {b.slow}." for b in state.brokers if b.slow)
     worse = headline(state)
     if worse is None or not state.cluster.known:
-        return below
+        return below if not slow else below.model_copy(update={"facts": slow, "tone": "some" if below.tone == "good" else below.tone})
     tone: Tone = "bad" if worse.severe or below.tone == "bad" else "some"
     return GlanceView(
-        tone=tone, label=worse.label, sentence=worse.sentence, remainder=below.remainder, facts=worse.facts, help=worse.help,
+        tone=tone, label=worse.label, sentence=worse.sentence, remainder=below.remainder, facts=(*worse.facts, *slow), help=worse.help,
         balance=f"{below.label}: {below.sentence}",
     )  # fmt: skip
 
@@ -168,6 +169,8 @@ def _reach(state: StateView) -> str:
     plan, out = state.plan, sum(1 for b in state.brokers if b.violates)
     if plan is not None and plan.restores:
         return "restore preferred leaders, which copies nothing"
+    if plan is not None and plan.demotes:
+        return "take leaderships off slow brokers, which copies nothing"
     if plan is None or plan.left_out is None:
         return "make it better"
     if not plan.is_balance:

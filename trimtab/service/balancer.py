@@ -27,11 +27,12 @@ from optimizer.search_state import SearchState
 from trimtab.capture.capacity import read_capacities
 from trimtab.executor import Executor
 from trimtab.history.lock import locked, require_writable
+from trimtab.service.aftermath import Aftermath
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
 from trimtab.service.decider import Decider
-from trimtab.service.desk import PlanDesk
+from trimtab.service.desk import Held, PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
 from trimtab.service.goals import GoalsKeeper
@@ -48,6 +49,7 @@ from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.read_model import Form, ReadModel, Server
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed
+from trimtab.service.stand_in import StandIn
 from trimtab.service.views import DecisionView, PlanView, StateView
 from trimtab.service.watchers import Watchers
 from trimtab.service.worker import STALLED_AFTER, Worker
@@ -59,6 +61,7 @@ OTHERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
 TOLD_SECONDS = 5.0  # a start that took longer is told
 COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
+STOOD_IN = 5  # readings in the place of a silent reporter while a load is not stale yet
 CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compiler serves them all, one after the other
 
 
@@ -109,7 +112,7 @@ class Balancer:
         self._server: Server | None = None
         capacities = read_capacities(None if config.capacity is None else Path(config.capacity))
         self._agenda = Agenda(round(1000 * config.interval), round(1000 * config.debounce), self._started_ms)
-        self._goals = GoalsKeeper(None if config.goals is None else Path(config.goals), config.preset_name, self._cause)
+        self._goals = GoalsKeeper(None if config.goals is None else Path(config.goals), config.preset_name, self._cause, clock.wall_ms)
         self._told = Told(Path(config.history.folder))
         self._reach = reach if reach is not None else KafkaReach(config)
         self._model = ClusterModel(
@@ -132,6 +135,10 @@ class Balancer:
         self._min_isr = MinIsr(
             self._reach.min_isr, lambda: self._metadata.health.condition.health.short_topics, clock,
             learned=lambda: self._workers["metadata"].wake(),
+        )  # fmt: skip
+        self._stand_in = StandIn(
+            self._reach.counters, self._model, clock, serving=lambda: self._metadata.serving,
+            may_ask=lambda: self._compiled and not self._readiness.holds(clock.wall_ms()), every=config.model.stale_after / STOOD_IN,
         )  # fmt: skip
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
@@ -158,21 +165,26 @@ class Balancer:
             unread=lambda: self._workers["samples"].error, shared=lambda: self._leader.known.shared,
             starting=lambda: self.starting,
         )  # fmt: skip
+        self._aftermath = Aftermath(
+            self._decisions, clock, span_ms=config.horizon_ms, cooldown_ms=round(1000 * config.limits.cooldown)
+        )  # fmt: skip
         self._decider = Decider(
             config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,
             self._told, clock, instance=self._instance, has_executor=executor is not None, prepare=self._compile,
             plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
             changed=self._changed, busy=lambda: self._execution.busy,
-            condition=lambda: self._metadata.health.condition,
+            condition=lambda: self._metadata.health.condition, learned=self._aftermath.reasons,
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,
-            changed=self._changed, moved=self._decisions.moved, stale=self._stale, acts=config.mode != "dry-run", step=step,
+            changed=self._changed, moved=self._decisions.moved, ended=self._carried_out, stale=self._stale,
+            acts=config.mode != "dry-run", step=step,
         )  # fmt: skip
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
             "min-isr": (self._min_isr.turn, _nothing),
+            "stand-in": (self._stand_in.turn, _nothing),
             "samples": (self._feed.turn, self._feed.close),
             "planner": (self._decider.turn, _nothing),
             "look": (self._lookout.turn, _nothing),
@@ -303,6 +315,10 @@ class Balancer:
         holds = [h.text for h in self._readiness.holds(self._clock.wall_ms()) if h.kind in ("metadata", "silent")]
         return f"waits: {holds[0]}" if holds else ""
 
+    def _carried_out(self, held: Held) -> None:
+        if held.is_balance and not held.restores:
+            self._aftermath.ended(held.plan, held.decision_id)
+
     def _finished(self, why: str) -> None:
         self._decider.cool_down()
         self._changed()
@@ -331,7 +347,7 @@ class Balancer:
 
     def _stalled_after(self, name: str) -> Callable[[], float]:
         """Seconds without a sign of life that are too many; brokers and webhooks that hang may keep those who ask them for long."""
-        patience = OTHERS_HANG_SECONDS if name in ("metadata", "min-isr", "planner", "executor", "notify") else STALLED_AFTER
+        patience = OTHERS_HANG_SECONDS if name in ("metadata", "min-isr", "stand-in", "planner", "executor", "notify") else STALLED_AFTER
         return lambda: patience if self._compiled else COMPILING_SECONDS
 
     def _unrecordable(self) -> str | None:
@@ -373,6 +389,15 @@ class Balancer:
 
     def rollback(self, plan_id: str, who: str) -> PlanView:
         return self._operator.rollback(plan_id, who)
+
+    def execution_text(self) -> str:
+        return self._read.execution_text()
+
+    def cancel_execution(self, plan_id: str, who: str, why: str, finish: bool) -> None:
+        self._operator.cancel_execution(plan_id, who, why, finish)
+
+    def rollback_execution(self, plan_id: str, who: str) -> None:
+        self._operator.rollback_execution(plan_id, who)
 
     def pause(self, who: str, why: str) -> None:
         self._operator.pause(who, why)

@@ -14,9 +14,11 @@ from trimtab.service.standing import Repair
 from trimtab.service.unwell import Waiting, sentence
 
 NO_REPAIR = Repair()
+BESIDE_SLOW = ("under_replicated", "leaders")  # a slow broker may be why; leaders change all the same
 
-Scope = Literal["all", "preferred", "repairs", "restore"]
-"""Everything; preferred leaders; hard limits and lost brokers; lost and draining brokers and partitions without a leader."""
+Scope = Literal["all", "preferred", "repairs", "restore", "demote", "place"]
+"""Everything; preferred leaders; hard limits and lost brokers; lost and draining brokers and partitions without a leader; leaderships of
+slow brokers; topics that were just created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ class Case:
         Whether preferred leaders are restored before anything is moved.
     elect
         Whether that is done at once, whatever the detector says.
+    demote
+        Whether slow brokers have leaderships to give up.
+    place
+        Whether topics that were just created are placed.
     """
 
     holds: Sequence[Hold] = ()
@@ -52,6 +58,8 @@ class Case:
     limits: Sequence[str] = ()
     astray: bool = False
     elect: bool = False
+    demote: bool = False
+    place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +98,13 @@ def choose(case: Case) -> Choice:
     waits = [w for w in case.waits if w.kind != "quiet" or not case.asked]  # who asks in quiet hours means it
     if case.repair.lost is None and (case.elect or (case.asked and waits and all(w.kind == "leaders" for w in waits))):
         return Make("preferred", urgent=True)
+    if case.demote and case.repair.lost is None and all(w.kind in BESIDE_SLOW for w in waits):
+        return Make("demote", urgent=True, otherwise=None if waits or not _wanted(case) else "all")
     if waits:
         return _unwell(case, waits)
-    if not case.repair and not case.asked and not case.fired:
+    if case.place and not case.repair:
+        return Make("place", urgent=case.asked, otherwise="all" if _wanted(case) else None)
+    if not _wanted(case):
         return Rest(case.calm)
     if case.limits and not case.repair and not case.asked:
         return Refuse("limits", "Not now: " + "; ".join(case.limits) + ".")
@@ -100,6 +112,10 @@ def choose(case: Case) -> Choice:
     if case.astray and not case.repair:
         return Make("preferred", urgent, otherwise="all")
     return Make("all", urgent, otherwise=_elected(case))
+
+
+def _wanted(case: Case) -> bool:
+    return bool(case.repair) or case.asked or case.fired
 
 
 def _elected(case: Case) -> Scope | None:

@@ -27,7 +27,8 @@ from trimtab.service.look import Looked, Lookout
 from trimtab.service.planning import Made, Planner, budgets, planned, rest_of
 from trimtab.service.preferred import CAUSE, Restoring, restored
 from trimtab.service.readiness import Readiness
-from trimtab.service.recording import doubts, plan_text, standings
+from trimtab.service.recording import doubts, placed, plan_text, standings
+from trimtab.service.slow import gives_up_leaders, handed_over, set_apart
 from trimtab.service.standing import after
 from trimtab.service.unwell import Waiting, led_by_others, waits
 from trimtab.service.views import Leadership
@@ -87,6 +88,8 @@ class Decider:
         Why no plan is made now, where an execution is not over that is not of the plan in hand.
     condition
         How well the cluster is.
+    learned
+        Why no plan for balance is made now, by what came of those before.
     """
 
     def __init__(
@@ -111,13 +114,14 @@ class Decider:
         changed: Callable[[], None],
         condition: Callable[[], Condition],
         busy: Callable[[], str] = str,
+        learned: Callable[[Looked, int], tuple[str, ...]] = lambda looked, now: (),
     ) -> None:
         self._config, self._goals, self._leader, self._agenda = config, goals, leader, agenda
         self._lookout, self._readiness, self._desk, self._decisions = lookout, readiness, desk, decisions
         self._told, self._clock, self._instance, self._has_executor = told, clock, instance, has_executor
         self._plan = plan
         self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
-        self._busy, self._condition = busy, condition
+        self._busy, self._condition, self._learned = busy, condition, learned
         self._alone = config.mode == "auto" and has_executor  # plans are carried out without being approved
         self._restoring = Restoring(condition, alone=self._alone)
         self._waited = False  # balance did, at the last decision
@@ -274,13 +278,14 @@ class Decider:
             case = Case(holds=holds)
         else:
             options, reached = self._options(looked, turn.began)
-            calm = " ".join([looked.detection.sentence(), *(f"{_capital(note)}." for note in looked.detection.notes)])
+            calm = " ".join([looked.detection.sentence(), *(f"{_capital(note)}." for note in looked.detection.notes)]) + set_apart(looked)
             found, wait = self.waits(turn.began), looked.policy.wait
             if self._restoring.first(wait, turn.began):
                 calm = f"{calm} {led_by_others(self._condition())}."
             case = Case(
                 waits=found, repair=looked.repair, asked=ASKED in cause, fired=looked.detection.fired, calm=calm, limits=reached,
                 astray=self._restoring.first(wait, turn.began), elect=self._restoring.at_once(wait, found, turn.began),
+                demote=gives_up_leaders(looked), place=bool(looked.new_topics),
             )  # fmt: skip
             self._waited = bool(case.waits)
         match choose(case):
@@ -333,11 +338,13 @@ class Decider:
         limits, options = self._config.limits, budgets(self._config)
         done = self._decisions.get().done_since(now - HOUR_MS)
         deeds = [Deed(now - HOUR_MS + 1, done.replica_moves)] if self._binding else []
-        gate = may_act(Guards(limits.min_brokers, 0, limits.moves_per_hour), looked.snapshot, deeds, now)
+        of_policy = looked.policy.guards.moves_per_hour if looked.policy.guards is not None else None
+        hourly = min((x for x in (limits.moves_per_hour, of_policy) if x is not None), default=None)
+        gate = may_act(Guards(limits.min_brokers, 0, hourly), looked.snapshot, deeds, now)
         if self._binding and gate.moves_left is not None:
             most = options.max_moves
             options = replace(options, max_moves=gate.moves_left if most is None else min(most, gate.moves_left))
-        return options, gate.reasons
+        return options, (*gate.reasons, *(self._learned(looked, now) if self._binding else ()))
 
     def _resting(self, looked: Looked, now: int) -> tuple[tuple[str, int], ...]:
         """Partitions that were moved lately; none where nothing is carried out here."""
@@ -348,7 +355,16 @@ class Decider:
         from optimizer.report.verdict import verdict
 
         looked, made = found.looked, found.plan
-        sentence = restored(made) if found.scope == "preferred" else verdict(made).sentence + doubts(made)
+        match found.scope:
+            case "preferred":
+                sentence = restored(made)
+            case "demote":
+                sentence = handed_over(made)
+            case "place":
+                sentence = placed(made, looked.new_topics)
+            case _:
+                sentence = verdict(made).sentence + doubts(made)
+        sentence += set_apart(looked)
         sentence += rest_of(found, round(1000 * looked.policy.partition_cooldown))
         if make.note and found.scope == make.scope:
             sentence += f" {make.note}"
@@ -367,7 +383,7 @@ class Decider:
             stuck = any(b.violates for b in made.brokers)
             self._write(turn, "nothing", sentence, looked=looked, made=made, ended=ended, kind="stuck" if stuck else "plan")
             self._desk.supersede("a newer look found nothing to do", record=self._binding)
-        elif not make.urgent and found.scope != "preferred" and not self._is_wanted(looked, made):
+        elif not make.urgent and found.scope not in ("preferred", "demote", "place") and not self._is_wanted(looked, made):
             why = f"The detector would not be better off with the plan that the goals suggest ({sentence})"
             self._write(turn, "nothing", why, looked=looked, ended=ended, kind="accept")
         else:
@@ -385,9 +401,9 @@ class Decider:
     def _propose(self, turn: Turn, found: Made, sentence: str, ended: int | None) -> None:
         id = self._write(turn, "planned", sentence, looked=found.looked, made=found.plan, ended=ended, kind="plan")
         self._desk.supersede("a newer plan was made", record=self._binding)
-        note, is_balance = note_of(self._config.mode, self._has_executor), found.scope in ("all", "preferred")
-        restores = found.scope == "preferred"
-        held = Held(found.plan, id, self._clock.wall_ms(), note=note, is_balance=is_balance, restores=restores)
+        note, is_balance = note_of(self._config.mode, self._has_executor), found.scope in ("all", "preferred", "place")
+        restores, demotes = found.scope == "preferred", found.scope == "demote"
+        held = Held(found.plan, id, self._clock.wall_ms(), note=note, is_balance=is_balance, restores=restores, demotes=demotes)
         self._desk.put(held)
         if self._alone:
             self._desk.become(held, "approved", "approved", "auto", "mode is auto")

@@ -43,6 +43,7 @@ class Held:
     changed_ms: int = field(default=0)
     is_balance: bool = True  # not only repairs
     restores: bool = False  # preferred leaders, and nothing else
+    demotes: bool = False  # slow brokers, and nothing else
 
     @cached_property
     def left_out(self) -> int:
@@ -64,7 +65,7 @@ class Held:
             plan_id=self.plan.plan_id, decision_id=self.decision_id, made_ms=self.made_ms, state=self.state,
             actions=summary.actions, replica_moves=summary.replica_moves, leadership_changes=summary.leadership_changes,
             bytes_to_move=summary.bytes_to_move, progress=self.share, note=self.note, left_out=self.left_out, is_balance=self.is_balance,
-            restores=self.restores,
+            restores=self.restores, demotes=self.demotes,
         )  # fmt: skip
 
 

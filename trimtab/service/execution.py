@@ -17,6 +17,8 @@ from cluster_model.model import ClusterModel
 from metrics_reporter.reporter import Clock
 from trimtab.execution.ledger import Fenced, instance_name
 from trimtab.execution.order import order_of, sized
+from trimtab.execution.progress import Standing
+from trimtab.execution.recorded import Wish
 from trimtab.executor import Executor, Left, Moved, Progress
 from trimtab.history.records import OutcomeKind
 from trimtab.service.desk import Held, PlanDesk, State
@@ -83,6 +85,8 @@ class Execution:
     ----------
     finished
         Called after a plan was carried out, wholly or not.
+    ended
+        Called with a plan that was carried out wholly.
     moved
         Called with what an execution has moved, also one of another process, again and again with the same.
     stale
@@ -105,13 +109,14 @@ class Execution:
         finished: Callable[[str], None],
         changed: Callable[[], None],
         moved: Callable[[Moved], None],
+        ended: Callable[[Held], None] = lambda held: None,
         stale: Callable[[], str] = lambda: "",
         acts: bool = True,
         step: float = TURN,
     ) -> None:
         self._executor, self._desk, self._leader, self._model = executor, desk, leader, model
         self._told, self._clock, self._finished, self._changed = told, clock, finished, changed
-        self._stale, self._acts, self._step, self._moved = stale, acts, step, moved
+        self._stale, self._acts, self._step, self._moved, self._ended = stale, acts, step, moved, ended
         self._running: Held | None = None
         self._left: Left | None = None
         self._asked_ms: int | None = None  # since this instance leads
@@ -120,7 +125,7 @@ class Execution:
         self._unshared_why = ""
         self._paused = False
         self._note = ""
-        self._back: str | None = None  # who has the running plan rolled back
+        self._wish: tuple[str, Wish] | None = None  # of a person, for the execution of a plan
         self._noted_ms = 0
         self._unsure_since_ms: int | None = None
 
@@ -131,6 +136,7 @@ class Execution:
             return self._step
         self._notice_lead()
         self._share(executor)
+        self._grant(executor)
         if self._running is not None:
             self._go_on(executor, self._running)
         elif self._left is not None and self._left.plan_id:
@@ -168,6 +174,37 @@ class Execution:
             self._unshared_why = ""
         self._shared_ms = now
 
+    @property
+    def standing(self) -> Standing | None:
+        """How the newest execution that is known stands, whichever process carries it out."""
+        return None if self._executor is None else self._executor.standing()
+
+    @property
+    def here(self) -> bool:
+        """Whether this instance carries it out."""
+        return self._running is not None or (self._left is not None and bool(self._left.plan_id))
+
+    def ask(self, plan_id: str, wish: Wish) -> None:
+        """Have the next turn do what a person wants of the execution of a plan."""
+        self._wish = (plan_id, wish)
+
+    def _grant(self, executor: Executor) -> None:
+        if self._wish is None or not self._leader.ask().leads:
+            return
+        plan_id, wish = self._wish
+        try:
+            if wish.verb == "rollback" and not self.here and (self._left is None or not self._left.busy):
+                executor.rollback(plan_id, wish.who)
+                self._left = Left(plan_id=plan_id)
+            else:
+                executor.wish(wish)
+        except ExternalError as error:
+            if error.retriable:  # asked again at the next turn
+                raise
+            log.warning("plan %s: %s asks to %s, which cannot be done: %s", plan_id, wish.who, wish.verb, error)
+        self._wish = None
+        self._changed()
+
     def _roll_back(self, executor: Executor, held: Held) -> None:
         """Bring back what an ended plan changed."""
         who = held.rollback_asked
@@ -184,7 +221,7 @@ class Execution:
             return
         held.rollback_asked = None
         self._desk.become(held, "running", "noted", who, f"rolled back by {who}: {count} partitions", note="being taken back")
-        self._running, self._back = held, who
+        self._running = held
         log.warning("plan %s is rolled back by %s: %d partitions", held.plan.plan_id, who, count)
 
     @property
@@ -323,9 +360,10 @@ class Execution:
         held.note = "being carried out" + (f", {progress.waits}" if progress.waits else "")
         if pause is not None:
             held.note = f"no further step while paused by {pause.who}; what is in progress goes on"
-        if progress.finished and self._back is not None:
+        ended = executor.standing()
+        if progress.finished and ended is not None and ended.direction != "forward":
             stay = f"{progress.done} partitions stay as planned"
-            self._end(held, progress, "cancelled", "rolled_back", f"rolled back by {self._back}; {stay}")
+            self._end(held, progress, "cancelled", "rolled_back" if ended.direction == "rollback" else "cancelled", f"{ended.why}; {stay}")
         elif progress.finished:
             failed = len(progress.failed)
             detail = ""
@@ -342,7 +380,7 @@ class Execution:
 
     def _end(self, held: Held, progress: Progress, state: State, kind: OutcomeKind, detail: str) -> None:
         held.progress = progress
-        self._running = self._back = None
+        self._running = None
         if self._executor is not None:
             self._note_moved(self._executor)
         try:
@@ -351,6 +389,8 @@ class Execution:
             self._desk.end_unwritten(held, state, kind, f"{detail} (not written down: {error})")
             log.error("what came of plan %s could not be written down: %s", held.plan.plan_id, error)
         log.info("plan %s: %s%s", held.plan.plan_id, state, f", {detail}" if detail else "")
+        if kind == "done":
+            self._ended(held)
         self._finished(f"the last plan is {state}")
 
 

@@ -9,13 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
+import numpy as np
+
 from cluster_model.model import ClusterModel
 from cluster_model.trust import LiveSnapshot
 from cluster_model.windows import HorizonName
 from goals.model import GoalSet
-from goals.policy import PolicyDocument
+from goals.policy import NewTopics, PolicyDocument
 from metrics_reporter.reporter import Clock
 from optimizer.detectors import Detection, Memory, detect, policy_of
+from optimizer.detectors.slow import Slow, SlowMemory, set_apart, slow_brokers
 from optimizer.judgement import judge
 from trimtab.execution.people import as_draining
 from trimtab.service.goals import GoalsKeeper
@@ -23,6 +26,7 @@ from trimtab.service.keeping import Told
 from trimtab.service.standing import Repair, stand, to_repair
 from trimtab.service.views import BrokerView, GoalView
 
+MOST_NAMED = 5  # new topics
 SHARE_OF_TIME = 0.1  # that looking may take
 
 
@@ -36,6 +40,12 @@ class Looked:
         What has to be mended whatever the detector says.
     memory
         The detector's memory that `detection` was made from.
+    slow
+        Brokers that take long for requests; in `snapshot` they are excluded.
+    new_topics
+        That were created a short while ago and that the policy has placed, by name.
+    young_topics
+        That balance leaves alone because they are younger than the policy's least age.
     """
 
     at_ms: int
@@ -47,6 +57,9 @@ class Looked:
     detection: Detection
     memory: Memory | None
     repair: Repair
+    slow: Slow
+    new_topics: tuple[str, ...] = ()
+    young_topics: tuple[str, ...] = ()
 
 
 class Lookout:
@@ -57,7 +70,7 @@ class Lookout:
     every
         Seconds between two looks; more where a look takes long.
     fired
-        Called when the detector fires that did not at the look before.
+        Called when the detector fires, or a broker is slow, that did not or was not at the look before.
     """
 
     def __init__(
@@ -77,6 +90,8 @@ class Lookout:
         self._horizon, self._every = horizon, every
         self._may_look, self._fired, self._looked = may_look, fired, looked
         self._memory: Memory | None = None
+        self._slow: SlowMemory | None = None
+        self._topics: dict[str, int] | None = None  # -> first seen, Unix ms; 0 for those that were there at the first look
         self._newest: Looked | None = None
         self._lock = Lock()
 
@@ -92,6 +107,12 @@ class Lookout:
         now = self.look()
         if now.detection.fired and (before is None or not before.detection.fired):
             self._fired(now.detection.sentence())
+        for broker in now.slow.brokers:
+            if before is None or broker.id not in before.slow.ids:
+                self._fired(f"Broker {broker.id} is slow: {broker.why}.")
+        came = sorted(set(now.new_topics).difference(before.new_topics if before is not None else ()))
+        if came:
+            self._fired(f"New topics are to be placed: {', '.join(came[:MOST_NAMED])}{' …' if len(came) > MOST_NAMED else ''}.")
         self._looked()
         return max(self._every, (self._clock.monotonic() - begun) / SHARE_OF_TIME)
 
@@ -101,16 +122,36 @@ class Lookout:
             now = self._clock.wall_ms()
             goals = self._goals.current
             snapshot = as_draining(self._model.snapshot(now, horizon=self._horizon), self._told.draining)
-            found = judge(snapshot, goals)
-            standing, brokers = stand(found)
             policy = policy_of(goals)
+            slow = slow_brokers(policy.slow_brokers, snapshot, now, self._slow)
+            self._slow, snapshot = slow.memory, set_apart(snapshot, slow)
+            found = judge(snapshot, goals)
+            standing, brokers = stand(found, {b.id: b.why for b in slow.brokers})
             before = self._memory
             detection = detect(policy, snapshot, goals, before, found)
             self._memory = detection.memory
             self._newest = Looked(
-                now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing)
+                now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing), slow,
+                self._new_topics(policy.new_topics, snapshot, now), self._younger(now, policy.min_topic_age),
             )
             return self._newest
+
+    def _new_topics(self, rule: NewTopics | None, snapshot: LiveSnapshot, now: int) -> tuple[str, ...]:
+        """Topics that were first seen within the rule's time and hold no more than it says. O(partitions)."""
+        seen = self._topics
+        self._topics = {t: seen.get(t, now) if seen is not None else 0 for t in snapshot.topics}
+        if rule is None:
+            return ()
+        young = self._younger(now, rule.within)
+        disk = snapshot.leader_load.get("disk")
+        if not young or disk is None:
+            return young
+        held = np.bincount(snapshot.partition_topic, weights=np.nan_to_num(disk), minlength=len(snapshot.topics))
+        return tuple(t for t in young if held[snapshot.row_of_topic[t]] <= rule.max_size)
+
+    def _younger(self, now: int, seconds: float) -> tuple[str, ...]:
+        """Topics that were first seen less than so long ago."""
+        return tuple(t for t, at in (self._topics or {}).items() if at and now - at < round(1000 * seconds))
 
     def acted(self) -> None:
         """Something was done about it: the detector's counts begin anew."""

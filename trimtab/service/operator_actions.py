@@ -13,6 +13,9 @@ from typing import Protocol
 from cluster_model.errors import TrimtabError
 from cluster_model.trust import LiveSnapshot
 from trimtab.execution.people import Pause
+from trimtab.execution.progress import Standing
+from trimtab.execution.recorded import Wish
+from trimtab.execution.run import new_id
 from trimtab.service.decider import ASKED, UNWELL
 from trimtab.service.leadership import who_leads, whom_to_ask
 from trimtab.service.parts import Parts
@@ -107,6 +110,44 @@ class Operator:
         parts.workers["executor"].wake()
         return held.view()
 
+    def cancel_execution(self, plan_id: str, who: str, why: str, finish: bool) -> None:
+        """Begin no further step of an execution, whichever process carries it out; `finish` lets what is in progress complete."""
+        parts = self._parts
+        found = self._execution_of(plan_id)
+        if found.over:
+            raise Refused(f"Plan {plan_id} is {found.state}: nothing of it is in progress.", "There is nothing to cancel.")
+        if found.direction == "rollback":
+            raise Refused("It is being rolled back, which ends with everything as before.", "Pause it, if it is to wait.")
+        parts.execution.ask(plan_id, Wish("cancel", who, new_id(), "finish" if finish else "take back", why))
+        log.warning("the execution of plan %s is to be cancelled, by %s%s", plan_id, who, f": {why}" if why else "")
+        parts.workers["executor"].wake()
+
+    def rollback_execution(self, plan_id: str, who: str) -> None:
+        """Bring back what the newest execution changed, while it runs or after it ended, whichever process carried it out."""
+        parts = self._parts
+        found = self._execution_of(plan_id)
+        if found.direction == "rollback":
+            raise Refused(f"Plan {plan_id} is {'being ' if not found.over else ''}rolled back already.", "There is nothing left to do.")
+        held = parts.desk.find(plan_id)
+        if held is not None and held is parts.desk.current and held.progress is not None:
+            self.rollback(plan_id, who)
+            return
+        parts.execution.ask(plan_id, Wish("rollback", who, new_id()))
+        log.warning("the execution of plan %s is to be rolled back, by %s", plan_id, who)
+        parts.workers["executor"].wake()
+
+    def _execution_of(self, plan_id: str) -> Standing:
+        """How the execution of a plan stands, where it is the newest one and this instance may say something to it."""
+        parts = self._parts
+        found = parts.execution.standing
+        if found is None:
+            raise Refused("No execution is known here.", "The instance that leads knows it.", missing=True)
+        if found.plan_id != plan_id:
+            raise Refused(f"The newest execution is that of plan {found.plan_id}, not {plan_id}.", "Look at that one.", missing=True)
+        if not parts.leader.known.leads:
+            raise Refused(who_leads(parts.leader.known), whom_to_ask(parts.leader.known))
+        return found
+
     def pause(self, who: str, why: str) -> None:
         now = self._parts.clock.wall_ms()
         self._recorded(lambda: self._parts.told.set_pause(Pause(who, why, now)))
@@ -115,8 +156,13 @@ class Operator:
 
     def resume(self, who: str) -> bool:
         parts = self._parts
+        found = parts.execution.standing
+        waits = found is not None and not found.over and bool(found.paused)  # a command paused that execution alone
+        if waits and found is not None:
+            parts.execution.ask(found.plan_id, Wish("resume", who, new_id()))
+            parts.workers["executor"].wake()
         if parts.told.pause is None:
-            return False
+            return waits
         self._recorded(lambda: parts.told.set_pause(None, who, parts.clock.wall_ms()))
         log.warning("resumed by %s", who)
         self._cause(f"resumed by {who}")

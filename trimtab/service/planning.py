@@ -82,11 +82,23 @@ def _made(
     goals = looked.goal_set
     match scope:
         case "all":
-            options = replace(options, resting=resting)
+            options = replace(options, resting=resting, exclude_topics=(*options.exclude_topics, *looked.young_topics))
         case "preferred":
             from optimizer.policies.preferred import preferred_leaders
 
             return Made(looked, goals, options, preferred_leaders(looked.snapshot, goals, options, astray), scope)
+        case "demote":
+            from optimizer.policies.demoted import demoted
+
+            slow = {b.id: b.why for b in looked.slow.brokers}
+            return Made(looked, goals, options, demoted(looked.snapshot, goals, options, slow), scope)
+        case "place":
+            from optimizer.policies.placed_anew import placed_anew
+
+            rule, options = looked.policy.new_topics, replace(options, resting=resting)
+            assert rule is not None
+            made = placed_anew(looked.snapshot, goals, looked.new_topics, rule.placement, rule.score.kind, options)
+            return Made(looked, goals, options, made, scope)
         case "restore":
             options = replace(options, exclude_topics=("*",))  # topics that are excluded are repaired all the same
         case "repairs":
@@ -95,9 +107,10 @@ def _made(
 
 
 def rest_of(made: Made, cooldown_ms: int) -> str:
-    """What is said of the partitions that balance left alone because they were moved lately; empty where there are none."""
-    count = len(made.options.resting)
-    if not count:
-        return ""
+    """What is said of partitions and topics that balance left alone because of their age; empty where there are none."""
+    count, young = len(made.options.resting), len(made.looked.young_topics) if made.scope == "all" else 0
     which = "1 partition that was" if count == 1 else f"{count:,} partitions that were"
-    return f" Left alone: {which} moved within the last {spoken(cooldown_ms)} (policy.partition_cooldown)."
+    told = f" Left alone: {which} moved within the last {spoken(cooldown_ms)} (policy.partition_cooldown)." if count else ""
+    topics = "1 topic that is" if young == 1 else f"{young:,} topics that are"
+    age = spoken(round(1000 * made.looked.policy.min_topic_age))
+    return f"{told} Left alone: {topics} younger than {age} (policy.min_topic_age)." if young else told

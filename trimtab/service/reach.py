@@ -12,20 +12,25 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from kafka.errors import TopicAuthorizationFailedError
+
 from cluster_model.errors import ExternalError
 from cluster_model.metadata.description import QuorumReport
 from cluster_model.metadata.follower import Follower
+from metrics_reporter.permissions import missing
 from metrics_reporter.topic import RecordSource
 from trimtab.service.claim import Claim
 
 if TYPE_CHECKING:
     from trimtab.capture.client import ClientSettings
     from trimtab.capture.gateway import Gateway
+    from trimtab.capture.reading import Reading, TopicPartition
     from trimtab.service.config import ServiceConfig
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+NAMED = 3
 RENEWED_AFTER = 5  # failures in a row after which a connection is made anew
 
 
@@ -34,8 +39,8 @@ class ClosableSource(RecordSource, Protocol):
 
 
 class Reach(Protocol):
-    """What the service asks of a cluster. `follow` is called by one thread, `topic` by another, `min_isr` by a third, `quorum` and `shared`
-    by any."""
+    """What the service asks of a cluster. `follow`, `topic`, `min_isr` and `counters` are called by a thread of their own each, `quorum`
+    and `shared` by any."""
 
     def follow(self) -> tuple[str, Follower]:
         """The cluster's id, and a new follower of its metadata.
@@ -58,6 +63,10 @@ class Reach(Protocol):
 
     def min_isr(self, topics: Collection[str]) -> Mapping[str, int]:
         """`min.insync.replicas` in force, by topic; those that are gone or may not be described are left out. Raises `ExternalError`."""
+        ...
+
+    def counters(self, leads: Mapping[int, list[TopicPartition]]) -> Reading:
+        """Log sizes of some brokers, and offsets of what they lead; what went wrong is in the answer. Raises `ExternalError`."""
         ...
 
     def topic(self) -> ClosableSource:
@@ -89,7 +98,7 @@ class KafkaReach:
         self._claim: Claim | None = None
         self._following: Gateway | None = None
         self._asking, self._lock = _Renewed(self._connect), Lock()
-        self._describing = _Renewed(self._connect)
+        self._describing, self._counting = _Renewed(self._connect), _Renewed(self._connect)
 
     def follow(self) -> tuple[str, Follower]:
         from cluster_model.metadata.follower import KRaftFollower
@@ -104,6 +113,11 @@ class KafkaReach:
         if self._claim is None:
             self._claim = Claim(cluster_id, self._node_id, self._kraft_log)
         if self._kraft_log is None:
+            undescribed = gateway.undescribed()
+            if undescribed:
+                named = ", ".join(undescribed[:NAMED]) + (f" and {len(undescribed) - NAMED} more" if len(undescribed) > NAMED else "")
+                why = missing(TopicAuthorizationFailedError, "Describe")
+                raise ExternalError(f"brokers hold topics that are not described to this service ({named}): {why}", retriable=True)
             return cluster_id, AdminFollower(gateway)
         require_cluster(self._kraft_log, cluster_id, "configuration", "kraft_log")
         return cluster_id, KRaftFollower(self._kraft_log, gateway)
@@ -119,6 +133,9 @@ class KafkaReach:
     def min_isr(self, topics: Collection[str]) -> Mapping[str, int]:
         return self._describing.ask(lambda gateway: gateway.min_isr(topics))
 
+    def counters(self, leads: Mapping[int, list[TopicPartition]]) -> Reading:
+        return self._counting.ask(lambda gateway: gateway.counters(leads))
+
     def topic(self) -> ClosableSource:
         from metrics_reporter.kafka_topic import KafkaTopicReader
 
@@ -128,6 +145,7 @@ class KafkaReach:
         if self._following is not None:
             self._following.close()
         self._describing.close()
+        self._counting.close()
         with self._lock:
             self._asking.close()
             if self._claim is not None:

@@ -6,6 +6,7 @@ Asked by `trimtab.service.balancer` for the HTTP interface, from any thread. Cha
 from __future__ import annotations
 
 import io
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +16,9 @@ from cluster_model.errors import ConfigurationError, ExternalError
 from cluster_model.trust import LiveSnapshot
 from trimtab import __version__
 from trimtab.execution.people import as_draining
+from trimtab.execution.progress import document
 from trimtab.service.decider import UNWRITTEN
+from trimtab.service.executing import execution_view
 from trimtab.service.goals import goals_text
 from trimtab.service.parts import Parts
 from trimtab.service.unwell import cluster_view
@@ -84,6 +87,7 @@ class ReadModel:
             waits=waiting,
         )  # fmt: skip
         decides = known.leads and pause is None and not holds
+        standing, here = parts.execution.standing, parts.execution.here
         return StateView(
             version=__version__,
             cluster_id=parts.metadata.cluster_id,
@@ -109,10 +113,20 @@ class ReadModel:
             goals_file=parts.goals.source,
             goals_digest=parts.goals.current.digest,
             goals_error=parts.goals.error,
+            goals_stale=parts.goals.stale,
             goals=newest.goals if newest is not None else (),
             brokers=newest.brokers if newest is not None else (),
             plan=held.view() if held is not None else None,
+            execution=None
+            if standing is None
+            else execution_view(standing, here=here, paused=pause is not None, leadership=known),
         )
+
+    def execution_text(self) -> str:
+        found = self._parts.execution.standing
+        if found is None:
+            raise Refused("No execution is known here.", "Ask the instance that leads, or `trimtab status`.", missing=True)
+        return json.dumps(document(found, working=self._parts.execution.here))
 
     def _history_free(self, now: int) -> int | None:
         """Bytes that are free where the history is kept; looked up now and then."""

@@ -5,6 +5,7 @@ Called by `trimtab.service.decider`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.history.records import GoalStanding
@@ -52,3 +53,14 @@ def standings(made: Plan | None, looked: Looked | None) -> tuple[GoalStanding, .
         )
         for v in looked.goals
     )  # fmt: skip
+
+
+def placed(made: Plan, topics: Sequence[str]) -> str:
+    """What a plan does that places topics that were just created."""
+    named = ", ".join(topics[:MOST_NAMED]) + (f" and {len(topics) - MOST_NAMED:,} more" if len(topics) > MOST_NAMED else "")
+    which = f"New topic{'s' if len(topics) != 1 else ''} {named}"
+    total = made.summary
+    if not total.actions:
+        return f"{which} can stay where Kafka placed {'them' if len(topics) != 1 else 'it'}."
+    changes = f"{total.replica_moves:,} replica moves and {total.leadership_changes:,} changes of leader"
+    return f"{which} would be placed by the policy: {changes}."

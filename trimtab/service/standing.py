@@ -5,6 +5,7 @@ Pure functions of a snapshot and goals; called by `trimtab.service.look`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +21,9 @@ from optimizer.search.state import State
 from trimtab.service.views import BrokerView, GoalView
 
 
-def stand(found: Judgement) -> tuple[tuple[GoalView, ...], tuple[BrokerView, ...]]:
-    """Every goal in the order of the file, every broker by id."""
-    return _goals(found.goals, found.compiled, found.state), _brokers(found.snapshot, found.compiled, found.state)
+def stand(found: Judgement, slow: Mapping[int, str] | None = None) -> tuple[tuple[GoalView, ...], tuple[BrokerView, ...]]:
+    """Every goal in the order of the file, every broker by id. `slow`: why brokers count as slow, by id."""
+    return _goals(found.goals, found.compiled, found.state), _brokers(found.snapshot, found.compiled, found.state, slow or {})
 
 
 def _goals(goals: GoalSet, compiled: Compiled, state: State) -> tuple[GoalView, ...]:
@@ -45,7 +46,7 @@ def _goals(goals: GoalSet, compiled: Compiled, state: State) -> tuple[GoalView, 
     return tuple(found)
 
 
-def _brokers(snapshot: Snapshot, compiled: Compiled, state: State) -> tuple[BrokerView, ...]:
+def _brokers(snapshot: Snapshot, compiled: Compiled, state: State, slow: Mapping[int, str]) -> tuple[BrokerView, ...]:
     voices = {v.broker: v.voice for v in snapshot.trust.voices} if isinstance(snapshot, LiveSnapshot) else {}
     reported = [r for r in ("network_in", "network_out", "cpu", "disk", "replicas", "leaders") if snapshot.is_reported(r)]
     known = {r: state.load[:, c] for c, r in enumerate(compiled.columns)}
@@ -63,6 +64,7 @@ def _brokers(snapshot: Snapshot, compiled: Compiled, state: State) -> tuple[Brok
             BrokerView(
                 id=broker, rack=snapshot.racks[row], state=BrokerState(int(snapshot.broker_states[row])).label,
                 voice=voices.get(broker, "never"),
+                slow=slow.get(broker),
                 loads={r: float(values[row]) for r, values in loads.items()},
                 share_of_mean=shares,
                 violates=tuple(

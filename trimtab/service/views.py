@@ -68,6 +68,7 @@ class BrokerView(View):
     rack: str | None
     state: str
     voice: str = Field(description="its reporter: fresh, late, silent or never")
+    slow: str | None = Field(default=None, description="why it counts as slow and gets no replicas; null where it does not")
     loads: Mapping[str, float]
     share_of_mean: Mapping[str, float] = Field(description="load over the mean of goals on that resource, 1.0 is level")
     violates: tuple[str, ...]
@@ -120,6 +121,50 @@ class PlanView(View):
     left_out: int | None = Field(default=None, description="brokers that would be outside a target range or limit after it")
     is_balance: bool = Field(default=True, description="false: it only repairs")
     restores: bool = Field(default=False, description="it only gives partitions back to their preferred leaders, which copies nothing")
+    demotes: bool = Field(default=False, description="it only takes leaderships off slow brokers, which copies nothing")
+
+
+ExecutionVerb = Literal["pause", "resume", "cancel", "rollback"]
+
+
+class MovingView(View):
+    """A partition in progress; bytes are over all replicas that it gets."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...] = Field(description="as they will be, preferred leader first")
+    bytes_copied: float
+    bytes_total: float
+    rate: float | None = Field(description="bytes/s; null where not known yet")
+    seconds_left: float | None
+
+
+class ExecutionView(View):
+    """The newest execution on the cluster, whichever process carries it out; `/api/v1/execution` has every partition."""
+
+    plan_id: str
+    state: str = Field(description="running, done, failed, cancelled, rolled back")
+    direction: str = Field(description="forward, cancel, rollback")
+    why: str = Field(description="it goes back; empty where it does not")
+    instance: str
+    here: bool = Field(description="this instance carries it out")
+    paused: str = Field(description="by whom; empty where it is not")
+    waits: str = Field(description="why no step is taken now")
+    counts: Mapping[str, int] = Field(description="partitions by stage")
+    total: int
+    final: int = Field(description="partitions that nothing is left to do for")
+    bytes_copied: float
+    bytes_total: float
+    rate: float | None = Field(description="bytes/s; null where not known")
+    seconds_left: float | None
+    throttle: int | None = Field(description="bytes/s")
+    throttle_why: str = Field(description="where it paces itself")
+    throttles_left: int = Field(description="settings of throttles that stand")
+    unchanged: int = Field(description="partitions that were not brought where they were to go, once it is over")
+    moving_count: int
+    moving: tuple[MovingView, ...] = Field(description="the first of those in progress")
+    can: tuple[ExecutionVerb, ...] = Field(description="what may be said to it here and now")
+    why_not: str = Field(description="why this instance may say nothing to it")
 
 
 class DecisionView(View):
@@ -188,9 +233,11 @@ class StateView(View):
     goals_file: str
     goals_digest: str
     goals_error: str | None = Field(description="why the newest edit of the goals file was not taken")
+    goals_stale: str | None = Field(default=None, description="that the calibration of the goals is old, in a sentence")
     goals: tuple[GoalView, ...]
     brokers: tuple[BrokerView, ...]
     plan: PlanView | None
+    execution: ExecutionView | None = Field(default=None, description="null where none is known here")
 
 
 class Refused(Exception):
@@ -237,6 +284,18 @@ class ServiceFace(Protocol):
 
     def rollback(self, plan_id: str, who: str) -> PlanView:
         """Bring back what a plan changed. Raises `Refused`."""
+        ...
+
+    def execution_text(self) -> str:
+        """The newest execution with every partition, as `trimtab status --format json` has it. Raises `Refused`."""
+        ...
+
+    def cancel_execution(self, plan_id: str, who: str, why: str, finish: bool) -> None:
+        """Begin no further step of the newest execution, whichever process carries it out. Raises `Refused`."""
+        ...
+
+    def rollback_execution(self, plan_id: str, who: str) -> None:
+        """Bring back what the newest execution changed, whichever process carried it out. Raises `Refused`."""
         ...
 
     def pause(self, who: str, why: str) -> None: ...

@@ -114,6 +114,7 @@ class SimulatedReporter:
             "network_out": use["sent"],
             "cpu": use["cpu_seconds"],
             "disk": disk,
+            **self._cluster.faults.latencies.get(self._broker, {}),
         }
         carries = {
             "network_in": spec.network_in, "network_out": spec.network_out,

@@ -15,6 +15,7 @@ class Faults:
     _controller: Controller
     _now_ms: int = 0
     lost_reporters: set[int] = field(default_factory=set)
+    latencies: dict[int, dict[str, float]] = field(default_factory=dict)  # metric -> ms that a broker's reporter tells
     _refusals: list[tuple[TopicPartition | None, ErrorCode]] = field(default_factory=list)
 
     def kill(self, broker: int) -> None:

@@ -25,6 +25,8 @@
     return node;
   }
 
+  function grouped(number) { return number.toLocaleString("en-US"); }
+
   // --- tables: sort by a heading, show in pages, filter
   function Table(node) {
     this.node = node;
@@ -39,11 +41,25 @@
     this.addPages();
     this.draw();
   }
+
+  // --- narrow screens: a row becomes a card, so each cell needs the name of its column
+  document.querySelectorAll(".scroll > table").forEach(function (node) {
+    if (!node.tHead || !node.tBodies.length) return;
+    var names = Array.prototype.map.call(node.tHead.rows[0].cells, function (cell) { return cell.textContent; });
+    Array.prototype.forEach.call(node.tBodies[0].rows, function (row) {
+      Array.prototype.forEach.call(row.cells, function (cell, column) {
+        cell.dataset.label = names[column];
+        if (cell.textContent.trim() === "–") cell.classList.add("nothing");
+      });
+    });
+    node.classList.add("cards");
+  });
   Table.prototype.addHeadings = function () {
     var self = this;
     Array.prototype.forEach.call(this.node.tHead.rows[0].cells, function (cell, column) {
       if (!cell.dataset.sort) return;
       var sorter = make("button", cell.textContent, { type: "button" });
+      cell.dataset.name = cell.textContent; // print shows it: browsers repeat no buttons on the next page
       cell.textContent = "";
       cell.appendChild(sorter);
       cell.setAttribute("aria-sort", "none");
@@ -81,15 +97,20 @@
   };
   Table.prototype.draw = function () {
     var fitting = this.rows.filter(this.accept), self = this;
-    var visible = fitting.slice(0, this.shown), fragment = document.createDocumentFragment();
+    var visible = fitting.slice(0, this.printing ? Infinity : this.shown), fragment = document.createDocumentFragment();
     visible.forEach(function (row) {
       fragment.appendChild(row);
       if (self.details.has(row)) fragment.appendChild(self.details.get(row));
     });
+    if (!fitting.length) {
+      var none = make("tr");
+      none.appendChild(make("td", "Nothing fits these filters. Clear one, or all of them.", { colspan: this.node.tHead.rows[0].cells.length, "class": "none" }));
+      fragment.appendChild(none);
+    }
     this.body.replaceChildren(fragment);
     this.pages.hidden = visible.length === fitting.length;
-    this.count.textContent = visible.length + " of " + fitting.length + " shown";
-    if (this.report) this.report.textContent = fitting.length + " of " + this.rows.length;
+    this.count.textContent = grouped(visible.length) + " of " + grouped(fitting.length) + " shown";
+    if (this.report) this.report.textContent = grouped(fitting.length) + " of " + grouped(this.rows.length);
   };
 
   var tables = new Map();
@@ -135,8 +156,10 @@
       });
       thead.appendChild(head);
       inner.append(thead, body);
+      var unchanged = [];
       (scores.actions[seq] || []).forEach(function (part) {
-        var brokers = part[2].length ? part[2] : [["–", null, null]];
+        var brokers = part[2].filter(function (b) { return b[1] !== b[2]; });
+        if (!brokers.length) { unchanged.push(scores.goals[part[0]]); return; }
         brokers.forEach(function (b, i) {
           var line = make("tr");
           if (i === 0) {
@@ -144,13 +167,15 @@
             line.appendChild(make("td", part[1].toFixed(3), { "class": "num", rowspan: brokers.length }));
           }
           line.appendChild(make("td", b[0], { "class": "num" }));
-          line.appendChild(make("td", b[1] === null ? "–" : b[1].toFixed(3), { "class": "num" }));
-          line.appendChild(make("td", b[2] === null ? "–" : b[2].toFixed(3), { "class": "num" }));
+          var digits = b[1].toFixed(3) === b[2].toFixed(3) ? 5 : 3;
+          line.appendChild(make("td", b[1].toFixed(digits), { "class": "num" }));
+          line.appendChild(make("td", b[2].toFixed(digits), { "class": "num" }));
           body.appendChild(line);
         });
       });
       var outer = make("tr", null, { "class": "detail", id: "detail-" + seq }), cell = make("td", null, { colspan: row.cells.length });
       cell.appendChild(inner);
+      if (unchanged.length) cell.appendChild(make("p", "Unchanged: " + unchanged.join(", "), { "class": "quiet" }));
       outer.appendChild(cell);
       return outer;
     };
@@ -173,7 +198,10 @@
     });
   }
 
-  window.addEventListener("beforeprint", function () {
-    document.querySelectorAll("details").forEach(function (d) { d.open = true; });
-  });
+  function print(on) {
+    if (on) document.querySelectorAll("details").forEach(function (d) { d.open = true; });
+    tables.forEach(function (table) { table.printing = on; table.draw(); });
+  }
+  window.addEventListener("beforeprint", function () { print(true); });
+  window.addEventListener("afterprint", function () { print(false); });
 })();

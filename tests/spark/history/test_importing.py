@@ -1,19 +1,16 @@
-"""An operator's CSV files and Prometheus answers become a history, whole days at a time, and no row is lost without a word."""
+"""An operator's CSV files become a history, whole days at a time, and no row is lost without a word."""
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from cluster_model.errors import InputError
-from goals.yaml_source import read_yaml
-from spark.history import mapping as mappings
 from spark.history.importing import import_history
-from spark.history.mapping import CsvMapping, PrometheusMapping
+from spark.history.mapping import CsvMapping
 from spark.history.read import read_samples
 from spark.history.write import COMPLETE, STAGING
 
@@ -26,13 +23,6 @@ def read(spark: SparkSession, folder: Path) -> Read:
     found = read_samples(spark, str(folder)).frame.collect()
     assert len({tuple(r) for r in found}) == len(found)
     return {(f"{r.time.astimezone(UTC):%d %H:%M:%S}", r.broker, r.topic, r.partition, r.metric, round(r.value, 6)) for r in found}
-
-
-def shipped() -> PrometheusMapping:
-    path = Path(mappings.__file__).parent / "mappings" / "prometheus.yaml"
-    source = read_yaml(path.read_text(), str(path))
-    assert not source.problems
-    return PrometheusMapping.model_validate(source.value)
 
 
 # -- CSV -------------------------------------------------------------------------------------------------------
@@ -142,102 +132,3 @@ def test_a_folder_with_other_things_is_no_history(spark: SparkSession, tmp_path:
     (tmp_path / "thesis" / "chapter.txt").touch()
     with pytest.raises(InputError, match=r"found chapter\.txt in it"):
         import_history(spark, csv(tmp_path / "a.csv", 10), CSV, str(tmp_path / "thesis"), "c")
-
-
-# -- Prometheus ------------------------------------------------------------------------------------------------
-
-AT = int(datetime(2026, 11, 20, tzinfo=UTC).timestamp())
-KAFKA = "kafka_server_brokertopicmetrics"
-
-
-def answer(path: Path, *series: tuple[dict[str, str], list[float]], **keys: object) -> str:
-    """A file as curl saves it; values a minute apart."""
-    result = [
-        {"metric": labels, "values": [[AT + 60 * i, str(v)] for i, v in enumerate(values)]} for labels, values in series
-    ]
-    path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}} | keys))
-    return str(path)
-
-
-def of(name: str, broker: int = 1, **labels: str | int) -> dict[str, str]:
-    return {"__name__": name, "instance": f"kafka-{broker}:7071", "job": "kafka"} | {k: str(v) for k, v in labels.items()}
-
-
-def test_the_shipped_rules_of_the_exporter_need_no_mapping(spark: SparkSession, tmp_path: Path) -> None:
-    """Two counters make the broker's traffic; a topic's is split by how the logs of the partitions that it leads grew."""
-    folder = tmp_path / "answers"
-    folder.mkdir()
-    answer(
-        folder / "brokers.json",
-        (of(f"{KAFKA}_bytesin_total"), [0, 600, 1200]),
-        (of(f"{KAFKA}_replicationbytesin_total"), [0, 60, 30]),  # restarted, it seems
-        (of("process_cpu_seconds_total"), [0, 30, 90]),
-    )
-    answer(
-        folder / "topics.json",
-        (of(f"{KAFKA}_bytesin_total", topic="t"), [0, 600, 1200]),
-        (of(f"{KAFKA}_bytesin_total", topic="gone"), [50, 50, 50]),
-        (of("kafka_cluster_partition_replicascount", topic="t", partition=0), [2, 2, 2]),
-        (of("kafka_cluster_partition_replicascount", topic="t", partition=1), [2, 2, 2]),
-        (of("kafka_cluster_partition_replicascount", topic="t", partition=2), [0, 0, 0]),
-        (of("kafka_log_log_logendoffset", topic="t", partition=0), [0, 10, 10]),
-        (of("kafka_log_log_logendoffset", topic="t", partition=1), [0, 30, 30]),
-        (of("kafka_log_log_logendoffset", topic="t", partition=2), [0, 99, 99]),
-        (of("kafka_log_log_size", topic="t", partition=0), [7, 8, 9]),
-        (of("kafka_log_log_size", topic="t", partition=2), [1, 2, 3]),
-    )
-    done = import_history(spark, [str(folder)], shipped(), str(tmp_path / "out"), "c")
-    assert done.rejected == {}
-    assert read(spark, tmp_path / "out") == {
-        ("20 00:01:00", 1, None, None, "network_in", 11.0), ("20 00:02:00", 1, None, None, "network_in", 10.5),
-        ("20 00:01:00", 1, None, None, "cpu", 0.5), ("20 00:02:00", 1, None, None, "cpu", 1.0),
-        ("20 00:01:00", 1, "t", 0, "network_in", 2.5), ("20 00:01:00", 1, "t", 1, "network_in", 7.5),
-        ("20 00:02:00", 1, "t", 0, "network_in", 5.0), ("20 00:02:00", 1, "t", 1, "network_in", 5.0),
-        *((f"20 00:0{m}:00", 1, "t", 0, "disk", 7.0 + m) for m in range(3)),
-        *((f"20 00:0{m}:00", 1, "t", 2, "follower.disk", 1.0 + m) for m in range(3)),
-    }  # fmt: skip
-
-
-def test_files_and_series_that_cannot_be_used_are_told(spark: SparkSession, tmp_path: Path) -> None:
-    folder = tmp_path / "answers"
-    folder.mkdir()
-    cpu = of("process_cpu_seconds_total")
-    answer(folder / "a.json", (cpu, [0, 60]), (of("up"), [1, 1]), (cpu | {"instance": "old-kafka:7071"}, [0, 60]))
-    answer(
-        folder / "b.json",
-        (of(f"{KAFKA}_bytesin_total", topic="t"), [0, 600]), (of("kafka_log_log_size", topic="t", partition="?"), [1]),
-    )  # fmt: skip
-    answer(folder / "c.json", status="error", error="query timed out")
-    (folder / "d.json").write_text('{"status": "success", "data": {"resul')
-    answer(folder / "e.json", (of("kafka_log_log_size", topic="t", partition=0), [float("nan")]))
-    done = import_history(spark, [str(folder)], shipped(), str(tmp_path / "out"), "c")
-    assert done.rows == 1
-    assert done.rejected == {
-        "file is no answer to a range query": 2, "series is not in the mapping": 2, "broker is not in the labels": 2,
-        "partition is no number": 1, "topic cannot be split among partitions": 1, "not a number": 1,
-    }  # fmt: skip
-    assert "c.json query timed out" in done.examples["file is no answer to a range query"]
-    assert '"instance":"old-kafka:7071"' in done.examples["broker is not in the labels"]
-
-
-def test_answers_to_rates_have_no_name_so_that_files_say_what_they_are(spark: SparkSession, tmp_path: Path) -> None:
-    nameless = {"node": "west-a", "topic": "t", "partition": "0", "cluster": "x"}
-    answer(tmp_path / "in_rate.json", (nameless, [1, 2]))
-    answer(tmp_path / "out_rate.json", (nameless, [30, 40]))
-    mapping = PrometheusMapping.model_validate({
-        "version": 1, "broker_id": {"label": "node", "ids": {"west-a": 7}}, "cluster_label": "cluster",
-        "partition": {"network_in": {"file": "in_*.json"}, "consumer_out": {"file": "out_*.json", "scale": 0.1}},
-    })  # fmt: skip
-    done = import_history(spark, [str(tmp_path / "*.json")], mapping, str(tmp_path / "out"))
-    assert done.rejected == {}
-    assert read(spark, tmp_path / "out") == {
-        ("20 00:00:00", 7, "t", 0, "replica.network_in", 1.0), ("20 00:01:00", 7, "t", 0, "replica.network_in", 2.0),
-        ("20 00:00:00", 7, "t", 0, "replica.consumer_out", 3.0), ("20 00:01:00", 7, "t", 0, "replica.consumer_out", 4.0),
-    }  # fmt: skip
-
-
-def test_nothing_that_counts_is_no_history(spark: SparkSession, tmp_path: Path) -> None:
-    answer(tmp_path / "a.json", (of("up"), [1, 1]))
-    with pytest.raises(InputError, match="found none that counts; 2 rows: series is not in the mapping"):
-        import_history(spark, [str(tmp_path / "a.json")], shipped(), str(tmp_path / "out"), "c")
-    assert not list((tmp_path / "out").glob("date=*"))

@@ -10,7 +10,7 @@ from cluster_model.metadata.events import BrokerRegistered, PartitionChanged, To
 from cluster_model.model import ClusterModel
 from cluster_model.observed import BROKER, FOLLOWER, LEADER
 from cluster_model.windows import Horizon
-from tests.unit.cluster_model.batches import NOW, Reports, replica, whole
+from tests.unit.cluster_model.batches import NOW, Block, Reports, replica, rows, whole
 
 
 @pytest.fixture
@@ -130,3 +130,45 @@ def test_every_load_of_a_snapshot_is_private_to_it(model: ClusterModel, reports:
             assert not any(array.flags.writeable for array in table.values())
         assert not snapshot.replicas.flags.writeable
     assert not np.shares_memory(first.leader_load["network_in"], second.leader_load["network_in"])
+
+
+def test_consumers_of_a_silent_broker_are_told_by_the_rest_of_their_topic(reports: Reports) -> None:
+    """Bytes out of the partitions that it leads stayed in doubt, and with them 40 to 80 % of what other brokers send."""
+    model = ClusterModel("c", long=Horizon(60_000, 6))
+    for broker in (1, 2, 3):
+        model.apply(BrokerRegistered(broker, None), NOW)
+    for topic, replicas in (("orders", [(1, 2), (2, 3), (3, 2)]), ("logs", [(1, 3)]), ("idle", [(1, 2), (2, 3)])):
+        model.apply(TopicCreated(topic, topic), NOW)
+        for number, each in enumerate(replicas):
+            model.apply(PartitionChanged(topic, number, each, each, each[0]), NOW)
+    topics = ("orders", "logs", "idle")
+
+    def said(time_ms: int, fanout: float, brokers: tuple[int, ...]) -> None:
+        def of(scope: int, at: list[tuple[int, int, float]], **a_byte: float) -> list[Block]:
+            return [rows(scope, metric, [(t, n, v * each) for t, n, v in at]) for metric, each in a_byte.items()]
+
+        leads = {1: [(0, 0, 100.0), (1, 0, 30.0), (2, 0, 0.0)], 2: [(0, 1, 50.0), (2, 1, 0.0)], 3: [(0, 2, 10.0)]}
+        follows = {2: [(0, 0, 120.0), (0, 2, 10.0), (2, 0, 0.0)], 3: [(0, 1, 50.0), (1, 0, 30.0), (2, 1, 0.0)]}
+        for b in brokers:
+            led = of(LEADER, leads[b], network_in=1.0, consumer_out=fanout, cpu=0.01, fetch_rate=0.1)
+            followed = of(FOLLOWER, follows[b], network_in=1.0) if b in follows else []
+            batch = reports.of(b, time_ms, *led, *followed, topics=topics)
+            assert model.ingest(batch, time_ms)
+
+    said(NOW, 1.0, (2, 3, 1))
+    later = NOW + 90_001
+    said(later, 2.0, (2, 3))
+    snapshot = model.snapshot(later)
+    names = [snapshot.partition_name(row) for row in range(snapshot.partition_count)]
+    out = dict(zip(names, snapshot.leader_load["network_out"].tolist(), strict=True))
+    trust = {r: dict(zip(names, snapshot.trust.leader[r].tolist(), strict=True)) for r in ("network_out", "cpu", "fetch_rate")}
+    assert out["orders-0"] == 120.0 * 1.5 + 120.0, "as the other partitions of its topic have for each byte, and what its follower fetches"
+    assert out["idle-0"] == 0.0
+    fresh = {"orders-0": ESTIMATED, "orders-1": 0, "orders-2": 0, "logs-0": STALE | ESTIMATED, "idle-0": ESTIMATED, "idle-1": 0}
+    assert trust["network_out"] == fresh, "nothing fresh tells of consumers of logs"
+    assert trust["fetch_rate"] == fresh | {"logs-0": STALE}
+    assert trust["cpu"] == fresh | {"logs-0": ESTIMATED}, "a byte costs about as much in every topic"
+    cpu = dict(zip(names, snapshot.leader_load["cpu"].tolist(), strict=True))
+    assert cpu["logs-0"] == pytest.approx(0.3)
+    assert not snapshot.refusals([("orders", 0)], [], ["network_in", "network_out", "cpu"])
+    assert snapshot.refusals([("logs", 0)], [], ["network_out"])

@@ -134,7 +134,7 @@ def test_a_calibrated_bound_beyond_the_default_var_takes_it_along(tmp_path: Path
 def test_two_written_values_that_do_not_fit_are_refused_as_ever(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"goals\[0\].var: expected a share above bound 0.5, found 0.4"):
         one(tmp_path, "resource: network_in, bound: 0.5, var: 0.4")
-    with pytest.raises(ConfigurationError, match=r"goals\[0\].var: expected a share above bound 0.7, found 0.6"):
+    with pytest.raises(ConfigurationError, match=r"goals\[0\].bound: expected a share below var, 0.6 by default"):
         one(tmp_path, "resource: disk, bound: 0.7")  # the calibration knows nothing of disk
 
 

@@ -48,12 +48,12 @@ def test_preset_counts_needs_no_metrics() -> None:
     assert names(found) == ["rack_aware", "usage_distribution-replicas", "usage_distribution-leaders"]
 
 
-def test_preset_automq_is_what_automq_does() -> None:
+def test_preset_automq_is_what_automq_does_without_its_dead_zone() -> None:
     found = load_goals(None, "automq")
     assert found.goals == tuple(
         UsageDistribution(
             f"usage_distribution-{resource}", False, 1.0, "network", resource,
-            0.10, 104857600.0, False, "absolute", 1048576.0, 0.05,
+            0.10, 104857600.0, False, "absolute", 1048576.0, 0.0,
         )
         for resource in ("network_in", "network_out")
     )  # fmt: skip

@@ -105,7 +105,7 @@ def test_layout_is_the_documented_one() -> None:
 def test_wire_ids_never_change() -> None:
     assert METRIC_IDS == {
         "network_in": 1, "network_out": 2, "cpu": 3, "disk": 4, "produce_rate": 5, "fetch_rate": 6, "consumer_out": 7,
-        "replicas": 8, "leaders": 9,
+        "replicas": 8, "leaders": 9, "produce_latency_ms": 10, "fetch_latency_ms": 11, "append_pending_ms": 12, "fetch_pending_ms": 13,
     }  # fmt: skip
     assert [int(s) for s in (Scope.BROKER, Scope.LEADER, Scope.FOLLOWER, Scope.REPLICA, Scope.CAPACITY)] == [0, 1, 2, 3, 4]
 

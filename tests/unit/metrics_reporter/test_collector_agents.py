@@ -17,7 +17,7 @@ from metrics_reporter.collectors.agent import AgentTable
 from metrics_reporter.collectors.http import Endpoint
 from metrics_reporter.loads import LoadMeter, Round
 from metrics_reporter.publisher import SamplePublisher
-from metrics_reporter.reading import CollectError, Collector, LogReading, Reading
+from metrics_reporter.reading import CollectError, Collector, Counters, LogReading, Reading
 from metrics_reporter.spool import Spool
 from tests.unit.metrics_reporter.agents import DATA, agent, says
 
@@ -94,6 +94,39 @@ def test_what_looks_alike_is_passed_over(line: str) -> None:
     assert not reading.counters.topics
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'kafka_network_requestmetrics_localtimems{request="Produce",quantile="0.99"} 42.5',
+        'kafka_network_RequestMetrics_LocalTimeMs{quantile="0.99",request="Produce",} 42.5',
+        'kafka_network_RequestMetrics_99thPercentile{name="LocalTimeMs",request="Produce"} 42.5',
+    ],
+)
+def test_what_a_broker_takes_for_requests_under_the_names_that_operators_have(line: str) -> None:
+    others = (
+        'kafka_network_requestmetrics_localtimems{request="Metadata",quantile="0.99"} 7.0',
+        'kafka_network_requestmetrics_localtimems{request="FetchConsumer",quantile="0.5"} 7.0',
+        'kafka_network_requestmetrics_localtimems{request="FetchConsumer",quantile="0.99"} NaN',
+        'kafka_network_RequestMetrics_99thPercentile{name="TotalTimeMs",request="FetchConsumer"} 7.0',
+    )
+    assert scraped("\n".join((line, *others)) + "\n").latencies == {"produce_latency_ms": 42.5}
+
+
+def test_latencies_without_requests_are_old_and_left_out() -> None:
+    """Kafka goes on telling the last percentile of a broker that nobody writes to: it would be slow for ever."""
+    meter = LoadMeter()
+
+    def told(at: float, produced: float, fetched: float) -> set[str]:
+        counters = Counters(at, 1.0, {"produce_requests": produced, "fetch_requests": fetched})
+        latencies = {"produce_latency_ms": 4000.0, "fetch_latency_ms": 3.0}
+        found = meter.take(Round(at, counters=counters, latencies=latencies))
+        return {s.metric for part in found for s in part.samples if s.metric.endswith("_latency_ms")}
+
+    assert told(0.0, 100.0, 10.0) == set()
+    assert told(10.0, 100.0, 20.0) == {"fetch_latency_ms"}
+    assert told(20.0, 150.0, 20.0) == {"produce_latency_ms"}
+
+
 def test_a_bulk_answer_of_jolokia() -> None:
     """Recorded from Jolokia 2.0.2 in a broker of Kafka 4.3.1; it holds requests for MBeans that are not there."""
     reading = jolokia.parse(json.loads((DATA / "jolokia.json").read_text())).reading(1.0)
@@ -115,6 +148,8 @@ def test_jolokia_reads_cpu_and_roles_and_leaves_out_logs_on_their_way_to_another
             "kafka.log:name=Size,partition=0,topic=t,type=Log": {"Value": 70},
             "kafka.log:is-future=true,name=Size,partition=1,topic=t,type=Log": {"Value": 80},
         }),
+        answer("kafka.network:type=RequestMetrics,name=LocalTimeMs,request=Produce,*", {
+            "kafka.network:name=LocalTimeMs,request=Produce,type=RequestMetrics": {"99thPercentile": 42.5}}),
         answer("kafka.cluster:type=Partition,name=ReplicasCount,*", {
             "kafka.cluster:name=ReplicasCount,partition=0,topic=t,type=Partition": {"Value": 3}}),
     ]).reading(1.0)  # fmt: skip
@@ -122,6 +157,7 @@ def test_jolokia_reads_cpu_and_roles_and_leaves_out_logs_on_their_way_to_another
     assert reading.logs.of == {("t", 0): LogReading(70, leads=True)}
     assert reading.counters is not None
     assert reading.counters.broker == {"cpu_seconds": 2.5}
+    assert reading.latencies == {"produce_latency_ms": 42.5}
 
 
 @pytest.mark.parametrize("collector", COLLECTORS)

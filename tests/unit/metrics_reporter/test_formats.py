@@ -66,7 +66,10 @@ def test_automq_records_as_its_format_has_them() -> None:
     form.add(AUTOMQ_BROKER)
     (batch,) = form.take()
     assert (batch.broker, batch.time_ms, batch.window_ms) == (0, 123, 10_000)
-    assert values(batch) == {(Scope.LEADER, "topic", 100, "network_in"): 0.2, (Scope.LEADER, "topic", 100, "disk"): 0.1}
+    assert values(batch) == {
+        (Scope.LEADER, "topic", 100, "network_in"): 0.2, (Scope.LEADER, "topic", 100, "disk"): 0.1,
+        (Scope.BROKER, None, None, "append_pending_ms"): 3.0,
+    }  # fmt: skip
     assert form.take() == []
 
 
@@ -74,7 +77,8 @@ def test_an_automq_broker_without_partitions_is_seen_to_live() -> None:
     form = AutoMQFormat()
     form.add(AUTOMQ_BROKER)
     (batch,) = form.take()
-    assert (batch.broker, batch.time_ms, batch.blocks) == (0, 123, ())
+    assert (batch.broker, batch.time_ms) == (0, 123)
+    assert {block.scope for block in batch.blocks} == {Scope.BROKER}
 
 
 def test_automq_rounds_of_several_brokers_become_a_batch_each_numbered_in_order() -> None:

@@ -1,7 +1,7 @@
 """Single actions on small clusters: what the planner's kernels say of them, and what the oracle says.
 
 Used by the tests of scores in this folder. `Trial.judge` asks `evaluate`; `Trial.expected` asks tests/oracle, which is written from
-CONTRACT section 7 alone, and adds the fall of the potential, worked out broker by broker in plain Python. Judging must leave the
+docs/contract.md, section 7 alone, and adds the fall of the potential, worked out broker by broker in plain Python. Judging must leave the
 state as it was, to the last bit: `judge` sees to that every time.
 """
 

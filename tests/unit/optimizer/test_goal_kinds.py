@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,10 +37,8 @@ class Staircase(Limit):
 
 def test_a_plan_holds_a_limit_of_a_kind_that_the_planner_never_heard_of() -> None:
     made = Trial([1, 2, 3], [partition([1], network_in=10.0) for _ in range(6)], usage())
-    goals = replace(
-        parse_goals("version: 1\ngoals: [{kind: rack_aware}]\n", "toy"),
-        goals=(Staircase("stairs", False, 1.0, None, "network_in", 11.0),),
-    )
+    toy: Any = Staircase("stairs", False, 1.0, None, "network_in", 11.0)
+    goals = replace(parse_goals("version: 1\ngoals: [{kind: rack_aware}]\n", "toy"), goals=(toy,))
     compiled = compile_problem(made.snapshot, goals, PlanOptions())
     assert compiled.problem.table[:, 0, CEILING].tolist() == [11.0, 22.0, 33.0]
     found = search(compiled, PlanOptions())

@@ -74,7 +74,9 @@ def expected_help(action: Action, weights: dict[str, float]) -> str | None:
     worst = min(sorted(scores.before), key=lambda b: scores.before[b])
     low, becomes = scores.before[worst], min(scores.after.values())
     digits = next(n for n in range(3, 18) if f"{low:.{n}g}" != f"{becomes:.{n}g}")  # "from 0.748 to 0.748" would say nothing
-    return f"would raise the lowest {name} score of the brokers touched from {low:.{digits}g} (broker {worst}) to {becomes:.{digits}g}"
+    if f"{becomes:.{digits}g}" == "1":
+        return f"would bring broker {worst} within {name} (score {low:.{digits}g} → 1)"
+    return f"would raise the lowest {name} score from {low:.{digits}g} (broker {worst}) to {becomes:.{digits}g}"
 
 
 def test_reasons_name_the_goal_that_gains_most_and_its_lowest_broker(several: list[Plan]) -> None:

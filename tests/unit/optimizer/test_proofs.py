@@ -108,9 +108,9 @@ def test_a_budget_with_room_left_is_no_reason() -> None:
     brokers = [{"id": b, "capacity": {"disk": 100.0}} for b in (1, 2, 3)]
     snapshot = cluster(brokers, [([1], {"disk": 70.0}), ([1], {"disk": 70.0}), ([2], {"disk": 70.0}), ([3], {"disk": 70.0})])
     enough = planned(snapshot, FULL, max_moves=50, max_bytes=10**6)
-    assert "ran out" not in told(enough)
+    assert "is used up" not in told(enough)
     none = planned(snapshot, FULL, max_moves=0)
-    assert "the budget of 0 replica moves ran out" in told(none)
+    assert "the budget of 0 replica moves is used up" in told(none)
 
 
 @pytest.mark.parametrize(

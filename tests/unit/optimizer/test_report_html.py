@@ -15,6 +15,7 @@ import pytest
 from goals.score import distribution_score
 from optimizer.plan import Plan
 from optimizer.report import to_html
+from optimizer.report.charts import _bins
 from optimizer.report.curves import score_curve
 from optimizer.report.html import MOST_ACTIONS
 from optimizer.report.markup import Markup, el, join
@@ -251,6 +252,44 @@ def test_scales_and_ticks() -> None:
     assert ticks(0, 72e6, 5) == [0, 20e6, 40e6, 60e6]
     assert ticks(-0.63, 0.63, 8) == pytest.approx([-0.6, -0.4, -0.2, 0, 0.2, 0.4, 0.6])
     assert ticks(3, 3) == [3]
+    assert ticks(0, 1.06, 5, whole=True) == [0, 1], "half a broker is none: 0, 0, 1 stood there"
     y = Scale(0, 10, 200, 0)
     assert (y(0), y(5), y(10), y(99)) == (200, 100, 0, 0)
     assert Scale(1, 1, 7, 9)(4) == 7
+
+
+def test_one_goal_has_one_name_on_a_page() -> None:
+    names = {resource: f"usage_distribution-{resource}" for resource in plans.MEANS}
+    plan = plans.example_plan(goal_names=names)
+    goals = tuple(replace(g, explanation=f"{g.name}: as {g.name}-of-another says") for g in plan.goals)
+    text = to_html(replace(plan, goals=goals, notes=(f"see {names['network_in']}.",)))
+    shown = unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL)))
+    assert set(re.findall(r"usage_distribution-[\w-]+", shown)) <= {f"{name}-of-another" for name in names.values()}
+    assert "see network_in." in shown
+
+
+def test_marks_say_on_which_side_a_broker_is_outside() -> None:
+    plan = plans.example_plan(brokers=3)
+    band = plan.bands["network-in"][3]
+    low = replace(plan.brokers[0], after={**plan.brokers[0].after, "network_in": 0.5 * band.mean}, violates=("network-in",))
+    high = replace(plan.brokers[2], after={**plan.brokers[2].after, "network_in": 1.5 * band.mean}, violates=("network-in",))
+    text = to_html(replace(plan, brokers=(low, plan.brokers[1], high)))
+    rows = dict(re.findall(r'<tr><th[^>]*data-v="(\d)"[^>]*>(.*?)</tr>', text.split('class="brokers"')[1], flags=re.DOTALL))
+    assert ("▾" in rows["1"], "▴" in rows["1"]) == (True, False)
+    assert ("▾" in rows["3"], "▴" in rows["3"]) == (False, True)
+
+
+def test_bins_of_a_histogram_end_where_the_target_range_ends() -> None:
+    for reach in (0.11, 0.3, 0.37, 0.99):
+        bins, width = _bins(reach, (0.1, 0.1))
+        assert bins % 2 == 0
+        assert bins * width / 2 >= reach
+        assert 0.1 / width == pytest.approx(round(0.1 / width))
+    assert _bins(0.5, None) == (40, 0.025)
+
+
+def test_the_counts_of_headings_add_up_to_those_of_the_verdict() -> None:
+    plan = plans.example_plan()
+    text = unescape(to_html(plan))
+    assert f"{plan.summary.replica_moves:,} replicas" in text.split('id="actions"')[1]
+    assert f"{plan.summary.leadership_changes:,} leaders" in text.split('id="actions"')[1]

@@ -195,7 +195,7 @@ def test_partitions_that_get_a_leader_are_told_as_that() -> None:
 def test_a_verdict_stays_short_where_nearly_everything_is_wrong() -> None:
     plan = plans.infeasible_plan()
     hard = plan.goals[0]
-    reason = "2 would be left out, 2 before (brokers 1, 2): all may hold 6 TB, the load is 7 TB; add brokers, or raise the limit"
+    reason = "2 would remain, 2 before (brokers 1, 2): all may hold 6 TB, the load is 7 TB; add brokers, or raise the limit"
     unmet = tuple(replace(hard, name=f"limit-{i}", explanation=reason) for i in range(6))
     why = "; ".join(
         [f"limit-{i}: all may hold 6 TB, the load is 7 TB; add brokers, or raise the limit" for i in range(6)]

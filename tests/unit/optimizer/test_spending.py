@@ -62,11 +62,29 @@ def test_sums_of_proofs_are_gone_with_the_plan(compiled: Compiled) -> None:
         gc.enable()
 
 
-def test_a_budget_goes_to_hard_limits_before_bands() -> None:
-    """With four moves the plan of an example ended none of two disk violations, and levelled bands instead."""
-    snapshot = read_snapshot(Path(__file__).parents[3] / "examples" / "three-brokers.json")
-    found = plan(snapshot, parse_goals("version: 1\npreset: default\n", "test"), PlanOptions(max_moves=4))
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "left"),
+    [
+        ("three-brokers.json", PlanOptions(max_moves=3), 1),
+        ("three-brokers.json", PlanOptions(max_moves=4), 0),
+        ("three-brokers.json", PlanOptions(max_partitions=4), 0),
+        ("skewed-12-brokers.json.gz", PlanOptions(max_moves=10), 1),
+        ("skewed-12-brokers.json.gz", PlanOptions(max_moves=19), 0),
+        ("skewed-12-brokers.json.gz", PlanOptions(max_bytes=120 * 10**9), 1),  # one broker is 108 GB over its limit, the other 442
+        ("skewed-12-brokers.json.gz", PlanOptions(max_bytes=580 * 10**9), 0),
+    ],
+)
+def test_a_budget_ends_as_many_hard_violations_as_it_is_enough_for(name: str, options: PlanOptions, left: int) -> None:
+    """With four moves the plan of an example ended none of two disk violations, and 200 GB did not help the broker that needed 108."""
+    found = plan(read_snapshot(EXAMPLES / name), parse_goals("version: 1\npreset: default\n", "test"), options)
     disk = next(g for g in found.goals if g.name == "capacity-disk")
     assert disk.before is not None
     assert disk.after is not None
-    assert disk.after.violations < disk.before.violations
+    assert (disk.before.violations, disk.after.violations) == (2, left)
+    summary = found.summary
+    assert summary.replica_moves <= (options.max_moves or summary.replica_moves)
+    assert summary.bytes_to_move <= (options.max_bytes or summary.bytes_to_move)
+    assert summary.partitions <= (options.max_partitions or summary.partitions)

@@ -181,15 +181,15 @@ def test_of_many_goals_three_are_named() -> None:
 
 def test_a_budget_is_named_where_there_is_no_proof() -> None:
     level = Trial([1, 2, 3], loads((1, 30.0), (1, 30.0), (2, 20.0), (3, 10.0)), usage())
-    assert "the budget of 1 replica move ran out" in why(level, 1, max_moves=1)
+    assert "the budget of 1 replica move is used up" in why(level, 1, max_moves=1)
     assert "no acceptable action was found" in why(level, 1, max_bytes=1)  # no partition has bytes to copy
     sized = Trial([1, 2, 3], [{**p, "leader_load": {**p["leader_load"], "disk": 5e9}} for p in level.document["partitions"]], usage())
-    assert "the budget of 4 GB ran out (4 GB is left, too little for some replicas)" in why(sized, 1, max_bytes=4 * 10**9)
+    assert "the budget of 4 GB is used up (4 GB is left, too little for some replicas)" in why(sized, 1, max_bytes=4 * 10**9)
     assert "budget" not in why(sized, 1, max_bytes=10**12, max_moves=10, max_partitions=10)
     full = Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], disk=30.0), DISK)
-    assert "the budget of 0 partitions ran out" in why(full, 1, max_partitions=0)
+    assert "the budget of 0 partitions is used up" in why(full, 1, max_partitions=0)
     topics = Trial([1, 2], replicas(*[[1]] * 6), {"kind": "topic_distribution", "resource": "replicas", "name": "topics"})
-    assert "topics: the budget of 0 replica moves ran out" in why(topics, 1, max_moves=0)
+    assert "topics: the budget of 0 replica moves is used up" in why(topics, 1, max_moves=0)
 
 
 def test_what_is_proved_is_said_of_every_broker_however_many_are_left() -> None:

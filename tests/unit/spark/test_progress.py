@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark.progress import followed
+from spark.progress import far, followed
 
 
 def test_the_end_is_told_however_short_the_job_was() -> None:
@@ -22,3 +22,11 @@ def test_nothing_is_asked_where_nobody_listens() -> None:
     with followed(ask, None):
         pass
     assert asked == []
+
+
+def test_a_run_has_one_bar_that_does_not_end_before_it() -> None:
+    """A bar for each of its stages goes from nothing to all a dozen times, and says nothing of the whole."""
+    assert far(0, 0.0, 13) == (0, 1300)
+    assert far(6, 0.5, 13) == (650, 1300)
+    assert far(13, 0.0, 13) == (1300, 1400)
+    assert far(12, 1.0, 13) == (1299, 1300)

@@ -54,8 +54,8 @@ def logging_kept() -> Iterator[None]:
         root.setLevel(level)
 
 
-def process(*arguments: str | Path, before: str = "") -> subprocess.Popen[bytes]:
-    """`trimtab` as a process of its own, after the Python statements `before`."""
+def process(*arguments: str | Path, before: str = "", keep: int | None = None) -> subprocess.Popen[bytes]:
+    """`trimtab` as a process of its own, after the Python statements `before`, which may use the open file `keep`."""
     code = f"import sys\n{before}\nfrom trimtab.__main__ import run\nrun()"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
@@ -63,6 +63,7 @@ def process(*arguments: str | Path, before: str = "") -> subprocess.Popen[bytes]
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        pass_fds=() if keep is None else (keep,),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.trimtab.command_line import CommandLine
+from trimtab.execution.order import read_order
 
 STRATEGIES = ("least", "rotate_within", "below_mean_random", "spread_scope", "leader_deficit", "weighted_by_headroom")
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
@@ -88,3 +89,32 @@ def test_what_does_not_fit_the_cluster_is_told_at_once(trimtab: CommandLine, tmp
     assert ended.code == 2
     for words in ("expected 1 to 6, as many brokers are active", "no topic 'nothing'", "topic old has 12 partitions"):
         assert words in ended.err
+
+
+def test_a_topic_that_is_there_gets_a_plan_that_the_executor_takes(trimtab: CommandLine, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    given = ("assign", "--existing", "--snapshot", cluster(tmp_path / "c.json"), "--goals", goals(tmp_path / "g.yaml"), "--topic", "old")
+    ended = trimtab(*given, "--format", "plan", "--out", plan)
+    assert ended.code == 0
+    order = read_order(plan)
+    assert Counter(b for t in order.tasks for b in t.target).keys() <= RACKS.keys()
+    assert any(6 in t.target for t in order.tasks)
+    assert "the plan gives partitions the places that placement least has for them" in ended.err
+    moved = lists(trimtab(*given).out)
+    assert moved == {t.name.number: list(t.target) for t in order.tasks}
+    assert "placement least has old-" in trimtab(*given, "--format", "text").out
+
+
+def test_options_of_new_and_of_existing_topics_are_not_mixed_up(trimtab: CommandLine, tmp_path: Path) -> None:
+    given = ("assign", "--snapshot", cluster(tmp_path / "c.json"), "--goals", goals(tmp_path / "g.yaml"), "--topic", "old")
+    ended = trimtab(*given)
+    assert ended.code == 2
+    assert "--partitions: expected a number, found none" in ended.err
+    assert "--replication-factor: expected a number, found none" in ended.err
+    ended = trimtab(*given, "--existing", "--partitions", "3", "--format", "replica-assignment")
+    assert ended.code == 2
+    assert "--partitions: goes with new partitions, not with --existing" in ended.err
+    assert "--format: replica-assignment is of a topic that is to be created" in ended.err
+    ended = trimtab(*given, "--partitions", "30", "--replication-factor", "3", "--format", "plan")
+    assert "--format: plan goes with --existing" in ended.err
+    assert "no topic matches 'odl'; did you mean 'old'?" in trimtab(*given[:-1], "odl", "--existing").err

@@ -14,7 +14,7 @@ from trimtab.capture.assemble import Notes, assemble
 from trimtab.capture.capacity import Capacities, read_capacities
 from trimtab.capture.gateway import require_broker
 from trimtab.capture.rates import Rate, Rates
-from trimtab.capture.reading import BrokerReading, LogSizes, PartitionEntry, Reading, Topology
+from trimtab.capture.reading import BrokerReading, LogDir, LogSizes, PartitionEntry, Reading, Topology
 
 KEY = ("orders", 0)
 SILENT = BrokerReading(answered=False, errors=("KafkaConnectionError: 113 EHOSTUNREACH",))
@@ -142,6 +142,27 @@ def test_rates_that_could_not_be_measured_are_told_and_absent() -> None:
     assert warned(notes, "consumer groups whose commits are not known: locked")
 
 
+def test_rates_of_compacted_topics_that_are_estimates_are_told_by_topic() -> None:
+    """They were 0.2 to 0.3 % of the truth, and a note that nobody reads said so."""
+    rates = Rates({KEY: Rate(10.0, 4.0, estimated=True)}, 5.0, compacted=frozenset({"orders"}))
+    _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "network_in of orders (1 partition)", "what a record took when the log grew")
+    rates = Rates({KEY: Rate(10.0, 4.0, estimated=True, guessed=True)}, 5.0, compacted=frozenset({"orders"}))
+    snapshot, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "network_in of orders (1 partition) may be far too low")
+    assert snapshot.notes == tuple(notes.texts), "it is in every plan that is made of the snapshot"
+    rates = Rates({KEY: Rate(10.0, 4.0, estimated=True, guessed=True)}, 5.0, unread=("orders", "other"))
+    _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "not known whether orders, other are compacted", "needs DescribeConfigs on all topics")
+
+
+def test_topics_that_no_group_read_are_told() -> None:
+    """Half of what consumers without a group fetched was missing, without a word on which topics."""
+    rates = Rates({KEY: Rate(10.0, 0.0)}, 5.0)
+    _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
+    assert warned(notes, "no consumer group committed offsets of orders (1 partition)", "not in network_out")
+
+
 def test_long_lists_are_cut_with_their_length() -> None:
     entries = {("t", n): PartitionEntry((1,), (1,), None, (1,)) for n in range(20)}
     topology = Topology("c", {1: DescribedBroker(1, None, True)}, entries)
@@ -197,3 +218,52 @@ def test_a_cluster_of_which_no_broker_answers_is_our_way_that_is_broken() -> Non
     ):
         require_broker(cluster(whole()), dict.fromkeys((1, 2, 3), SILENT), "proxy:9092")
     require_broker(cluster(whole()), {1: SILENT, 2: sized(), 3: SILENT}, "proxy:9092")
+
+
+def directories(*of: tuple[str, float, float], logs: float = 0.0) -> BrokerReading:
+    """Path, TB of the volume, TB free; TB of logs in each."""
+    return sized(dirs=tuple(LogDir(path, int(total * 1e12), int(usable * 1e12), int(logs * 1e12)) for path, total, usable in of))
+
+
+def test_a_brokers_disk_is_what_its_volumes_hold_together_and_the_file_goes_before() -> None:
+    readings = {
+        1: directories(("/d1", 2.0, 1.0), ("/d2", 4.0, 3.0)),
+        2: directories(("/d1", 2.0, 1.0), ("/d1/b", 2.0, 1.00001), logs=0.4),  # two directories of one volume
+        3: sized(),
+    }
+    snapshot, notes = captured(cluster(whole()), readings, capacities=Capacities({}, {3: {"disk": 7e12}}))
+    assert snapshot.capacity["disk"].tolist() == [6e12, 2e12, 7e12]
+    assert not any("log directory" in text for text in notes.texts)
+    equally_full = directories(("/d1", 2.0, 1.0), ("/d2", 2.0, 1.00001), logs=0.9)
+    assert captured(cluster(whole()), dict.fromkeys((1, 2, 3), equally_full))[0].capacity["disk"].tolist() == [4e12] * 3
+    snapshot, _ = captured(cluster(whole()), readings, capacities=Capacities({"disk": 1e12}, {}))
+    assert snapshot.capacity["disk"].tolist() == [1e12, 1e12, 1e12]
+    assert "disk" not in captured(cluster(whole()), {b: sized() for b in (1, 2, 3)})[0].capacity
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "warns"),
+    [((2.0, 0.2), (2.0, 0.25), True), ((2.0, 0.8), (2.0, 1.9), True), ((2.0, 0.9), (2.0, 1.1), False), ((2.0, 0.1), None, False)],
+)
+def test_the_fullest_of_several_log_directories_is_warned_of(
+    first: tuple[float, float], second: tuple[float, float] | None, warns: bool
+) -> None:
+    dirs = [("/d1", *first), *([("/d2", *second)] if second else [])]
+    _, notes = captured(cluster(whole()), {1: directories(*dirs), 2: sized(), 3: sized()})
+    assert warned(notes, "broker 1: log directory /d1 is") is warns
+
+
+def test_disk_capacity_is_the_size_of_the_file_systems_unless_a_file_says_another() -> None:
+    """Without it, README's first plan checks no disk limit."""
+    readings = {
+        1: sized(dirs=(LogDir("/d1", 1000_000, 999_000), LogDir("/d2", 2000_000, 2000_000))),
+        2: sized(dirs=(LogDir("/d1", 1000_000, 400_000),)),
+        3: sized(),  # before Kafka 3.3
+    }
+    snapshot, notes = captured(cluster(whole()), readings, capacities=Capacities({}, {2: {"disk": 5.0}}))
+    assert snapshot.capacity["disk"][:2].tolist() == [3000_000.0, 5.0]
+    assert snapshot.capacity["disk"][2] != snapshot.capacity["disk"][2]
+    assert "disk capacity of 1 broker is the size of the file systems of their log directories" in notes.texts
+    snapshot, notes = captured(cluster(whole()), readings)
+    assert snapshot.capacity["disk"][1] == 1000_000.0
+    assert "60% of the disks of broker 2 holds something else than logs; --capacity says what its logs may take" in notes.texts

@@ -65,12 +65,38 @@ def test_each_counter_is_taken_over_its_own_time() -> None:
 def test_retention_meanwhile_counts_records_times_their_size(size: int) -> None:
     before = broker(0.0, 1000, end=100, start=0)  # 10 bytes a record
     found = rate(before, broker(10.0, size, end=300, start=150))
-    assert found == Rate(appended=200.0, fetched=0.0, estimated=True)
+    assert found == Rate(appended=200.0, fetched=0.0, estimated=True, guessed=True)
 
 
 def test_compaction_meanwhile_does_not_give_a_negative_rate() -> None:
     found = rate(broker(0.0, 1000, end=100), broker(10.0, 800, end=110))
-    assert found == Rate(appended=10.0, fetched=0.0, estimated=True)
+    assert found == Rate(appended=10.0, fetched=0.0, estimated=True, guessed=True)
+
+
+def steps(*readings: BrokerReading) -> Rate:
+    between = [{1: part} for part in readings[1:-1]]
+    return measure({1: readings[0]}, {1: readings[-1]}, topology(), topology(), between).of[KEY]
+
+
+def test_a_cleaned_log_counts_its_records_by_how_it_grew_at_other_times() -> None:
+    """What is left of a compacted log has gaps: its average was 0.2 to 0.3 % of what a record takes."""
+    cleaned = [broker(0.0, 1000, 100_000), broker(2.0, 3000, 100_020), broker(4.0, 1100, 100_040), broker(6.0, 3100, 100_060)]
+    assert steps(*cleaned) == Rate(1000.0, 0.0, estimated=True)
+
+
+def test_a_log_that_was_cleaned_and_grew_all_the_same_is_noticed_by_the_step_in_which_it_was() -> None:
+    hidden = [broker(0.0, 1000, 100), broker(2.0, 3000, 120), broker(4.0, 3200, 140), broker(6.0, 5200, 160)]
+    assert steps(*hidden) == Rate(1000.0, 0.0, estimated=True)
+
+
+def test_a_log_that_is_cleaned_all_the_time_is_a_guess() -> None:
+    always = [broker(0.0, 1000, 1000), broker(2.0, 900, 1020), broker(4.0, 800, 1040)]
+    assert steps(*always) == Rate(10.0, 0.0, estimated=True, guessed=True)
+
+
+def test_readings_in_between_change_nothing_of_a_log_that_only_grew() -> None:
+    grown = [broker(0.0, 1000, 100), broker(2.0, 3000, 120), broker(4.0, 6600, 140), broker(10.0, 11_000, 200)]
+    assert steps(*grown) == Rate(1000.0, 0.0)
 
 
 def test_a_log_that_was_cut_and_not_written_has_no_rate_and_is_no_estimate() -> None:

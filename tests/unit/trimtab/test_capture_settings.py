@@ -3,17 +3,26 @@ written."""
 
 from __future__ import annotations
 
+import base64
+import json
 import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from cluster_model.errors import ConfigurationError
+from cluster_model.errors import ConfigurationError, ExternalError
+from tests.unit.trimtab.java_stores import OWN, TRUSTED, written
 from trimtab.capture.client import ClientSettings, client_settings
+from trimtab.capture.oauth import Credentials, Tokens
 from trimtab.capture.properties import read_properties
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+BEARER = ("security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url=https://id.example/token")
 LOGIN = ("security.protocol=SASL_SSL", "sasl.mechanism=PLAIN")
 TLS = "security.protocol=SSL"
 
@@ -88,9 +97,14 @@ def test_numbers_and_client_id_are_passed_on(tmp_path: Path) -> None:
     [
         (["security.protocol=TLS"], "security.protocol: expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, "
                                     "SASL_SSL, found 'TLS'"),
-        (["security.protocol=SASL_SSL"], "sasl.mechanism: expected one of PLAIN, SCRAM-SHA-256, "
-                                         "SCRAM-SHA-512, found none, which means GSSAPI"),
-        (["security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER"], "found 'OAUTHBEARER'"),
+        (["security.protocol=SASL_SSL"], "sasl.mechanism: no mechanism, which means GSSAPI to Kafka, needs the Python package gssapi"),
+        (["security.protocol=SASL_SSL", "sasl.mechanism=AWS_MSK_IAM"], "sasl.mechanism: AWS_MSK_IAM, needs the Python package botocore: "
+                                                                       "install it beside trimtab (pip install botocore)"),
+        (["security.protocol=SASL_SSL", "sasl.mechanism=DIGEST-MD5"], "expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"),
+        ([*BEARER[:2]], "sasl.oauthbearer.token.endpoint.url: expected https://"),
+        ([*BEARER], f'sasl.jaas.config: is missing; expected {OAUTH} required clientId="…" clientSecret="…";'),
+        ([*BEARER, f'sasl.jaas.config={OAUTH} required clientId="a" secret="b";'], "sasl.jaas.config: clientSecret missing"),
+        ([*BEARER, "sasl.login.callback.handler.class=com.example.Own"], "com.example.Own cannot be run here; known for OAUTHBEARER"),
         ([*LOGIN], "sasl.jaas.config: is missing"),
         (
             [*LOGIN, f'sasl.jaas.config={SCRAM} required username="a" password="b";'],
@@ -134,21 +148,111 @@ def test_every_mistake_is_told_at_once_and_no_secret_is_repeated(tmp_path: Path)
     assert "hunter2" not in text
 
 
-@pytest.mark.parametrize(("kind", "shown"), [("", "a Java key store"), ("JKS", "JKS"), ("PKCS12", "PKCS12")])
-def test_a_java_store_is_refused_with_the_command_that_converts_it(
-    tmp_path: Path, kind: str, shown: str
-) -> None:
-    store = tmp_path / "store"
-    store.write_bytes(b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
-    text = refused(
-        tmp_path, "security.protocol=SSL", f"ssl.truststore.location={store}", f"ssl.truststore.type={kind}",
-        f"ssl.keystore.location={store}",
+@pytest.mark.parametrize("kind", ["JKS", "PKCS12"])
+def test_java_stores_are_read_as_java_does(tmp_path: Path, kind: str) -> None:
+    trusted, own = written(tmp_path / "trusted", TRUSTED[kind]), written(tmp_path / "own", OWN[kind])
+    found = context(
+        tmp_path, f"ssl.truststore.location={trusted}", "ssl.truststore.password=changeit",
+        f"ssl.keystore.location={own}", f"ssl.keystore.type={kind}", "ssl.keystore.password=changeit", "ssl.key.password=another",
     )  # fmt: skip
-    assert (
-        f"expected a PEM file, found {shown}; convert it with: keytool -list -rfc -keystore {store}" in text
-    )
-    assert "keytool -importkeystore" in text
-    assert "set ssl.keystore.type=PEM" in text
+    assert found.cert_store_stats()["x509"] == 1, "the certificate alone is trusted, none of the system's"
+
+
+def test_a_key_with_a_password_of_its_own(tmp_path: Path) -> None:
+    own = written(tmp_path / "own", OWN["JKS"])
+    store = (f"ssl.keystore.location={own}", "ssl.keystore.password=changeit")
+    assert "wrong password of the key; give ssl.key.password" in refused(tmp_path, TLS, *store)
+
+
+@pytest.mark.parametrize("kind", ["JKS", "PKCS12"])
+def test_a_store_that_cannot_be_read_says_why(tmp_path: Path, kind: str) -> None:
+    trusted = written(tmp_path / "trusted", TRUSTED[kind])
+    given = (TLS, f"ssl.truststore.location={trusted}")
+    assert f"{trusted}: wrong password, or a broken {kind} file" in refused(tmp_path, *given, "ssl.truststore.password=guessed")
+    as_key = (TLS, f"ssl.keystore.location={trusted}", "ssl.keystore.password=changeit")
+    assert f"{trusted}: expected a private key, found none in it" in refused(tmp_path, *as_key)
+    content = trusted.read_bytes()
+    trusted.write_bytes(content[: len(content) // 2])
+    assert "broken" in refused(tmp_path, *given)
+    trusted.write_bytes(b"\xce\xce\xce\xce")
+    text = refused(tmp_path, *given)
+    assert f"expected PEM, JKS or PKCS12, found JCEKS; convert it with: keytool -list -rfc -keystore {trusted}" in text
+
+
+def test_a_login_by_tokens(tmp_path: Path) -> None:
+    login = f'sasl.jaas.config={OAUTH} required clientId="me" clientSecret="s3cret" scope="kafka" extension_logicalCluster="lkc-1";'
+    handler = f"sasl.login.callback.handler.class={OAUTH.replace('LoginModule', 'LoginCallbackHandler')}"
+    options = settings(tmp_path, *BEARER, login, handler, "sasl.login.refresh.buffer.seconds=300").options
+    provider = options["sasl_oauth_token_provider"]
+    assert isinstance(provider, Tokens)
+    assert provider.extensions() == {"logicalCluster": "lkc-1"}
+    assert "s3cret" not in repr(options)
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    by_file = settings(tmp_path, *BEARER[:2], f"sasl.oauthbearer.token.endpoint.url=file://{token}").options["sasl_oauth_token_provider"]
+    assert isinstance(by_file, Tokens)
+    assert by_file.token() == "first"
+    token.write_text("renewed")
+    assert by_file.token() == "renewed"
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Gives tokens that are valid for 100 s to the one client it knows."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        known = self.headers["Authorization"] == "Basic " + base64.b64encode(b"me:s%2Fcret").decode()
+        self.asked.append(body)
+        answer = {"access_token": f"token {len(self.asked)}", "expires_in": 100} if known else {"error": "invalid_client"}
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_token_is_asked_once_and_again_before_it_ends() -> None:
+    now = 0.0
+    with HTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/token"
+        tokens = Tokens(Credentials(url, "me", "s/cret", "kafka"), lambda: now)
+        assert (tokens.token(), tokens.token()) == ("token 1", "token 1")
+        now = 81.0
+        assert tokens.token() == "token 2"
+        assert Endpoint.asked == ["grant_type=client_credentials&scope=kafka"] * 2
+        with pytest.raises(ExternalError, match="the endpoint answered 401; check clientId, clientSecret and scope") as error:
+            Tokens(Credentials(url, "me", "gu3ss")).token()
+        assert "gu3ss" not in str(error.value)
+        server.shutdown()
+    with pytest.raises(ExternalError, match="cannot be reached"):
+        Tokens(Credentials(url, "me", "s/cret")).token()
+
+
+def test_logins_that_need_a_package(tmp_path: Path) -> None:
+    """Neither package is installed here: what is passed on where they are, and what they cannot do."""
+
+    def there(*lines: str) -> ClientSettings:
+        path = tmp_path / "client.properties"
+        path.write_text("\n".join(lines) + "\n")
+        return client_settings(path, lambda package: True)
+
+    iam = ("sasl.mechanism=AWS_MSK_IAM", "sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required;",
+           "sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler")  # fmt: skip
+    assert there("security.protocol=SASL_SSL", *iam).options["sasl_mechanism"] == "AWS_MSK_IAM"
+    with pytest.raises(ConfigurationError, match="AWS_MSK_IAM goes with SASL_SSL"):
+        there("security.protocol=SASL_PLAINTEXT", *iam)
+    kerberos = ("security.protocol=SASL_PLAINTEXT", "sasl.kerberos.service.name=kafka")
+    assert there(*kerberos).options["sasl_kerberos_service_name"] == "kafka"
+    krb5 = "sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required"
+    assert there(*kerberos, f"{krb5} useTicketCache=true;").options["sasl_mechanism"] == "GSSAPI"
+    with pytest.raises(ConfigurationError, match="run kinit -kt KEYTAB PRINCIPAL before"):
+        there(*kerberos, f'{krb5} useKeyTab=true keyTab="/x";')
+    with pytest.raises(ConfigurationError, match=r"sasl\.kerberos\.service\.name: is missing"):
+        there("security.protocol=SASL_PLAINTEXT")
 
 
 def test_a_pem_file_without_certificates_is_refused(tmp_path: Path) -> None:

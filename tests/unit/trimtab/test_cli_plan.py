@@ -272,8 +272,8 @@ def test_all_that_is_wrong_with_options_is_told_at_once_in_plain_words(trimtab: 
         "--seed: expected a whole number, found 'x'",
         "--max-moves: expected 0 or more, found '-1'",
         "--format: expected one of 'text', 'json', 'html', 'markdown', 'reassignment', found 'xml'",
-        "--remove-broker: expected a whole number, found 'one'",
-        "--goals: there is no file absent.yaml",
+        "--remove-broker: expected a broker ID, or several as 1,2,3, found 'one'",
+        "--goals: there is no path absent.yaml",
     ):
         assert told in ended.err
     assert ended.err.endswith("Try 'trimtab plan --help'.\n")
@@ -349,3 +349,17 @@ def test_a_budget_in_bytes_needs_sizes(trimtab: CommandLine, tmp_path: Path) -> 
     assert (ended.code, ended.out) == (2, "")
     assert "--max-bytes: the size of 3 of 3 partitions is unknown" in ended.err
     assert trimtab("plan", "--snapshot", path, *COUNTS, "--max-moves", "1").code == 0
+
+
+def test_a_plan_of_replication_factors_is_written_in_every_form_and_shown_again(trimtab: CommandLine, skewed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    ended = trimtab("plan", "--snapshot", skewed, *COUNTS, "--replication-factor", "orders=3", "--format", "json", "--out", out)
+    assert ended.code == 0
+    assert "Replication factor 3 for orders" in ended.err
+    plan = plan_of(out.read_text())
+    assert {(p["topic"], len(p["replicas_after"])) for p in plan["proposals"]} == {("orders", 3)}
+    assert "adding" in trimtab("show", out, "--format", "text").out.replace("Adding", "adding")
+    wrong = trimtab("plan", "--snapshot", skewed, "--replication-factor", "orders=0")
+    assert (wrong.code, "expected GLOB=N such as 'orders*=3', found 'orders=0'" in wrong.err) == (2, True)
+    missing = trimtab("plan", "--snapshot", skewed, "--replication-factor", "oders=2")
+    assert (missing.code, "did you mean 'orders'?" in missing.err) == (2, True)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from goals.cruise_control import globs_of
 from goals.document import load_goals
 from goals.model import Capacity, CountLimit, RackAware, TopicDistribution, UsageDistribution
+from optimizer.detectors import policy_of
 from tests.unit.trimtab.command_line import CommandLine
 from trimtab.capture.capacity import read_capacities
 
@@ -46,15 +50,16 @@ def test_goals_keep_their_kind_hardness_and_thresholds(trimtab: CommandLine, tmp
     assert abs(cpu.bound - 0.18) < 1e-12
     assert isinstance(topics, TopicDistribution)
     assert (round(topics.bound, 9), topics.min_gap) == (1.8, 2)
-    for lost in ("PreferredLeaderElectionGoal", "topics.excluded.from.partition.movement", "max.gap"):
+    for lost in ("PreferredLeaderElectionGoal", "max.gap"):
         assert lost in ended.err
+    assert load_goals(tmp_path / "g.yaml").constraints.exclude_topics == ("__*",)
 
 
 def test_without_a_list_its_sixteen_goals_are_taken(trimtab: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "cc.properties").write_text("")
     ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--out", tmp_path / "g.yaml")
     assert len(load_goals(tmp_path / "g.yaml").goals) == 15
-    assert "MinTopicLeadersPerBrokerGoal" in ended.err
+    assert "MinTopicLeadersPerBrokerGoal" not in ended.err, "without topics it is idle"
 
 
 def test_capacities_get_our_units(trimtab: CommandLine, tmp_path: Path) -> None:
@@ -85,3 +90,33 @@ def test_what_nobody_knows_is_refused_with_its_place(trimtab: CommandLine, tmp_p
     assert ended.code == 2
     assert "brokerCapacities[0]" in ended.err
     assert trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--capacity", tmp_path / "capacity.json").code == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "globs"),
+    [("__.*", ["__*"]), ("^(a\\.b-.*|c)$", ["a.b-*", "c"]), ("[ab].*", None), ("x+", None), ("a.b", None), ("", [])],
+)
+def test_a_regular_expression_becomes_globs_only_where_they_say_the_same(pattern: str, globs: list[str] | None) -> None:
+    assert globs_of(pattern) == globs
+
+
+def test_low_utilization_slow_brokers_and_minimum_leaders(trimtab: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "cc.properties").write_text(
+        "cpu.low.utilization.threshold=0.2\nnetwork.inbound.low.utilization.threshold=0.1\n"
+        "metric.anomaly.finder.class=com.linkedin.kafka.cruisecontrol.detector.SlowBrokerFinder\n"
+        "slow.broker.log.flush.time.threshold.ms=500\nslow.broker.peer.metric.margin=4\n"
+        "topics.with.min.leaders.per.broker=orders.*\ntopics.excluded.from.partition.movement=[ab]\n"
+    )
+    (tmp_path / "c.json").write_text(json.dumps(CAPACITY))
+    given = ("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--out", tmp_path / "g.yaml")
+    ended = trimtab(*given, "--capacity", tmp_path / "c.json", "--capacity-out", tmp_path / "c.yaml")
+    assert ended.code == 0
+    found = load_goals(tmp_path / "g.yaml")
+    quiet = {g.resource: g.min_load for g in found.goals if isinstance(g, UsageDistribution) and g.min_load}
+    assert quiet == {"cpu": 1.44, "network_in": round(0.1 * 0.9 * 2**20), "leader_network_in": round(0.1 * 0.9 * 2**20)}
+    slow = policy_of(found).slow_brokers
+    assert slow is not None
+    assert (slow.latency, slow.history, slow.peers) == (0.5, 3.0, 4.0)
+    assert "topics orders.* are not held at a minimum of leaders" in ended.err
+    assert "topics.excluded.from.partition.movement: a regular expression ([ab])" in ended.err
+    assert "cpu.low.utilization.threshold: a share of capacity; give --capacity" in trimtab(*given).err

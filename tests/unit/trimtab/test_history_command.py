@@ -12,7 +12,7 @@ import pytest
 from spark.history.mapping import CsvMapping, PrometheusMapping
 from spark.session import SHORT_BYTES
 from tests.unit.trimtab.command_line import CommandLine
-from trimtab.commands.history import load_mapping
+from trimtab.commands.history_import import load_mapping
 from trimtab.commands.spark_options import is_short, is_uri, only_writer
 from trimtab.history.lock import locked
 
@@ -38,10 +38,10 @@ def test_the_shipped_mapping_is_there_where_spark_submit_has_the_package_as_a_zi
             for path in (ROOT / room).rglob("*"):
                 if path.suffix in (".py", ".yaml"):
                     archive.write(path, path.relative_to(ROOT))
-    asked = f"import sys; sys.path.insert(0, {str(package)!r}); from trimtab.commands import history as it"
+    asked = f"import sys; sys.path.insert(0, {str(package)!r}); from trimtab.commands import history_import as it"
     told = "print(it.__file__); print(it.load_mapping('prometheus', None).version)"
     ended = subprocess.run([sys.executable, "-c", f"{asked}; {told}"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert ended.stdout.splitlines() == [str(package / "trimtab" / "commands" / "history.py"), "1"]
+    assert ended.stdout.splitlines() == [str(package / "trimtab" / "commands" / "history_import.py"), "1"]
 
 
 @pytest.mark.parametrize(

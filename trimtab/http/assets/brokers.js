@@ -54,7 +54,7 @@ export class Brokers {
       if (which === "out" && !b.violates.length) return false;
       if (which === "quiet" && b.voice === "fresh") return false;
       if (which === "state" && b.state === "active") return false;
-      const text = `${b.id} ${b.rack ?? ""} ${b.state} ${b.voice} ${b.violates.join(" ")}`.toLowerCase();
+      const text = `${b.id} ${b.rack ?? ""} ${b.state} ${b.slow ? "slow" : ""} ${b.voice} ${b.violates.join(" ")}`.toLowerCase();
       return words.every((w) => (/^\d+$/.test(w) ? String(b.id) === w || text.split(/[\s-]+/).includes(w) : text.includes(w)));
     };
     if (keep) this.table.accept = accept; else this.table.filter(accept);
@@ -65,7 +65,8 @@ export class Brokers {
     const columns = [
       { key: "id", title: "broker", sort: (b) => b.id, cell: (b) => b.id, head: true },
       { key: "rack", title: "rack", sort: (b) => b.rack ?? "", cell: (b) => b.rack ?? "–" },
-      { key: "state", title: "state", sort: (b) => b.state, cell: (b) => (b.state === "active" ? "active" : badge(b.state, "bad")) },
+      { key: "state", title: "state", sort: (b) => b.state, cell: (b) => (b.slow
+        ? make("span", { class: "badge bad", title: b.slow }, "slow") : b.state === "active" ? "active" : badge(b.state, "bad")) },
       { key: "voice", title: "reporter", sort: (b) => ["fresh", "late", "silent", "never"].indexOf(b.voice), cell: (b) => badge(b.voice, VOICES[b.voice] || "bad") },
       ...resources.map((r) => ({
         key: r.name, title: label(r.name), num: true, sort: (b) => b.share_of_mean[r.name] ?? -1,

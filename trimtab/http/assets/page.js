@@ -3,9 +3,11 @@
 import { at, clean, fill, make, say, setClock } from "./dom.js";
 import { ask, json, listen, tell, text, token } from "./api.js";
 import { Brokers } from "./brokers.js";
+import { execution } from "./execution.js";
 import { PlanPart } from "./plan.js";
 import { History } from "./history.js";
 import { goals, service, tiles, verdict } from "./glance.js";
+import { clusters, elsewhere } from "./clusters.js";
 
 let access = { read: "open", change: "refused", why_refused: null }, state = null;
 const mayChange = () => access.change === "token";
@@ -106,11 +108,19 @@ const brokers = new Brokers({
 });
 const past = new History();
 const buttons = {
-  mayChange,
+  mayChange, elsewhere,
   whyRefused: () => access.why_refused,
-  pause: () => change({ title: "Pause?", yes: "Pause", words: "No plan is made or started until an operator resumes.", withWhy: true }, "/api/v1/pause", {}),
+  pause: () => change({ title: "Pause?", yes: "Pause", words: "No plan is made or started, and no further step is taken, until an operator resumes; what is in progress goes on.", withWhy: true }, "/api/v1/pause", {}),
   resume: () => change({ title: "Resume?", yes: "Resume", words: "Planning goes on, and approved plans too." }, "/api/v1/resume", {}),
   planNow: () => change({ title: "Decide now?", yes: "Decide", words: "The service plans at once, whatever the interval says." }, "/api/v1/plan", {}),
+};
+
+const said = (title, yes, words, path, more, withWhy) => (it) => change({ title, yes, words: `${words} Plan ${it.plan_id}.`, withWhy }, `/api/v1/execution/${path}`, { plan_id: it.plan_id, ...more });
+const acts = {
+  mayChange, whyRefused: buttons.whyRefused, pause: buttons.pause, resume: buttons.resume,
+  cancel: said("Cancel the execution?", "Cancel it", "No further step starts, and what is in progress is taken back; what is done stays, and no throttle is left.", "cancel", {}, true),
+  finish: said("Finish, and start nothing more?", "Finish", "No further step starts; what is in progress completes, and what is done stays.", "cancel", { finish: true }, true),
+  rollback: said("Roll it back?", "Roll back", "Everything that it changed is brought back, by copying where replicas were removed.", "rollback", {}),
 };
 
 async function explain(what) {
@@ -163,7 +173,7 @@ async function round() {
     state = await json("/api/v1/state");
     setClock(state.now_ms);
     draw();
-    await Promise.all([plan.show(state), past.show()]);
+    await Promise.all([plan.show(state), past.show(), clusters(refresh).then(() => verdict(state, buttons))]);
     if (trouble && noticed === trouble) notice("");
     trouble = "";
     if (!hearing) { hearing = true; listen(heard, live); }
@@ -193,6 +203,7 @@ function draw() {
   tiles(state);
   goals(state, plan.goals());
   brokers.show(state);
+  execution(state, acts);
   service(state);
 }
 

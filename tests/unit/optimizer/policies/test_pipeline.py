@@ -11,13 +11,16 @@ from cluster_model.build import build_snapshot
 from cluster_model.errors import ConfigurationError
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
+from goals.policy import Split
 from goals.policy_presets import POLICY_PRESETS
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
+from optimizer.policies.groups import groups_of
 
 MB = 1e6
-PIPELINES = [name for name in POLICY_PRESETS if name != "wix-minimal"]
+PLANNING = sorted(name for name, parts in POLICY_PRESETS.items() if "amount" in parts)  # the others leave plans to the search
+PIPELINES = [name for name in PLANNING if name != "wix-minimal"]
 
 
 def cluster(loads: list[list[float]], capacity: float = 100 * MB, racks: bool = False) -> Snapshot:
@@ -88,10 +91,10 @@ def test_a_level_cluster_is_left_alone(preset: str) -> None:
     assert not plan(snapshot, goals_with(f"{{preset: {preset}}}")).actions
 
 
-@pytest.mark.parametrize("preset", sorted(POLICY_PRESETS))
+@pytest.mark.parametrize("preset", PLANNING)
 def test_a_removed_broker_is_emptied(preset: str) -> None:
     snapshot = cluster([[2 * MB] * 5] * 4)
-    made = plan(snapshot, goals_with(f"{{preset: {preset}, guards: {{moves: 50}}}}"), PlanOptions(remove_brokers=(2,)))
+    made = plan(snapshot, goals_with(f"{{preset: {preset}, guards: {{moves: 2}}}}"), PlanOptions(remove_brokers=(2,)))
     assert loads_after(snapshot, made, "replicas")[2] == 0
 
 
@@ -149,6 +152,8 @@ def test_chance_comes_from_the_seed() -> None:
         ("{amount: {kind: one}, placement: {kind: paired}}", "expected a detector that pairs brokers"),
         ("{amount: {kind: to_target_counts}, placement: {kind: least}}", "expected placement leader_deficit or none"),
         ("{amount: {kind: to_target_counts}, unit: topic}", "expected unit partition"),
+        ("{amount: {kind: one}, split: {}}", "split is of groups: expected unit group beside it, found partition"),
+        ("{amount: {kind: one}, unit: group, split: {positions: [ff]}}", "expected positions with algorithm specified_positions_divide"),
         ("{amount: {kind: one}, tolerance: 0.1}", "tolerance goes with amount to_target_counts"),
         ("{amount: {kind: one}, placement: {kind: leest}}", "policy.placement.kind: expected"),
         ("{amount: {kind: one}, filters: {exclud: [a]}}", "did you mean 'exclude'?"),
@@ -177,3 +182,62 @@ def test_a_policy_never_claims_that_a_goal_is_infeasible() -> None:
     made = plan(snapshot, parse_goals(text + "policy: {amount: {kind: one}, accept: detector}\n", "g"))
     assert [g.status for g in made.goals] == ["violated", "satisfied"]
     assert any("not by the search" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("preset", ["wix-minimal", "danube-balanced"])
+def test_moves_per_hour_bound_a_plan_too(preset: str) -> None:
+    snapshot = cluster([[MB] * 20, [], []])
+    made = plan(snapshot, goals_with(f"{{preset: {preset}, guards: {{moves_per_hour: 3}}}}"))
+    assert made.summary.replica_moves == 3
+
+
+GROUPS = "{amount: {kind: one}, unit: group, accept: detector, filters: {once: false}"
+
+
+def test_groups_move_as_one_and_those_that_carry_too_much_are_split_first() -> None:
+    """30 partitions of a namespace on broker 0: in four groups, or in eight."""
+    snapshot = cluster([[MB] * 30, [], []])
+    whole, parts = (plan(snapshot, goals_with(f"{GROUPS}{more}}}")) for more in ("", ", split: {partitions: 5, max_groups: 16}"))
+    names = {a.reason.split("order lightest: ")[1].split(" (")[0] for a in whole.actions}
+    assert all(name.startswith("(all) group ") for name in names)
+    for made in (whole, parts):
+        groups = groups_of(snapshot, Split(partitions=5, max_groups=16) if made is parts else None)
+        where: dict[int, set[int]] = {}
+        for c in made.proposals:
+            where.setdefault(int(groups.of[snapshot.row_of_partition(c.topic, c.partition)]), set()).update(c.replicas_after)
+        assert all(len(brokers) == 1 for brokers in where.values()), "a group goes to one broker"
+    coarse, fine = (loads_after(snapshot, made, "replicas") for made in (whole, parts))
+    assert fine.std() <= coarse.std()
+    assert any(note.startswith("policy: split (all) ") and note.endswith(": too many partitions") for note in parts.notes)
+
+
+def test_groups_are_looked_up_and_the_same_without_a_split() -> None:
+    snapshot = cluster([[MB] * 30, [], []])
+    found = groups_of(snapshot, None)
+    assert len(found.names) <= 4
+    for p in range(snapshot.partition_count):
+        assert found.lookup(snapshot.partition_name(p)) == found.names[found.of[p]]
+    assert found.lookup("tenant.topic-0").startswith("tenant group ")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "limits", "most"),
+    [
+        ("range_equally_divide", {"partitions": 6}, 6),
+        ("topic_count_equally_divide", {"partitions": 6}, 6),
+        ("flow_or_qps_equally_divide", {"bandwidth": 7 * MB}, 7),
+    ],
+)
+def test_no_group_is_left_over_its_limit(algorithm: Any, limits: Any, most: int) -> None:
+    snapshot = cluster([[MB] * 40, [], []])
+    found = groups_of(snapshot, Split(algorithm=algorithm, **limits))
+    assert np.bincount(found.of).max() <= most
+    assert found.told
+
+
+def test_groups_are_cut_at_given_positions_and_not_beyond_their_number() -> None:
+    snapshot = cluster([[MB] * 40, [], []])
+    rule = Split(partitions=6, max_groups=6, algorithm="specified_positions_divide", positions=["10000000", "50000000", "90000000"])
+    bounds = groups_of(snapshot, rule).boundaries["(all)"]
+    assert len(bounds) - 1 == 6
+    assert {0x10000000, 0x50000000} <= set(bounds)

@@ -14,6 +14,7 @@ from trimtab.execution.documents import Settings
 from trimtab.execution.engine import LOOKS, Execution
 from trimtab.execution.ledger import Fenced, MemoryDocuments, MemoryLedger
 from trimtab.execution.order import Order
+from trimtab.execution.progress import Standing
 from trimtab.execution.state import Limits, Observed, Partition, SeenPartition, Stage, Task
 from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.port import SimulatedPort
@@ -132,3 +133,51 @@ def test_an_instance_that_was_deposed_leaves_throttles_alone(copied: bool, clust
     with pytest.raises(Fenced):
         first.turn()
     assert cluster.configs == theirs
+
+
+@pytest.mark.parametrize(("before", "after"), [((1, 2), (1, 2, 3)), ((1, 2, 3), (1, 3)), ((1, 2, 3), (2,)), ((1,), (1, 2, 3))])
+def test_replication_factors_are_changed_and_taken_back(before: tuple[int, ...], after: tuple[int, ...]) -> None:
+    cluster = SimulatedCluster([BrokerSpec(b) for b in (1, 2, 3)], traffic=Traffic(0, noise=0.0), resolution_s=1.0)
+    cluster.create_topic(TopicSpec("t", (before,), np.zeros(1), 1.0, np.full(1, 100 * MB), filled=1.0))
+    execution = Execution(SimulatedPort(cluster), MemoryLedger(), clock(cluster), instance="here")
+    order = Order("sha256:x", cluster.cluster_id, (Task(NAME, before, after, before[0], after[0]),), racks=False)
+    execution.begin(order, Settings(throttle=round(50 * MB), limits=Limits(reserve=0.0)))
+
+    def ended() -> Standing:
+        for _ in range(60):
+            found = execution.turn()
+            if found.over:
+                return found
+            cluster.step(1)
+        raise AssertionError("it did not end")
+
+    done = ended()
+    assert (done.state, cluster.replicas(TopicPartition("t", 0)), cluster.leader(TopicPartition("t", 0))) == ("done", after, after[0])
+    assert done.report.bytes_made == pytest.approx(100 * MB * max(len(after) - len(before), 0), rel=0.01)
+    execution.rollback("anna")
+    assert ended().state == "rolled back"
+    assert (cluster.replicas(TopicPartition("t", 0)), cluster.leader(TopicPartition("t", 0))) == (before, before[0])
+    assert cluster.configs == {}
+
+
+def test_on_shared_storage_leader_gaps_are_counted_and_limited_and_nothing_is_throttled() -> None:
+    """One replica, nothing to copy: a thousand partitions would be without a leader in the same second."""
+    count, most = 12, 3
+    cluster = SimulatedCluster([BrokerSpec(b) for b in (1, 2, 3)], traffic=Traffic(0, noise=0.0), resolution_s=1.0)
+    cluster.create_topic(TopicSpec("t", ((1,),) * count, np.zeros(count), 1.0, np.full(count, 1.0)))
+    tasks = tuple(Task(Partition("t", n), (1,), (2 + n % 2,), 1, 2 + n % 2) for n in range(count))
+    execution = Execution(SimulatedPort(cluster), MemoryLedger(), clock(cluster), instance="here")
+    limits = Limits(into=50, out_of=50, elections=most, election_ms=1_000, reserve=0.0)
+    execution.begin(Order("sha256:x", cluster.cluster_id, tasks, shared=True), Settings(throttle=round(50 * MB), limits=limits))
+    begun_by_turn = []
+    for _ in range(60):
+        before = sum(m.touched for m in execution.marks.values())
+        found = execution.turn()
+        begun_by_turn.append(sum(m.touched for m in execution.marks.values()) - before)
+        assert cluster.configs == {}
+        if found.over:
+            break
+        cluster.step(1)
+    assert (found.state, found.gaps, found.bytes_total) == ("done", count, 0.0)
+    assert max(begun_by_turn) == most
+    assert {cluster.leader(TopicPartition("t", n)) for n in range(count)} == {2, 3}

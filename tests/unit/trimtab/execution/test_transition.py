@@ -151,3 +151,13 @@ def test_a_leader_that_went_away_before_the_end_is_elected_again() -> None:
     turn = steps(tasks, moved, marks)
     assert [t.name.number for t in turn.elect] == [0]
     assert turn.marks[name(1)].stage is Stage.DONE
+
+
+def test_replicas_are_not_taken_below_min_isr() -> None:
+    """Every producer with acks=all would be refused from then on."""
+    turn = steps([task(0, (1, 2, 3), (1,))], seen({0: (1, 2, 3)}, min_isr=2))
+    assert turn.marks[name(0)].stage is Stage.SKIPPED
+    assert "it would have one replica, and min.insync.replicas is 2" in turn.marks[name(0)].reason
+    assert begun(steps([task(0, (1, 2, 3), (1, 2))], seen({0: (1, 2, 3)}, min_isr=2))) == [0]
+    raised = task(0, (1,), (1, 2, 3)).back("rollback", "by anna")
+    assert begun(steps([raised], seen({0: (1, 2, 3)}, min_isr=2))) == [0], "it was so before"

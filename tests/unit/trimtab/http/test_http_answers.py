@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.service_face import NOW, FakeFace
+from tests.service_face import NOW, FakeFace, executing
 from tests.unit.trimtab.http.client import Client
 from tests.unit.trimtab.http.conftest import Serving
 from trimtab.service.views import DecisionView, PlanView, StateView
@@ -133,6 +133,24 @@ def test_rolling_back(client: Client, face: FakeFace) -> None:
     assert (answer.status, answer.json["note"]) == (200, "being taken back")
     assert face.done == [("rollback", face.made.plan_id, "Ana")]
     assert client.post("/api/v1/plans/sha256:0/rollback", {"who": "Ana"}).status == 404
+
+
+def test_what_is_said_to_an_execution_names_the_plan_that_was_looked_at(client: Client, face: FakeFace) -> None:
+    """Another one may be in progress by the time the request comes."""
+    assert face.made is not None
+    assert client.get("/api/v1/execution").status == 404
+    face.now = face.now.model_copy(update={"execution": executing(face.made)})
+    plan_id = face.made.plan_id
+    assert client.get("/api/v1/execution").json["plan_id"] == plan_id
+    body = {"who": "Ana", "plan_id": plan_id}
+    for verb in ("cancel", "rollback"):
+        assert client.post(f"/api/v1/execution/{verb}", {"who": "Ana", "plan_id": "sha256:0"}).status == 404
+        assert client.post(f"/api/v1/execution/{verb}", {"who": "Ana"}).status == 400
+    assert face.done == []
+    assert client.post("/api/v1/execution/cancel", {**body, "why": "peak", "finish": True}).status == 202
+    assert client.post("/api/v1/execution/cancel", body).status == 409
+    assert client.post("/api/v1/execution/rollback", body).status == 202
+    assert face.done == [("cancel", plan_id, "Ana", "peak", True), ("rollback", plan_id, "Ana")]
 
 
 def test_only_the_plan_that_was_read_can_be_approved(client: Client, face: FakeFace) -> None:

@@ -44,7 +44,7 @@ def test_without_a_configured_token_changes_are_refused_with_how_to_get_one(serv
 
 def test_every_post_takes_the_token() -> None:
     assert all(e.access == "changing" for e in ENDPOINTS if e.method == "POST")
-    assert len(CHANGES) == 7
+    assert len(CHANGES) == 9
 
 
 def test_reading_takes_the_token_where_it_is_asked_for(serving: Serving, face: FakeFace) -> None:

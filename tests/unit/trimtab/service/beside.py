@@ -17,6 +17,7 @@ from cluster_model.metadata.image import MetadataImage
 from metrics_reporter.reporter import Clock
 from metrics_reporter.topic import EmbeddedTopic, TopicError
 from optimizer.planner import plan
+from trimtab.capture.reading import BrokerReading, LogEnds, LogSizes, TopicPartition
 from trimtab.execution.ledger import MemoryDocuments
 from trimtab.executor import Executor
 from trimtab.service.balancer import Balancer
@@ -28,6 +29,7 @@ from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.collector import SimulatedReporter
 from trimtab.simulator.executor import SimulatedExecutor
 from trimtab.simulator.spec import MB, BrokerSpec, TopicSpec
+from trimtab.simulator.spec import TopicPartition as Named
 from trimtab.simulator.traffic import Traffic
 
 NODE, OTHER = 100, 101
@@ -81,6 +83,7 @@ class World:
         self.held: str | None = None
         self.away: str | None = None
         self.hidden: set[str] = set()  # topics that may not be described
+        self.counted: list[list[int]] = []  # brokers whose logs and offsets were asked for
         self.unread: str | None = None  # why the topic cannot be read
         for reporter in self.reporters.values():
             reporter.report()
@@ -116,6 +119,19 @@ class World:
     def min_isr(self, topics: Collection[str]) -> dict[str, int]:
         return {topic: self.cluster.min_isr.get(topic, 1) for topic in topics if topic not in self.hidden}
 
+    def counters(self, leads: Mapping[int, list[TopicPartition]]) -> dict[int, BrokerReading]:
+        """As if every record had one byte."""
+        self.counted.append(sorted(leads))
+        at, cluster = self.cluster.now_ms / 1000, self.cluster
+        found = {}
+        for broker, led in leads.items():
+            rows = {key: cluster.controller.partitions[Named(*key)].row for key in led if cluster.has(Named(*key))}
+            ends = {key: int(cluster.logs.end[row]) for key, row in rows.items()}
+            starts = {key: int(cluster.logs.start[row]) for key, row in rows.items()}
+            sizes = {key: ends[key] - starts[key] for key in rows}
+            found[broker] = BrokerReading(LogSizes(at, sizes), LogEnds(at, ends, starts))
+        return found
+
     def topic_reader(self) -> EmbeddedTopic:
         if self.unread is not None:
             raise TopicError(self.unread)
@@ -127,6 +143,7 @@ class _Reach:
 
     def __init__(self, world: World, node: int | None = NODE) -> None:
         self.follow, self.quorum, self.topic, self.min_isr = world.follow, world.quorum, world.topic_reader, world.min_isr
+        self.counters = world.counters
         self._claim = Claim(world.name, node, None)
         self.shared, self.close = self._claim.refused, self._claim.close
 

@@ -44,6 +44,20 @@ BOTH = Repair(LOST.lost, LIMITS.limits)
             Refuse("unwell: leaders, settling", f"Balance waits: {LEADERS.text}; loads settle."),
         ),
         (Case(repair=LIMITS, astray=True), Make("all", urgent=True)),
+        # A slow broker gives up leaderships before anything else, and may be why replicas are out of sync.
+        (Case(demote=True), Make("demote", urgent=True)),
+        (Case(demote=True, fired=True), Make("demote", urgent=True, otherwise="all")),
+        (Case(demote=True, fired=True, waits=[UNDER]), Make("demote", urgent=True)),
+        (Case(demote=True, fired=True, waits=[UNDER, FOREIGN]), Refuse("unwell: under_replicated, foreign",
+                                                                        f"Balance waits: {UNDER.text}; {FOREIGN.text}.")),
+        (Case(demote=True, repair=LOST), Make("all", urgent=True)),
+        # Topics that were just created are placed before they hold anything.
+        (Case(place=True), Make("place")),
+        (Case(place=True, fired=True), Make("place", otherwise="all")),
+        (Case(place=True, asked=True), Make("place", urgent=True, otherwise="all")),
+        (Case(place=True, waits=[DOWN]), Refuse("unwell: down", "Balance waits: broker 3 is down.")),
+        (Case(place=True, repair=LIMITS), Make("all", urgent=True)),
+        (Case(demote=True, holds=[WARMING]), Refuse("warming", "Warming up.")),
         # While the cluster is unwell nothing is moved for balance, whoever asks.
         (Case(fired=True, waits=[DOWN]), Refuse("unwell: down", "Balance waits: broker 3 is down.")),
         (Case(waits=[DOWN, SETTLING]), Refuse("unwell: down, settling", "Balance waits: broker 3 is down; loads settle.")),

@@ -1,0 +1,131 @@
+"""Groups of a cluster: ranges of the CRC32 of partition names in each namespace, as units of movement, split where they carry too much.
+
+Called by `pipeline`. Pure: the groups follow from the snapshot and the policy alone, so nothing has to be remembered, and a split changes
+ranges and never data. Source: Apache Pulsar's bundles and their automatic splits. There a bundle is split after several checks; here a
+plan sees the loads of the long horizon, and splits at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_model.snapshot import FloatArray, Snapshot
+from goals.policy import Split
+from optimizer.policies.bundles import bundle_at, equal_boundaries, namespace_of, topic_hash
+from optimizer.policies.splits import (
+    Bundle,
+    Flow,
+    Limits,
+    at_positions,
+    by_flow,
+    by_topic_count,
+    halves,
+    reason_to_split,
+    split,
+)
+
+GROUPS = 4  # of a namespace that was not split
+NONE = "(all)"  # the namespace of topics whose names have none
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """What every partition belongs to.
+
+    Attributes
+    ----------
+    boundaries
+        Namespace -> boundaries of its groups, ascending; a range is half open, the last one closed.
+    of
+        int64 [P]: index in `names`.
+    names
+        Of groups that hold a partition, by namespace and range.
+    told
+        What was split and why, in sentences.
+    """
+
+    boundaries: dict[str, tuple[int, ...]]
+    of: np.ndarray
+    names: tuple[str, ...]
+    told: tuple[str, ...]
+
+    def lookup(self, partition: str) -> str:
+        """Name of the group that a partition (``topic-number``) is in, or would be."""
+        namespace = namespace_of(partition) or NONE
+        return _name(namespace, self.boundaries.get(namespace, equal_boundaries(GROUPS)), topic_hash(partition))
+
+
+def groups_of(snapshot: Snapshot, rule: Split | None) -> Groups:
+    """Groups of the partitions of a snapshot. O(partitions x splits of their namespace)."""
+    names = [snapshot.partition_name(p) for p in range(snapshot.partition_count)]
+    hashes = [topic_hash(name) for name in names]
+    members: dict[str, list[int]] = defaultdict(list)
+    for p, name in enumerate(names):
+        members[namespace_of(name) or NONE].append(p)
+    boundaries: dict[str, tuple[int, ...]] = {}
+    told: list[str] = []
+    rate, throughput = _carried(snapshot, ("produce_rate", "fetch_rate")), _carried(snapshot, ("network_in", "network_out"))
+    for namespace, rows in sorted(members.items()):
+        bounds = equal_boundaries(GROUPS)
+        if rule is not None:
+            flows = [Flow(hashes[p], float(rate[p]), float(throughput[p])) for p in rows]
+            bounds, more = _split_up(namespace, bounds, flows, rule)
+            told += more
+        boundaries[namespace] = bounds
+    of_partition = [_name(namespace_of(n) or NONE, boundaries[namespace_of(n) or NONE], h) for n, h in zip(names, hashes, strict=True)]
+    known = tuple(sorted(set(of_partition)))
+    index = {name: i for i, name in enumerate(known)}
+    return Groups(boundaries, np.array([index[name] for name in of_partition], np.int64), known, tuple(told))
+
+
+def _carried(snapshot: Snapshot, resources: Sequence[str]) -> FloatArray:
+    """float64 [P]: what leaders carry of resources together."""
+    known = [np.nan_to_num(snapshot.vectors(r)[0]) for r in resources if snapshot.is_reported(r)]
+    return np.asarray(np.sum(known, axis=0)) if known else np.zeros(snapshot.partition_count)
+
+
+def _split_up(namespace: str, bounds: tuple[int, ...], flows: list[Flow], rule: Split) -> tuple[tuple[int, ...], list[str]]:
+    """Boundaries once no group is over a limit, or cannot be split; and what was split, in sentences."""
+    limits = Limits(topics=rule.partitions, rate=rule.rate, throughput=rule.bandwidth, most_bundles=rule.max_groups)
+    told: list[str] = []
+    left = list(range(len(bounds) - 1))
+    while left and len(bounds) - 1 < rule.max_groups:
+        at = left.pop(0)
+        lower, upper = bounds[at], bounds[at + 1]
+        inside = [f for f in flows if bundle_at(f.hash, bounds) == at]
+        bundle = Bundle("", len(inside), 0, sum(f.rate for f in inside), sum(f.throughput for f in inside), len(bounds) - 1)
+        reason = reason_to_split(bundle, limits)
+        if reason is None:
+            continue
+        room = rule.max_groups - (len(bounds) - 1)
+        cuts = [c for c in _cuts(lower, upper, inside, rule) if lower < c < upper][:room]
+        if not cuts:
+            continue
+        bounds = split(bounds, cuts)
+        told.append(f"split {namespace} {lower:08x} to {upper:08x} at {', '.join(f'{c:08x}' for c in cuts)}: {_WORDS[reason]}")
+        left = sorted({*(i + len(cuts) if i > at else i for i in left), *range(at, at + len(cuts) + 1)})
+    return bounds, told
+
+
+_WORDS = {"Topics": "too many partitions", "MsgRate": "too many requests", "Bandwidth": "too many bytes", "Sessions": "too many sessions"}
+
+
+def _cuts(lower: int, upper: int, inside: list[Flow], rule: Split) -> Sequence[int]:
+    match rule.algorithm:
+        case "range_equally_divide":
+            return halves(lower, upper)
+        case "topic_count_equally_divide":
+            return by_topic_count(f.hash for f in inside)
+        case "specified_positions_divide":
+            return at_positions(lower, upper, [int(p, 16) for p in rule.positions], len(inside))
+        case "flow_or_qps_equally_divide":
+            return by_flow(inside, rule.rate, rule.bandwidth)
+
+
+def _name(namespace: str, bounds: Sequence[int], value: int) -> str:
+    at = bundle_at(value, bounds)
+    return f"{namespace} group {bounds[at]:08x} to {bounds[at + 1]:08x}"

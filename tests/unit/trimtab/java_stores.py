@@ -1,0 +1,59 @@
+"""Key stores as Java's keytool made them, for tests that have no Java: password ``changeit``, of the key in JKS ``another``.
+
+``keytool -genkeypair -keyalg EC -groupname secp256r1 -validity 36500 -dname CN=own -alias own -keystore own -storetype JKS …``; `TRUSTED`
+were filled by ``keytool -importcert``.
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+TRUSTED = {
+    "JKS": (
+        "/u3+7QAAAAIAAAABAAAAAgAHdHJ1c3RlZAAAAaIMstXbAAVYLjUwOQAAAUIwggE+MIHkoAMCAQICCQD267FOXwftpzAKBggqhkjOPQQDAjASMRAwDgYDVQQD"
+        "Ewd0cnVzdGVkMCAXDTI2MTEyNDA4MzYxNFoYDzIxMjYxMDMxMDgzNjE0WjASMRAwDgYDVQQDEwd0cnVzdGVkMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE"
+        "tbN28igb4QqanwAZ4OEyTtfhKhimVcjMD0FdzF4/pGKX4GnSIeD+pPZG9VttxYHg2v2EPZPsSfT0ubMQECAmH6MhMB8wHQYDVR0OBBYEFNEW8xecIIJgK8aU"
+        "sZOMVSM6lU9eMAoGCCqGSM49BAMCA0kAMEYCIQCkuYhmsu+KoUhcRKb/vRLQik0Y5FYqGrOntxAo4NRVeQIhAKFzwEW7R48Ij0qX1OS8BURsEWdpf2+Ar9MY"
+        "OEXEq6Cumm9flpSRwkSAUkEx27GdZRS15l0="
+    ),
+    "PKCS12": (
+        "MIICsgIBAzCCAlwGCSqGSIb3DQEHAaCCAk0EggJJMIICRTCCAkEGCSqGSIb3DQEHBqCCAjIwggIuAgEAMIICJwYJKoZIhvcNAQcBMGYGCSqGSIb3DQEFDTBZ"
+        "MDgGCSqGSIb3DQEFDDArBBR2DWJj9Oa9KRVUFbTJsvDm0StM8gICJxACASAwDAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEJewmICfza2n347V/VAQ306A"
+        "ggGwGcNYyyfihnfRnvc+VgPXZR7llU2HlTIZ056IJmbd4wPCoKbAEJlekm7qsyqNfbIOJCL/cUbEIPa/Lzc3TatFYAaRO5cM6ppmVUaZBzEarfqh9gfgblN1"
+        "5o0ETpg3Vl25TaFjf5+mFZ3pNUjXfpPZiDQxux6N6HWSe5XCz8Qk6ccp811LPuqd2OLv0KnnIAXwTMovb8g6y8ZLVpCyxhJ4vSSGI2dRKYdZecpCevxKzppe"
+        "ovPGZJYuRm1Xf5T/ByslYgV3XcndsPdiQDeYjWBfvdfUI1S+YVRZUJftzaX/1MPvRWG2oLkUBY0U7bID8fZXDjtvjyjQ7WZc05JLqK/vs15EKgcxtHji2Gpr"
+        "cIGSc0RJFM4nb/U31ofaZ8zM01oc00TneEfMkyhxTqWnGSKe7KPbSsV/94DfNZEWB0qGf72LJoIsZmNuGmLdO6IV4awOorawhvq9YYgJHSuTKoCUDtIWwOey"
+        "RNGv3KGJWPh0R9wu14TinvRaPycUfsmfr3PRSJHh4TJbsE6HrK/Fx6xQj7mgnvrDS4frl+7qjQOErWBrs0/QUe9wcWXDXo1uCDMLME0wMTANBglghkgBZQME"
+        "AgEFAAQggUpQYA6f/wWsMvo/M6npo1xJJsnmaBMeuvyHV1SOvosEFNMIxruCFinMwfEuExJuqbpS6WDlAgInEA=="
+    ),
+}
+OWN = {
+    "JKS": (
+        "/u3+7QAAAAIAAAABAAAAAQADb3duAAABogyy0hQAAAB/MH0wDgYKKwYBBAEqAhEBAQUABGu2jOaQQNJQAUhddO2Ww6dJGyI8ndiTZoh0wt5R+yruKNgnnNBc"
+        "cUimhk4axgEWTPrdlo+likqDp02Jd3doydD638hvk+MY1DZprXxXokzdjATAPe/7OYxHaxZ53Otc7JduYH2Y1FGob5DZEQAAAAEABVguNTA5AAABOjCCATYw"
+        "gdygAwIBAgIJAMMOVpkvtaguMAoGCCqGSM49BAMCMA4xDDAKBgNVBAMTA293bjAgFw0yNjExMjQwODM2MTVaGA8yMTI2MTAzMTA4MzYxNVowDjEMMAoGA1UE"
+        "AxMDb3duMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaXNNiYLMfb0OYjsJWnM3GOI4KLKmxRJiiZPt9Nt5qa9IWl/btK+D+iABCB6M6vOLBzXqWSsMbxQ3"
+        "wBQ6TFaLDKMhMB8wHQYDVR0OBBYEFMeTUFxI3rPTrWY61RJcFmOFQgP0MAoGCCqGSM49BAMCA0kAMEYCIQD28rXV+tZcuLJCZ8oqXVsIo5VnwO0Hw6+4OIOu"
+        "lS/V8QIhALiud4M0sM9kaFha2r1obW57JXuaLTNgMjwiSRKmpU0Y2aE6nZYlvOrTdQXDyfv5faK96LA="
+    ),
+    "PKCS12": (
+        "MIID2gIBAzCCA4QGCSqGSIb3DQEHAaCCA3UEggNxMIIDbTCCASQGCSqGSIb3DQEHAaCCARUEggERMIIBDTCCAQkGCyqGSIb3DQEMCgECoIG9MIG6MGYGCSqG"
+        "SIb3DQEFDTBZMDgGCSqGSIb3DQEFDDArBBTMe3R3TT/rtu3i0VMyE14NZKqYDgICJxACASAwDAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEPrMBjPo7I9Z"
+        "j42qx3IkGg4EUJz1q+SCGu3EDjcrGoRNnsZ7PEpaBqrrmJ0DL2GLlK5un1JIt8noSix5BQHScwLfnIGcQnsh/x3v54QZkAtxSO+UC4vXwfBpmvaOc+MzdFKz"
+        "MTowFQYJKoZIhvcNAQkUMQgeBgBvAHcAbjAhBgkqhkiG9w0BCRUxFAQSVGltZSAxNzk1NTA5MzgwMDE0MIICQQYJKoZIhvcNAQcGoIICMjCCAi4CAQAwggIn"
+        "BgkqhkiG9w0BBwEwZgYJKoZIhvcNAQUNMFkwOAYJKoZIhvcNAQUMMCsEFIfy5xvUwK5jWwf4rzVIuohoa0llAgInEAIBIDAMBggqhkiG9w0CCQUAMB0GCWCG"
+        "SAFlAwQBKgQQhTGz8dfn7WzSgWr+tQtAmYCCAbA4l8Y8wSJXl9u0uVzhR8dkMzlEXfFbtg2p/QXyCTrmVeTFHF2yF4Dwm1GqK2esa/ke+PGrt5ofzdy6bCQu"
+        "3XZPK1OmHqMvOx15VHwkrQmarlgEWQagf8jQtihg1OJ/h7He32gdbWZUSeVF3zr9zsmFfHRP0S+oQq/oC2cCMo9cs2cHVeVIUVhppeWAovdLF4jDpJJbJ8aD"
+        "nrCQZAJHeYaZPslbDsWRlBI4CCBftlttcF7cDjtNisC4fQg0s33rLYJKmLGDAHJQE8AlkLwFapItwsXpWD2oLiBfJTsv9Qkxt8Rf4ijcgo+einQij5Patb0s"
+        "Dt3hwfwORmXTaRyHKacpk6aT29MdCPRjAtq38TvpFKyF5cS/cwrgfxiPxVk6CF3TW/JndNZucvu/arYSdzshOzQHCaIP+OuhJ/arm4za0C8FGGBoKNlG+IHS"
+        "mBPIS9+w1zV2dR33Mfi+DYUpCOkilw2RvRe7sSOdz/tGJdIrm/dEv0aWAJH9u6AyHirj/krbS1Inue9kemmGtMgKyHQ/F9d82J0Qltr5t2KVkXSm8rPQBYRO"
+        "gmgqDU8QXD9KjsIwTTAxMA0GCWCGSAFlAwQCAQUABCBf2wMVA2B4FrLf3CRSk8ZXNaL0rj1NGQ34Cx1ERBq68QQUOsXwY+FvRWuxoCEaSOSoGC7cypsCAicQ"
+    ),
+}
+
+
+def written(path: Path, content: str) -> Path:
+    """A store of these as a file."""
+    path.write_bytes(base64.b64decode(content))
+    return path

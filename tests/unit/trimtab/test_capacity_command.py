@@ -1,0 +1,33 @@
+"""A capacity file starts from what is known, and is one that `--capacity` takes, as it is and filled in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.unit.trimtab.command_line import CommandLine, snapshot_file
+from trimtab.capture.capacity import read_capacities
+
+BROKERS = [
+    {"id": 1, "rack": "a", "capacity": {"disk": 1e12, "cpu": 8}},
+    {"id": 2, "rack": "b", "capacity": {"disk": 2e12, "cpu": 8}},
+    {"id": 3, "capacity": {"cpu": 8}},
+]
+
+
+def test_a_template_holds_what_is_known_and_asks_for_the_rest(trimtab: CommandLine, tmp_path: Path) -> None:
+    snapshot, out = snapshot_file(tmp_path, brokers=BROKERS), tmp_path / "capacity.yaml"
+    assert trimtab("capacity", "-s", snapshot, "--template", "-o", out).code == 0
+    known = read_capacities(out)
+    assert (known.of(1), known.of(2), known.of(3)) == ({"disk": 1e12, "cpu": 8}, {"disk": 2e12, "cpu": 8}, {"cpu": 8})
+    out.write_text(re.sub("# (network_|[0-9]+:)", r"\1", out.read_text()))
+    filled = read_capacities(out).of(3)
+    assert filled == {"network_in": 125e6, "network_out": 125e6, "cpu": 8, "disk": 4e12}
+
+
+def test_what_is_missing_is_told(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("capacity", "-s", snapshot_file(tmp_path, brokers=BROKERS))
+    assert ended.code == 0
+    assert "disk        2 of 3 brokers" in ended.out
+    assert "missing: 3" in ended.out
+    assert "network_in  0 of 3 brokers" in ended.out

@@ -1,0 +1,136 @@
+"""Help that is false costs more than none: every example is parsed, every command has examples and exit codes, and shells complete."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.trimtab.command_line import REPOSITORY, CommandLine, finished, process
+from trimtab.cli import build
+from trimtab.help_text import EXAMPLES
+
+
+def commands() -> dict[str, Any]:
+    """Every command by its words, groups left out."""
+    found: dict[str, Any] = {}
+
+    def walk(group: Any, before: tuple[str, ...]) -> None:
+        for name, command in group.commands.items():
+            if hasattr(command, "commands"):
+                walk(command, (*before, name))
+            else:
+                found[" ".join((*before, name))] = command
+
+    walk(build(), ())
+    return found
+
+
+def test_every_command_has_examples() -> None:
+    assert set(EXAMPLES) == set(commands())
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with all files that the examples name."""
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "cluster.json", "cluster.json.gz", "later.json.gz", "goals.yaml", "calibration.yaml", "capacity.yaml", "plan.json", "plan2.json",
+        "reporter.yaml", "service.yaml", "metrics.csv", "cruisecontrol.properties", "old.json.gz", "new.json.gz", "client.properties",
+    ):  # fmt: skip
+        (tmp_path / name).touch()
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "skewed-12-brokers.json.gz").touch()
+    for name in ("history", "kafka-logs", "plan/original", "plan/migrated"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "trimtab.toml").write_text('[clusters.prod]\nbootstrap-server = "broker1:9092"\n')
+    return tmp_path
+
+
+def written_in(*pages: str) -> list[str]:
+    """Commands in the code blocks of pages."""
+    texts = [(REPOSITORY / page).read_text("utf-8") for page in pages]
+    blocks = [block for text in texts for block in re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
+    return [line.partition("  # ")[0] for block in blocks for line in block.splitlines() if line.startswith("trimtab ")]
+
+
+def taken(line: str) -> None:
+    """Refused where the command does not take the line."""
+    for part in line.replace("|", "\n").splitlines():
+        words = shlex.split(part.partition(" > ")[0], comments=True)
+        if words[0] != "trimtab":
+            continue
+        root = build()
+        with root.make_context("trimtab", words[1:]) as context:
+            command: Any = root
+            rest = [*context._protected_args, *context.args]
+            while hasattr(command, "commands"):
+                command, rest = command.commands[rest[0]], rest[1:]
+            command.make_context(command.name, rest, parent=context)
+
+
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+def test_examples_are_lines_that_the_command_takes(line: str, files: Path) -> None:
+    taken(line)
+
+
+@pytest.mark.parametrize("line", written_in("README.md", "docs/index.md", "docs/snapshot-command.md", "docs/service.md"))
+def test_commands_of_the_docs_are_lines_that_the_command_takes(line: str, files: Path) -> None:
+    taken(line)
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_says_examples_exit_codes_and_variables(trimtab: CommandLine, flag: str) -> None:
+    ended = trimtab("plan", flag)
+    assert ended.code == 0
+    for said in ("Examples:", "Exit codes:", "5   with --exit-code", "TRIMTAB_BOOTSTRAP_SERVER", "--cluster", "-o", "-s", "-b", "-g"):
+        assert said in ended.out
+    assert "9223372036854775807" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("trimtab plan --preset c", ["counts"]),
+        ("trimtab goals show a", ["automq"]),
+        ("trimtab plan -s examples/three-brokers.json --remove-broker ", ["1", "2", "3"]),
+        ("trimtab plan -s examples/three-brokers.json --remove-broker 1,", ["1,1", "1,2", "1,3"]),
+        ("trimtab explain -s examples/three-brokers.json --partition payments-", [f"payments-{n}" for n in range(4)]),
+        ("trimtab plan -s examples/three-brokers.json --exclude-topic p", ["payments"]),
+        ("trimtab plan -s no-such-file --remove-broker ", []),
+        ("trimtab tune --only w", ["weight"]),
+        ("trimtab policies show wix", ["wix-minimal"]),
+    ],
+)
+def test_shells_complete(words: str, expected: list[str]) -> None:
+    asked = {"_TRIMTAB_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    ended = finished(process(before=f"import os\nos.environ |= {asked!r}"))
+    assert ended.err == ""
+    assert ended.out.split() == expected
+
+
+def test_snapshots_goals_and_plans_come_by_stdin() -> None:
+    snapshot = REPOSITORY / "examples" / "three-brokers.json"
+
+    def fed(content: bytes, *arguments: str) -> tuple[int, bytes, bytes]:
+        read, write = os.pipe()
+        started = process(*arguments, before=f"import os; os.dup2({read}, 0)", keep=read)
+        os.close(read)
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(content)
+        out, err = started.communicate(timeout=120)
+        return started.returncode, out, err
+
+    code, plan, _ = fed(snapshot.read_bytes(), "plan", "-q", "-s", "-", "-f", "json", "--preset", "counts")
+    assert code == 0
+    assert fed(plan, "show", "-", "-q")[1] == fed(b"", "plan", "-q", "-s", str(snapshot), "--preset", "counts")[1]
+    assert fed(snapshot.read_bytes(), "diff", "-", str(snapshot))[0] == 0
+    goals = b"version: 1\npreset: counts\n"
+    assert b"-: OK, " in fed(goals, "goals", "check", "-")[1]
+    code, _, said = fed(goals, "plan", "-s", "-", "-g", "-")
+    assert code == 2
+    assert b"--snapshot, --goals: expected one of them from stdin (-), found 2" in said

@@ -1,0 +1,96 @@
+"""What `--help` says below the options: examples, exit codes, variables.
+
+Called by the command line. Tests parse every example, so none can go out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from trimtab.defaults import CLUSTER, settable, variable
+
+COMMON_CODES: Mapping[int, str] = {
+    0: "done",
+    1: "the cluster or the machine said no, or a bug",
+    2: "wrong usage, configuration or input",
+    130: "interrupted",
+}
+CODES: Mapping[str, Mapping[int, str]] = {
+    "plan": {
+        3: "with --exit-code: something would move",
+        4: "with --exit-code: proven that a hard goal cannot be met or a broker cannot be emptied",
+        5: "with --exit-code: nothing would move, but hard goals were not checked",
+    },
+    "execute": {1: "a partition is not as planned, or the cluster said no"},
+    "rollback": {1: "a partition is not as it was before, or the cluster said no"},
+    "drain": {1: "a broker still hosts replicas, or the cluster said no"},
+    "check": {1: "one of the checks does not hold"},
+    "throttles": {1: "throttles of an execution are left"},
+}
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "demo": ("trimtab demo --out report.html", "trimtab demo --quick --seed 7"),
+    "snapshot": (
+        "trimtab snapshot -b broker1:9092 --capacity capacity.yaml -o cluster.json.gz",
+        "trimtab snapshot --cluster prod -o - | trimtab plan -s -",
+    ),
+    "capacity": ("trimtab capacity -s cluster.json.gz", "trimtab capacity -b broker1:9092 --template -o capacity.yaml"),
+    "plan": (
+        "trimtab plan -s cluster.json.gz",
+        "trimtab plan -s cluster.json.gz -g goals.yaml -o report.html -o plan.json -o moves.json",
+        "trimtab plan --cluster prod --remove-broker 3,4 --max-bytes 500GB",
+        "trimtab plan -s cluster.json.gz -q -f json | jq .summary",
+    ),
+    "show": ("trimtab show plan.json", "trimtab show plan.json -o report.html -o rollback.json"),
+    "diff": ("trimtab diff cluster.json.gz later.json.gz", "trimtab diff plan.json plan2.json"),
+    "explain": (
+        "trimtab explain -s cluster.json.gz --partition orders-12",
+        "trimtab explain -s cluster.json.gz -g goals.yaml --broker 3",
+    ),
+    "metadata": ("trimtab metadata -b broker1:9092 --follow", "trimtab metadata --kraft-log kafka-logs -f json"),
+    "drain": ("trimtab drain --broker 7 -b broker1:9092 --throttle auto", "trimtab drain --broker 7,8 --cluster prod --yes"),
+    "activate": ("trimtab activate --broker 7 -b broker1:9092",),
+    "reporter": ("trimtab reporter --config reporter.yaml",),
+    "serve": ("trimtab serve --config service.yaml", "trimtab serve --config service.yaml --check"),
+    "calibrate": ("trimtab calibrate --history history -o calibration.yaml",),
+    "backtest": ("trimtab backtest --history history -g goals.yaml --calibration calibration.yaml",),
+    "tune": (
+        "trimtab tune -g goals.yaml --calibration calibration.yaml",
+        "trimtab tune -g goals.yaml --calibration calibration.yaml --write",
+    ),
+    "compile": ("trimtab compile", "trimtab compile --for x86-64-v3 -o kernels"),
+    "execute": ("trimtab execute --plan plan.json -b broker1:9092 --throttle 50MB/s",),
+    "status": ("trimtab status -b broker1:9092", "trimtab status --cluster prod -f json"),
+    "pause": ("trimtab pause -b broker1:9092",),
+    "resume": ("trimtab resume -b broker1:9092",),
+    "cancel": ("trimtab cancel -b broker1:9092",),
+    "rollback": ("trimtab rollback -b broker1:9092",),
+    "throttles": ("trimtab throttles -b broker1:9092", "trimtab throttles -b broker1:9092 --clean"),
+    "check": ("trimtab check --original plan/original --migrated plan/migrated",),
+    "assign": ("trimtab assign -s cluster.json.gz --topic new --partitions 12 --replication-factor 3",),
+    "goals check": ("trimtab goals check goals.yaml", "trimtab goals show default | trimtab goals check -"),
+    "goals list": ("trimtab goals list",),
+    "goals schema": ("trimtab goals schema > goals.schema.json",),
+    "goals show": ("trimtab goals show default > goals.yaml",),
+    "goals import": ("trimtab goals import --cruise-control cruisecontrol.properties -o goals.yaml",),
+    "history import": ("trimtab history import --from metrics.csv --form csv -o history",),
+    "history backfill": ("trimtab history backfill -b broker1:9092 -o history",),
+    "history follow": ("trimtab history follow -b broker1:9092 -o history",),
+    "history check": ("trimtab history check --history history",),
+    "history mapping": ("trimtab history mapping prometheus > mapping.yaml",),
+    "policies list": ("trimtab policies list",),
+    "policies show": ("trimtab policies show danube-balanced",),
+    "schema": ("trimtab schema plan > plan.schema.json",),
+}
+
+
+def epilog(command: str, takes: Collection[str]) -> str:
+    """Text below the options of a command, such as ``goals check``, that has the parameters `takes`."""
+    codes = dict(sorted({**COMMON_CODES, **CODES.get(command, {})}.items()))
+    parts = ["Examples:\n" + "\n".join(f"  {line}" for line in EXAMPLES.get(command, ()))] if command in EXAMPLES else []
+    parts.append("Exit codes:\n" + "\n".join(f"  {code:<4}{meaning}" for code, meaning in codes.items()))
+    variables = [variable(name) for name in settable(takes)]
+    if "bootstrap_server" in takes:
+        variables.append(CLUSTER)
+    if variables:
+        parts.append(f"Environment, where the option is not given:\n  {', '.join(sorted(variables))}")
+    return "\n\n".join(parts).replace("[", r"\[")
