@@ -138,7 +138,7 @@ def _loads(
     story: Story, order: Order, bootstrap_server: str, command_config: Path | None, interval: float | None
 ) -> tuple[Compared, ...]:
     """Loads of brokers now beside those that the plan predicted; none where that cannot be told."""
-    from trimtab.commands.snapshot import captured
+    from trimtab.capturing import captured
     from trimtab.execution.comparison import compared, loads_of
 
     if not order.predicted:
