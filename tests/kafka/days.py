@@ -462,7 +462,7 @@ def idle_connections(scene: Scene) -> list[str]:
 
 def disk_full(scene: Scene) -> list[str]:
     """The disk of the history is full: the service is unhealthy and not ready, shows no plan as current, and goes on when there is room."""
-    node = next(iter(scene.services))
+    node = scene.state()["leadership"]["controller"]  # a standby writes no decisions
     child, history = scene.services[node], scene.folder / str(node) / "history"
     child.end(signal.SIGTERM)
     mounted = f"mount -t tmpfs -o size=16m none '{history}' && exec \"$@\""
