@@ -50,7 +50,7 @@ MODEL = {"short": 10, "long": 30, "stale_after": 15, "dead_after": 90}
 LOADS: Mapping[str, list[tuple[list[int], int]]] = {
     "flows": [([1 + n % 4, 1 + (n + 1) % 4], 1 + n % 3) for n in range(12)],
     "skewed": [([1, 2], 5), ([1, 3], 4), ([1, 4], 3), ([2, 3], 2), ([3, 4], 2), ([4, 2], 1)],
-    "single": [([1], 2), ([1], 2), ([2], 2), ([3], 2), ([4], 2)],
+    "single": [([1], 4), ([1], 4), ([2], 4), ([3], 4), ([4], 4)],
 }
 GOALS = """
 version: 1
