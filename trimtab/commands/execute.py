@@ -148,6 +148,9 @@ def _loads(
     except ExternalError as error:
         log.warning("what became of the loads of brokers could not be measured: %s", error)
         return ()
+    except KeyboardInterrupt:  # the plan is carried out, whether a person waits for this or not
+        log.warning("what became of the loads of brokers was not measured to the end")
+        return ()
     return compared(order.predicted, loads_of(now, order.predicted), order.before)
 
 
