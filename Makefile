@@ -25,7 +25,7 @@ ITSELF := $(PIP) install --no-deps --no-build-isolation --no-index --editable .
 COMPILE := uv pip compile pyproject.toml requirements/build.in --universal --python-version 3.11 --generate-hashes \
   --no-header --no-emit-index-url --no-emit-find-links --quiet
 
-.PHONY: help demo test quick check lint types kafka bench coverage mutants lock clean chromium need-python need-java
+.PHONY: help demo test quick check lint docs types kafka bench coverage mutants lock clean chromium need-python need-java
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -42,9 +42,12 @@ quick: $(VENV)/.test-ready lint types ## lint, contracts, types and unit tests, 
 check: $(VENV)/.test-ready lint types ## the same without real Kafka: no Java needed
 	$(BIN)/python -m pytest --ignore=tests/kafka $(ARGS)
 
-lint: $(VENV)/.test-ready ## style, and who may import whom
+lint: $(VENV)/.test-ready docs ## style, who may import whom, and links of the docs
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.test-ready ## the docs as a site in out/site; fails where a link leads nowhere
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 types: $(VENV)/.test-ready ## mypy, strict
 	$(BIN)/mypy
@@ -77,6 +80,7 @@ mutants: $(VENV)/.test-ready ## does a test notice when the scoring is changed?
 lock: $(VENV)/.test-ready ## renew requirements/*.txt (needs uv)
 	$(COMPILE) --upgrade --extra dev --output-file requirements/test.txt
 	$(COMPILE) --upgrade --extra plan --constraints requirements/test.txt --output-file requirements/demo.txt
+	$(COMPILE) --upgrade --extra service --extra stores --constraints requirements/test.txt --output-file requirements/image.txt
 
 chromium: ## what shows the service's page to its tests, where it is missing (root on Debian)
 	@for name in chromium chromium-browser google-chrome chrome; do command -v $$name >/dev/null && exit; done; \

@@ -6,7 +6,7 @@ The trace (GWA-T-12 Bitbrains "Rnd", TU Delft Grid Workloads Archive: Shen, van 
 project. One virtual machine is one topic, spread over partitions by a fixed Zipf split; what it receives is produced, what it
 sends is fetched, its memory is the size on disk, its cpu is cpu. Windows of 5 minutes. The goals as they are see loads over the first
 of `--horizon-hours`, every first of `--cadence-hours`. The first day gives the placement that every stretch begins with (default goals,
-planned once on the day's means); the first two thirds of the rest are searched, the last third is held out. All configurations
+planned once on the day's means); the first two thirds of the rest are searched and chosen on, the last is held out. All configurations
 have the same budget of moves a plan, and are scored by the default bounds.
 """
 
@@ -35,12 +35,15 @@ from spark.backtest.packing import Cut
 from spark.backtest.page import page_of
 from spark.backtest.pareto import EQUAL, Rule
 from spark.backtest.replay import placed_by
-from spark.backtest.run import Result, Validated, Wish, backtest
+from spark.backtest.run import Result, Validated, Wish, backtest, split
 from spark.backtest.search import Space
 from spark.backtest.stretch import Series, Stretch
 from spark.backtest.tasks import Job
+from spark.jobs.resources import chosen
+from spark.methods.benefit import benefit
 from spark.methods.noise import day as day_of
 from spark.session import session
+from trimtab.commands.backtest import budgets
 
 T = TypeVar("T")
 WINDOW = 300
@@ -51,7 +54,10 @@ COLUMNS = {
     "disk": ("mem_kb", 1024.0),
     "cpu": ("cpu_mhz", 1 / 2500),
 }
-NOISE = 0.5  # quantile of the natural deviation of brokers around which bounds are searched
+
+
+SELDOM = 0.999  # quantile of hourly deviations that a bound by noise alone would be
+HELD_OUT = 1.0 / 3.0
 
 
 @dataclass(frozen=True)
@@ -107,22 +113,18 @@ def settled(stretch: Stretch, goals: GoalSet) -> Stretch:
     return replace(stretch, replicas=replicas)
 
 
-def noise(stretch: Stretch, goals: GoalSet, until: int) -> dict[str, float]:
-    """Goal -> bound: what brokers deviate by in one horizon beyond what lasts a day, before window `until`; counts keep theirs."""
+def calibrated(stretch: Stretch, goals: GoalSet, until: int) -> dict[str, float]:
+    """Goal -> bound as a calibration chooses it by what levelling is good for, before window `until`; counts keep theirs."""
     bounds = {g.name: g.bound for g in levelled(goals)}
-    step = round(HORIZON / WINDOW)
     for goal in levelled(goals):
         if goal.resource not in stretch.load:
             continue
-        loads = broker_loads(
-            stretch, goal.resource, 0, until, stretch.replicas, stretch.replicas[:, 0].copy()
-        )
-        means = loads.reshape(-1, step, stretch.brokers).mean(axis=1)
-        per_day = DAY // round(HORIZON)
-        fast = [day_of(means[d : d + per_day].T).fast for d in range(0, len(means), per_day)]
-        bounds[goal.name] = max(
-            goal.bound, float(f"{np.nanquantile(np.abs(np.concatenate(fast, axis=1)), NOISE):.2g}")
-        )
+        loads = broker_loads(stretch, goal.resource, 0, until, stretch.replicas, stretch.replicas[:, 0].copy())
+        hours = loads.reshape(-1, 3600 // WINDOW, stretch.brokers).mean(axis=1)
+        fast = [day_of(hours[d : d + 24].T).fast for d in range(0, len(hours), 24)]
+        by_noise = float(np.nanquantile(np.abs(np.concatenate(fast, axis=1)), SELDOM))
+        found = benefit((hours / hours.mean(axis=1, keepdims=True)).T)
+        bounds[goal.name] = max(chosen(float(f"{by_noise:.2g}"), found, HORIZON, []), goal.bound)
     return bounds
 
 
@@ -183,13 +185,13 @@ def main() -> None:
     parser.add_argument("--stretch-days", type=int, default=5)
     parser.add_argument("--cadence-hours", type=float, nargs="+", default=[12.0, 24.0])
     parser.add_argument("--max-moves", type=int, default=50, help="of one plan")
-    parser.add_argument("--trials", type=int, default=12)
+    parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--search", choices=("grid", "random", "halving"), default="halving")
-    parser.add_argument("--aim", choices=("hours", "cost"), default="cost")
+    parser.add_argument("--aim", choices=("hours", "cost", "both"), default="both")
     parser.add_argument("--days", type=int, default=0, help="of the trace; 0: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--horizon-hours", type=float, nargs="+", default=[0.5, 6.0, 24.0])
-    parser.add_argument("--phases", type=int, default=3, help="what decides is replayed so often, with looks at other times")
+    parser.add_argument("--phases", type=int, default=4, help="what decides is replayed so often, with looks at other times")
     parser.add_argument("--equal", type=float, default=EQUAL, help="share by which hours or bytes may differ and count as equal")
     parser.add_argument("--report", type=Path, help="write the HTML page of the backtest here")
     given = parser.parse_args()
@@ -207,22 +209,22 @@ def main() -> None:
     if given.days:
         stretches = min(stretches, given.days // given.stretch_days)
         rows = rows.filter(pa.compute.less(rows["stretch"], stretches))
-    training = stretches - max(1, round(stretches / 3))
-    centre = noise(whole, goals, DAY // WINDOW + training * cut.windows)
+    held_out = split(range(stretches), HELD_OUT, "trace").held_out
+    centre = calibrated(whole, goals, DAY // WINDOW + held_out[0] * cut.windows)
     shape_of = f"{whole.partitions} partitions x {given.replicas} on {whole.brokers} brokers"
     print(f"{shape_of}, {stretches} stretches of {given.stretch_days} days", flush=True)
-    print("natural deviation, the bounds searched around:", short(centre), flush=True)
+    print("calibrated bounds, searched around beside the own ones:", short(centre), flush=True)
     print(f"prepared in {time.process_time() - begun:.0f} CPU s", flush=True)
     job = Job(cut, "trace", goals, goals, {}, options=PlanOptions(max_moves=given.max_moves))
     cadences, horizons = (tuple(h * 3600.0 for h in hours) for hours in (given.cadence_hours, given.horizon_hours))
-    space = Space(goals, centre, cadences, horizons)
+    space = Space(goals, centre, cadences, horizons, budgets(given.max_moves))
     spark = session(
         "backtest on a trace", "local[2]", spark__driver__memory="2g", spark__sql__shuffle__partitions="2"
     )
     spark.sparkContext.setLogLevel("ERROR")
     try:
         series = spark.createDataFrame(rows).cache()
-        wish = Wish(given.search, given.trials, 1.0 / 3.0, Rule(given.aim, given.equal), given.phases, given.seed)
+        wish = Wish(given.search, given.trials, HELD_OUT, Rule(given.aim, given.equal), given.phases, given.seed)
         found = backtest(spark, series, job, space, wish, lambda text: print(text, flush=True))
     finally:
         spark.stop()

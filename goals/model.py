@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cluster_model.quantities import format_size
 from cluster_model.resources import RESOURCES
+
+if TYPE_CHECKING:
+    from cluster_model.snapshot import FloatArray
 
 Tail = Literal["bound", "absolute"]
 KINDS = ("rack_aware", "capacity", "count_limit", "usage_distribution", "topic_distribution")
@@ -28,8 +31,28 @@ class RackAware:
     kind: Literal["rack_aware"] = "rack_aware"
 
 
+class Limit:
+    """A goal that a broker holds no more of `resource` than a ceiling. A kind of limit is one of these and says where its ceilings are; the
+    planner, proofs, detectors and `assign` ask nothing else of it."""
+
+    __slots__ = ()
+    name: str
+    hard: bool
+    weight: float
+    group: str | None
+    resource: str
+    least: ClassVar[float]  # a ceiling below it counts as that in the potential, which divides by it
+
+    def ceilings(self, capacity: Mapping[str, FloatArray], brokers: int) -> FloatArray:
+        """float64 [B]: the most of `resource` on each of `brokers` brokers, in its unit; NaN where that is not known.
+
+        `capacity` float64 [B] by resource are those of the snapshot.
+        """
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class Capacity:
+class Capacity(Limit):
     """Load of `resource` at most `limit` (share of the broker's capacity)."""
 
     name: str
@@ -39,10 +62,17 @@ class Capacity:
     resource: str
     limit: float
     kind: Literal["capacity"] = "capacity"
+    least: ClassVar[float] = 1e-9
+
+    def ceilings(self, capacity: Mapping[str, FloatArray], brokers: int) -> FloatArray:
+        import numpy as np
+
+        known = capacity.get(self.resource)
+        return np.full(brokers, np.nan) if known is None else np.asarray(self.limit * known)
 
 
 @dataclass(frozen=True, slots=True)
-class CountLimit:
+class CountLimit(Limit):
     """At most `max` of `resource` (`replicas`, `leaders`, or any other in its unit) on a broker."""
 
     name: str
@@ -52,6 +82,12 @@ class CountLimit:
     resource: str
     max: float
     kind: Literal["count_limit"] = "count_limit"
+    least: ClassVar[float] = 1.0
+
+    def ceilings(self, capacity: Mapping[str, FloatArray], brokers: int) -> FloatArray:
+        import numpy as np
+
+        return np.full(brokers, float(self.max))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Broker scores, exactly as CONTRACT section 7 states them.
+"""Broker scores, exactly as docs/contract.md, section 7 states them.
 
 Scalar kernels, shared by the compiled search and by everything that reports; 1 is best, 0 never reached.
 Loads and means are in the resource's unit. Source: AutoMQ's usage distribution goals, with the tail measured

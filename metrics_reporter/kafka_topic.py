@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +18,7 @@ import kafka.errors as kafka_errors
 from kafka import TopicPartition
 
 from metrics_reporter import kafka_client
+from metrics_reporter.permissions import is_refusal, missing
 from metrics_reporter.topic import DEFAULT_NAME, RecordRefused, TopicError, TopicRecord
 
 log = logging.getLogger(__name__)
@@ -90,8 +92,7 @@ def ensure_topic(bootstrap: str, options: Mapping[str, object], settings: TopicS
     try:
         return _ensured(admin, settings)
     except kafka_client.FAILURES as error:
-        hint = "; the principal needs CREATE and ALTER on it" if isinstance(error, kafka_errors.AuthorizationError) else ""
-        raise TopicError(f"topic {settings.name} cannot be made ready: {_said(error)}{hint}") from error
+        raise TopicError(f"topic {settings.name} cannot be made ready: {_said(error)}") from error
     finally:
         admin.close()
 
@@ -106,7 +107,8 @@ def _ensured(admin: Any, settings: TopicSettings) -> int:
         factor = settings.replication_factor or min(DEFAULT_REPLICATION, max(brokers, 1))
         asked = {"num_partitions": settings.partitions, "replication_factor": factor, "configs": settings.configs}
         try:
-            admin.create_topics({name: asked})
+            with _permitted("Create", name):
+                admin.create_topics({name: asked})
             log.info("made the topic %s: %d partitions, %d replicas each", name, settings.partitions, factor)
         except kafka_errors.TopicAlreadyExistsError:
             pass  # another reporter was first
@@ -114,7 +116,8 @@ def _ensured(admin: Any, settings: TopicSettings) -> int:
         found = _partitions(admin, name)
     if settings.grow and found < settings.partitions:
         try:
-            admin.create_partitions({name: settings.partitions})
+            with _permitted("Alter", name):
+                admin.create_partitions({name: settings.partitions})
             log.info("gave the topic %s %d partitions, it had %d", name, settings.partitions, found)
         except kafka_errors.InvalidPartitionsError:
             pass  # another reporter was first
@@ -125,12 +128,24 @@ def _ensured(admin: Any, settings: TopicSettings) -> int:
 
 def _partitions(admin: Any, name: str) -> int:
     """0 where there is no such topic."""
-    for topic in admin.describe_topics([name]):
-        code = topic.get("error_code", 0)
-        if code and code != kafka_errors.UnknownTopicOrPartitionError.errno:
-            raise kafka_errors.for_code(code)()
-        return len(topic.get("partitions") or ())
+    with _permitted("Describe", name):
+        for topic in admin.describe_topics([name]):
+            code = topic.get("error_code", 0)
+            if code and code != kafka_errors.UnknownTopicOrPartitionError.errno:
+                raise kafka_errors.for_code(code)()
+            return len(topic.get("partitions") or ())
     return 0
+
+
+@contextmanager
+def _permitted(operation: str, topic: str) -> Iterator[None]:
+    """Say which permission is missing where the cluster refuses. Raises `TopicError`."""
+    try:
+        yield
+    except kafka_errors.KafkaError as error:
+        if not is_refusal(error):
+            raise
+        raise TopicError(f"topic {topic}: {_said(error)}; {missing(error, operation, topic)}") from error
 
 
 class KafkaTopicWriter:
@@ -150,11 +165,15 @@ class KafkaTopicWriter:
         try:
             producer = self._connected()
             for record in records:
-                pending = producer.send(
-                    self._settings.name, record, key=str(broker).encode(), partition=broker % self._partitions,
-                    timestamp_ms=time_ms,
-                )  # fmt: skip
-                pending.get((DELIVERY_MS + REQUEST_MS) / 1000)
+                with _permitted("Write", self._settings.name):
+                    pending = producer.send(
+                        self._settings.name, record, key=str(broker).encode(), partition=broker % self._partitions,
+                        timestamp_ms=time_ms,
+                    )  # fmt: skip
+                    pending.get((DELIVERY_MS + REQUEST_MS) / 1000)
+        except TopicError:
+            self.close()
+            raise
         except REFUSALS as error:
             raise RecordRefused(f"topic {self._settings.name} refuses a record: {_said(error)}") from error
         except kafka_client.FAILURES as error:
@@ -304,7 +323,8 @@ class KafkaTopicReader:
 
     def _asked(self, call: Callable[[], Any]) -> Any:
         try:
-            return call()
+            with _permitted("Read", self._name):
+                return call()
         except kafka_client.FAILURES as error:
             raise TopicError(f"topic {self._name} cannot be read: {_said(error)}") from error
 

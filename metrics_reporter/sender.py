@@ -121,7 +121,7 @@ class IncarnationGuard:
         try:
             newest = self._newest(broker)
         except TopicError as error:
-            log.debug("the end of the topic was not looked at: %s", error)
+            log.warning("the end of the topic was not looked at, so a clock that stood behind before is not noticed: %s", error)
             newest = None
         return self._incarnation if newest is None else max(self._incarnation, newest + 1)
 

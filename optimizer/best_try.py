@@ -14,9 +14,9 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.problem import Compiled
 from optimizer.search.commit import build_state
-from optimizer.search.evaluate import Verdict, judge
+from optimizer.search.evaluate import Verdict, judge, propose
 from optimizer.search.feasible import hosts_legally
-from optimizer.search.state import MAX_CHANGES, State
+from optimizer.search.state import State
 from optimizer.why_words import counted
 
 LITTLE_BUDGET = "the budget leaves no room for it; a larger one might"
@@ -28,22 +28,16 @@ def best_try(snapshot: Snapshot, compiled: Compiled, made: Plan, row: int, optio
     state = after_plan(snapshot, compiled, made)
     best: tuple[tuple[bool, bool, float], Verdict, str] | None = None
     ruled_out = 0
-    partitions = np.zeros(MAX_CHANGES, np.int64)
-    replicas = np.zeros((MAX_CHANGES, state.replicas.shape[1]), np.int64)
-    leads = np.zeros(MAX_CHANGES, np.int64)
-    scores = np.zeros(len(compiled.goals))
-    partitions[0] = row
     for slot, lead, target in _single_changes(snapshot, state, row):
-        replicas[0], leads[0] = state.replicas[row], lead
         source = int(state.replicas[row, slot])
         text = f"leadership of broker {snapshot.broker_ids[source]}"
         if target >= 0:
             if not hosts_legally(compiled.problem, state, row, slot, target):
                 ruled_out += 1
                 continue
-            replicas[0, slot] = target
             text = f"moving it from broker {snapshot.broker_ids[source]} to {snapshot.broker_ids[target]}"
-        judged = judge(compiled.problem, state, 1, partitions, replicas, leads, scores)
+        propose(state, 0, row, slot, target if target >= 0 else source, lead)
+        judged = judge(compiled.problem, state, 1)
         rank = (_acceptable(judged, options), bool(judged.allowed), float(judged.score))
         if best is None or rank > best[0]:
             best = (rank, judged, text)

@@ -36,7 +36,8 @@ from optimizer.problem import (
 )
 from optimizer.rack_bounds import with_racks
 from optimizer.search.order import ascending
-from optimizer.search.state import RACKS, SOON, State
+from optimizer.search.parameters import SOON
+from optimizer.search.state import RACKS, State
 from optimizer.search.topic_counts import all_marked
 from optimizer.topic_bounds import forced_by_topics
 

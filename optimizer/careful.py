@@ -18,10 +18,9 @@ from optimizer.problem import MOVABLE, NO_RACK_GOAL, RACK_GOAL, STATE, Compiled,
 from optimizer.search.bench import differing
 from optimizer.search.bring import align_slots
 from optimizer.search.commit import build_state
-from optimizer.search.drain import drain, lead_leaderless, to_drain
 from optimizer.search.ledger import Budget, budget_for, empty_log
-from optimizer.search.racks import mend_racks
 from optimizer.search.record import published_changes, record
+from optimizer.search.repair import drain, lead_leaderless, mend_racks, to_drain
 from optimizer.search.search import Found, Round
 from optimizer.search.sequence import sequence
 from optimizer.search.state import Rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
-from goals.model import Capacity, CountLimit, Goal, GoalSet, RackAware, TopicDistribution, UsageDistribution
+from goals.model import Goal, GoalSet, Limit, RackAware, TopicDistribution, UsageDistribution
 from optimizer.caution import caution_of
 from optimizer.columns import Columns, Rules, any_differs, cost_of_moves, make_columns
 from optimizer.linear_tables import linear_tables
@@ -129,10 +129,7 @@ def counted_goals(snapshot: Snapshot, goals: tuple[Goal, ...]) -> tuple[list[Goa
         resource = getattr(goal, "resource", None)
         if resource is not None and not snapshot.is_reported(resource):
             skipped.append(Skipped(f"goal {goal.name}", f"no {resource} load in the snapshot"))
-        elif (
-            isinstance(goal, Capacity)
-            and np.isnan(snapshot.capacity.get(goal.resource, np.full(1, np.nan))).all()
-        ):
+        elif isinstance(goal, Limit) and np.isnan(goal.ceilings(snapshot.capacity, snapshot.broker_count)).all():
             skipped.append(Skipped(f"goal {goal.name}", f"no broker has a capacity for {goal.resource}"))
         else:
             counted.append(goal)
@@ -141,7 +138,7 @@ def counted_goals(snapshot: Snapshot, goals: tuple[Goal, ...]) -> tuple[list[Goa
 
 def resources_of(goals: list[Goal]) -> tuple[str, ...]:
     """Resource of each column of load that goals need."""
-    used = (g.resource for g in goals if isinstance(g, Capacity | CountLimit | UsageDistribution))
+    used = (g.resource for g in goals if isinstance(g, Limit | UsageDistribution))
     return tuple(dict.fromkeys(used))
 
 
@@ -212,7 +209,7 @@ def _kind(goal: Goal) -> int:
     match goal:
         case UsageDistribution():
             return DISTRIBUTION
-        case Capacity() | CountLimit():
+        case Limit():
             return LIMIT
         case RackAware():
             return RACK
@@ -223,7 +220,7 @@ def _kind(goal: Goal) -> int:
 def _column_of(goals: list[Goal], columns: list[str]) -> list[int]:
     result, topic_row = [], 0
     for goal in goals:
-        if isinstance(goal, Capacity | CountLimit | UsageDistribution):
+        if isinstance(goal, Limit | UsageDistribution):
             result.append(columns.index(goal.resource))
         elif isinstance(goal, TopicDistribution):
             result.append(topic_row)

@@ -58,6 +58,8 @@ class Parts:
         bool [parts]: it gains more than measuring again could, in a goal on some load, or anything in a count.
     repairs
         bool [parts]: some action repairs.
+    trivial
+        bool [parts]: it changes no broker by more than the `trivial_change` of goals.
     """
 
     of_partition: Rows
@@ -65,11 +67,12 @@ class Parts:
     share: FloatArray
     notable: BoolArray
     repairs: BoolArray
+    trivial: BoolArray
 
     def too_small(self, min_gain: float) -> BoolArray:
-        """bool [n]: partitions of parts that gain less than `min_gain` for what they cost; all, where no part gains more than noise.
-        Repairs are never small."""
-        dropped = ~self.repairs & ((self.gain <= ROUNDING) | (self.gain < min_gain * self.share))
+        """bool [n]: partitions of parts that gain less than `min_gain` for what they cost, or change little; all, where no part gains more
+        than noise. Repairs are never small."""
+        dropped = ~self.repairs & (self.trivial | (self.gain <= ROUNDING) | (self.gain < min_gain * self.share))
         if not (self.notable | self.repairs)[~dropped].any():
             dropped[:] = True
         return dropped[self.of_partition]
@@ -80,7 +83,7 @@ class LeftOut:
     """Parts of a plan that were left out, and what they would do.
 
     `brokers` bool [B] are those that they would change; `worth` is the largest gain over cost among those that gain too little for it,
-    None where what is gained is noise alone.
+    None where what is gained is noise alone; `trivial` where all change too little.
     """
 
     partition: Rows
@@ -89,6 +92,7 @@ class LeftOut:
     bytes_to_move: float
     worth: float | None
     brokers: BoolArray
+    trivial: bool = False
 
     def skipped(self, options: PlanOptions) -> Skipped:
         """What was left out and why, for the plan."""
@@ -100,6 +104,8 @@ class LeftOut:
 
     def reason(self, options: PlanOptions) -> str:
         """Why, in a sentence without an end."""
+        if self.trivial:
+            return "what could be changed changes no broker by more than trivial_change"
         if self.worth is None:
             return (
                 "what could be changed would bring no broker nearer to its target range by more than loads differ when they are measured "
@@ -127,6 +133,7 @@ class LeftOut:
             partition=rows, moves=int(moved.sum()), leaders=int(before.relieved(after).sum()),
             bytes_to_move=float((moved * compiled.problem.size[rows]).sum()),
             worth=float((parts.gain[dear] / parts.share[dear]).max()) if len(dear) else None, brokers=brokers,
+            trivial=bool(parts.trivial[which].all()),
         )  # fmt: skip
 
 
@@ -164,12 +171,33 @@ def noise_of(compiled: Compiled, noise: float | None) -> FloatArray:
     return least
 
 
+def leaves_trivial(compiled: Compiled) -> bool:
+    """Whether some goal has changes left out that are too small."""
+    return any(isinstance(g, UsageDistribution) and g.trivial_change > 0 for g in compiled.goals)
+
+
+def noticed(compiled: Compiled, start: Placement, end: State) -> BoolArray:
+    """bool [B]: active brokers that a plan from `start` to `end` changes by more than the `trivial_change` of some goal, or, where that has
+    none, at all; all where no goal has one."""
+    problem, moved = compiled.problem, np.zeros(len(compiled.problem.broker), np.bool_)
+    if not leaves_trivial(compiled):
+        return ~moved
+    begin = start.state(compiled)
+    for g, goal in enumerate(compiled.goals):
+        if isinstance(goal, UsageDistribution):
+            mean, c = problem.table[:, g, MEAN], problem.goal[g, COLUMN]
+            moved |= (mean > 0) & (np.abs(end.load[:, c] - begin.load[:, c]) > (goal.trivial_change + ROUNDING) * mean)
+        else:
+            moved |= begin.score[:, g] != end.score[:, g]
+    return np.asarray(moved & (problem.broker[:, STATE] == BrokerState.ACTIVE))
+
+
 def parts_of(
-    compiled: Compiled, rounds: list[Round], net: Net, before: FloatArray, after: FloatArray, noise: FloatArray
+    compiled: Compiled, rounds: list[Round], net: Net, before: FloatArray, after: FloatArray, noise: FloatArray, changed: BoolArray
 ) -> Parts:
     """The parts of what `rounds` do, which lead from distances `before` to `after`, float64 [B, G] both.
 
-    `net` is their net effect, `noise` float64 [G] that of `noise_of`.
+    `net` is their net effect, `noise` float64 [G] that of `noise_of`, `changed` bool [B] the brokers of `noticed`.
 
     O(changes R), and a look at each for every link of the longest chain of parts that turn out to be one.
     """
@@ -190,7 +218,9 @@ def parts_of(
     np.logical_or.at(notable, part, (gone > np.maximum(noise, ROUNDING)).any(axis=1))
     np.logical_or.at(repairs, of_partition[np.searchsorted(names, rows[mended])], True)
     np.add.at(cost, of_partition, net.moved * problem.cost[names])
-    return Parts(of_partition, np.maximum(total, was - still), cost / max(_broker_worth(problem), 1e-300), notable, repairs)
+    trivial = np.ones(count, np.bool_)
+    trivial[part[changed[brokers]]] = False
+    return Parts(of_partition, np.maximum(total, was - still), cost / max(_broker_worth(problem), 1e-300), notable, repairs, trivial)
 
 
 def _changed(rounds: list[Round]) -> tuple[Rows, BoolArray]:

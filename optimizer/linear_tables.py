@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cluster_model.snapshot import FloatArray, Snapshot
-from goals.model import Capacity, CountLimit, Goal, UsageDistribution
+from goals.model import Goal, Limit, UsageDistribution
 from optimizer.problem import (
     BOUND,
     CEILING,
@@ -62,14 +62,14 @@ def linear_tables(
             small = live & (level < goal.min_load)
             table[small, g, HIGH] = np.maximum(table[small, g, HIGH], goal.min_load * (1 - 1e-9))
             table[small, g, LOW] = -np.inf
-        elif isinstance(goal, Capacity | CountLimit):
+        elif isinstance(goal, Limit):
             limit = _ceilings(snapshot, goal, notes)
             table[:, g, CEILING] = limit
             # As at the edge of a band: where the potential began to rise at the limit itself, brokers came under it ever more slowly.
             table[:, g, HIGH] = limit if goal.hard else HINGE * limit
             counts = np.isfinite(limit) & eligible
             typical = float(totals[columns.index(goal.resource)]) / max(int(eligible.sum()), 1)
-            least = max(LEAST_MEASURE * typical, 1e-9 if isinstance(goal, Capacity) else 1.0)
+            least = max(LEAST_MEASURE * typical, goal.least)
             table[counts, g, SCALE] = 1.0 / np.maximum(limit[counts], least)
     return Linear(table, absolute, min_load, strength, spread)
 
@@ -99,12 +99,10 @@ def broker_means(
     return np.maximum(means, 0.0)
 
 
-def _ceilings(snapshot: Snapshot, goal: Capacity | CountLimit, notes: list[str]) -> FloatArray:
-    if isinstance(goal, CountLimit):
-        return np.full(snapshot.broker_count, float(goal.max))
-    capacity = snapshot.capacity[goal.resource]
-    without = snapshot.broker_ids[np.isnan(capacity)]
+def _ceilings(snapshot: Snapshot, goal: Limit, notes: list[str]) -> FloatArray:
+    most = goal.ceilings(snapshot.capacity, snapshot.broker_count)
+    without = snapshot.broker_ids[np.isnan(most)]
     if len(without):
         some = ", ".join(str(b) for b in without[:10]) + (" …" if len(without) > 10 else "")
         notes.append(f"goal {goal.name}: left out are brokers without a {goal.resource} capacity: {some}")
-    return np.where(np.isnan(capacity), np.inf, goal.limit * capacity)
+    return np.where(np.isnan(most), np.inf, most)

@@ -54,7 +54,7 @@ def _mark(partition: Rows, lists: Rows, leader: Rows) -> Rows:
 
 
 def scrambled(x: Rows) -> Rows:
-    """`optimizer.search.chance.scramble` of int64 [n]."""
+    """`optimizer.search.order.scramble` of int64 [n]."""
     z = x.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

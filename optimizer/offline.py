@@ -11,8 +11,8 @@ from cluster_model.snapshot import BrokerState, Snapshot
 from optimizer.columns import offline_partitions
 from optimizer.plan import Skipped
 from optimizer.problem import MENDABLE, MOVABLE, STATE, Compiled
-from optimizer.search.evaluate import Verdict, judge
-from optimizer.search.state import MAX_CHANGES, State
+from optimizer.search.evaluate import Verdict, judge, propose_all
+from optimizer.search.state import State
 from optimizer.why_words import counted, few
 
 MOST_NAMED = 20
@@ -75,9 +75,7 @@ def _leaderless(snapshot: Snapshot, compiled: Compiled, end: State, p: int) -> s
 
 def single(compiled: Compiled, state: State, p: int, lead: int) -> Verdict:
     """The verdict on giving partition `p` the leader in slot `lead`; `state` is left as it was."""
-    partitions, leads = np.full(MAX_CHANGES, p, np.int64), np.full(MAX_CHANGES, lead, np.int64)
-    replicas = np.tile(state.replicas[p], (MAX_CHANGES, 1))
-    return judge(compiled.problem, state, 1, partitions, replicas, leads, np.zeros(len(compiled.goals)))
+    return judge(compiled.problem, state, propose_all(state, [p], state.replicas[p], [lead]))
 
 
 def repaired_though_excluded(snapshot: Snapshot, compiled: Compiled, changed: np.ndarray) -> tuple[str, ...]:

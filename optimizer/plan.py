@@ -204,7 +204,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Plan:
-    """See the module; field for field what CONTRACT section 4 writes, and what reports need beside it."""
+    """See the module; field for field what docs/contract.md, section 4 writes, and what reports need beside it."""
 
     plan_id: str
     cluster_id: str

@@ -53,7 +53,7 @@ def plan(
 
     Notes
     -----
-    Every action, replayed in order, is acceptable as CONTRACT section 7 says, and lowers a potential; planning again on the
+    Every action, replayed in order, is acceptable as docs/contract.md, section 7 says, and lowers a potential; planning again on the
     result without budgets gives an empty plan.
     """
     options = with_policy(options or PlanOptions(), goals)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
-from goals.model import Capacity, CountLimit, Goal, RackAware, TopicDistribution, UsageDistribution
+from goals.model import Goal, Limit, RackAware, TopicDistribution, UsageDistribution
+from optimizer.gain import leaves_trivial
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, LIMIT, STATE, Compiled, Problem
 from optimizer.search.search import Found
 from optimizer.search.state import State
-from optimizer.search.trivial import leaves_trivial
 from optimizer.why_bands import band_proof
 from optimizer.why_blocked import obstacles
 from optimizer.why_budget import budget_text
@@ -90,7 +90,7 @@ def _nothing_found(
     if leaves_trivial(compiled):
         remedies = f"a smaller trivial_change, {remedies}"
     text = "no acceptable action was found that would bring it clearly nearer"
-    if isinstance(compiled.goals[g], Capacity | CountLimit):
+    if isinstance(compiled.goals[g], Limit):
         text = f"{beyond_limit(compiled, end, row, g)}; {text}"
     elif isinstance(compiled.goals[g], RackAware):
         return f"{text}; brokers in other racks, or room under their hard limits, could help"
@@ -164,7 +164,7 @@ def _proof(
     match goal:
         case UsageDistribution():
             return band_proof(snapshot, compiled, totals, end, here, row, g, goal)
-        case Capacity() | CountLimit():
+        case Limit():
             return limit_proof(snapshot, compiled, end, here, row, g, goal)
         case RackAware():
             return rack_proof(snapshot, compiled, end, row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
-from goals.model import Capacity, CountLimit
+from goals.model import Limit
 from optimizer.problem import CEILING, COLUMN, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_held import Held
@@ -16,7 +16,7 @@ from optimizer.why_words import amount
 
 
 def limit_proof(
-    snapshot: Snapshot, compiled: Compiled, end: State, here: Held, row: int, g: int, goal: Capacity | CountLimit,
+    snapshot: Snapshot, compiled: Compiled, end: State, here: Held, row: int, g: int, goal: Limit,
 ) -> str | None:  # fmt: skip
     """Proof that every plan leaves broker `row`, which holds `here`, or another beyond the limit of goal `g`; None where none is known."""
     problem = compiled.problem

@@ -12,7 +12,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, FloatArray
 from optimizer.course import Net, Placement, net_round
-from optimizer.gain import LeftOut, distances, noise_of, parts_of
+from optimizer.gain import LeftOut, distances, noise_of, noticed, parts_of
 from optimizer.leaders_first import is_lopsided, leaders_first
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import HARD, STATE, Compiled
@@ -87,10 +87,9 @@ def _turn(compiled: Compiled, setting: Setting, start: Placement, found: Found, 
         return other
     rounds, end = (found.rounds, found.end) if other is None else (other.rounds, start.after(other.rounds).state(compiled))
     net, options = Net.of(rounds), setting.options
-    after = distances(compiled.problem, end)
-    left_out = LeftOut.of(
-        compiled, parts_of(compiled, rounds, net, before, after, noise_of(compiled, options.noise)), net, options.least_gain
-    )  # fmt: skip
+    after, noise = distances(compiled.problem, end), noise_of(compiled, options.noise)
+    parts = parts_of(compiled, rounds, net, before, after, noise, noticed(compiled, start, end))
+    left_out = LeftOut.of(compiled, parts, net, options.least_gain)
     if left_out is None:
         return Turn(rounds, other is None)
     if len(left_out.partition) == len(net.rows):

@@ -30,7 +30,7 @@ AVERAGED = [StructField("mean", DoubleType()), StructField("max", DoubleType()),
 
 
 class Samples(Dataset):
-    """One row a sample, as CONTRACT section 5 and docs/history.md have it; `date` is the day of `time` in UTC.
+    """One row a sample, as docs/contract.md, section 5 and docs/history.md have it; `date` is the day of `time` in UTC.
 
     `topic` and `partition` are null where the sample is about the whole broker.
     """

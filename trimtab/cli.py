@@ -143,7 +143,7 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Keeps a Kafka cluster level: plans the fewest replica moves that bring every broker into band."""
+    """Keep a Kafka cluster balanced with the fewest replica moves that bring every broker into its target range."""
     if context.invoked_subcommand is None:
         message = f"expected one of {', '.join(COMMANDS)}; trimtab --help says what they do"
         raise ConfigurationError("trimtab", [Problem("COMMAND", message)])

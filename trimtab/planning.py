@@ -108,6 +108,6 @@ def _bar(story: Story, snapshot: Snapshot) -> Iterator[Callable[[int], None]]:
 
         def show(low: int) -> None:
             total = max(low, int(progress.tasks[0].total or 0))
-            progress.update(task, total=max(total, 1), completed=total - low, left=f"{low:,} brokers outside their target range")
+            progress.update(task, total=max(total, 1), completed=total - low, left=f"{low:,} {'broker' if low == 1 else 'brokers'} outside")
 
         yield show

@@ -106,6 +106,11 @@ def rhythm(calibration: Calibration) -> tuple[str, ...]:
         told.append(f"the backtest's choice: {over} ({where})")
     if chosen.max_moves is not None and chosen.max_moves != base.max_moves:
         told.append(f"the backtest's choice: {chosen.max_moves} moves in a plan at most (service: budgets.max_moves: {chosen.max_moves})")
+    if chosen.min_gain is not None:
+        told.append(f"the backtest's choice: plans gain more for what they copy (goals file: policy: {{min_gain: {chosen.min_gain:g}}})")
+    if chosen.start is not None:
+        detector = f"{{kind: goal_band, hysteresis: {{start: {chosen.start:g}, stop: {chosen.start / 2:g}}}}}"
+        told.append(f"the backtest's choice: plans start later (goals file: policy: {{detector: {detector}}})")
     return tuple(told)
 
 

@@ -17,6 +17,7 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetSpec
 from kafka.protocol.metadata import MetadataRequest
 
 from metrics_reporter.kafka_client import FAILURES, AdminClient, admin_client
+from metrics_reporter.permissions import missing
 from metrics_reporter.reading import METADATA_TOPIC, CollectError, LogReading, Logs, Partition, Reading
 
 # Of ListOffsets: from here on it knows where the local log starts when older segments are in remote storage.
@@ -129,6 +130,8 @@ class KafkaAdminCollector:
         led: dict[Partition, bool] = {}
         for topic in response.topics:
             for p in topic.partitions:
+                if p.error_code == kafka_errors.TopicAuthorizationFailedError.errno:
+                    raise kafka_errors.TopicAuthorizationFailedError(topic.name)
                 if not p.error_code:
                     offsets[topic.name, p.partition_index] = p.offset
                     led[topic.name, p.partition_index] = True
@@ -173,5 +176,5 @@ class KafkaAdminCollector:
         if isinstance(error, kafka_errors.UnknownBrokerIdError):
             return f"the cluster at {self._bootstrap} knows no broker {self._broker}; is it up, and are broker and bootstrap_servers right?"
         if isinstance(error, kafka_errors.AuthorizationError):
-            return f"broker {self._broker} refuses: {said}; the principal needs DESCRIBE on the cluster and on all topics"
+            return f"broker {self._broker} refuses: {said}; {missing(error, 'Describe')}"
         return f"broker {self._broker} at {self._bootstrap} does not tell of its logs: {said}"

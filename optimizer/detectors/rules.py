@@ -10,7 +10,7 @@ import numpy as np
 
 from cluster_model.resources import RESOURCES
 from cluster_model.snapshot import FloatArray
-from goals.model import Capacity, CountLimit, RackAware, TopicDistribution, UsageDistribution
+from goals.model import Limit, RackAware, TopicDistribution, UsageDistribution
 from goals.policy import AboveMean, Absolute, CountSpread, Cv, GoalBand, MinMax, Pairs, Std
 from optimizer.detectors.gauge import Gauge, few_ids, of_cluster, percent, reached
 from optimizer.detectors.sight import FEWEST, Sight, Utilization
@@ -83,7 +83,7 @@ def _goal_band(detector: GoalBand, sight: Sight) -> list[Gauge]:
         match goal:
             case UsageDistribution():
                 result.append(_band(detector, sight, compiled, state, g, goal, rows))
-            case Capacity() | CountLimit():
+            case Limit():
                 result.append(_limit(sight, compiled, state, g, goal, rows))
             case RackAware():
                 result.append(_units(sight, goal.name, rows, state.units[RACKS], "in over-full racks", "replica"))
@@ -115,7 +115,7 @@ def _beside_mean(sight: Sight, row: int, share: float, resource: str) -> str:
 
 
 def _limit(
-    sight: Sight, compiled: Compiled, state: State, g: int, goal: Capacity | CountLimit, rows: np.ndarray
+    sight: Sight, compiled: Compiled, state: State, g: int, goal: Limit, rows: np.ndarray
 ) -> Gauge:
     load, ceiling = state.load[rows, compiled.problem.goal[g, COLUMN]], compiled.problem.table[rows, g, CEILING]
     shares = np.divide(load, ceiling, out=1.0 + load, where=ceiling > 0.0)

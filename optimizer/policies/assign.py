@@ -15,7 +15,7 @@ import numpy as np
 from cluster_model.errors import ConfigurationError, Problem, TrimtabError
 from cluster_model.resources import DERIVED_FROM
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
-from goals.model import Capacity, CountLimit, GoalSet, RackAware
+from goals.model import GoalSet, Limit, RackAware
 from goals.policy import Placement
 from optimizer.options import PlanOptions
 from optimizer.policies.leaders import UNTOUCHED, Led, level_leaders
@@ -211,7 +211,7 @@ class Work:
         able = able[~np.isin(able, chosen)]
         blocked: dict[str, list[int]] = {}
         for goal in self.goals.goals:
-            if goal.hard and isinstance(goal, Capacity | CountLimit):
+            if goal.hard and isinstance(goal, Limit):
                 full = able[_overfull(now, goal, row)[able]]
                 if len(full):
                     blocked[goal.name] = self.snapshot.broker_ids[full].tolist()
@@ -228,18 +228,15 @@ class Work:
         return able
 
 
-def _overfull(now: Snapshot, goal: Capacity | CountLimit, row: int) -> np.ndarray:
+def _overfull(now: Snapshot, goal: Limit, row: int) -> np.ndarray:
     """bool [B]: whether a replica of partition `row`, if only as a leader, would bring a broker above a limit."""
     load = now.broker_load(goal.resource) if now.is_reported(goal.resource) else np.zeros(now.broker_count)
     more = 0.0
     if now.is_reported(goal.resource) or goal.resource in DERIVED_FROM:
         leading, following = now.vectors(goal.resource)
         more = float(max(leading[row], following[row]))
-    if isinstance(goal, CountLimit):
-        most = np.full(now.broker_count, goal.max)
-    else:
-        whole = now.capacity.get(goal.resource, np.full(now.broker_count, np.nan))
-        most = np.where(np.isnan(whole), np.inf, goal.limit * whole)
+    most = goal.ceilings(now.capacity, now.broker_count)
+    most = np.where(np.isnan(most), np.inf, most)
     return np.asarray(load + more > most * (1.0 + 1e-9))
 
 

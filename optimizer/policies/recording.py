@@ -24,8 +24,8 @@ from optimizer.plan import Action, LowerBounds, Plan
 from optimizer.policies.board import Board, Step
 from optimizer.problem import Compiled, Problem
 from optimizer.search.commit import build_state
-from optimizer.search.evaluate import Verdict, adopt, evaluate, judge
-from optimizer.search.ledger import Log
+from optimizer.search.evaluate import Verdict, adopt, evaluate, judge, propose_all
+from optimizer.search.ledger import Log, load_action
 from optimizer.search.record import Record, published_changes
 from optimizer.search.search import Found, Round
 from optimizer.search.state import MAX_CHANGES, State
@@ -39,17 +39,10 @@ class Evaluator:
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled
         self.state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-        slots = compiled.replicas.shape[1]
-        self._partitions = np.zeros(MAX_CHANGES, np.int64)
-        self._lists = np.zeros((MAX_CHANGES, slots), np.int64)
-        self._leads = np.zeros(MAX_CHANGES, np.int64)
-        self._scores = np.zeros(len(compiled.goals))
 
     def verdict(self, step: Step) -> Verdict:
         """What goals make of a step now; it is not made."""
-        n = len(step.partitions)
-        self._partitions[:n], self._lists[:n], self._leads[:n] = step.partitions, step.lists, step.leads
-        return judge(self.compiled.problem, self.state, n, self._partitions, self._lists, self._leads, self._scores)
+        return judge(self.compiled.problem, self.state, propose_all(self.state, step.partitions, step.lists, step.leads))
 
     def score(self, step: Step) -> float:
         """The combined score of a step, 0.5 is neutral."""
@@ -66,18 +59,14 @@ class Evaluator:
 
     def make(self, step: Step) -> None:
         """Carry out `step` on the state."""
-        n = len(step.partitions)
-        self._partitions[:n], self._lists[:n], self._leads[:n] = step.partitions, step.lists, step.leads
-        take(self.compiled.problem, self.state, n, self._partitions, self._lists, self._leads, self._scores)
+        take(self.compiled.problem, self.state, propose_all(self.state, step.partitions, step.lists, step.leads))
 
 
 @kernel
-def take(
-    problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray
-) -> int:
-    """Carry out `n` changes as one action; returns how many brokers it touched."""
-    verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
-    adopt(problem, state, n, partitions, replicas, leads, verdict.touched)
+def take(problem: Problem, state: State, n: int) -> int:
+    """Carry out the proposed `n` changes as one action; returns how many brokers it touched."""
+    verdict = evaluate(problem, state, n)
+    adopt(problem, state, n, verdict.touched)
     return int(verdict.touched)
 
 
@@ -154,23 +143,13 @@ def tell(
     broker: np.ndarray, before: np.ndarray, after: np.ndarray,
 ) -> int:  # fmt: skip
     """Make the actions of `log` one after the other, whatever they score, and write down what they do."""
-    slots, goals = state.replicas.shape[1], len(problem.goal)
-    partitions, leads = np.zeros(MAX_CHANGES, np.int64), np.zeros(MAX_CHANGES, np.int64)
-    replicas = np.zeros((MAX_CHANGES, slots), np.int64)
-    scores = np.zeros(goals)
-    at = whole(0)
+    goals, at = len(problem.goal), whole(0)
     for a in range(log.used[0]):
-        n = whole(0)
-        for i in range(log.first[a], log.first[a + 1]):
-            partitions[n] = log.partition[i]
-            leads[n] = log.lead[i]
-            for s in range(slots):
-                replicas[n, s] = log.replicas[i, s]
-            n += 1
-        verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
+        n = load_action(state, log, whole(a))
+        verdict = evaluate(problem, state, n)
         score[a], repairs[a] = verdict.score, verdict.repairs
         for g in range(goals):
-            goal_score[a, g] = scores[g]
+            goal_score[a, g] = state.action[g]
         for t in range(verdict.touched):
             broker[at] = state.touched[t]
             for g in range(goals):
@@ -178,7 +157,7 @@ def tell(
                 after[at, g] = state.fresh[t, g]
             at += 1
         first[a + 1] = at
-        adopt(problem, state, n, partitions, replicas, leads, verdict.touched)
+        adopt(problem, state, n, verdict.touched)
     return int(at)
 
 

@@ -1,4 +1,4 @@
-"""The plan file (CONTRACT section 4) as text.
+"""The plan file (docs/contract.md, section 4) as text.
 
 Called by the command line and the service. One action, proposal, goal or broker a line; keys in a fixed
 order, brokers ascending, numbers with 9 significant digits, ASCII only: equal plans give equal bytes.

@@ -13,54 +13,60 @@ import numpy as np
 
 from kernels.compiled import both, by_reference, inner, kernel, whole
 from optimizer.problem import STATE, Problem
-from optimizer.search.batch import MOST_MOVED, RANKED, WIDEST, Batch, Room, new_batch, new_room
+from optimizer.search.batch import COARSE, THRIFTY, Batch, Room, new_batch, new_room
 from optimizer.search.candidates import watched_goals
 from optimizer.search.leadership import find_all, survey, transfer_leaders
 from optimizer.search.order import ascending
-from optimizer.search.partners import Crowd, crowd_of, observe, rank_all, rank_partners
+from optimizer.search.parameters import (
+    FEW_LOW,
+    HALF_EMPTY,
+    LATE,
+    LEAST_FALL,
+    LITTLE_STRAIN,
+    LOOK_BACK,
+    MANY_LOW,
+    MOST_MOVED,
+    MOST_SWAPPED,
+    NEVER,
+    PATIENCE,
+    RANKED,
+    SWAP_KEPT,
+    THRIFTY_FALL,
+    WIDEST,
+    WORTH_SHARING,
+)
+from optimizer.search.partners import Crowd, crowd_of, observe, rank_crowd, rank_partners
 from optimizer.search.potential import badness, is_low, is_out
 from optimizer.search.shelf import Shelf, fill_shelf, new_shelf
 from optimizer.search.standing import count_low
 from optimizer.search.stars import assess_stale, settle_all, solve_all
 from optimizer.search.state import State
-from optimizer.search.swaps import swap_with
+from optimizer.search.swaps import new_side, swap_with
 from optimizer.threads import Threads
-
-MOST_SWAPPED, FEW_LOW = 48, 32  # partners that a broker out of band tries to swap with, where there are no more such brokers
-PATIENCE = 4  # rounds without success after which a broker is given up
-LOOK_BACK = 16  # rounds, within which it has to get better ...
-LEAST_FALL, THRIFTY_FALL = 0.01, 0.05  # ... by so much (where it is `may_be_thrifty`: ...), or somebody has to come into band
-LATE = 12  # rounds, after which a broker that is out by far (a hot partition) would need hundreds of the thriftiest moves
-LITTLE = 0.1  # mean over brokers of how far they are out of band, in the units of the potential
-MANY_LOW = 0.75  # of the brokers are out of band: all will be asked for their replicas
-HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs many moves
-WORTH_SHARING, NEVER = 30_000, 1 << 62  # replicas, or pairs of brokers, to look at: some tenths of a millisecond
 
 DONE, FIND, RANK, SOLVE = 0, 1, 2, 3  # what is to be done for each star of a batch
 # Where a search stands: before a round, before and after leaders are looked for, before and after partners are, after moves are.
 ROUND, SEEK, TRANSFER, CHOOSE, CLAIM, SETTLE, CLOSE = 0, 1, 2, 3, 4, 5, 6
 # Entries of `Walk.at`.
-STAGE, TURN, COUNT, LEFT, NEXT, ACCEPTED, WATCHED, LED_GOALS, SWAPPING, THRIFTY, BATCH, AHEAD = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-PAST_LOW, PAST_BADNESS = 0, 1  # entries of `Walk.past`
+STAGE, TURN, COUNT, LEFT, NEXT, ACCEPTED, LED_GOALS, SWAPPING, BATCH, AHEAD, TASK, PARTS, SEED, ROUNDS, MOVES, LEAST = range(16)
+PAST_LOW, PAST_BADNESS, TYPICAL = 0, 1, 2  # entries of `Walk.past`
 
 
 @by_reference
 class Walk(NamedTuple):
     """Where a search stands. B brokers, G goals."""
 
-    at: np.ndarray  # int64 [n]: stage, round, brokers out of band, of these left, next, steps made, …
-    past: np.ndarray  # float64 [2], how it stood when it was looked at last
+    at: np.ndarray  # int64 [n]: stage, round, brokers out of band, of these left, next, steps made, …; what the caller asks for
+    past: np.ndarray  # float64 [3], how it stood when it was looked at last, and how many replicas brokers hold on average
+    roles: np.ndarray  # int64 [G], 1 where a leadership transfer can help in a goal
     low: np.ndarray  # int64 [B], brokers out of band, worst first
     left: np.ndarray  # int64 [B], those that have not had their turn
-    goals: np.ndarray  # int64 [G], goals on loads that count
-    led: np.ndarray  # int64 [G], of these those that tell a leader from a follower
+    led: np.ndarray  # int64 [G], goals on loads that count and tell a leader from a follower
     rest: np.ndarray  # int64 [B], rounds to leave a broker alone after it found nothing
     failed: np.ndarray  # int64 [B], how often in a row
     claimed: np.ndarray  # int64 [B], last batch in which the broker was in a star
     ranked: np.ndarray  # int64 [S, RANKED], with whom the next of these could best trade
     ranks: np.ndarray  # int64 [S], how many of them there are
-    stale: np.ndarray  # uint8 [B], 1 where scores are not up to date
-    worth: np.ndarray  # float64 [B], room
     partners: np.ndarray  # int64 [MOST_SWAPPED], room
 
 
@@ -79,32 +85,24 @@ def balance(
     eligible = problem.broker[:, STATE] == 0
     if eligible.sum() < 2:
         return 0
-    typical = state.hosts[eligible].sum() / eligible.sum()
+    typical = float(state.hosts[eligible].sum() / eligible.sum())
     shelf, crowd = open_shelf(problem, state, roles), crowd_of(problem)
     if count_low(problem, state) > MANY_LOW * brokers:
         fill_shelf(problem, state, shelf, threads)
-    batch = new_batch(int(eligible.sum()), float(typical), len(problem.topic_goal) > 0)
-    stars = len(batch.centre)
+    batch = new_batch(problem, int(eligible.sum()), typical)
+    stars, at = len(batch.centre), np.zeros(16, np.int64)
+    at[[SEED, ROUNDS, MOVES, LEAST]] = seed, rounds, moves, least
+    low, left, rest, failed, claimed = (np.zeros(brokers, np.int64) for _ in range(5))
     walk = Walk(
-        np.zeros(16, np.int64), np.full(2, np.inf), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64),
-        np.zeros(goals, np.int64), np.zeros(goals, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64),
-        np.zeros(brokers, np.int64), np.zeros((stars, RANKED), np.int64), np.zeros(stars, np.int64),
-        np.zeros(brokers, np.uint8), np.zeros(brokers), np.zeros(MOST_SWAPPED, np.int64),
+        at, np.array([np.inf, np.inf, typical]), roles, low, left, np.zeros(goals, np.int64), rest, failed, claimed,
+        np.zeros((stars, RANKED), np.int64), np.zeros(stars, np.int64), np.zeros(MOST_SWAPPED, np.int64),
     )  # fmt: skip
     rooms = [new_room(problem, state)]
-    while True:
-        task = advance(
-            problem, state, shelf, crowd, seed, rounds, roles, moves, float(typical), walk, batch, rooms[0], least
-        )
-        if task == DONE:
-            return int(walk.at[TURN])
-        parts = threads.count
-        rooms.extend(new_room(problem, state) for _ in range(len(rooms), parts))
-
-        def part(i: int, task: int = task, parts: int = parts) -> None:
-            look(problem, state, shelf, crowd, seed, walk, batch, rooms[i], task, i, parts)
-
-        threads.share(part, parts)
+    while advance(problem, state, shelf, crowd, walk, batch, rooms[0]) != DONE:
+        rooms.extend(new_room(problem, state) for _ in range(len(rooms), threads.count))
+        at[PARTS] = threads.count
+        threads.share(lambda i: look(problem, state, shelf, crowd, walk, batch, rooms[i], i), threads.count)
+    return int(at[TURN])
 
 
 @kernel
@@ -114,47 +112,37 @@ def open_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
 
 
 @both
-def look(
-    problem: Problem, state: State, shelf: Shelf, crowd: Crowd, seed: int, walk: Walk, batch: Batch, room: Room, task: int,
-    first: int, step: int,
-) -> None:  # fmt: skip
-    """Do `task` for the star `first` of the batch, and every `step`-th after it; or `RANK` for brokers that are left."""
-    watched, led = walk.goals[: walk.at[WATCHED]], walk.led[: walk.at[LED_GOALS]]
-    if task == RANK:
-        rank_all(
-            problem, crowd, watched, walk.left, first, walk.at[AHEAD], step, noise_of(seed, walk), walk.ranked, walk.ranks,
-            room.worth,
-        )  # fmt: skip
-        return
-    thrifty = walk.at[THRIFTY] == 1
-    coarse = thrifty and walk.at[TURN] >= LATE and len(problem.topic_goal) == 0  # topics leave little choice
-    if task == FIND:
+def look(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Walk, batch: Batch, room: Room, first: int) -> None:
+    """Do the task of `walk` for the star `first` of the batch, and every one as many parts further; or `RANK` brokers left."""
+    at = walk.at
+    step = at[PARTS]
+    if at[TASK] == RANK:
+        for i in range(first, at[AHEAD], step):
+            walk.ranks[i] = rank_crowd(
+                problem, crowd, batch.goal[: batch.goal[-1]], walk.left[i], whole(RANKED), noise_of(walk), walk.ranked[i], room.worth
+            )
+    elif at[TASK] == FIND:
+        led = walk.led[: at[LED_GOALS]]
         survey(problem, state, led, room.slopes, room.steep)
         find_all(problem, state, shelf, led, batch, first, step, room)
     else:
-        solve_all(problem, state, shelf, watched, thrifty, coarse, batch, first, step, room, walk.stale)
+        solve_all(problem, state, shelf, batch, first, step, room)
 
 
 @inner
-def noise_of(seed: int, walk: Walk) -> int:
+def noise_of(walk: Walk) -> int:
     """Another one in every round."""
-    return int(seed * 7919 + walk.at[TURN] + 1)
+    return int(walk.at[SEED] * 7919 + walk.at[TURN] + 1)
 
 
 @kernel
-def advance(
-    problem: Problem, state: State, shelf: Shelf, crowd: Crowd, seed: int, rounds: int, roles: np.ndarray, moves: bool, typical: float,
-    walk: Walk, batch: Batch, room: Room, least: int,
-) -> int:  # fmt: skip
-    """Go on until there is at `least` so much to `look` at, and return what for; `DONE` at the end.
-
-    `typical` is how many replicas brokers hold on average.
-    """
+def advance(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Walk, batch: Batch, room: Room) -> int:
+    """Go on until there is at least so much to `look` at as the caller shares, and return what for; `DONE` at the end."""
     at = walk.at
     while True:
         task = whole(DONE)
         if at[STAGE] == ROUND:
-            if at[TURN] >= rounds or not begin_round(problem, state, roles, walk):
+            if at[TURN] >= at[ROUNDS] or not begin_round(problem, state, walk, batch):
                 return DONE
         elif at[STAGE] == SEEK:
             seek(problem, state, walk, batch)
@@ -162,42 +150,44 @@ def advance(
                 task, at[STAGE] = whole(FIND), TRANSFER
             else:
                 if at[TURN] == 0:
-                    at[THRIFTY] = 1 if may_be_thrifty(problem, state, typical, walk) else 0
+                    batch.way[THRIFTY] = 1 if may_be_thrifty(problem, state, walk) else 0
                 at[LEFT], at[STAGE] = 0, CLOSE
-                if moves:
+                if at[MOVES] == 1:
                     at[LEFT], at[STAGE] = at[COUNT], CHOOSE
                     for i in range(at[COUNT]):
                         walk.left[i] = walk.low[i]
         elif at[STAGE] == TRANSFER:
             for i in range(batch.used[0]):
-                done = transfer_leaders(problem, state, walk.led[: at[LED_GOALS]], batch, i, room.costs, room.row)
+                done = transfer_leaders(problem, state, walk.led[: at[LED_GOALS]], batch, i, room.costs)
                 at[ACCEPTED] += done
                 if done > 0:
                     walk.failed[batch.centre[i]] = 0
             at[STAGE] = SEEK
         elif at[STAGE] == CHOOSE:
             choose(problem, state, walk, len(batch.centre))
-            observe(problem, state, walk.goals[: at[WATCHED]], crowd)
+            observe(problem, state, batch.goal[: batch.goal[-1]], crowd)
             task, at[STAGE] = (whole(RANK), CLAIM) if at[AHEAD] > 0 else (whole(DONE), CLOSE)
         elif at[STAGE] == CLAIM:
-            claim(problem, state, typical, walk, batch)
+            claim(problem, state, walk, batch)
             task, at[STAGE] = whole(SOLVE), SETTLE
         elif at[STAGE] == SETTLE:
-            conclude(problem, state, shelf, crowd, seed, walk, batch, room)
+            conclude(problem, state, shelf, crowd, walk, batch, room)
             at[STAGE] = CHOOSE
         else:
             at[TURN] += 1
             at[STAGE] = ROUND
-            if is_stuck(walk, moves):
+            if is_stuck(walk):
                 return DONE
         if task != DONE:
-            if weight(state, walk, batch, task) >= least:
+            at[TASK] = task
+            if weight(state, walk, batch) >= at[LEAST]:
                 return task
-            look(problem, state, shelf, crowd, seed, walk, batch, room, task, whole(0), whole(1))
+            at[PARTS] = 1
+            look(problem, state, shelf, crowd, walk, batch, room, whole(0))
 
 
 @inner
-def begin_round(problem: Problem, state: State, roles: np.ndarray, walk: Walk) -> bool:
+def begin_round(problem: Problem, state: State, walk: Walk, batch: Batch) -> bool:
     """Find out who is out of band, worst first, unless that is nobody, or nothing has got better for long."""
     at, brokers = walk.at, len(problem.broker)
     if at[TURN] % LOOK_BACK == 0:
@@ -206,7 +196,7 @@ def begin_round(problem: Problem, state: State, roles: np.ndarray, walk: Walk) -
             if is_low(problem, state, b):
                 now_low += 1.0
                 now_badness += badness(problem, state, b)
-        least = THRIFTY_FALL if at[THRIFTY] == 1 else LEAST_FALL
+        least = THRIFTY_FALL if batch.way[THRIFTY] == 1 else LEAST_FALL
         if now_low >= walk.past[PAST_LOW] and now_badness >= (1.0 - least) * walk.past[PAST_BADNESS]:
             return False
         walk.past[PAST_LOW], walk.past[PAST_BADNESS] = now_low, now_badness
@@ -225,12 +215,15 @@ def begin_round(problem: Problem, state: State, roles: np.ndarray, walk: Walk) -
     order = ascending(keys[:count])
     for i in range(count):
         walk.low[i] = walk.left[order[i]]
-    at[WATCHED] = watched_goals(problem, state, walk.goals)
-    at[LED_GOALS] = 0
-    for g in walk.goals[: at[WATCHED]]:
-        if roles[g] == 1:
+    batch.goal[-1], at[LED_GOALS] = 0, 0
+    for g in watched_goals(problem, state):
+        batch.goal[batch.goal[-1]] = g
+        batch.goal[-1] += 1
+        if walk.roles[g] == 1:
             walk.led[at[LED_GOALS]] = g
             at[LED_GOALS] += 1
+    late = batch.way[THRIFTY] == 1 and at[TURN] >= LATE
+    batch.way[COARSE] = 1 if late and len(problem.topic_goal) == 0 else 0  # topics leave little choice
     at[COUNT], at[NEXT], at[ACCEPTED], at[STAGE] = count, 0, 0, SEEK
     return count > 0 or waiting
 
@@ -253,15 +246,15 @@ def seek(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
 
 
 @inner
-def may_be_thrifty(problem: Problem, state: State, typical: float, walk: Walk) -> bool:
+def may_be_thrifty(problem: Problem, state: State, walk: Walk) -> bool:
     """Where little is out of band but for leadership, time is spent on fewer bytes."""
     strain, eligible = 0.0, 0
     for b in range(len(problem.broker)):
         strain += np.sqrt(badness(problem, state, b))
         eligible += 1 if problem.broker[b, STATE] == 0 else 0
-    thrifty = strain < LITTLE * eligible
+    thrifty = strain < LITTLE_STRAIN * eligible
     for i in range(walk.at[COUNT] if len(problem.topic_goal) > 0 else 0):  # topics may have filled new brokers half
-        if state.hosts[walk.low[i]] < HALF_EMPTY * typical:
+        if state.hosts[walk.low[i]] < HALF_EMPTY * walk.past[TYPICAL]:
             thrifty = False
     return thrifty
 
@@ -284,7 +277,7 @@ def choose(problem: Problem, state: State, walk: Walk, stars: int) -> None:
 
 
 @inner
-def claim(problem: Problem, state: State, typical: float, walk: Walk, batch: Batch) -> None:
+def claim(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
     """The worst of the brokers that are left become a batch, each with the best partners that nobody else has. Who is a partner of
     another, or has none left, waits for a later batch. Nobody is in two stars after it."""
     at = walk.at
@@ -309,36 +302,34 @@ def claim(problem: Problem, state: State, typical: float, walk: Walk, batch: Bat
         walk.claimed[v] = at[BATCH]
         for k in range(found):
             walk.claimed[batch.partner[stars, k]] = at[BATCH]
-        most = min(max(int(0.032 * typical), 2), MOST_MOVED)
-        if at[THRIFTY] == 1:
+        most = min(max(int(0.032 * walk.past[TYPICAL]), 2), MOST_MOVED)
+        if batch.way[THRIFTY] == 1:
             most = 1
         elif worst < 0.1:
             most = max(1, most // 4)
         batch.centre[stars], batch.partners[stars], batch.most[stars] = v, found, most
+        batch.patient[stars] = 1 if walk.failed[v] == 0 else 0
         stars += 1
     batch.used[0] = stars
     at[LEFT] = kept
 
 
 @inner
-def conclude(
-    problem: Problem, state: State, shelf: Shelf, crowd: Crowd, seed: int, walk: Walk, batch: Batch, room: Room
-) -> None:
+def conclude(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Walk, batch: Batch, room: Room) -> None:
     """Commit what the stars of a batch propose; who has no moves may swap."""
     at = walk.at
-    watched = walk.goals[: at[WATCHED]]
-    settle_all(problem, state, watched, batch, room.row, walk.stale)
-    assess_stale(problem, state, walk.stale)
+    watched = batch.goal[: batch.goal[-1]]
+    mine, theirs = new_side(problem, state, whole(SWAP_KEPT)), new_side(problem, state, whole(SWAP_KEPT))
+    settle_all(problem, state, batch)
+    assess_stale(problem, state, batch.stale)
     for i in range(batch.used[0]):
         v, done = batch.centre[i], batch.moves[i]
         if done == 0 and (at[SWAPPING] == 1 or walk.failed[v] > 0) and is_low(problem, state, v):
             most = 4 if walk.failed[v] < 2 else (MOST_SWAPPED if at[COUNT] <= FEW_LOW else 12)
-            found = rank_partners(problem, state, crowd, watched, v, whole(most), noise_of(seed, walk), walk.partners, walk.worth)
+            found = rank_partners(problem, state, crowd, watched, v, whole(most), noise_of(walk), walk.partners)
             for k in range(found):
-                done += swap_with(
-                    problem, state, shelf, watched, v, walk.partners[k], room.factors, room.gains, room.small, room.small2, room.kept,
-                    room.spare, room.mine, room.theirs, room.burdens, room.burdens2, room.row,
-                )  # fmt: skip
+                mine.at[0], theirs.at[0] = v, walk.partners[k]
+                done += swap_with(problem, state, shelf, watched, mine, theirs, room)
                 if not is_low(problem, state, v):
                     break
         if done == 0:
@@ -350,12 +341,12 @@ def conclude(
 
 
 @inner
-def is_stuck(walk: Walk, moves: bool) -> bool:
+def is_stuck(walk: Walk) -> bool:
     """Whether a round that ends brought nothing and none after it will; from when on brokers swap, too."""
     at, stuck = walk.at, 0
     if at[COUNT] == 0:  # all rest
         return False
-    if at[ACCEPTED] == 0 and not moves:
+    if at[ACCEPTED] == 0 and at[MOVES] == 0:
         return True
     for i in range(at[COUNT]):
         if walk.failed[walk.low[i]] >= PATIENCE:
@@ -368,11 +359,11 @@ def is_stuck(walk: Walk, moves: bool) -> bool:
 
 
 @inner
-def weight(state: State, walk: Walk, batch: Batch, task: int) -> int:
+def weight(state: State, walk: Walk, batch: Batch) -> int:
     """How many replicas, or pairs of brokers, there are to look at."""
-    if task == RANK:
+    if walk.at[TASK] == RANK:
         return whole(walk.at[AHEAD] * len(state.hosts))
     total = whole(0)
     for i in range(batch.used[0]):
-        total += state.hosts[batch.centre[i]] * (batch.partners[i] if task == SOLVE else 1)
+        total += state.hosts[batch.centre[i]] * (batch.partners[i] if walk.at[TASK] == SOLVE else 1)
     return total

@@ -12,24 +12,29 @@ import numpy as np
 
 from kernels.compiled import by_reference
 from optimizer.problem import Problem
-from optimizer.search.candidates import KEPT
+from optimizer.search.parameters import (
+    BROKERS_A_STAR,
+    KEPT,
+    LEADERSHIPS,
+    MOST_MOVED,
+    MOST_STARS,
+    REPLICAS_A_STAR,
+    WIDEST,
+)
 from optimizer.search.state import State
-from optimizer.search.swaps import SWAP_KEPT
 
-LARGEST = 64  # stars in a batch at most ...
-GROWTH = 150.0  # ... one for so many brokers, four times as many for twice as many ...
-CHOICE = 32.0  # ... and for as many replicas a broker
-RANKED = 16  # partners that a broker looks for, of which others may have taken some
-WIDEST = 8  # partners in a star
-MOST_MOVED = 64  # replicas from one broker to another in a star
-LEADERSHIPS = 16  # transfers a broker makes in a round
+THRIFTY, COARSE = 0, 1  # entries of `Batch.way`
 
 
 @by_reference
 class Batch(NamedTuple):
-    """S stars."""
+    """S stars, B brokers, G goals."""
 
     used: np.ndarray  # int64 [1], how many there are
+    way: np.ndarray  # int64 [2], how much bytes count: whether it is THRIFTY, and COARSE beside
+    goal: np.ndarray  # int64 [G + 1], rows of the goals on loads that count; last: how many
+    stale: np.ndarray  # uint8 [B], 1 where the scores of a broker are not up to date
+    patient: np.ndarray  # int64 [S], 1 where the centre waits with small replicas for partners that may take large ones
     centre: np.ndarray  # int64 [S], broker rows
     most: np.ndarray  # int64 [S], replicas that may go from one broker to another
     partner: np.ndarray  # int64 [S, WIDEST], best first
@@ -57,24 +62,21 @@ class Room(NamedTuple):
     costs: np.ndarray  # float64 [B, G + 1]
     slopes: np.ndarray  # float64 [B, G], by how much the potential rises with the load
     steep: np.ndarray  # float64 [G, 6], where it does so least and most: how much, at which broker, and next to that
-    row: np.ndarray  # int64 [R]
-    small2: np.ndarray  # as `small`, for swaps as are the rest
-    burdens2: np.ndarray
-    mine: np.ndarray  # int64 [SWAP_KEPT]
-    theirs: np.ndarray
 
 
-def new_batch(brokers: int, typical: float, topics: bool) -> Batch:
-    """An empty one for so many brokers that hold `typical` replicas on average.
+def new_batch(problem: Problem, eligible: int, typical: float) -> Batch:
+    """An empty one for so many `eligible` brokers that hold `typical` replicas on average.
 
     How many stars it takes depends on the cluster alone, so that a search goes the same way on any machine. Few brokers would take the
-    best partners from one another, and where each has few replicas, or goals on `topics` tie them to one another, much hangs on the
+    best partners from one another, and where each has few replicas, or goals on topics tie them to one another, much hangs on the
     order: there it is one.
     """
-    stars = 1 if topics else max(int(min((brokers / GROWTH) ** 2, typical / CHOICE, LARGEST)), 1)
+    topics, brokers, goals = len(problem.topic_goal) > 0, len(problem.broker), len(problem.goal)
+    stars = 1 if topics else max(int(min((eligible / BROKERS_A_STAR) ** 2, typical / REPLICAS_A_STAR, MOST_STARS)), 1)
     moves = 2 * WIDEST * MOST_MOVED
     return Batch(
-        np.zeros(1, np.int64), np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.zeros((stars, WIDEST), np.int64),
+        np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros(goals + 1, np.int64), np.zeros(brokers, np.uint8),
+        np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.zeros((stars, WIDEST), np.int64),
         np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.empty((stars, moves), np.int64), np.empty((stars, moves), np.int64),
         np.empty((stars, moves), np.int64),
         np.zeros((stars, LEADERSHIPS)), np.zeros((stars, LEADERSHIPS), np.int64),
@@ -88,6 +90,5 @@ def new_room(problem: Problem, state: State) -> Room:
     return Room(
         np.zeros(places), np.zeros(places), np.zeros(places), np.zeros((columns + 1, KEPT)),
         np.zeros(KEPT, np.int64), np.zeros(KEPT, np.int64), np.zeros(burdens), np.zeros(brokers), np.zeros((brokers, goals + 1)),
-        np.zeros((brokers, goals)), np.zeros((goals, 6)), np.zeros(state.replicas.shape[1], np.int64), np.zeros((columns + 1, KEPT)),
-        np.zeros(burdens), np.zeros(SWAP_KEPT, np.int64), np.zeros(SWAP_KEPT, np.int64),
+        np.zeros((brokers, goals)), np.zeros((goals, 6)),
     )  # fmt: skip

@@ -13,11 +13,11 @@ from optimizer.problem import Problem
 from optimizer.search.bring import become, bring, copy_state, resemble, unlike
 from optimizer.search.commit import appraise, build_state, count_all_topics, fill, reweigh, weigh
 from optimizer.search.ledger import Log, empty_log
+from optimizer.search.parameters import FEW_LISTS
 from optimizer.search.state import State, list_room
 from optimizer.search.topic_counts import all_marked, mark_topics
 
 Rows = np.ndarray
-FEW = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made anew
 
 
 class Bench:
@@ -92,7 +92,7 @@ class Bench:
         hosts = state.hosts + _held(now, state) - _held(was, state)
         if list_room(problem, hosts, *state.replicas.shape) != state.hosted.shape[1]:
             self._begin, self._spare = build_state(problem, replicas, lead), {}
-        elif FEW * int(touched.sum()) <= len(touched):
+        elif FEW_LISTS * int(touched.sum()) <= len(touched):
             bring(problem, state, moved, replicas, lead)
             self._begin = state._replace(home=replicas)
         else:

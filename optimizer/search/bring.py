@@ -10,8 +10,9 @@ import numpy as np
 from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import Problem
 from optimizer.search.commit import commit, empty_lists, shift
+from optimizer.search.parameters import SOON
 from optimizer.search.potential import assess
-from optimizer.search.state import COST, LED, SOON, State
+from optimizer.search.state import COST, LED, State
 
 LISTS = ("hosted", "mark")
 

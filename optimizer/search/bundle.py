@@ -10,31 +10,22 @@ import numpy as np
 from kernels.compiled import ahead, inner, part, whole
 from optimizer.problem import FOLLOWING, LEADING, RACK_GOAL, SOFT_RACK, STATE, Problem
 from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.ledger import (
-    LEAST_STEP,
-    Budget,
-    Log,
-    has_room,
-    publish,
-    within_budget,
-)
+from optimizer.search.ledger import Budget, Log, has_room, publish, within_budget
+from optimizer.search.parameters import BUNDLE_LOOKS, LEAST_STEP, VAIN_LOOKS, VAIN_LOOKS_EACH
 from optimizer.search.potential import scores_low
-from optimizer.search.state import MAX_CHANGES, RACKS, State
-
-BUNDLE_LOOKS = 16
-VAIN_LOOKS, VAIN_LOOKS_EACH = 1_000, 2  # in a row without a bundle, after which there is none: so many, and for each change waiting
+from optimizer.search.state import LEAD, MAX_CHANGES, PARTITION, RACKS, State
 
 
-
+# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
+# long: the next member of a bundle is chosen by all that the loop around it knows
 @part
 def bundle(
-    problem: Problem, state: State, budget: Budget, log: Log, left: np.ndarray, count: int,
-    to: np.ndarray, to_lead: np.ndarray, by_potential: bool,
-    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray, seen: np.ndarray,
+    problem: Problem, state: State, budget: Budget, log: Log, left: np.ndarray, to: np.ndarray, to_lead: np.ndarray, by_potential: bool,
+    seen: np.ndarray,
 ) -> int:  # fmt: skip
     """Make exchanges of changes that are acceptable only together; used ones become -1 in `left`. Returns how many actions."""
     slots = state.replicas.shape[1]
-    brokers = len(problem.broker)
+    brokers, count = len(problem.broker), len(left)
     leaving, left_from = by_broker(state, left, count, to, to_lead, brokers, True)
     coming, come_to = by_broker(state, left, count, to, to_lead, brokers, False)
     done = 0
@@ -47,7 +38,7 @@ def bundle(
         if not helps_someone(problem, state, left[first], to, to_lead):
             continue
         members[0] = first
-        load_change(state, partitions, replicas, leads, zero, left[first], to, to_lead)
+        load_change(state, zero, left[first], to, to_lead)
         size = one
         accepted = False
         while size < MAX_CHANGES:
@@ -76,8 +67,8 @@ def bundle(
                                 continue
                             looks += 1
                             vain += 1
-                            load_change(state, partitions, replicas, leads, size, left[other], to, to_lead)
-                            verdict = evaluate(problem, state, size + 1, partitions, replicas, leads, scores)
+                            load_change(state, size, left[other], to, to_lead)
+                            verdict = evaluate(problem, state, size + 1)
                             good = acceptable(verdict, by_potential, LEAST_STEP)
                             key = verdict.gain + (verdict.score - 0.5 if not by_potential else 0.0)
                             if not verdict.allowed:
@@ -87,20 +78,20 @@ def bundle(
             if best < 0:
                 break
             members[size] = best
-            load_change(state, partitions, replicas, leads, size, left[best], to, to_lead)
+            load_change(state, size, left[best], to, to_lead)
             size += 1
             if best_accepted:
                 accepted = True
                 break
         if not accepted:
             continue
-        if not has_room(state, size, partitions, replicas):
+        if not has_room(state, size):
             continue
-        if not within_budget(problem, state, budget, size, partitions, replicas, leads):
+        if not within_budget(problem, state, budget, size):
             continue
         for m in range(size):
             note_change(problem, state, left[members[m]], to, to_lead, seen, log.used[0] + 1)
-        publish(problem, state, budget, log, size, partitions, replicas, leads, whole(0))
+        publish(problem, state, budget, log, size, whole(0))
         for m in range(size):
             left[members[m]] = -1
         done += 1
@@ -164,15 +155,11 @@ def note_change(
 
 
 @inner
-def load_change(
-    state: State, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, at: int,
-    p: int, to: np.ndarray, to_lead: np.ndarray,
-) -> None:  # fmt: skip
+def load_change(state: State, at: int, p: int, to: np.ndarray, to_lead: np.ndarray) -> None:
     """Write the change of `p` to its target as change `at` of an action."""
-    partitions[at] = p
     for s in range(to.shape[1]):
-        replicas[at, s] = to[p, s]
-    leads[at] = to_lead[p]
+        state.change[at, s] = to[p, s]
+    state.change[at, PARTITION], state.change[at, LEAD] = p, to_lead[p]
 
 
 @inner

@@ -27,24 +27,20 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.order import nth_largest
+from optimizer.search.parameters import ANYWAY, HALVINGS
 from optimizer.search.potential import cost_at, linear_cost
 from optimizer.search.shelf import Shelf, fetch
 from optimizer.search.state import STRAY, State
 from optimizer.search.topic_counts import topic_rise
 
-KEPT = 256  # candidates kept of a scan
-LEAST_GAIN = 1e-8
-HALVINGS = 8
-ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
-
 
 @inner
-def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
-    """Goals on loads that a search has to look at, into `watched` int64 [G]; returns how many.
+def watched_goals(problem: Problem, state: State) -> np.ndarray:
+    """int64: goals on loads that a search has to look at.
 
     A hard limit that nobody exceeds stays out: targets over it are refused, so its part of the potential stays 0.
     """
-    count = 0
+    watched, count = np.zeros(len(problem.goal), np.int64), 0
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] > LIMIT:
             continue
@@ -57,7 +53,7 @@ def watched_goals(problem: Problem, state: State, watched: np.ndarray) -> int:
         if counts:
             watched[count] = g
             count += 1
-    return count
+    return watched[:count]
 
 
 @inner

@@ -10,8 +10,9 @@ import numpy as np
 
 from kernels.compiled import inner, kernel
 from optimizer.problem import FOLLOWING, LEADING, NO_RACK_GOAL, RACK_GOAL, Problem
+from optimizer.search.parameters import TRAIL
 from optimizer.search.potential import assess, assess_racks, rack_units
-from optimizer.search.state import COST, LED, MAX_CHANGES, STRAY, TRAIL, State, list_room
+from optimizer.search.state import COST, LED, MAX_CHANGES, STRAY, State, list_room
 from optimizer.search.topic_counts import count_topics, recount
 
 
@@ -44,6 +45,9 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
         score=np.ones((brokers, goals + 1)),
         stamp=np.zeros(brokers + 1, np.int64),
         touched=np.zeros(scratch, np.int64),
+        row=np.zeros(slots, np.int64),
+        change=np.zeros((MAX_CHANGES, slots + 2), np.int64),
+        action=np.zeros(goals),
         old=np.zeros((MAX_CHANGES, slots + 1), np.int64),
         units_before=np.zeros((scratch, topic_goals)),
         fresh=np.ones((scratch, goals + 1)),
@@ -177,6 +181,27 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
                 state.score[new, COST] = assess(problem, state, new, state.score[new])
         elif problem.setting[RACK_GOAL] != NO_RACK_GOAL:
             assess_racks(problem, state, old)
+
+
+@inner
+def write_row(state: State, p: int, s: int, target: int) -> None:
+    """The replicas of `p` with slot `s` on `target`, into `state.row`."""
+    for o in range(state.replicas.shape[1]):
+        state.row[o] = state.replicas[p, o]
+    state.row[s] = target
+
+
+@inner
+def relocate(problem: Problem, state: State, p: int, s: int, target: int, lead: int) -> None:
+    """Commit that slot `s` of `p` stands on `target`, and that slot `lead` leads."""
+    write_row(state, p, s, target)
+    commit(problem, state, p, state.row, lead)
+
+
+@inner
+def transfer(problem: Problem, state: State, p: int, lead: int) -> None:
+    """Commit that slot `lead` leads `p`."""
+    commit(problem, state, p, state.replicas[p], lead)
 
 
 @kernel

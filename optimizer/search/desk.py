@@ -1,6 +1,6 @@
-"""What is known of one topic while it is spread: who holds how much of it, and where.
+"""What is known of one topic while it is spread: who holds how much of it, and where; and which of its replicas might go where.
 
-Called by `topics` and `trade`, which change placement through it so that it stays in step.
+Called by `topics`, which changes placement through it so that it stays in step.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, whole
-from optimizer.problem import STATE, Problem
+from optimizer.problem import MOVABLE, STATE, Problem
 from optimizer.search.candidates import watched_goals
-from optimizer.search.commit import commit
+from optimizer.search.commit import relocate, transfer
+from optimizer.search.feasible import active_brokers
+from optimizer.search.order import scramble
+from optimizer.search.parameters import MOST_OFFERED, MOST_OFFERS
 from optimizer.search.state import State
 from optimizer.search.topic_counts import topic_band
 
@@ -20,9 +23,10 @@ from optimizer.search.topic_counts import topic_band
 class Desk(NamedTuple):
     """Room to work on one topic. B brokers, n slots of the largest topic; an entry is a slot counted from the topic's first."""
 
+    first: np.ndarray  # int64 [2], the topic's first partition, and that of the next topic
     held: np.ndarray  # int64 [B], replicas or leaders of the topic
-    low: np.ndarray  # int64 [B]
-    high: np.ndarray  # int64 [B]
+    low: np.ndarray  # int64 [B], the fewest with which a broker scores 1
+    high: np.ndarray  # int64 [B], the most
     head: np.ndarray  # int64 [B], first entry of what is counted, -1 none
     following: np.ndarray  # int64 [n], the next of it on the same broker
     holders: np.ndarray  # int64 [B], brokers with something of the topic, or all where all need some
@@ -30,8 +34,8 @@ class Desk(NamedTuple):
     under: np.ndarray  # int64 [B]
     eligible: np.ndarray  # int64 [B]
     among: np.ndarray  # int64 [B], brokers to choose from
+    offer: np.ndarray  # int64 [m, 2], entries that may go, and the brokers where they may
     watched: np.ndarray  # int64 [n], goals on loads that count
-    row: np.ndarray  # int64 [R]
 
 
 @inner
@@ -40,36 +44,50 @@ def new_desk(problem: Problem, state: State) -> Desk:
     largest = 0
     for t in range(len(problem.topic_first) - 1):
         largest = max(largest, problem.topic_first[t + 1] - problem.topic_first[t])
-    eligible, goals = np.zeros(brokers, np.int64), np.zeros(len(problem.goal), np.int64)
-    found = 0
-    for b in range(brokers):
-        if problem.broker[b, STATE] == 0:
-            eligible[found] = b
-            found += 1
     return Desk(
-        np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64),
+        np.zeros(2, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64),
         np.full(brokers, -1, np.int64), np.zeros(largest * slots + 1, np.int64), np.zeros(brokers, np.int64),
-        np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), eligible[:found], np.zeros(brokers, np.int64),
-        goals[: watched_goals(problem, state, goals)], np.zeros(slots, np.int64),
+        np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), active_brokers(problem), np.zeros(brokers, np.int64),
+        np.zeros((MOST_OFFERS + MOST_OFFERED * brokers, 2), np.int64), watched_goals(problem, state),
     )  # fmt: skip
 
 
 @inner
-def most_of(problem: Problem, k: int, t: int, b: int) -> int:
-    """The most replicas (or leaders) of topic `t` with which broker `b` scores 1."""
-    return topic_band(problem, k, t, b)[1]
+def lay_out_topic(problem: Problem, state: State, desk: Desk, t: int, leaders: bool) -> int:
+    """Put topic `t` on the desk: replicas, or leaders alone; returns how many brokers hold some, into `desk.holders`."""
+    slots, found = state.replicas.shape[1], 0
+    desk.first[0], desk.first[1] = problem.topic_first[t], problem.topic_first[t + 1]
+    for p in range(desk.first[0], desk.first[1]):
+        for s in range(slots):
+            b = state.replicas[p, s]
+            if b < 0 or problem.broker[b, STATE] != 0 or (leaders and state.lead[p] != s):
+                continue
+            if desk.held[b] == 0:
+                desk.holders[found] = b
+                found += 1
+            desk.held[b] += 1
+            entry = (p - desk.first[0]) * slots + s
+            desk.following[entry] = desk.head[b]
+            desk.head[b] = entry
+    return found
 
 
 @inner
-def least_of(problem: Problem, k: int, t: int, b: int) -> int:
-    """The fewest replicas (or leaders) of topic `t` with which broker `b` scores 1."""
-    return topic_band(problem, k, t, b)[0]
+def clear(state: State, desk: Desk, members: np.ndarray, changed: bool) -> None:
+    """Take the topic off the desk, which `members` held, and, where it `changed`, others."""
+    for b in members:
+        desk.held[b], desk.head[b] = 0, -1
+    for p in range(desk.first[0], desk.first[1] if changed else desk.first[0]):
+        for s in range(state.replicas.shape[1]):
+            if state.replicas[p, s] >= 0:
+                desk.held[state.replicas[p, s]], desk.head[state.replicas[p, s]] = 0, -1
 
 
 @inner
-def room_of(problem: Problem, desk: Desk, k: int, t: int, b: int) -> bool:
-    """Whether broker `b` may have one more of the topic."""
-    return bool(desk.held[b] < most_of(problem, k, t, b))
+def note_bands(problem: Problem, desk: Desk, k: int, t: int, brokers: np.ndarray) -> None:
+    """The bands of topic `t` on `brokers`, in topic goal `k`."""
+    for b in brokers:
+        desk.low[b], desk.high[b] = topic_band(problem, k, t, b)
 
 
 @inner
@@ -90,29 +108,77 @@ def recast(desk: Desk, entry: int, to: int, source: int, target: int) -> None:
 
 
 @inner
-def put(problem: Problem, state: State, desk: Desk, p: int, s: int, target: int) -> None:
-    """Commit that slot `s` of `p` stands on `target`."""
-    for o in range(state.replicas.shape[1]):
-        desk.row[o] = state.replicas[p, o]
-    desk.row[s] = target
-    commit(problem, state, p, desk.row, state.lead[p])
-
-
-@inner
-def make_move(problem: Problem, state: State, desk: Desk, first: int, p: int, s: int, target: int) -> None:
-    """Commit a move of what is counted, on the desk too."""
+def make_move(problem: Problem, state: State, desk: Desk, entry: int, target: int) -> None:
+    """Commit that `entry` of what is counted stands on `target`, on the desk too."""
     slots = state.replicas.shape[1]
-    entry = (p - first) * slots + s
+    p, s = desk.first[0] + entry // slots, entry % slots
     recast(desk, entry, entry, state.replicas[p, s], target)
-    put(problem, state, desk, p, s, target)
+    relocate(problem, state, p, s, target, state.lead[p])
 
 
 @inner
-def make_leader(problem: Problem, state: State, desk: Desk, first: int, p: int, o: int) -> None:
+def make_leader(problem: Problem, state: State, desk: Desk, p: int, o: int) -> None:
     """Commit that slot `o` leads `p`, on the desk too."""
-    slots = state.replicas.shape[1]
-    base = (p - first) * slots
+    base = (p - desk.first[0]) * state.replicas.shape[1]
     recast(desk, base + state.lead[p], base + o, state.replicas[p, state.lead[p]], state.replicas[p, o])
-    for q in range(slots):
-        desk.row[q] = state.replicas[p, q]
-    commit(problem, state, p, desk.row, o)
+    transfer(problem, state, p, o)
+
+
+@inner
+def list_offers(problem: Problem, state: State, desk: Desk, v: int, most: int, among: int) -> int:
+    """The first `most` of the topic on broker `v` that may move, each to the first `among` brokers of `desk.among`, into `desk.offer`;
+    returns how many."""
+    slots, found, looked = state.replicas.shape[1], whole(0), 0
+    entry = desk.head[v]
+    while entry >= 0 and looked < most:
+        if problem.partition[desk.first[0] + entry // slots, MOVABLE] == 1:
+            looked += 1
+            for i in range(among):
+                desk.offer[found, 0], desk.offer[found, 1] = entry, desk.among[i]
+                found += 1
+        entry = desk.following[entry]
+    return found
+
+
+@inner
+def list_in_turn(problem: Problem, state: State, desk: Desk, v: int, most: int, start: int) -> int:
+    """As `list_offers`, `most` offers of one replica after the other to one broker each, drawn from `start` on."""
+    slots, found, entry = state.replicas.shape[1], whole(0), desk.head[v]
+    for i in range(most):
+        target = desk.eligible[scramble(start + i) % len(desk.eligible)]
+        if desk.held[target] < desk.high[target] and problem.partition[desk.first[0] + entry // slots, MOVABLE] == 1:
+            desk.offer[found, 0], desk.offer[found, 1] = entry, target
+            found += 1
+        entry = desk.following[entry] if desk.following[entry] >= 0 else desk.head[v]
+    return found
+
+
+@inner
+def list_requests(problem: Problem, state: State, desk: Desk, u: int, most: int, start: int, leaders: bool) -> int:
+    """As `list_offers`, what broker `u` may take from brokers that hold more than they need: of `most` drawn from `start` on, or of all
+    where they are few."""
+    slots, found = state.replicas.shape[1], whole(0)
+    entries = (desk.first[1] - desk.first[0]) * slots
+    for i in range(min(most, entries)):
+        entry = whole(i if entries <= most else scramble(start + i) % entries)
+        p, s = desk.first[0] + entry // slots, entry % slots
+        b = state.replicas[p, s]
+        if b < 0 or b == u or problem.broker[b, STATE] != 0 or problem.partition[p, MOVABLE] == 0:
+            continue
+        if (not leaders or state.lead[p] == s) and desk.held[b] > desk.low[b]:
+            desk.offer[found, 0], desk.offer[found, 1] = entry, u
+            found += 1
+    return found
+
+
+@inner
+def list_room(desk: Desk, v: int, tries: int, most: int, start: int) -> int:
+    """Brokers but `v` with room for one more of the topic, `most` at most, into `desk.among`: of `tries` drawn from `start` on, or of all
+    where they are few; returns how many."""
+    count, found = len(desk.eligible), whole(0)
+    for i in range(min(tries, count)):
+        u = desk.eligible[i if count <= tries else scramble(start + i) % count]
+        if u != v and found < most and desk.held[u] < desk.high[u]:
+            desk.among[found] = u
+            found += 1
+    return found

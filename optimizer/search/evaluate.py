@@ -1,7 +1,7 @@
-"""Whether an action is acceptable, exactly as CONTRACT section 7 says, and what it does to the potential.
+"""Whether an action is acceptable, exactly as docs/contract.md, section 7 says, and what it does to the potential.
 
-An action is up to eight changes, each a partition with its new slots and leader slot. Evaluation shifts the state, reads scores,
-and shifts back; nothing is left changed.
+An action is up to eight changes, each a partition with its new slots and leader slot, in `state.change`. Evaluation shifts the state,
+reads scores, and shifts back; nothing is left changed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
@@ -31,7 +32,7 @@ from optimizer.problem import (
 from optimizer.search.commit import carry, put, shift
 from optimizer.search.feasible import loses_rack
 from optimizer.search.potential import assess, assess_racks
-from optimizer.search.state import COST, LEAD, State
+from optimizer.search.state import COST, LEAD, PARTITION, State
 from optimizer.search.topic_counts import recount
 
 TOLERANCE = 1e-9
@@ -64,68 +65,66 @@ def touch(state: State, count: int, b: int) -> int:
 
 
 @inner
-def find_touched(
-    state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray
-) -> int:
+def propose(state: State, at: int, p: int, s: int, target: int, lead: int) -> None:
+    """Change `at` of an action: slot `s` of `p` to broker `target`, led by slot `lead`."""
+    slots = state.replicas.shape[1]
+    for o in range(slots):
+        state.change[at, o] = state.replicas[p, o]
+    state.change[at, s] = target
+    state.change[at, PARTITION], state.change[at, LEAD] = p, lead
+
+
+def propose_all(state: State, partitions: npt.ArrayLike, lists: npt.ArrayLike, leads: npt.ArrayLike) -> int:
+    """The changes of an action: partitions [n], their replicas [n, R] and leader slots [n]; returns how many there are."""
+    rows = np.asarray(partitions)
+    n = len(rows)
+    state.change[:n, : state.replicas.shape[1]], state.change[:n, PARTITION], state.change[:n, LEAD] = lists, rows, leads
+    return n
+
+
+@inner
+def find_touched(state: State, n: int) -> int:
     """Brokers whose replica set or leadership the `n` changes alter, into `state.touched`; returns how many."""
     state.stamp[-1] += 1
     count = whole(0)
     for i in range(n):
-        p = partitions[i]
+        p = state.change[i, PARTITION]
         for s in range(state.replicas.shape[1]):
-            old, new = state.replicas[p, s], replicas[i, s]
+            old, new = state.replicas[p, s], state.change[i, s]
             if old < 0:
                 continue
-            if old != new or (state.lead[p] == s) != (leads[i] == s):
+            if old != new or (state.lead[p] == s) != (state.change[i, LEAD] == s):
                 count = touch(state, count, old)
                 count = touch(state, count, new)
     return count
 
 
 @inner
-def evaluate(
-    problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
-    scores: np.ndarray,
-) -> Verdict:  # fmt: skip
-    """Judge the `n` changes as one action on the present state.
+def evaluate(problem: Problem, state: State, n: int) -> Verdict:
+    """Judge the first `n` changes of `state.change` as one action on the present state.
 
-    `partitions` int64 [8], `replicas` int64 [8, R], `leads` int64 [8]; action scores per goal go into `scores` float64 [G].
-    After it, `state.touched` holds the touched brokers and `state.fresh` their scores and costs after the action.
+    After it, `state.action` holds the action's scores by goal, `state.touched` the touched brokers and `state.fresh` their scores and costs
+    after the action.
     """
-    slots = state.replicas.shape[1]
-    goals = len(problem.goal)
-    touched = find_touched(state, n, partitions, replicas, leads)
-    repairs = whole(0)
-    for i in range(n):
-        p = partitions[i]
-        state.old[i, LEAD] = state.lead[p]
-        if state.lead[p] < 0 and leads[i] >= 0:
-            repairs |= 1 << REPAIRS_LEADERLESS
-        for s in range(slots):
-            old = state.replicas[p, s]
-            state.old[i, s] = old
-            if old >= 0 and (old != replicas[i, s] or (state.lead[p] == s and leads[i] != s)):
-                if problem.broker[old, STATE] == 2:
-                    repairs |= 1 << REPAIRS_DEAD
-                elif problem.broker[old, STATE] == 1:
-                    repairs |= 1 << REPAIRS_DRAINING
-    rack_gain = 0
+    change = state.change
+    touched = find_touched(state, n)
+    repairs, rack_gain = note_old(problem, state, n), 0
     worse = False
     if problem.setting[RACK_GOAL] == HARD_RACK:
         for i in range(n):
-            if loses_rack(problem, state.replicas[partitions[i]], replicas[i], whole(-1), whole(-1)):
+            if loses_rack(problem, state.replicas[change[i, PARTITION]], change[i], whole(-1), whole(-1)):
                 worse = True
     alone = n == 1  # of one change, counts need not be kept
     if alone:
         for k in range(len(problem.topic_goal)):
             for t in range(touched):
                 state.units_before[t, k] = state.units[k, state.touched[t]]
-            recount(problem, state, k, partitions[0], replicas[0], leads[0], False)
+            recount(problem, state, k, change[0, PARTITION], change[0], change[0, LEAD], False)
     for i in range(n):
         if alone:
-            rise = carry(problem, state, partitions[i], replicas[i], leads[i])
+            rise = carry(problem, state, change[i, PARTITION], change[i], change[i, LEAD])
         else:
-            rise = shift(problem, state, partitions[i], replicas[i], leads[i])
+            rise = shift(problem, state, change[i, PARTITION], change[i], change[i, LEAD])
         rack_gain -= rise
         if rise > 0:
             worse = True
@@ -136,14 +135,14 @@ def evaluate(
         gain += state.score[b, COST] - state.fresh[t, COST]
     for i in range(n - 1, -1, -1):
         if alone:
-            carry(problem, state, partitions[i], state.old[i], state.old[i, LEAD])
+            carry(problem, state, change[i, PARTITION], state.old[i], state.old[i, LEAD])
         else:
-            shift(problem, state, partitions[i], state.old[i], state.old[i, LEAD])
+            shift(problem, state, change[i, PARTITION], state.old[i], state.old[i, LEAD])
     if alone:
         for k in range(len(problem.topic_goal)):
             for t in range(touched):
                 state.units[k, state.touched[t]] = state.units_before[t, k]
-    allowed, raised = weigh_scores(problem, state, touched, scores)
+    allowed, raised = weigh_scores(problem, state, touched)
     if raised:
         repairs |= 1 << REPAIRS_SCORES
     if problem.setting[RACK_GOAL] == HARD_RACK and rack_gain > 0:
@@ -154,20 +153,44 @@ def evaluate(
         gain += HARD_WEIGHT * UNIT_WEIGHT * rack_gain
     elif problem.setting[RACK_GOAL] == SOFT_RACK:
         gain += UNIT_WEIGHT * rack_gain
-    better, score = combine(problem, scores)
-    touches_low = False
-    for t in range(touched):
-        b = state.touched[t]
-        if problem.broker[b, STATE] == 0:
-            for g in range(goals):
-                if state.score[b, g] < 1.0:
-                    touches_low = True
-    return Verdict(allowed, better, score, repairs, gain, touches_low, touched)
+    better, score = combine(problem, state.action)
+    return Verdict(allowed, better, score, repairs, gain, touches_low(problem, state, touched), touched)
 
 
 @inner
-def weigh_scores(problem: Problem, state: State, touched: int, scores: np.ndarray) -> tuple[bool, bool]:
-    """Action scores by goal into `scores`; whether no hard goal but racks gets worse on any broker, and whether one gets better."""
+def note_old(problem: Problem, state: State, n: int) -> int:
+    """Where the partitions of `n` changes are, into `state.old`; bits of what the changes repair of brokers that go and missing leaders."""
+    repairs = whole(0)
+    for i in range(n):
+        p, lead = state.change[i, PARTITION], state.change[i, LEAD]
+        state.old[i, LEAD] = state.lead[p]
+        if state.lead[p] < 0 and lead >= 0:
+            repairs |= 1 << REPAIRS_LEADERLESS
+        for s in range(state.replicas.shape[1]):
+            old = state.replicas[p, s]
+            state.old[i, s] = old
+            if old >= 0 and (old != state.change[i, s] or (state.lead[p] == s and lead != s)):
+                if problem.broker[old, STATE] == 2:
+                    repairs |= 1 << REPAIRS_DEAD
+                elif problem.broker[old, STATE] == 1:
+                    repairs |= 1 << REPAIRS_DRAINING
+    return repairs
+
+
+@inner
+def touches_low(problem: Problem, state: State, touched: int) -> bool:
+    """Whether one of the `touched` brokers scores below 1 in any goal as it stands."""
+    for t in range(touched):
+        b = state.touched[t]
+        for g in range(len(problem.goal) if problem.broker[b, STATE] == 0 else 0):
+            if state.score[b, g] < 1.0:
+                return True
+    return False
+
+
+@inner
+def weigh_scores(problem: Problem, state: State, touched: int) -> tuple[bool, bool]:
+    """Action scores by goal into `state.action`; whether no hard goal but racks gets worse on any broker, and whether one gets better."""
     allowed, raised = True, False
     for g in range(len(problem.goal)):
         kind = problem.goal[g, KIND]
@@ -186,34 +209,29 @@ def weigh_scores(problem: Problem, state: State, touched: int, scores: np.ndarra
                     allowed = False
                 elif after > before + TOLERANCE:
                     raised = True
-        scores[g] = 0.5 if low_before > 1.5 else (low_after - low_before + 1.0) / 2.0
+        state.action[g] = 0.5 if low_before > 1.5 else (low_after - low_before + 1.0) / 2.0
     return allowed, raised
 
 
 @inner
-def adopt(
-    problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, touched: int
-) -> None:  # fmt: skip
+def adopt(problem: Problem, state: State, n: int, touched: int) -> None:
     """Commit the `n` changes that were judged last, by which the scores of the `touched` brokers are known."""
     for i in range(n):
-        put(problem, state, partitions[i], replicas[i], leads[i])
+        put(problem, state, state.change[i, PARTITION], state.change[i], state.change[i, LEAD])
     for t in range(touched):
         for g in range(state.score.shape[1]):
             state.score[state.touched[t], g] = state.fresh[t, g]
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
         for i in range(n):
             for s in range(state.replicas.shape[1]):
-                if replicas[i, s] >= 0:
-                    assess_racks(problem, state, replicas[i, s])
+                if state.change[i, s] >= 0:
+                    assess_racks(problem, state, state.change[i, s])
 
 
 @kernel
-def judge(
-    problem: Problem, state: State, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray,
-    scores: np.ndarray,
-) -> Verdict:  # fmt: skip
+def judge(problem: Problem, state: State, n: int) -> Verdict:
     """`evaluate` for callers in Python."""
-    return evaluate(problem, state, n, partitions, replicas, leads, scores)
+    return evaluate(problem, state, n)
 
 
 @inner

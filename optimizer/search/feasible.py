@@ -27,6 +27,17 @@ from optimizer.search.state import State
 
 
 @inner
+def active_brokers(problem: Problem) -> np.ndarray:
+    """int64: brokers that may take replicas, ascending."""
+    found, count = np.zeros(len(problem.broker), np.int64), 0
+    for b in range(len(problem.broker)):
+        if problem.broker[b, STATE] == 0:
+            found[count] = b
+            count += 1
+    return found[:count]
+
+
+@inner
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether putting slot `s` on `target` leaves the partition's rack excess as it is or lower (where the rule is hard), and its
     replicas in as many racks as at the start of the round, unless the slot leaves a broker that goes."""
@@ -50,10 +61,10 @@ def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bo
 
 @inner
 def loses_rack(problem: Problem, before: np.ndarray, after: np.ndarray, s: int, target: int) -> bool:
-    """Whether list `after` int64 [R], with `target` in slot `s` (-1: as it is), has fewer racks than `before`, and takes no replica off a
-    dead or draining broker."""
+    """Whether list `after` int64 [R or more], with `target` in slot `s` (-1: as it is), has fewer racks than `before`, and takes no replica
+    off a dead or draining broker."""
     racks = whole(0)
-    for o in range(len(after)):
+    for o in range(len(before)):
         b = before[o]
         if b < 0:
             continue
@@ -183,5 +194,15 @@ def keeps_band(problem: Problem, state: State, b: int, p: int, role: int, q: int
                 return False
         elif state.score[b, g] >= 1.0 and abs(load - problem.table[b, g, MEAN]) > problem.table[b, g, BOUND] * (1.0 + 1e-9):
             if load > problem.force[g, MIN_LOAD] and problem.table[b, g, MEAN] > 0.0:
+                return False
+    return True
+
+
+@inner
+def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -> bool:
+    """Whether none of the `n` brokers scores lower in any goal than `before` float64 [n, G or more] says."""
+    for i in range(n):
+        for g in range(state.score.shape[1] - 1):
+            if state.score[brokers[i], g] < before[i, g] - 1e-12:
                 return False
     return True

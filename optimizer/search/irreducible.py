@@ -29,13 +29,10 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
+from optimizer.search.parameters import AMPLE, LARGE_CLUSTER, MANY_SUSPECTS, MOST_LOW, SHORT
 from optimizer.search.state import COST, LED, Rows, State
 
 Floats = npt.NDArray[np.float64]
-AMPLE = 0.9  # of the band: where what is left for a typical broker is above its lower end by the rest, all can get into it
-SHORT = 0.25  # of the band: where it is below the middle by more, and all can still get into the band, the middle is no longer aimed at
-MANY = 8  # where suspects hold one of so many replicas, all partitions are looked at first
-LARGE, MOST = 200_000, 0.5  # replicas; of the brokers: where so many are out of band, a search finds more than proofs would spare it
 
 
 class Aim:
@@ -55,7 +52,7 @@ class Aim:
         """
         active = self._problem.broker[:, STATE] == BrokerState.ACTIVE
         low = int((state.score[active, :COST] < 1.0).any(axis=1).sum())
-        if not low or (state.replicas.size > LARGE and low > MOST * active.sum()):
+        if not low or (state.replicas.size > LARGE_CLUSTER and low > MOST_LOW * active.sum()):
             return within_reach(self._problem, state)
         where = state.replicas[self._stays], state.lead[self._stays], np.flatnonzero(state.lead < 0)  # repairs change them
         if self._where is None or not all(np.array_equal(now, then) for now, then in zip(where, self._where, strict=True)):
@@ -83,7 +80,7 @@ def within_reach(problem: Problem, state: State) -> Problem:
     top = most[eligible].max(axis=0)
     suspect = eligible[:, None] & (state.load[:, columns] > most)
     brokers = np.flatnonzero(suspect.any(axis=1))
-    if MANY * state.hosts[brokers].sum() > len(problem.partition):
+    if MANY_SUSPECTS * state.hosts[brokers].sum() > len(problem.partition):
         brokers = np.intersect1d(brokers, _hosts_of_stuck(problem, state, columns, top))
     least, giants, seats, loose = np.zeros((4, len(problem.broker), len(goals)))
     for b in brokers.tolist():

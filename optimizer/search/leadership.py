@@ -23,17 +23,15 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search.batch import LEADERSHIPS, Batch, Room
-from optimizer.search.candidates import LEAST_GAIN, cut_of, topic_burden
-from optimizer.search.commit import commit
+from optimizer.search.batch import Batch, Room
+from optimizer.search.candidates import cut_of, topic_burden
+from optimizer.search.commit import transfer
 from optimizer.search.feasible import fits_as_leader
+from optimizer.search.parameters import LEADERSHIPS, LEAST_GAIN, LEAST_SLACK, LOOKED_AT, SLACK, SOON
 from optimizer.search.partners import leans
 from optimizer.search.potential import cost_at, linear_cost, slope_at
 from optimizer.search.shelf import Shelf, fetch
-from optimizer.search.state import LED, SOON, State
-
-LOOKED_AT = 64  # replicas that promise most, weighed before others
-SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
+from optimizer.search.state import LED, State
 
 
 @inner
@@ -61,17 +59,8 @@ def find_leaders(
     slots = state.replicas.shape[1]
     over, under = leans(problem, state, led, v)
     fetch(problem, state, shelf, v)
-    promises(problem, state, shelf, led, v, over, under, room.steep, mine, bounds)
-    n = state.hosts[v]
-    promising = 0
-    for i in range(n):
-        promising += 1 if bounds[i] > LEAST_GAIN else 0
-    floor = LEAST_GAIN if promising <= LOOKED_AT else cut_of(bounds, n, LEAST_GAIN, whole(LOOKED_AT), room.spare)
-    for i in range(n):
-        if bounds[i] >= floor:
-            q = state.hosted[v, i] // slots
-            ahead(state.lead, q)
-            ahead(state.replicas, q)
+    promises(problem, state, shelf, led, v, over, under, room)
+    n, floor = state.hosts[v], first_floor(state, v, bounds, room.spare)
     found, ceiling = whole(0), np.inf
     while True:  # those that promise most, then others that may still be among the best
         for i in range(n):
@@ -116,12 +105,27 @@ def find_leaders(
 
 
 @inner
+def first_floor(state: State, v: int, bounds: np.ndarray, spare: np.ndarray) -> float:
+    """What of `bounds` is looked at first: few replicas of broker `v`, which are asked of memory."""
+    n, promising = state.hosts[v], 0
+    for i in range(n):
+        promising += 1 if bounds[i] > LEAST_GAIN else 0
+    floor = LEAST_GAIN if promising <= LOOKED_AT else cut_of(bounds, n, LEAST_GAIN, whole(LOOKED_AT), spare)
+    for i in range(n):
+        if bounds[i] >= floor:
+            q = state.hosted[v, i] // state.replicas.shape[1]
+            ahead(state.lead, q)
+            ahead(state.replicas, q)
+    return float(floor)
+
+
+@inner
 def transfer_leaders(
-    problem: Problem, state: State, led: np.ndarray, batch: Batch, star: int, costs: np.ndarray, row: np.ndarray
+    problem: Problem, state: State, led: np.ndarray, batch: Batch, star: int, costs: np.ndarray
 ) -> int:  # fmt: skip
     """Commit what was found for `star`, as far as it still gains; returns how many transfers.
 
-    `costs` float64 [B, G + 1] and `row` int64 [R] are room.
+    `costs` float64 [B, G + 1] is room.
     """
     slots = state.replicas.shape[1]
     v, done = batch.centre[star], 0
@@ -145,23 +149,21 @@ def transfer_leaders(
         appraise(problem, state, led, taker, costs)
         gain = transfer_gain(problem, state, led, p, giver, taker, costs)
         if gain > LEAST_GAIN and fits_as_leader(problem, state, p, taker):
-            for q in range(slots):
-                row[q] = state.replicas[p, q]
-            commit(problem, state, p, row, o)
+            transfer(problem, state, p, o)
             done += 1
     return done
 
 
 @inner
 def promises(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, steep: np.ndarray,
-    mine: np.ndarray, bounds: np.ndarray,
-) -> None:  # fmt: skip
-    """What no transfer of leadership of a replica on broker `v` can gain more than, into `bounds` float64 [n]; `-inf` where it may not
-    be transferred, or does not help a broker that is `over` or `under`. What `v` itself gains goes into `mine` float64 [n].
+    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, room: Room
+) -> None:
+    """What no transfer of leadership of a replica on broker `v` can gain more than, into `room.gains`; `-inf` where it may not be
+    transferred, or does not help a broker that is `over` or `under`. What `v` itself gains goes into `room.factors`.
 
-    Nobody else can gain more for each unit than the broker for which the potential is steepest, because it is convex: `steep` (`survey`).
+    No other broker can gain more for each unit than the one for which the potential is steepest, because it is convex (`survey`).
     """
+    steep, mine, bounds = room.steep, room.factors, room.gains
     n, mark, thrift = state.hosts[v], state.mark[v], shelf.vector[v, -1]
     bonus = 0.0
     for k in range(len(problem.topic_goal)):

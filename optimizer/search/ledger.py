@@ -14,11 +14,8 @@ from optimizer.options import PlanOptions
 from optimizer.problem import Compiled, Problem
 from optimizer.search.commit import commit
 from optimizer.search.evaluate import adopt
-from optimizer.search.state import State
-
-LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
-ENDLESS = 2**62  # moves, where no budget limits them
-CHOICE = 2.0  # moves to choose from, for each that the budget is enough for
+from optimizer.search.parameters import CHOICE_OF_MOVES, ENDLESS
+from optimizer.search.state import LEAD, PARTITION, State
 
 
 @by_reference
@@ -86,7 +83,7 @@ def plenty(problem: Problem, budget: Budget) -> int:
         return ENDLESS
     left, sizes = budget.limits - budget.spent, problem.size
     size = max(float(np.partition(sizes, len(sizes) // 4)[len(sizes) // 4]), 1.0) if len(sizes) else 1.0
-    most = [CHOICE * x for x, limit in zip(left / [1.0, size, 1.0], budget.limits, strict=True) if limit >= 0]
+    most = [CHOICE_OF_MOVES * x for x, limit in zip(left / [1.0, size, 1.0], budget.limits, strict=True) if limit >= 0]
     return max(int(min(most, default=ENDLESS)), 1)
 
 
@@ -98,7 +95,7 @@ def price(
 
     Where it was `touched`, coming back may leave its list in another order, which counts as a partition.
     """
-    slots = len(replicas)
+    slots = budget.home.shape[1]
     moves = 0
     for s in range(slots):
         b = replicas[s]
@@ -120,17 +117,9 @@ def price(
 
 
 @inner
-def within_budget(
-    problem: Problem,
-    state: State,
-    budget: Budget,
-    n: int,
-    partitions: np.ndarray,
-    replicas: np.ndarray,
-    leads: np.ndarray,
-) -> bool:
-    """Whether the action fits what is left."""
-    return not is_limited(budget) or asks(problem, state, budget, n, partitions, replicas, leads) <= 1
+def within_budget(problem: Problem, state: State, budget: Budget, n: int) -> bool:
+    """Whether the action of `n` changes fits what is left."""
+    return not is_limited(budget) or asks(problem, state, budget, n) <= 1
 
 
 @inner
@@ -139,15 +128,13 @@ def is_limited(budget: Budget) -> bool:
 
 
 @inner
-def asks(
-    problem: Problem, state: State, budget: Budget, n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray
-) -> int:
-    """What the action asks of a limited budget: 0 nothing, 1 what is left of it, 2 more than that."""
+def asks(problem: Problem, state: State, budget: Budget, n: int) -> int:
+    """What the action of `n` changes asks of a limited budget: 0 nothing, 1 what is left of it, 2 more than that."""
     extra, before, after = np.zeros(3), np.zeros(3), np.zeros(3)
     for i in range(n):
-        p = partitions[i]
+        p = state.change[i, PARTITION]
         price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
-        price(problem, budget, p, replicas[i], leads[i], whole(1), after)
+        price(problem, budget, p, state.change[i], state.change[i, LEAD], whole(1), after)
         for d in range(3):
             extra[d] += after[d] - before[d]
     asked = whole(0)
@@ -160,43 +147,52 @@ def asks(
 
 
 @inner
-def publish(
-    problem: Problem, state: State, budget: Budget, log: Log,
-    n: int, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, touched: int,
-) -> None:  # fmt: skip
-    """Commit an action and write it down. Where it is what was judged last, so many brokers are `touched`, and their scores known;
-    otherwise 0."""
+def publish(problem: Problem, state: State, budget: Budget, log: Log, n: int, touched: int) -> None:
+    """Commit the action of `n` changes and write it down. Where it is what was judged last, so many brokers are `touched`, and their scores
+    known; otherwise 0."""
     before, after = np.zeros(3), np.zeros(3)
     at, limited = log.used[1], is_limited(budget)
     for i in range(n):
-        p = partitions[i]
+        p, lead = state.change[i, PARTITION], state.change[i, LEAD]
         if limited:
             price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
-            price(problem, budget, p, replicas[i], leads[i], whole(1), after)
+            price(problem, budget, p, state.change[i], lead, whole(1), after)
             for d in range(3):
                 budget.spent[d] += after[d] - before[d]
             budget.touched[p] = 1
         if touched == 0:
-            commit(problem, state, p, replicas[i], leads[i])
+            commit(problem, state, p, state.change[i], lead)
         log.partition[at] = p
-        for s in range(replicas.shape[1]):
-            log.replicas[at, s] = replicas[i, s]
-        log.lead[at] = leads[i]
+        for s in range(state.replicas.shape[1]):
+            log.replicas[at, s] = state.change[i, s]
+        log.lead[at] = lead
         at += 1
     if touched > 0:
-        adopt(problem, state, n, partitions, replicas, leads, touched)
+        adopt(problem, state, n, touched)
     log.used[0] += 1
     log.used[1] = at
     log.first[log.used[0]] = at
 
 
 @inner
-def has_room(state: State, n: int, partitions: np.ndarray, replicas: np.ndarray) -> bool:
-    """Whether every target has room in its replica list (a storage bound of the search, far above any load)."""
+def load_action(state: State, log: Log, a: int) -> int:
+    """Make action `a` of the log the one that is asked about; returns how many changes it has."""
+    n = whole(0)
+    for i in range(log.first[a], log.first[a + 1]):
+        for s in range(state.replicas.shape[1]):
+            state.change[n, s] = log.replicas[i, s]
+        state.change[n, PARTITION], state.change[n, LEAD] = log.partition[i], log.lead[i]
+        n += 1
+    return n
+
+
+@inner
+def has_room(state: State, n: int) -> bool:
+    """Whether every target of an action of `n` changes has room in its replica list (a bound on storage, far above any load)."""
     for i in range(n):
-        for s in range(replicas.shape[1]):
-            b = replicas[i, s]
-            if b >= 0 and b != state.replicas[partitions[i], s]:
+        for s in range(state.replicas.shape[1]):
+            b = state.change[i, s]
+            if b >= 0 and b != state.replicas[state.change[i, PARTITION], s]:
                 if (
                     state.hosts[b] + n > state.hosted.shape[1]
                     and state.hosted.shape[1] < state.replicas.shape[0]

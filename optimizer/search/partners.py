@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels.compiled import by_reference, inner, part, whole
+from kernels.compiled import by_reference, inner, part
 from optimizer.problem import (
     COLUMN,
     DISTRIBUTION,
@@ -25,26 +25,27 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search.chance import scramble
+from optimizer.search.order import scramble
 from optimizer.search.potential import cost_at
 from optimizer.search.state import State
 
 
 @by_reference
 class Crowd(NamedTuple):
-    """What is asked of all brokers again and again, side by side: float64 [G, B], of goals on loads."""
+    """What is asked of all brokers again and again, side by side: float64 [G, B], of goals on loads, and [B]."""
 
     load: np.ndarray  # as `observe` found it
     mean: np.ndarray
     high: np.ndarray
     low: np.ndarray
     scale: np.ndarray
+    worth: np.ndarray  # room for who is asked by one thread alone
 
 
 def crowd_of(problem: Problem) -> Crowd:
     """Without loads."""
-    columns = [np.ascontiguousarray(problem.table[:, :, which].T) for which in (MEAN, HIGH, LOW, SCALE)]
-    return Crowd(np.zeros_like(columns[0]), *columns)
+    mean, high, low, scale = (np.ascontiguousarray(problem.table[:, :, which].T) for which in (MEAN, HIGH, LOW, SCALE))
+    return Crowd(np.zeros_like(mean), mean, high, low, scale, np.zeros(len(problem.broker)))
 
 
 @inner
@@ -58,24 +59,21 @@ def observe(problem: Problem, state: State, watched: np.ndarray, crowd: Crowd) -
 
 @inner
 def rank_partners(
-    problem: Problem, state: State, crowd: Crowd, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
-    worth: np.ndarray,
-) -> int:  # fmt: skip
+    problem: Problem, state: State, crowd: Crowd, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray
+) -> int:
     """The brokers with which `v` could best meet half-way, best first, into `partners`; returns how many.
 
-    `noise` seeds a disturbance of up to 30 % that keeps equal brokers from all choosing the same partner; 0 for none. `worth` float64 [B]
-    is room.
+    `noise` seeds a disturbance of up to 30 % that keeps equal brokers from all choosing the same partner; 0 for none.
     """
     observe(problem, state, watched, crowd)
-    return rank_crowd(problem, crowd, watched, v, most, noise, partners, worth)
+    return rank_crowd(problem, crowd, watched, v, most, noise, partners, crowd.worth)
 
 
 @inner
 def rank_crowd(
-    problem: Problem, crowd: Crowd, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray,
-    worth: np.ndarray,
-) -> int:  # fmt: skip
-    """As `rank_partners`, of a crowd that was observed where the state stands."""
+    problem: Problem, crowd: Crowd, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray, worth: np.ndarray
+) -> int:
+    """As `rank_partners`, of a crowd that was observed where the state stands; `worth` float64 [B] is room."""
     for u in range(len(worth)):
         worth[u] = 0.0
     for g in watched:
@@ -90,21 +88,11 @@ def rank_crowd(
     return best_of(problem, v, most, noise, partners, worth)
 
 
-@inner
-def rank_all(
-    problem: Problem, crowd: Crowd, watched: np.ndarray, left: np.ndarray, first: int, last: int, step: int, noise: int,
-    ranked: np.ndarray, ranks: np.ndarray, worth: np.ndarray,
-) -> None:  # fmt: skip
-    """`rank_crowd` for `left[first]` and every `step`-th after it before `last`: partners into rows of `ranked`, how many into `ranks`."""
-    for i in range(first, last, step):
-        ranks[i] = rank_crowd(problem, crowd, watched, left[i], whole(ranked.shape[1]), noise, ranked[i], worth)
-
-
 @part
 def half_way(
     shared: bool, now: float, w: float, e: float, lv: float, mv: float, hv: float, ov: float, sv: float, lu: float, mu: float, hu: float,
     ou: float, su: float,
-) -> float:  # fmt: skip
+) -> float:  # fmt: skip  # wide: plain numbers, so that a processor weighs many brokers at a time
     """By how much the potential of brokers `v` and `u` in a goal falls when they meet half-way, by the load, mean, high and low hinge and
     scale of each. `now` is what `v` costs."""
     both = mv + mu

@@ -10,26 +10,28 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
-from optimizer.problem import MOVABLE, STATE, STRENGTH, TOPIC_ROW, Problem
+from optimizer.problem import MOVABLE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.candidates import gather, keep_best, scan, topic_burden, watched_goals
-from optimizer.search.chance import scramble
-from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.feasible import may_host
-from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
-from optimizer.search.order import ascending
+from optimizer.search.evaluate import acceptable, evaluate, propose
+from optimizer.search.feasible import active_brokers, may_host
+from optimizer.search.ledger import Budget, Log, has_room, publish, within_budget
+from optimizer.search.order import ascending, scramble
+from optimizer.search.parameters import (
+    FREE_FACTOR,
+    LEAST_STEP,
+    POLISH_LOOKS,
+    POLISH_OF_ONE,
+    POLISH_PARTNERS,
+    POLISH_PASSES,
+    POLISH_SHARE,
+    POLISH_STEPS,
+)
 from optimizer.search.partners import Crowd, rank_partners
 from optimizer.search.potential import badness, scores_low
-from optimizer.search.relief import needs_relief, relieve
+from optimizer.search.relief import relieve
 from optimizer.search.shelf import Shelf, new_shelf
 from optimizer.search.state import COST, MAX_CHANGES, State
 from optimizer.search.topics import lead_gain
-
-RANKED = 12  # brokers that a step may go to or come from: the best by loads, and as many at random
-LOOKS = 256  # steps of a broker that are evaluated in full, those first that gain most for their cost
-OF_ONE = 32  # of them between two brokers
-FREE = 10.0  # factor on the gain of a transfer of leadership, which costs nothing
-LEAST_SHARE = 0.01  # of what is out of band on the broker, that a step has to bring
-STEPS, PASSES = 256, 64  # steps of a broker in one pass, and passes
 
 
 class Looks(NamedTuple):
@@ -40,46 +42,36 @@ class Looks(NamedTuple):
     factors: np.ndarray  # float64 [n]
     gains: np.ndarray  # float64 [n]
     spare: np.ndarray  # float64 [n]
-    kept: np.ndarray  # int64 [OF_ONE]
-    partner: np.ndarray  # int64 [2 RANKED]
-    worth: np.ndarray  # float64 [B]
-    key: np.ndarray  # float64 [LOOKS], descending
-    entry: np.ndarray  # int64 [LOOKS], partition * R + slot: that moves, or that is to lead
-    target: np.ndarray  # int64 [LOOKS], broker row; -1 where leadership is transferred
+    kept: np.ndarray  # int64 [POLISH_OF_ONE]
+    partner: np.ndarray  # int64 [2 POLISH_PARTNERS]
+    key: np.ndarray  # float64 [POLISH_LOOKS], descending
+    entry: np.ndarray  # int64 [POLISH_LOOKS], partition * R + slot: that moves, or that is to lead
+    target: np.ndarray  # int64 [POLISH_LOOKS], broker row; -1 where leadership is transferred
 
 
 @kernel
 def polish(problem: Problem, state: State, crowd: Crowd, budget: Budget, log: Log, seed: int, by_potential: bool) -> int:
     """Repairs still open, then acceptable steps for the brokers that score low, worst first. Returns actions published."""
-    brokers, slots = len(problem.broker), state.replicas.shape[1]
-    goals, eligible, count = np.zeros(len(problem.goal), np.int64), np.zeros(brokers, np.int64), whole(0)
-    watched = goals[: watched_goals(problem, state, goals)]
-    for b in range(brokers):
-        if problem.broker[b, STATE] == 0:
-            eligible[count] = b
-            count += 1
-    partitions, leads = np.zeros(MAX_CHANGES, np.int64), np.zeros(MAX_CHANGES, np.int64)
-    replicas, scores = np.zeros((MAX_CHANGES, slots), np.int64), np.zeros(len(problem.goal))
-    published = 0
-    if needs_relief(problem, state):
-        published = relieve(problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores)
-    room = max(state.hosted.shape[1] + 1, OF_ONE)
+    eligible, watched = active_brokers(problem), watched_goals(problem, state)
+    published = relieve(problem, state, budget, log, by_potential)
+    room = max(state.hosted.shape[1] + 1, POLISH_OF_ONE)
     looks = Looks(
-        new_shelf(problem, state, np.zeros(0, np.int64)), crowd, np.zeros(room), np.zeros(room), np.zeros(room), np.zeros(OF_ONE, np.int64),
-        np.zeros(2 * RANKED, np.int64), np.zeros(brokers), np.zeros(LOOKS), np.zeros(LOOKS, np.int64), np.zeros(LOOKS, np.int64),
+        new_shelf(problem, state, np.zeros(0, np.int64)), crowd, np.zeros(room), np.zeros(room), np.zeros(room),
+        np.zeros(POLISH_OF_ONE, np.int64), np.zeros(2 * POLISH_PARTNERS, np.int64),
+        np.zeros(POLISH_LOOKS), np.zeros(POLISH_LOOKS, np.int64), np.zeros(POLISH_LOOKS, np.int64),
     )  # fmt: skip
-    for turn in range(PASSES):
+    for turn in range(POLISH_PASSES):
         done = 0
         for v in ascending(-state.score[:, COST]):
-            for _ in range(STEPS):
+            for _ in range(POLISH_STEPS):
                 if not scores_low(problem, state, v):
                     break
                 if log.used[1] + MAX_CHANGES >= len(log.partition):
                     return published + done
-                found = partners_of(problem, state, watched, v, eligible[:count], seed + turn, looks)
-                if not find_step(problem, state, budget, watched, v, found, by_potential, looks, partitions, replicas, leads, scores):
+                found = partners_of(problem, state, watched, v, eligible, seed + turn, looks)
+                if not find_step(problem, state, budget, watched, v, found, by_potential, looks):
                     break
-                publish(problem, state, budget, log, whole(1), partitions, replicas, leads, whole(0))
+                publish(problem, state, budget, log, whole(1), whole(0))
                 done += 1
         published += done
         if done == 0:
@@ -99,8 +91,8 @@ def partners_of(
                 looks.partner[found] = u
                 found += 1
         return found
-    found = rank_partners(problem, state, looks.crowd, watched, v, whole(RANKED), whole(0), looks.partner, looks.worth)
-    for i in range(RANKED if len(problem.topic_goal) > 0 else 0):
+    found = rank_partners(problem, state, looks.crowd, watched, v, whole(POLISH_PARTNERS), whole(0), looks.partner)
+    for i in range(POLISH_PARTNERS if len(problem.topic_goal) > 0 else 0):
         u = eligible[scramble(seed * 1000003 + v * 131 + i) % count]
         if u != v:
             looks.partner[found] = u
@@ -110,23 +102,24 @@ def partners_of(
 
 @part
 def find_step(
-    problem: Problem, state: State, budget: Budget, watched: np.ndarray, v: int, partners: int, by_potential: bool, looks: Looks,
-    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
-) -> bool:  # fmt: skip
+    problem: Problem, state: State, budget: Budget, watched: np.ndarray, v: int, partners: int, by_potential: bool, looks: Looks
+) -> bool:
     """Leave in change 0 an acceptable move or transfer of leadership that helps broker `v`; whether there is one."""
     slots = state.replicas.shape[1]
-    least = max(LEAST_STEP, LEAST_SHARE * badness(problem, state, v))
+    least = max(LEAST_STEP, POLISH_SHARE * badness(problem, state, v))
     found = list_transfers(problem, state, v, looks)
     for k in range(partners):
         found = list_moves(problem, state, watched, v, looks.partner[k], found, looks)
         found = list_moves(problem, state, watched, looks.partner[k], v, found, looks)
     for i in range(found):
         p, s = looks.entry[i] // slots, looks.entry[i] % slots
-        transfer = looks.target[i] < 0
-        set_change(state, partitions, replicas, leads, p, s, looks.target[i], whole(s if transfer else state.lead[p]))
-        verdict = evaluate(problem, state, whole(1), partitions, replicas, leads, scores)
-        if helps(state, v, scores) and acceptable(verdict, by_potential, least) and has_room(state, whole(1), partitions, replicas):
-            if within_budget(problem, state, budget, whole(1), partitions, replicas, leads):
+        if looks.target[i] < 0:
+            propose(state, whole(0), p, s, state.replicas[p, s], s)
+        else:
+            propose(state, whole(0), p, s, looks.target[i], state.lead[p])
+        verdict = evaluate(problem, state, whole(1))
+        if helps(state, v) and acceptable(verdict, by_potential, least) and has_room(state, whole(1)):
+            if within_budget(problem, state, budget, whole(1)):
                 return True
     return False
 
@@ -144,7 +137,7 @@ def list_transfers(problem: Problem, state: State, v: int, looks: Looks) -> int:
             if state.replicas[p, o] >= 0 and o != lead and (s == lead or o == s):
                 gain = lead_gain(problem, state, p, whole(o), False)
                 if gain > 0.0:
-                    found = note(looks, found, FREE * gain, whole(p * slots + o), whole(-1))
+                    found = note(looks, found, FREE_FACTOR * gain, whole(p * slots + o), whole(-1))
     return found
 
 
@@ -162,7 +155,7 @@ def list_moves(problem: Problem, state: State, watched: np.ndarray, source: int,
             p, s = whole(state.hosted[source, i] // slots), whole(state.hosted[source, i] % slots)
             keys[i] -= topic_burden(problem, state, p, True, state.lead[p] == s, source, target)
         keys[i] *= looks.factors[i]
-    for i in range(keep_best(keys, n, 0.0, whole(OF_ONE), looks.kept, looks.spare)):
+    for i in range(keep_best(keys, n, 0.0, whole(POLISH_OF_ONE), looks.kept, looks.spare)):
         entry = whole(state.hosted[source, looks.kept[i]])
         if may_host(problem, state, entry // slots, entry % slots, target):
             found = note(looks, found, keys[looks.kept[i]], entry, target)
@@ -184,21 +177,9 @@ def note(looks: Looks, found: int, key: float, entry: int, target: int) -> int:
 
 
 @inner
-def set_change(
-    state: State, partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, p: int, s: int, target: int, lead: int
-) -> None:
-    """The first change of an action: slot `s` of `p` to `target` (unless -1), led by slot `lead`."""
-    partitions[0], leads[0] = p, lead
-    for o in range(replicas.shape[1]):
-        replicas[0, o] = state.replicas[p, o]
-    if target >= 0:
-        replicas[0, s] = target
-
-
-@inner
-def helps(state: State, v: int, scores: np.ndarray) -> bool:
-    """Whether an action of these goal scores does something about what broker `v` scores low in."""
-    for g in range(len(scores)):
-        if scores[g] > 0.5 and state.score[v, g] < 1.0:
+def helps(state: State, v: int) -> bool:
+    """Whether the action judged last does something about what broker `v` scores low in."""
+    for g in range(len(state.action)):
+        if state.action[g] > 0.5 and state.score[v, g] < 1.0:
             return True
     return False

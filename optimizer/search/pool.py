@@ -35,6 +35,13 @@ from optimizer.search.topic_counts import topic_band, topic_holds
 TOP, BOTTOM, WEIGHT = 0, 1, 2  # columns of `Pool.band`
 
 
+class Prices(NamedTuple):
+    """What weighs 1 in a pool: the cost of a move, and the strength of a goal."""
+
+    move: float
+    goal: float
+
+
 class Pool(NamedTuple):
     """n replicas on K brokers; G goals on loads; T topic goals, t topics."""
 
@@ -61,8 +68,8 @@ class Pool(NamedTuple):
 
 
 @inner
-def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, typical: float, weight: float) -> Pool:
-    """The pool of brokers `group` int64 [K]. A move of cost `typical` has price 1; a goal of strength `weight` weighs 1."""
+def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, prices: Prices) -> Pool:
+    """The pool of brokers `group` int64 [K]."""
     slots, members, kinds = state.replicas.shape[1], len(group), len(problem.topic_goal)
     n = 0
     for b in group:
@@ -99,24 +106,18 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
                 if problem.setting[RACK_GOAL] == HARD_RACK:
                     most[at] = problem.partition[p, RACK_LIMIT]
                 for o in range(members):
-                    price[at, o] = price_of(problem, state, p, group[o], typical)
+                    price[at, o] = price_of(problem, state, p, group[o], prices.move)
                     if price[at, o] == 0.0 and (berth[at] < 0 or group[o] == state.home[p, s]):
                         berth[at] = o
                 free[free_count] = at
                 free_count += 1
             at += 1
-    band, load = np.zeros((members, len(goals), 3)), np.zeros((members, len(goals)))
-    for k in range(members):
-        for g in range(len(goals)):
-            table = problem.table[group[k], goals[g]]
-            band[k, g, TOP], band[k, g, BOTTOM] = max(table[HIGH], table[MEAN] + table[BOUND]), min(table[LOW], table[MEAN] - table[BOUND])
-            band[k, g, WEIGHT] = table[SCALE] * problem.force[goals[g], STRENGTH] / weight
-            load[k, g] = state.load[group[k], problem.goal[goals[g], COLUMN]]
+    band, load = bands_of(problem, state, goals, group, prices.goal)
     held, counts = np.zeros((kinds, members, topics), np.int64), np.zeros((kinds, members, topics, 2), np.int64)
     units, by_leaders, unit = np.zeros((kinds, members)), np.zeros(kinds, np.uint8), np.zeros(kinds)
     for j in range(kinds):
         by_leaders[j] = problem.topic_goal[j, COUNTS_LEADERS]
-        unit[j] = problem.force[problem.topic_goal[j, TOPIC_ROW], STRENGTH] / weight
+        unit[j] = problem.force[problem.topic_goal[j, TOPIC_ROW], STRENGTH] / prices.goal
         for k in range(members):
             units[j, k] = state.units[j, group[k]]
             for t in range(topics):
@@ -126,6 +127,20 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
         group, entry, side, free[:free_count], mate, rack, most, beside, vector, price, berth, band, load, topic, leads, held, counts,
         units, by_leaders, unit,
     )  # fmt: skip
+
+
+@inner
+def bands_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+    """Bands and loads of the brokers `group` in `goals`, as `Pool` has them."""
+    members = len(group)
+    band, load = np.zeros((members, len(goals), 3)), np.zeros((members, len(goals)))
+    for k in range(members):
+        for g in range(len(goals)):
+            table = problem.table[group[k], goals[g]]
+            band[k, g, TOP], band[k, g, BOTTOM] = max(table[HIGH], table[MEAN] + table[BOUND]), min(table[LOW], table[MEAN] - table[BOUND])
+            band[k, g, WEIGHT] = table[SCALE] * problem.force[goals[g], STRENGTH] / weight
+            load[k, g] = state.load[group[k], problem.goal[goals[g], COLUMN]]
+    return band, load
 
 
 @inner

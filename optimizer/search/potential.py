@@ -18,7 +18,6 @@ from optimizer.problem import (
     COLUMN,
     COUNTS_LEADERS,
     DISTRIBUTION,
-    FOLLOWING,
     HARD,
     HIGH,
     KIND,
@@ -220,39 +219,17 @@ def felt_goals(problem: Problem) -> np.ndarray:
 
 
 @inner
-def note_costs(
-    problem: Problem, state: State, felt: np.ndarray, typical: np.ndarray, b: int, known: np.ndarray, slope: np.ndarray
-) -> None:
-    """Potential of broker `b` in the goals `felt` as it stands, into `known` float64 [B, n]; by how much it rises for each unit of a
-    `typical` load more, into `slope` float64 [B, n]."""
+def note_costs(problem: Problem, state: State, felt: np.ndarray, b: int, known: np.ndarray) -> None:
+    """Potential of broker `b` in the goals `felt` as it stands, into `known` float64 [B, n]."""
     for k in range(len(felt)):
-        g = felt[k]
-        load = state.load[b, problem.goal[g, COLUMN]]
-        known[b, k] = linear_cost(problem, b, g, load)
-        if typical[k] > 0.0:
-            slope[b, k] = (linear_cost(problem, b, g, load + typical[k]) - known[b, k]) / typical[k]
-
-
-@inner
-def typical_loads(problem: Problem, state: State, felt: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """float64 [n]: means over the replicas `entries`."""
-    slots = state.replicas.shape[1]
-    typical = np.zeros(len(felt))
-    for entry in entries:
-        p = entry // slots
-        role = LEADING if state.lead[p] == entry % slots else FOLLOWING
-        for k in range(len(felt)):
-            typical[k] += problem.vector[p, role, problem.goal[felt[k], COLUMN]]
-    for k in range(len(felt)):
-        typical[k] /= max(len(entries), 1)
-    return typical
+        known[b, k] = linear_cost(problem, b, felt[k], state.load[b, problem.goal[felt[k], COLUMN]])
 
 
 @inner
 def load_cost_of_taking(
     problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int
 ) -> float:
-    """The part of `cost_of_taking` that goals on loads have."""
+    """What goals on loads have of `cost_of_gaining` of a broker that has no replica of `p`, from what is `known` of it."""
     cost = 0.0
     for k in range(len(felt)):
         g = felt[k]
@@ -260,15 +237,6 @@ def load_cost_of_taking(
         load = state.load[b, problem.goal[g, COLUMN]]
         if problem.table[b, g, SCALE] > 0.0 and load + amount != load:
             cost += linear_cost(problem, b, g, load + amount) - known[b, k]
-    return cost
-
-
-@inner
-def cost_of_taking(problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int) -> float:
-    """`cost_of_gaining` of a broker that has no replica of `p` and may host one, from what is `known` of it."""
-    cost = load_cost_of_taking(problem, state, felt, known, b, p, role)
-    for k in range(len(problem.topic_goal)):
-        cost += topic_cost(problem, state, k, b, p, whole(NOTHING), role)
     return cost
 
 

@@ -14,8 +14,9 @@ from kernels.compiled import kernel, whole
 from optimizer.problem import STATE, Compiled, Problem
 from optimizer.search.bundle import ask_for, ask_for_counts
 from optimizer.search.evaluate import acceptable, adopt, evaluate
-from optimizer.search.ledger import Log
-from optimizer.search.state import MAX_CHANGES, SOON, Rows, State
+from optimizer.search.ledger import Log, load_action
+from optimizer.search.parameters import SOON
+from optimizer.search.state import Rows, State
 
 
 class BrokenRuleError(RuntimeError):
@@ -100,32 +101,21 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
 @kernel
 def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Record) -> int:
     """Fill `out`; returns the first action that is not acceptable, -1 if all are."""
-    slots = state.replicas.shape[1]
     goals = len(problem.goal)
-    partitions = np.zeros(MAX_CHANGES, np.int64)
-    replicas = np.zeros((MAX_CHANGES, slots), np.int64)
-    leads = np.zeros(MAX_CHANGES, np.int64)
-    scores = np.zeros(goals)
     last = np.full(len(state.hosts), -1, np.int64)  # rows where brokers were touched last
     at, others = 0, 0
     for a in range(log.used[0]):
         soon, sooner = log.first[min(a + SOON, log.used[0] - 1)], log.first[min(a + SOON // 2, log.used[0] - 1)]
         ask_for(problem, state, log.partition[soon], state.replicas, state.lead)
         ask_for_counts(problem, state, log.partition[sooner], log.replicas, sooner)
-        n = whole(0)
-        for i in range(log.first[a], log.first[a + 1]):
-            partitions[n] = log.partition[i]
-            leads[n] = log.lead[i]
-            for s in range(slots):
-                replicas[n, s] = log.replicas[i, s]
-            n += 1
-        verdict = evaluate(problem, state, n, partitions, replicas, leads, scores)
+        n = load_action(state, log, whole(a))
+        verdict = evaluate(problem, state, n)
         if not acceptable(verdict, by_potential, 0.0):
             return a
         out.score[a] = verdict.score
         out.repairs[a] = verdict.repairs
         for g in range(goals):
-            out.goal_score[a, g] = scores[g]
+            out.goal_score[a, g] = state.action[g]
         start = at
         for t in range(verdict.touched):
             b = state.touched[t]
@@ -153,10 +143,11 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
         for i in range(start, at):
             last[out.broker[i]] = i
         out.first[a + 1] = at
-        adopt(problem, state, n, partitions, replicas, leads, verdict.touched)
+        adopt(problem, state, n, verdict.touched)
     return -1
 
 
+# wide: lists and leaders before and after each change, at the start of the round and of the plan
 @kernel
 def write_lists(
     problem: Problem, log: Log, replicas: np.ndarray, home: np.ndarray, home_lead: np.ndarray, previous: np.ndarray,

@@ -1,23 +1,26 @@
 """Reduce: the same balance for fewer moves and bytes.
 
-Called by `search` once a target, before its changes are put in order.
+Called by `search` once a target, before its changes are put in order. What moved without need goes home; then cheaper replicas, or one for
+two, go in place of others (`replace`).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from optimizer.problem import Problem
+from kernels.compiled import ahead, inner, kernel, whole
+from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, STATE, Problem
 from optimizer.search.bench import differing
-from optimizer.search.homeward import send_home
-from optimizer.search.partners import crowd_of
-from optimizer.search.regroup import regroup
+from optimizer.search.commit import commit, write_row
+from optimizer.search.feasible import leaves_band, may_host, scores_hold
+from optimizer.search.parameters import HOME_PASSES, LITTLE_REPLACED, REPLACE_TURNS, SOON
+from optimizer.search.potential import NOTHING
 from optimizer.search.replace import replace
 from optimizer.search.standing import count_low
-from optimizer.search.state import Rows, State
-
-LITTLE = 0.005  # of the partitions that a target moves: with fewer replaced, it is not tried again
-TURNS = 3
+from optimizer.search.state import COST, Rows, State
+from optimizer.search.topic_counts import topic_rise
 
 
 def reduce(problem: Problem, target: State, standing: State, home: Rows, home_lead: Rows, firm: bool) -> None:
@@ -29,13 +32,124 @@ def reduce(problem: Problem, target: State, standing: State, home: Rows, home_le
     moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
     order = moved[np.argsort(-problem.cost[moved], kind="stable")]
     send_home(problem, target, home, home_lead, order, firm)
-    alike = len(moved) > 0 and problem.cost.min() == problem.cost.max()
-    for _ in range(0 if firm or count_low(problem, target) else TURNS):  # while a broker is out, the room left in bands may still be needed
+    # While a broker is out, the room left in bands may still be needed.
+    for _ in range(0 if firm or count_low(problem, target) else REPLACE_TURNS):
         fewer = replace(problem, target, home, order)
-        if alike:  # then it is worth while to look for fewer of several, too
-            fewer += regroup(problem, target, crowd_of(problem), home, differing(target.replicas, target.lead, home, home_lead, target))
-        if fewer <= LITTLE * len(order):
+        if fewer <= LITTLE_REPLACED * len(order):
             break
         order = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         order = order[np.argsort(-problem.cost[order], kind="stable")]
         send_home(problem, target, home, home_lead, order, firm)
+
+
+class Way(NamedTuple):
+    """A change that takes a replica or a leadership home, and who is touched by it; up to n = 3 brokers."""
+
+    was: np.ndarray  # int64 [R + 1], replicas before it and the slot that led
+    broker: np.ndarray  # int64 [n]
+    before: np.ndarray  # float64 [n, G + 1], scores and potential
+
+
+@kernel
+def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray, firm: bool) -> int:
+    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it; where `firm`, only
+    where the potential does not rise either. Returns how many."""
+    slots = state.replicas.shape[1]
+    way = Way(np.zeros(slots + 1, np.int64), np.zeros(3, np.int64), np.zeros((3, len(problem.goal) + 1)))
+    done = 0
+    for _ in range(HOME_PASSES):
+        taken = 0
+        for i in range(len(order)):
+            if i + SOON < len(order):
+                q = order[i + SOON]
+                ahead(state.replicas, q)
+                ahead(home, q)
+                ahead(state.lead, q)
+                ahead(home_lead, q)
+            p = order[i]
+            for s in range(slots):
+                if home[p, s] >= 0 and home[p, s] != state.replicas[p, s] and goes_home(problem, state, home, home_lead, p, s, firm, way):
+                    taken += 1
+            if leads_again(problem, state, home, home_lead, p, firm, way):
+                taken += 1
+        done += taken
+        if taken == 0:
+            break
+    return done
+
+
+@inner
+def goes_home(
+    problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, p: int, s: int, firm: bool, way: Way
+) -> bool:
+    """Take slot `s` of `p` home if nothing speaks against it, with the leadership where it led there."""
+    here, back, lead = state.replicas[p, s], home[p, s], state.lead[p]
+    if not may_host(problem, state, p, s, back):
+        return False
+    held = whole(LEADING if lead == s else FOLLOWING)
+    if leaves_band(problem, state, here, p, held, whole(NOTHING)):
+        return False
+    way.broker[0], way.broker[1], n, role = here, back, whole(2), held
+    if home_lead[p] == s and problem.broker[back, STATE] == 0 and lead != s:
+        role, n = whole(LEADING), whole(2 if lead < 0 else 3)
+        way.broker[2] = state.replicas[p, lead]
+        lead = s
+    if leaves_band(problem, state, back, p, whole(NOTHING), role):
+        return False
+    write_row(state, p, s, back)
+    return tried(problem, state, p, s, lead, n, firm, way)
+
+
+@inner
+def leads_again(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, p: int, firm: bool, way: Way) -> bool:
+    """Take the leadership of `p` home if nothing speaks against it."""
+    want, lead = home_lead[p], state.lead[p]
+    if want < 0 or want == lead or lead < 0 or home[p, want] != state.replicas[p, want]:
+        return False
+    b = state.replicas[p, want]
+    if problem.broker[b, STATE] != 0 or leaves_band(problem, state, b, p, whole(FOLLOWING), whole(LEADING)):
+        return False
+    way.broker[0], way.broker[1] = b, state.replicas[p, lead]
+    write_row(state, p, want, b)
+    return tried(problem, state, p, whole(-1), want, whole(2), firm, way)
+
+
+@inner
+def tried(problem: Problem, state: State, p: int, s: int, lead: int, n: int, firm: bool, way: Way) -> bool:
+    """Commit `state.row` led by slot `lead` unless one of `n` brokers is worse for it; `s` is the slot that moves, -1 if none does."""
+    if len(problem.topic_goal) > 0 and misplaces(problem, state, p, s, lead):
+        return False
+    slots = state.replicas.shape[1]
+    for o in range(slots):
+        way.was[o] = state.replicas[p, o]
+    way.was[-1], rise = state.lead[p], 0.0
+    for i in range(n):
+        for g in range(way.before.shape[1]):
+            way.before[i, g] = state.score[way.broker[i], g]
+        rise -= state.score[way.broker[i], COST]
+    commit(problem, state, p, state.row, lead)
+    for i in range(n):
+        rise += state.score[way.broker[i], COST]
+    if scores_hold(state, way.broker, n, way.before) and not (firm and rise > 0.0):
+        return True
+    commit(problem, state, p, way.was[:slots], whole(way.was[-1]))
+    return False
+
+
+@inner
+def misplaces(problem: Problem, state: State, p: int, s: int, lead: int) -> bool:
+    """Whether the topic goals of any broker suffer when `p` comes to `state.row`, led by `lead`: slot `s` moves, unless it is -1."""
+    t = whole(problem.topic[p])
+    for k in range(len(problem.topic_goal)):
+        if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+            source = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1
+            target = state.row[lead] if lead >= 0 else -1
+        else:
+            source, target = (state.replicas[p, s], state.row[s]) if s >= 0 else (-1, -1)
+        if source == target:
+            continue
+        if source >= 0 and topic_rise(problem, state, k, t, source, whole(-1)) > 0.0:
+            return True
+        if target >= 0 and topic_rise(problem, state, k, t, target, whole(1)) > 0.0:
+            return True
+    return False

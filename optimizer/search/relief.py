@@ -1,22 +1,59 @@
 """Repairs that the order of actions left open, one change each.
 
-Called by `polish` before anything else, and instead of it where small changes are left out: replicas on dead and draining brokers,
-missing leaders, crowded racks.
+Called by `polish` before anything else: replicas on dead and draining brokers, missing leaders, crowded racks.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from kernels.compiled import inner, kernel, part, whole
+from kernels.compiled import inner, part, whole
 from optimizer.problem import HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, STATE, Problem
-from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, acceptable, evaluate
-from optimizer.search.feasible import may_swap
-from optimizer.search.ledger import LEAST_STEP, Budget, Log, has_room, publish, within_budget
-from optimizer.search.racks import crowds, rack_mates
-from optimizer.search.state import MAX_CHANGES, State
+from optimizer.search.evaluate import (
+    REPAIRS_DEAD,
+    REPAIRS_DRAINING,
+    REPAIRS_LEADERLESS,
+    acceptable,
+    evaluate,
+    propose,
+)
+from optimizer.search.feasible import active_brokers, may_swap
+from optimizer.search.ledger import Budget, Log, has_room, publish, within_budget
+from optimizer.search.parameters import LEAST_RANK, LEAST_STEP, URGENT, USEFUL
+from optimizer.search.repair import crowds, rack_mates
+from optimizer.search.state import State
 
 MENDS = 1 << REPAIRS_DEAD | 1 << REPAIRS_DRAINING | 1 << REPAIRS_LEADERLESS  # what partitions of excluded topics may change for
+
+
+@inner
+def relieve(problem: Problem, state: State, budget: Budget, log: Log, by_potential: bool) -> int:
+    """Repairs still open, one change each: replicas on dead and draining brokers, missing leaders, crowded racks. Returns how many."""
+    if not needs_relief(problem, state):
+        return 0
+    slots, targets, best, done = state.replicas.shape[1], active_brokers(problem), np.zeros(3, np.int64), 0
+    for p in range(len(state.lead)):
+        if problem.partition[p, MENDABLE] == 0 or log.used[1] + 1 >= len(log.partition) or not is_broken(problem, state, p):
+            continue
+        most = 0.0
+        for s in range(slots):
+            if state.replicas[p, s] < 0 or not may_leave(problem, state, p, s):
+                continue
+            for i in range(-1, len(targets)):  # first where it is, for another leader
+                target = state.replicas[p, s] if i < 0 else targets[i]
+                if i >= 0 and not may_swap(problem, state, p, s, target):
+                    continue
+                for lead in range(-1, slots):
+                    if not may_lead(problem, state, p, s, target, lead) or (i < 0 and lead == state.lead[p]):
+                        continue
+                    rank = rank_of(problem, state, budget, p, s, target, lead, by_potential)
+                    if rank > most:
+                        most, best[0], best[1], best[2] = rank, s, target, lead
+        if most > 0.0:
+            propose(state, whole(0), p, best[0], best[1], best[2])
+            publish(problem, state, budget, log, whole(1), whole(0))
+            done += 1
+    return done
 
 
 @inner
@@ -31,101 +68,60 @@ def needs_relief(problem: Problem, state: State) -> bool:
     return bool(problem.setting[RACK_GOAL] == HARD_RACK and crowds(state))
 
 
+@inner
+def crowded_hard(problem: Problem, state: State, p: int, s: int) -> bool:
+    """Whether slot `s` of `p` stands in a rack with more of its replicas than a hard goal allows."""
+    return bool(
+        problem.setting[RACK_GOAL] == HARD_RACK and rack_mates(problem, state, p, state.replicas[p, s]) > problem.partition[p, RACK_LIMIT]
+    )
+
+
+@inner
+def is_broken(problem: Problem, state: State, p: int) -> bool:
+    """Whether partition `p` lacks a leader or has a replica where it may not be; of an excluded topic, none leaves a rack."""
+    broken = state.lead[p] < 0
+    for s in range(state.replicas.shape[1]):
+        b = state.replicas[p, s]
+        if b < 0:
+            continue
+        gone = problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2
+        broken = broken or gone or (problem.partition[p, MOVABLE] == 1 and crowded_hard(problem, state, p, s))
+    return bool(broken)
+
+
+@inner
+def may_leave(problem: Problem, state: State, p: int, s: int) -> bool:
+    """Whether slot `s` may change for a repair of `p`."""
+    here = problem.broker[state.replicas[p, s], STATE]
+    return bool(here != 3 and (problem.partition[p, MOVABLE] == 1 or here != 0 or state.lead[p] < 0))
+
+
+@inner
+def may_lead(problem: Problem, state: State, p: int, s: int, target: int, lead: int) -> bool:
+    """Whether slot `lead` (-1: none) may lead `p` once slot `s` is on broker `target`."""
+    if lead == state.lead[p]:
+        return True
+    if lead < 0 or state.replicas[p, lead] < 0:
+        return False
+    if problem.broker[target if lead == s else state.replicas[p, lead], STATE] != 0:
+        return False
+    return bool(state.lead[p] < 0 or problem.broker[state.replicas[p, state.lead[p]], STATE] != 3)
+
+
 @part
-def relieve(
-    problem: Problem, state: State, budget: Budget, log: Log, by_potential: bool, eligible: np.ndarray, count: int,
-    partitions: np.ndarray, replicas: np.ndarray, leads: np.ndarray, scores: np.ndarray,
-) -> int:  # fmt: skip
-    """Repairs still open, one change each: replicas on dead and draining brokers, missing leaders, crowded racks."""
-    slots = state.replicas.shape[1]
-    one = whole(1)
-    row = np.zeros(slots, np.int64)
-    done = 0
-    for p in range(len(state.lead)):
-        movable = problem.partition[p, MOVABLE] == 1  # an excluded topic leaves brokers that go, and gets leaders, but leaves no rack
-        if problem.partition[p, MENDABLE] == 0 or log.used[1] + 1 >= len(log.partition):
-            continue
-        needs = state.lead[p] < 0
-        for s in range(slots):
-            b = state.replicas[p, s]
-            if b < 0:
-                continue
-            if problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2:
-                needs = True
-            if movable and problem.setting[RACK_GOAL] == HARD_RACK:
-                if rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT]:
-                    needs = True
-        if not needs:
-            continue
-        best_key = 0.0
-        best_lead = whole(-1)
-        for s in range(slots):
-            b = state.replicas[p, s]
-            if b < 0 or problem.broker[b, STATE] == 3 or (not movable and problem.broker[b, STATE] == 0 and state.lead[p] >= 0):
-                continue
-            # A replica that need not move does so only to make room for a leader that nobody else can be.
-            urgency = 2.0 if problem.broker[b, STATE] != 0 else 0.0
-            if problem.setting[RACK_GOAL] == HARD_RACK and rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT]:
-                urgency = 2.0
-            for i in range(-1, count):
-                target = b if i < 0 else eligible[i]
-                if i >= 0 and not may_swap(problem, state, p, s, target):
-                    continue
-                for lead in range(-1, slots):
-                    if lead < 0:
-                        if state.lead[p] >= 0:
-                            continue
-                        leader = whole(-1)
-                    else:
-                        if state.replicas[p, lead] < 0:
-                            continue
-                        leader = target if lead == s else state.replicas[p, lead]
-                    if lead != state.lead[p]:
-                        if problem.broker[leader, STATE] != 0:
-                            continue
-                        if state.lead[p] >= 0 and problem.broker[state.replicas[p, state.lead[p]], STATE] == 3:
-                            continue
-                    elif i < 0:
-                        continue
-                    partitions[0] = p
-                    for o in range(slots):
-                        replicas[0, o] = state.replicas[p, o]
-                    replicas[0, s] = target
-                    leads[0] = lead
-                    verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
-                    if verdict.repairs == 0 or not acceptable(verdict, by_potential, LEAST_STEP):
-                        continue
-                    if problem.partition[p, MOVABLE] == 0 and verdict.repairs & MENDS == 0:
-                        continue
-                    key = max((urgency if i >= 0 else 1.0) + verdict.gain, 1e-6)
-                    if key > best_key and has_room(state, one, partitions, replicas):
-                        if within_budget(problem, state, budget, one, partitions, replicas, leads):
-                            best_key = key
-                            best_lead = whole(lead)
-                            for o in range(slots):
-                                row[o] = replicas[0, o]
-        if best_key > 0.0:
-            partitions[0] = p
-            for o in range(slots):
-                replicas[0, o] = row[o]
-            leads[0] = best_lead
-            publish(problem, state, budget, log, one, partitions, replicas, leads, whole(0))
-            done += 1
-    return done
-
-
-@kernel
-def relieve_all(problem: Problem, state: State, budget: Budget, log: Log, by_potential: bool) -> int:
-    """`relieve`, where there is anything for it to do; returns actions published."""
-    if not needs_relief(problem, state):
-        return 0
-    eligible = np.zeros(len(problem.broker), np.int64)
-    count = 0
-    for b in range(len(problem.broker)):
-        if problem.broker[b, STATE] == 0:
-            eligible[count] = b
-            count += 1
-    partitions, leads = np.zeros(MAX_CHANGES, np.int64), np.zeros(MAX_CHANGES, np.int64)
-    replicas = np.zeros((MAX_CHANGES, state.replicas.shape[1]), np.int64)
-    scores = np.zeros(len(problem.goal))
-    return relieve(problem, state, budget, log, by_potential, eligible, count, partitions, replicas, leads, scores)
+def rank_of(
+    problem: Problem, state: State, budget: Budget, p: int, s: int, target: int, lead: int, by_potential: bool
+) -> float:
+    """How good a repair it is that slot `s` of `p` goes to `target`, led by slot `lead`; 0 where it is none or may not be."""
+    here = state.replicas[p, s]
+    # A replica that need not move does so only to make room for a leader that nobody else can be.
+    rank = USEFUL if target == here else (URGENT if problem.broker[here, STATE] != 0 or crowded_hard(problem, state, p, s) else 0.0)
+    propose(state, whole(0), p, s, target, lead)
+    verdict = evaluate(problem, state, whole(1))
+    if verdict.repairs == 0 or not acceptable(verdict, by_potential, LEAST_STEP):
+        return 0.0
+    if problem.partition[p, MOVABLE] == 0 and verdict.repairs & MENDS == 0:
+        return 0.0
+    if not has_room(state, whole(1)) or not within_budget(problem, state, budget, whole(1)):
+        return 0.0
+    return float(max(rank + verdict.gain, LEAST_RANK))

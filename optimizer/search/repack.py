@@ -32,24 +32,29 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search.chance import draw, scramble
 from optimizer.search.commit import commit
-from optimizer.search.order import ascending
+from optimizer.search.order import ascending, draw, scramble
+from optimizer.search.parameters import (
+    ANNEAL_EACH,
+    ANNEAL_STEPS,
+    BEYOND_PRICE,
+    LAST_BROKERS,
+    LEAST_PRICE,
+    LEAST_TRIES,
+    OUT_PRICE,
+    VAIN_ATTEMPTS,
+    WHOLE_CLUSTER,
+    WHOLE_STEPS,
+    WHOLE_TRIES,
+    WHOLE_VAIN,
+)
 from optimizer.search.partners import Crowd, crowd_of, rank_partners
-from optimizer.search.pool import Pool, excess, go_to, keeps_racks, meets_mate, paid_for, pool_of, put
+from optimizer.search.pool import Pool, Prices, excess, go_to, keeps_racks, meets_mate, paid_for, pool_of, put
 from optimizer.search.potential import is_out
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, LED, Rows, State
 
-LAST = 0.1  # of the brokers; where more are out of band, they mostly have to be, unless all are packed together
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer, less moves; with more, more is possible
-VAIN, LEAST_TRIES = 10, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
-STEPS_EACH, STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
-WHOLE = 300  # replicas: clusters of at most so many, on as many brokers as are packed together, are packed as a whole
-WHOLE_STEPS = 15_000  # at most, of one attempt: half a second where nothing is compiled
-TRIES, WHOLE_VAIN = 16, 6  # attempts, in turn from the best placement so far and from where the last ended; in vain, in a row
-OUT, BEYOND = 1.0, 1.0  # prices of a broker outside its bands, and of being beyond by a replica of mean load
-LEAST = 1e-9  # of that price: what is cheaper by less is not
 
 
 class Course(NamedTuple):
@@ -72,22 +77,21 @@ def repack(problem: Problem, state: State, seed: int) -> int:
 
     Notes
     -----
-    At most `VAIN` + n times `STEPS` steps of O(G), fewer where replicas are few, for n brokers out of band; `TRIES` times `WHOLE_STEPS` for
-    a whole cluster.
+    For n brokers out of band, at most `VAIN_ATTEMPTS` + n times `ANNEAL_STEPS` steps of O(G), fewer where replicas are few; for a whole
+    cluster `WHOLE_TRIES` times `WHOLE_STEPS`.
     """
     eligible = np.flatnonzero(problem.broker[:, STATE] == 0)
     low = count_low(problem, state)
-    small = len(eligible) <= MEMBERS[-1] and state.replicas.size <= WHOLE
-    if len(eligible) < 2 or (not small and (not low or (low > LAST * len(eligible) and len(eligible) > MEMBERS[-1]))):
+    small = len(eligible) <= MEMBERS[-1] and state.replicas.size <= WHOLE_CLUSTER
+    if len(eligible) < 2 or (not small and (not low or (low > LAST_BROKERS * len(eligible) and len(eligible) > MEMBERS[-1]))):
         return 0
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]
-    weight = float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0
-    typical = float(problem.cost.mean()) or 1.0
+    prices = Prices(float(problem.cost.mean()) or 1.0, float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0)
     if small:
         perfect = bool((state.score[eligible, :COST] >= 1.0).all())
-        return pack_whole(problem, state, eligible, goals, seed, weight, perfect, typical)
-    return pack_last(problem, state, crowd_of(problem), eligible, goals, seed, weight, low, typical)
+        return pack_whole(problem, state, eligible, goals, prices, perfect, seed)
+    return pack_last(problem, state, crowd_of(problem), eligible, goals, prices, low, seed)
 
 
 def decisive_goals(problem: Problem, state: State) -> Rows:
@@ -129,31 +133,25 @@ def is_astray(problem: Problem, state: State, b: int) -> bool:
 
 @kernel
 def pack_last(
-    problem: Problem, state: State, crowd: Crowd, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, low: int,
-    typical: float,
-) -> int:  # fmt: skip
-    """See `repack`; `eligible` int64 are brokers, `goals` int64 those on loads that count, `weight` the strength of a typical one, `low`
-    how many brokers are out, `typical` the cost of a move."""
-    partners, worth, group = np.zeros(MEMBERS[-1], np.int64), np.zeros(len(problem.broker)), np.zeros(MEMBERS[-1], np.int64)
+    problem: Problem, state: State, crowd: Crowd, eligible: np.ndarray, goals: np.ndarray, prices: Prices, low: int, seed: int
+) -> int:
+    """See `repack`; `eligible` int64 are brokers, `goals` int64 those on loads that count, `low` how many brokers are out."""
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 7919) >> 8
-    came, spare = 0, VAIN
+    came, spare = 0, VAIN_ATTEMPTS
     order = ascending(state.score[:, COST])
-    tries = max(VAIN // low, LEAST_TRIES)
+    tries = max(VAIN_ATTEMPTS // low, LEAST_TRIES)
     for v in order:
         for attempt in range(tries):
             if spare == 0 or not is_astray(problem, state, v):
                 break
-            size = choose(
-                problem, state, crowd, goals, v, whole(MEMBERS[attempt % len(MEMBERS)]), whole(attempt % 2), eligible, partners, worth,
-                group, random,
-            )  # fmt: skip
-            pool = pool_of(problem, state, goals, group[:size].copy(), typical, weight)
+            group = choose(problem, state, crowd, goals, v, whole(attempt), eligible, random)
+            pool = pool_of(problem, state, goals, group.copy(), prices)
             out = count_out(pool)
-            left, paid, side = anneal(pool, out, paid_for(pool), FIND, whole(STEPS), random)
+            left, paid, side = anneal(pool, out, paid_for(pool), FIND, whole(ANNEAL_STEPS), random)
             if left < out:
                 go_to(pool, side)
-                left, _, side = anneal(pool, left, paid, RETURN, whole(STEPS), random)
+                left, _, side = anneal(pool, left, paid, RETURN, whole(ANNEAL_STEPS), random)
                 carry_out(problem, state, pool, side)
                 came += out - left
             else:
@@ -163,20 +161,19 @@ def pack_last(
 
 @kernel
 def pack_whole(
-    problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, seed: int, weight: float, perfect: bool,
-    typical: float,
-) -> int:  # fmt: skip
+    problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, prices: Prices, perfect: bool, seed: int
+) -> int:
     """As `pack_last`, for all brokers at once; where all goals are met at first (`perfect`) or then, for the cheapest placement.
 
     Where some are not met in the end, the potential does not rise either: the worst broker counts most in it.
     """
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 7919) >> 8
-    pool = pool_of(problem, state, goals, eligible, typical, weight)
+    pool = pool_of(problem, state, goals, eligible, prices)
     out, spent = count_out(pool), paid_for(pool)
     here, potential = pool.side.copy(), total_cost(state, eligible)
     best, fewest, least, vain = here.copy(), out, spent, 0
-    for attempt in range(TRIES):
+    for attempt in range(WHOLE_TRIES):
         if vain == WHOLE_VAIN:
             break
         if attempt % 2 == 0:
@@ -186,7 +183,7 @@ def pack_whole(
         if left < fewest or paid < least:
             fewest, least, vain = left, paid, 0
             best[:] = side
-    if fewest == out and (not perfect or least >= spent - LEAST):
+    if fewest == out and (not perfect or least >= spent - LEAST_PRICE):
         return whole(0)
     carry_out(problem, state, pool, best)
     if fewest > 0 and total_cost(state, eligible) > potential:
@@ -207,8 +204,7 @@ def total_cost(state: State, brokers: np.ndarray) -> float:
 @inner
 def carry_out(problem: Problem, state: State, pool: Pool, side: np.ndarray) -> None:
     """Put the replicas of the pool on the brokers that `side` int64 [n] names."""
-    slots = state.replicas.shape[1]
-    row = np.zeros(slots, np.int64)
+    slots, row = state.replicas.shape[1], state.row
     for i in pool.free:
         p, changes = pool.entry[i] // slots, False
         for o in range(slots):
@@ -225,16 +221,15 @@ def carry_out(problem: Problem, state: State, pool: Pool, side: np.ndarray) -> N
 
 @inner
 def choose(
-    problem: Problem, state: State, crowd: Crowd, goals: np.ndarray, v: int, members: int, ranked: int, eligible: np.ndarray,
-    partners: np.ndarray, worth: np.ndarray, group: np.ndarray, random: np.ndarray,
-) -> int:  # fmt: skip
-    """Broker `v`, the `ranked` best partners for it and any others into `group`; returns how many, at most `members`."""
-    size = min(members, len(eligible))
-    found = rank_partners(problem, state, crowd, goals, v, whole(min(ranked, size - 1)), draw(random, whole(1 << 40)) + 1, partners, worth)
-    group[0] = v
-    for k in range(found):
-        group[k + 1] = partners[k]
-    at = found + 1
+    problem: Problem, state: State, crowd: Crowd, goals: np.ndarray, v: int, attempt: int, eligible: np.ndarray, random: np.ndarray
+) -> np.ndarray:
+    """int64: broker `v`, in every other `attempt` the best partner for it, and any others."""
+    size, partners = min(MEMBERS[attempt % len(MEMBERS)], len(eligible)), np.zeros(1, np.int64)
+    noise = draw(random, whole(1 << 40)) + 1
+    at = rank_partners(problem, state, crowd, goals, v, whole(min(attempt % 2, size - 1)), noise, partners) + 1
+    group = np.full(size, v, np.int64)
+    if at > 1:
+        group[1] = partners[0]
     for _ in range(8 * size):
         if at == size:
             break
@@ -246,7 +241,7 @@ def choose(
         if not known:
             group[at] = u
             at += 1
-    return at
+    return group[:at]
 
 
 @inner
@@ -299,8 +294,8 @@ def anneal(
     for k in range(members):
         outside += out[k]
         over += beyond[k]
-    most, dear = over * (1.0 + LEAST), BEYOND * len(pool.side) / members
-    steps = whole(min(STEPS_EACH * len(pool.free), most_steps))
+    most, dear = over * (1.0 + LEAST_PRICE), BEYOND_PRICE * len(pool.side) / members
+    steps = whole(min(ANNEAL_EACH * len(pool.free), most_steps))
     best, heat, rate = pool.side.copy(), course.hot, math.log(course.cold / course.hot)
     for step in range(steps):
         if step % 64 == 0:
@@ -315,13 +310,13 @@ def anneal(
         out_a, beyond_a = excess(pool, a)
         out_b, beyond_b = excess(pool, b)
         came, further = out_a + out_b - out[a] - out[b], beyond_a + beyond_b - beyond[a] - beyond[b]
-        delta = course.fare * toll + OUT * came + dear * further
+        delta = course.fare * toll + OUT_PRICE * came + dear * further
         if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
             put(pool, i, j, b, a)
             continue
         paid, outside, over = paid + toll, outside + came, over + further
         out[a], out[b], beyond[a], beyond[b] = out_a, out_b, beyond_a, beyond_b
-        if (outside < fewest or (outside == fewest and paid < least - LEAST)) and over <= most:
+        if (outside < fewest or (outside == fewest and paid < least - LEAST_PRICE)) and over <= most:
             fewest, least = outside, paid
             best[:] = pool.side
     return fewest, least, best

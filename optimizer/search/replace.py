@@ -28,19 +28,18 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search.commit import commit
-from optimizer.search.feasible import may_swap
-from optimizer.search.homeward import scores_hold
-from optimizer.search.state import SOON, State
-
-TRIES = 8  # of stand-ins that fit by loads
-PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
-LOOKS, LOOKS_EACH = 1_000_000, 10  # candidates looked at in all, or so many for each replica, if that is more
-REFUSED = 200  # candidates in the time that it takes to try one in vain
-LESS = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
-
-
-MANY = 40  # replicas that left a broker, or came to it: of more, one fewer is little for the time it takes
+from optimizer.search.commit import relocate
+from optimizer.search.feasible import may_swap, scores_hold
+from optimizer.search.parameters import (
+    LESS_COST,
+    REFUSED_LOOKS,
+    REPLACE_LOOKS,
+    REPLACE_LOOKS_EACH,
+    REPLACE_PAIRS,
+    SOON,
+    STAND_INS,
+)
+from optimizer.search.state import State
 
 
 class Table(NamedTuple):
@@ -58,7 +57,6 @@ class Table(NamedTuple):
     before: np.ndarray  # float64 [3, G], their scores
     units: np.ndarray  # float64 [3, K], and what they have misplaced by topic
     looks: np.ndarray  # int64 [1], candidates looked at for this broker
-    row: np.ndarray  # int64 [R], scratch
 
 
 @kernel
@@ -69,21 +67,21 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
 
     Notes
     -----
-    O(replicas of a broker) for each that left it, as far as `LOOKS` and `LOOKS_EACH` go.
+    O(replicas of a broker) for each that left it, as far as `REPLACE_LOOKS` and `REPLACE_LOOKS_EACH` go.
     """
-    brokers, slots = len(problem.broker), state.replicas.shape[1]
+    brokers = len(problem.broker)
     linear, room = linear_goals(problem), state.hosted.shape[1] + 3
     table = Table(
         linear, np.zeros(room, np.int64), np.zeros((len(linear), room)), np.zeros(room), np.zeros(2, np.int64), np.zeros(len(linear)),
         np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(3, np.int64), np.zeros((3, len(problem.goal))),
-        np.zeros((3, len(problem.topic_goal))), np.zeros(1, np.int64), np.zeros(slots, np.int64),
+        np.zeros((3, len(problem.topic_goal))), np.zeros(1, np.int64),
     )  # fmt: skip
     starts = np.zeros(brokers + 1, np.int64)
     left = list_by_home(state, home, order, starts)
     givers = 0
     for v in range(brokers):
         givers += 1 if starts[v + 1] > starts[v] and problem.broker[v, STATE] == 0 else 0
-    most = max(LOOKS, LOOKS_EACH * state.replicas.size) // max(givers, 1)
+    most = max(REPLACE_LOOKS, REPLACE_LOOKS_EACH * state.replicas.size) // max(givers, 1)
     done = 0
     for v in range(brokers):
         mine = left[starts[v] : starts[v + 1]]
@@ -111,7 +109,7 @@ def replace_pairs(
     for a in range(len(mine)):
         for b in range(a):
             tried += 1
-            if tried > PAIRS or table.looks[0] > most:
+            if tried > REPLACE_PAIRS or table.looks[0] > most:
                 return done
             one, other = mine[last - a], mine[last - b]  # the cheapest come last
             if not is_away(state, one, v) or not is_away(state, other, v):
@@ -141,12 +139,12 @@ def stand_in(problem: Problem, state: State, table: Table, v: int, one: int, oth
         entry = table.gone[i]
         if not is_away(state, entry, v) or not may_swap(problem, state, entry // slots, entry % slots, v):
             return whole(-1)
-        roof += LESS * problem.cost[entry // slots]
+        roof += LESS_COST * problem.cost[entry // slots]
     u = receiver(problem, state, table, v, pair)
     if u < 0 or (problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]):
         return whole(-1)  # where racks are a soft goal, other brokers share in what a change of racks does
     at, floor = whole(-1), -np.inf
-    for _ in range(TRIES):
+    for _ in range(STAND_INS):
         at = smallest(table.amount, table.price, n, table.low, table.high, floor, at, roof)
         table.looks[0] += n
         if at < 0:
@@ -227,14 +225,14 @@ def replaced(problem: Problem, state: State, table: Table, v: int, u: int, pair:
         for k in range(table.units.shape[1]):
             table.units[i, k] = state.units[k, table.brokers[i]]
     for i in range(pair):
-        put(problem, state, table.gone[i], v, table.row)
-    put(problem, state, entry, u, table.row)
+        put(problem, state, table.gone[i], v)
+    put(problem, state, entry, u)
     if scores_hold(state, table.brokers, whole(3), table.before) and counts_hold(state, table.brokers, table.units):
         return True
-    put(problem, state, entry, v, table.row)
+    put(problem, state, entry, v)
     for i in range(pair):
-        put(problem, state, table.gone[i], there[i], table.row)
-    table.looks[0] += REFUSED
+        put(problem, state, table.gone[i], there[i])
+    table.looks[0] += REFUSED_LOOKS
     return False
 
 
@@ -291,42 +289,10 @@ def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.n
 
 
 @inner
-def list_present(
-    problem: Problem, state: State, linear: np.ndarray, home: np.ndarray, v: int, amounts: np.ndarray, entries: np.ndarray
-) -> int:
-    """What is at home on broker `v` and may leave: loads by goal of `linear` (float64 [W, n]) and entries; returns how many."""
-    slots, n = state.replicas.shape[1], whole(0)
-    for i in range(state.hosts[v]):
-        entry = whole(state.hosted[v, i])
-        p, s = entry // slots, entry % slots
-        if home[p, s] == v and problem.partition[p, MOVABLE] == 1:
-            for k in range(len(linear)):
-                amounts[k, n] = problem.vector[p, role_of(state, entry), problem.goal[linear[k], COLUMN]]
-            entries[n] = entry
-            n += 1
-    return n
-
-
-@inner
-def extent(problem: Problem, state: State, linear: np.ndarray, v: int, entry: int) -> float:
-    """The largest part of the mean of broker `v` (of its ceiling, in a limit) that a replica is, over goals."""
-    p, role, most = entry // state.replicas.shape[1], role_of(state, entry), 0.0
-    for g in linear:
-        level = problem.table[v, g, CEILING if problem.goal[g, KIND] == LIMIT else MEAN]
-        if level > 0.0:
-            most = max(most, problem.vector[p, role, problem.goal[g, COLUMN]] / level)
-    return most
-
-
-@inner
-def put(problem: Problem, state: State, entry: int, target: int, row: np.ndarray) -> None:
-    """Commit that the replica `entry` stands on `target`; `row` int64 [R] is scratch."""
+def put(problem: Problem, state: State, entry: int, target: int) -> None:
+    """Commit that the replica `entry` stands on `target`."""
     slots = state.replicas.shape[1]
-    p, s = entry // slots, entry % slots
-    for o in range(slots):
-        row[o] = state.replicas[p, o]
-    row[s] = target
-    commit(problem, state, p, row, state.lead[p])
+    relocate(problem, state, entry // slots, entry % slots, target, state.lead[entry // slots])
 
 
 @inner

@@ -35,40 +35,37 @@ from optimizer.problem import (
 from optimizer.search.balance import balance
 from optimizer.search.bench import Bench, differing
 from optimizer.search.bring import align_slots, follow
-from optimizer.search.commit import appraise, build_state
-from optimizer.search.drain import drain, lead_leaderless, to_drain
-from optimizer.search.handover import hand_over
+from optimizer.search.commit import appraise
 from optimizer.search.irreducible import Aim
 from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
+from optimizer.search.parameters import (
+    ENOUGH_BETTER,
+    FEW_MOVES,
+    MANY_CHANGES,
+    MOST_ESCAPED,
+    MOST_ROUNDS,
+    MOST_TARGETS,
+    POLISH_ROOM,
+    RESTARTS,
+    ROUNDS_OF_BALANCE,
+    SEED_STEP,
+    SEEDS,
+)
 from optimizer.search.partners import crowd_of
 from optimizer.search.polish import polish
-from optimizer.search.racks import mend_racks
 from optimizer.search.record import Lists, Record, published_changes, record
 from optimizer.search.reduce import reduce
-from optimizer.search.relief import relieve_all
 from optimizer.search.repack import repack
+from optimizer.search.repair import drain, lead_leaderless, mend_racks, to_drain
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import Standing, count_low, is_progress, same_rack_only, standing_of
 from optimizer.search.state import COST, Rows, State
-from optimizer.search.swap_out import swap_out
+from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
-from optimizer.search.trivial import adds_trivial, leaves_trivial, without_trivial
 from optimizer.threads import Threads
 
 if TYPE_CHECKING:
     from optimizer.gain import LeftOut
-
-ROUNDS_OF_BALANCE = 400
-FEW_MOVES = 0.05  # of all replicas: one round finds more
-MOST_TARGETS = 8  # in one round
-ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
-MOST_ROUNDS = 200
-RESTARTS = ((2_000, 6), (20_000, 2))  # up to so many replicas: so many seeds while a broker is out of band; beyond, one
-MOST_ESCAPED = 200_000  # replicas; beyond, what escapes bring does not pay for the time
-SEED_STEP = 1_000_003
-SEEDS = 2**40  # what a seed is multiplied with on the way must fit into int64
-MANY_CHANGES = 50_000
-POLISH_ROOM = 20_000  # changes
 
 
 @dataclass(frozen=True)
@@ -174,6 +171,7 @@ def search(
     return Found(rounds, end, lookout.stopped)
 
 
+# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
 def descend(
     compiled: Compiled, aim: Aim, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
     threads: Threads,
@@ -214,6 +212,8 @@ def descend(
     return Chain(rounds, replicas, lead, end, budget, reached, potential)
 
 
+# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
+# long: the page of docs/search.md, one stage after the other
 def one_round(
     compiled: Compiled, problem: Problem, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
     lookout: Lookout, threads: Threads,
@@ -283,7 +283,7 @@ def one_round(
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
         reached = count_low(problem, target)
-        put = schedule(*without_trivial(compiled, problem, replicas, lead, target))
+        put = schedule(target.replicas, target.lead)
         cut = 2 * put >= enough
         left, low = low, count_low(problem, standing)
         lookout.tell(low)
@@ -298,17 +298,10 @@ def one_round(
     # Finish: what single acceptable actions still reach.
     if is_spent(problem, budget):
         if has_partitions(budget):
-            hand_over(problem, target, roles)
-            schedule(*without_trivial(compiled, problem, replicas, lead, target))
+            balance(problem, target, options.seed, ROUNDS_OF_BALANCE, roles, False, threads)
+            schedule(target.replicas, target.lead)
     elif cut and log.used[0] > begun:
         pass  # the next round has a target for what is left of the budget
-    elif leaves_trivial(compiled):
-        relieve_all(problem, standing, budget, log, by_potential)
-        before, used, spent = (standing.replicas.copy(), standing.lead.copy()), log.used.copy(), copied(budget)
-        polish(problem, standing, crowd_of(problem), budget, log, options.seed, by_potential)
-        if adds_trivial(compiled, problem, *before, standing):
-            log.used[:], budget.spent[:], budget.touched[:] = used, spent.spent, spent.touched
-            standing = build_state(problem, *before)
     else:
         polish(problem, standing, crowd_of(problem), budget, log, options.seed, by_potential)
     return written(log), standing

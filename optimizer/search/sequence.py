@@ -22,14 +22,12 @@ from optimizer.search.bundle import (
     note_change,
 )
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
-from optimizer.search.ledger import LEAST_STEP, Budget, Log, asks, has_room, is_limited, publish
+from optimizer.search.ledger import Budget, Log, asks, has_room, is_limited, publish
 from optimizer.search.order import ascending
+from optimizer.search.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LEAST_STEP, SOON
 from optimizer.search.potential import thrift_of
-from optimizer.search.state import MAX_CHANGES, SOON, State
+from optimizer.search.state import State
 from optimizer.threads import Threads
-
-FEW = 0.05  # of the leaderships that are left: with fewer in a turn, where a budget allows nothing else, there is no other
-LEAST_PART = 2000  # changes that are judged at a time: some milliseconds
 
 
 @inner
@@ -51,6 +49,7 @@ class Judged(NamedTuple):
     good: np.ndarray  # uint8 [n], 1 where the change by itself is acceptable
 
 
+# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
 def sequence(
     problem: Problem, state: State, budget: Budget, log: Log, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
     by_potential: bool, threads: Threads | None = None,
@@ -63,7 +62,7 @@ def sequence(
     threads = threads or Threads()
     count = len(pending)
     judged = Judged(np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.uint8))
-    parts = max(min(2 * threads.count, count // LEAST_PART), 1) if threads.count > 1 else 1
+    parts = max(min(2 * threads.count, count // JUDGED_TOGETHER), 1) if threads.count > 1 else 1
     edges = np.linspace(0, count, parts + 1).astype(np.int64).tolist()
 
     def judge_part(i: int) -> None:
@@ -76,21 +75,17 @@ def sequence(
 
 def apart(state: State) -> State:
     """The same placement with sums of its own: a change may be judged on it while another thread judges one of another partition."""
-    names = ("load", "units", "stamp", "touched", "old", "units_before", "fresh")
+    names = ("load", "units", "stamp", "touched", "change", "action", "old", "units_before", "fresh")
     return state._replace(**{name: getattr(state, name).copy() for name in names})
 
 
+# wide: which changes, of which target, and where the verdicts go
 @kernel
 def judge_each(
     problem: Problem, state: State, first: int, last: int, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
     by_potential: bool, judged: Judged,
 ) -> None:  # fmt: skip
     """What is known of the changes from `first` up to `last`, each by itself from where `state` stands."""
-    slots = state.replicas.shape[1]
-    partitions = np.zeros(MAX_CHANGES, np.int64)
-    replicas = np.zeros((MAX_CHANGES, slots), np.int64)
-    leads = np.zeros(MAX_CHANGES, np.int64)
-    scores = np.zeros(len(problem.goal))
     zero, one = whole(0), whole(1)
     for i in range(first, last):
         if i + SOON < last:
@@ -98,23 +93,20 @@ def judge_each(
         if i + SOON // 2 < last:
             q = pending[i + SOON // 2]
             ask_for_counts(problem, state, q, to, q)
-        load_change(state, partitions, replicas, leads, zero, pending[i], to, to_lead)
-        verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+        load_change(state, zero, pending[i], to, to_lead)
+        verdict = evaluate(problem, state, one)
         judged.gain[i], judged.repairs[i] = verdict.gain, verdict.repairs
         judged.good[i] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
 
 
+# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
+# long: one change after the other; what is known of each is kept up to date on the way
 @kernel
 def in_turn(
     problem: Problem, state: State, budget: Budget, log: Log, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
     by_potential: bool, judged: Judged,
 ) -> int:  # fmt: skip
     """As `sequence`, after all changes were `judged` (which is written to)."""
-    slots = state.replicas.shape[1]
-    partitions = np.zeros(MAX_CHANGES, np.int64)
-    replicas = np.zeros((MAX_CHANGES, slots), np.int64)
-    leads = np.zeros(MAX_CHANGES, np.int64)
-    scores = np.zeros(len(problem.goal))
     left, item = pending.copy(), np.arange(len(pending))
     count = len(left)
     # What is known of each item, and since when; a broker changed last at its `seen`. What no touched broker made stale still holds.
@@ -128,8 +120,8 @@ def in_turn(
         for i in range(count):
             p, n = left[i], item[i]
             if last_change(state, p, to, to_lead, seen) > known[n]:
-                load_change(state, partitions, replicas, leads, zero, p, to, to_lead)
-                verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+                load_change(state, zero, p, to, to_lead)
+                verdict = evaluate(problem, state, one)
                 gains[n], repairs[n], known[n] = verdict.gain, verdict.repairs, log.used[0]
                 good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
             keys[i] = -key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p)
@@ -144,48 +136,33 @@ def in_turn(
                 q = waiting[order[i + SOON // 2]]
                 ask_for_counts(problem, state, q, to, q)
             p, n = waiting[order[i]], numbers[order[i]]
-            load_change(state, partitions, replicas, leads, zero, p, to, to_lead)
+            load_change(state, zero, p, to, to_lead)
             if limited:
-                asked = asks(problem, state, budget, one, partitions, replicas, leads)
+                asked = asks(problem, state, budget, one)
                 if asked > 1:  # nothing that comes after it makes the budget larger
                     continue
             touched = zero
             if last_change(state, p, to, to_lead, seen) > known[n]:
-                verdict = evaluate(problem, state, one, partitions, replicas, leads, scores)
+                verdict = evaluate(problem, state, one)
                 gains[n], repairs[n], known[n] = verdict.gain, verdict.repairs, log.used[0]
                 good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
                 touched = whole(verdict.touched)
             late = False
             if asked > 0 and done > 0:  # what asks for nothing takes nothing from the others
                 late = key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
-            if not late and good[n] == 1 and has_room(state, one, partitions, replicas):
+            if not late and good[n] == 1 and has_room(state, one):
                 note_change(problem, state, p, to, to_lead, seen, log.used[0] + 1)
-                publish(problem, state, budget, log, one, partitions, replicas, leads, touched)
+                publish(problem, state, budget, log, one, touched)
                 done += 1
             else:
                 left[kept], item[kept] = p, n
                 kept += 1
                 asking += asked
         count = kept
-        if limited and asking == 0 and done <= FEW * count:  # only leaderships are left, of which there are many more
+        if limited and asking == 0 and done <= FEW_TRANSFERS * count:  # only leaderships are left, of which there are many more
             break
         if done == 0:
-            bundled = bundle(
-                problem,
-                state,
-                budget,
-                log,
-                left,
-                count,
-                to,
-                to_lead,
-                by_potential,
-                partitions,
-                replicas,
-                leads,
-                scores,
-                seen,
-            )
+            bundled = bundle(problem, state, budget, log, left[:count], to, to_lead, by_potential, seen)
             if bundled == 0:
                 break
             kept = whole(0)

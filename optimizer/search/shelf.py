@@ -13,13 +13,10 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
+from optimizer.search.parameters import PAGE, TOGETHER
 from optimizer.search.potential import thrift_of
 from optimizer.search.state import LED, State
 from optimizer.threads import Threads
-
-TOGETHER = 32  # entries that are compared, and asked of memory, before one is fetched
-PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
-
 
 
 class Shelf(NamedTuple):

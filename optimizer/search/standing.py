@@ -28,10 +28,8 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
+from optimizer.search.parameters import LEAST_PROGRESS, WORSE
 from optimizer.search.state import COST, LED, RACKS, State
-
-LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
-WORSE = 1.05  # times the potential of all brokers, at most, for some that come into band
 
 
 class Standing(NamedTuple):

@@ -18,70 +18,44 @@ from optimizer.problem import (
     LEADING,
     Problem,
 )
-from optimizer.search.batch import Batch, Room
-from optimizer.search.candidates import (
-    ANYWAY,
-    KEPT,
-    LEAST_GAIN,
-    best_key,
-    cut_of,
-    gather,
-    keep_best,
-    scan,
-    take,
-    topic_burden,
-)
-from optimizer.search.commit import put
+from optimizer.search.batch import COARSE, THRIFTY, Batch, Room
+from optimizer.search.candidates import best_key, cut_of, gather, keep_best, scan, take, topic_burden
+from optimizer.search.commit import put, write_row
 from optimizer.search.feasible import may_host
+from optimizer.search.parameters import ANYWAY, COARSENESS, KEPT, LEAST_GAIN, NEAR, PATIENT, SOON
 from optimizer.search.partners import leans
 from optimizer.search.potential import assess, is_low, linear_cost
 from optimizer.search.shelf import Shelf
-from optimizer.search.state import COST, SOON, State
-
-FIRST = 4  # moves that are tried before fewer candidates are kept, where one is asked for
-NEAR = 32  # candidates that are weighed again after every move, as long as the best of all is among them
-COARSE = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
+from optimizer.search.state import COST, State
 
 
 @inner
-def solve_all(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, coarse: bool, batch: Batch, first: int, step: int,
-    room: Room, stale: np.ndarray,
-) -> None:  # fmt: skip
+def solve_all(problem: Problem, state: State, shelf: Shelf, batch: Batch, first: int, step: int, room: Room) -> None:
     """`solve` star `first` of a batch and every `step`-th after it."""
     for i in range(first, batch.used[0], step):
-        solve(problem, state, shelf, watched, thrifty, coarse, batch, i, room, stale)
+        solve(problem, state, shelf, batch, i, room)
 
 
 @inner
-def solve(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, thrifty: bool, coarse: bool, batch: Batch, i: int, room: Room,
-    stale: np.ndarray,
-) -> None:  # fmt: skip
+def solve(problem: Problem, state: State, shelf: Shelf, batch: Batch, i: int, room: Room) -> None:
     """Moves between the centre of star `i` and its partners, best partner first, until the centre is in band.
 
-    In a batch of one nothing has to wait: moves are settled at once, so that what came may go back. `thrifty` and `coarse` say how
-    much bytes count (`pour`).
+    In a batch of one nothing has to wait: moves are settled at once, so that what came may go back.
     """
-    v, done = batch.centre[i], 0
+    v, done, watched = batch.centre[i], 0, batch.goal[: batch.goal[-1]]
     single = len(batch.centre) == 1
     batch.moves[i] = 0
     for k in range(batch.partners[i]):
         u = batch.partner[i, k]
         over, under = leans(problem, state, watched, v)
         over2, under2 = leans(problem, state, watched, u)
-        if over or under2:
-            pour(problem, state, shelf, watched, v, u, thrifty, coarse, batch, i, room)
-            if single:
-                withdraw(problem, state, batch, i)
-                done += settle(problem, state, watched, batch, i, room.row, stale)
-                batch.moves[i] = 0
-        if under or over2:
-            pour(problem, state, shelf, watched, u, v, thrifty, coarse, batch, i, room)
-            if single:
-                withdraw(problem, state, batch, i)
-                done += settle(problem, state, watched, batch, i, room.row, stale)
-                batch.moves[i] = 0
+        for gives in range(2):  # first what leaves the centre
+            if (over or under2) if gives == 0 else (under or over2):
+                pour(problem, state, shelf, v if gives == 0 else u, u if gives == 0 else v, batch, i, room)
+                if single:
+                    withdraw(problem, state, batch, i)
+                    done += settle(problem, state, batch, i)
+                    batch.moves[i] = 0
         state.score[v, COST] = assess(problem, state, v, state.score[v])
         if not is_low(problem, state, v):
             break
@@ -101,38 +75,18 @@ def withdraw(problem: Problem, state: State, batch: Batch, i: int) -> None:
 
 
 @inner
-def pour(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, thrifty: bool, coarse: bool, batch: Batch,
-    star: int, room: Room,
-) -> None:  # fmt: skip
-    """Propose moves from `source` to `target`, best gain for its bytes first. Where `coarse`, replicas of less than a typical size count
-    as if they had that, so that fewer and larger ones go."""
-    slots = state.replicas.shape[1]
-    topics = len(room.burdens) > 0
-    small, kept, entries, burdens, keys = room.small, room.kept, room.entries, room.burdens, room.gains
-    factor = small.shape[0] - 1
-    block = shelf.vector[source]
-    n = gather(problem, state, shelf, source, thrifty, room.factors)
-    for i in range(n if coarse else 0):
-        if room.factors[i] < ANYWAY:
-            room.factors[i] /= 1.0 + COARSE * room.factors[i]
-    scan(problem, state, watched, source, target, n, block, keys)
-    for i in range(n):
-        keys[i] = keys[i] * room.factors[i] if keys[i] > LEAST_GAIN else 0.0
-    for m in range(batch.moves[star] if source == batch.centre[star] else 0):
-        if batch.target[star, m] != source:  # it is on its way
-            keys[batch.place[star, m]] = 0.0
-    if batch.most[star] == 1 and not topics and send_best(problem, state, source, target, n, batch, star, keys):
-        return
-    found = keep_best(keys, n, 0.0, whole(KEPT), kept, room.spare)
+def pour(problem: Problem, state: State, shelf: Shelf, source: int, target: int, batch: Batch, star: int, room: Room) -> None:
+    """Propose moves from `source` to `target`, best gain for its bytes first.
+
+    Where the star is patient, a move that gains much less than one that may not be waits: another partner may take the better replica.
+    """
+    found = candidates(problem, state, shelf, source, target, batch, star, room)
     if found == 0:
         return
-    take(block, room.factors, kept, found, small)
-    for i in range(found):
-        entries[i] = state.hosted[source, kept[i]]
-        if topics:
-            burdens[i] = 0.0  # as far as they are known
-    moved, near, beyond = 0, found, 0.0  # gains of the first `near` are up to date; no other promises more than `beyond`
+    watched, slots, topics = batch.goal[: batch.goal[-1]], state.replicas.shape[1], len(room.burdens) > 0
+    small, entries, burdens, keys = room.small, room.entries, room.burdens, room.gains
+    factor = small.shape[0] - 1
+    moved, near, beyond, least = 0, found, 0.0, 0.0  # gains of the first `near` are up to date; no other promises more than `beyond`
     scan(problem, state, watched, source, target, near, small, keys)
     while moved < batch.most[star] and found > 0:
         best = best_key(keys, small[factor], entries, near, LEAST_GAIN)
@@ -142,7 +96,7 @@ def pour(
             for i in range(near if topics else 0):
                 keys[i] -= burdens[i]
             continue
-        if best < 0:
+        if best < 0 or keys[best] * small[factor, best] < least:
             return
         p, s = entries[best] // slots, entries[best] % slots
         if topics:  # looked up when it would decide; others of the topic move meanwhile
@@ -155,9 +109,11 @@ def pour(
         if legal:
             weigh(problem, state, p, s, source, target)
             at = batch.moves[star]
-            batch.entry[star, at], batch.place[star, at], batch.target[star, at] = entries[best], kept[best], target
+            batch.entry[star, at], batch.place[star, at], batch.target[star, at] = entries[best], room.kept[best], target
             batch.moves[star] = at + 1
             moved += 1
+        elif batch.patient[star] == 1:
+            least = max(least, PATIENT * keys[best] * small[factor, best])
         near, found = near - 1, found - 1
         replace(best, near, found, room)
         if legal and moved < batch.most[star]:
@@ -169,32 +125,29 @@ def pour(
 
 
 @inner
-def send_best(
-    problem: Problem, state: State, source: int, target: int, n: int, batch: Batch, star: int, keys: np.ndarray
-) -> bool:
-    """Propose the move with the largest of the first `n` keys, lower entry first; False, and nothing, where `FIRST` better ones may not be,
-    or there is none."""
-    slots, top, before = state.replicas.shape[1], np.inf, whole(-1)
-    for _ in range(FIRST):
-        best, most = whole(-1), 0.0
-        for i in range(n):
-            if keys[i] >= most and keys[i] > 0.0 and keys[i] <= top:
-                entry = state.hosted[source, i]
-                if keys[i] == top and entry <= before:
-                    continue
-                if keys[i] > most or entry < state.hosted[source, best]:
-                    best, most = whole(i), keys[i]
-        if best < 0:
-            return False
-        top, before = most, whole(state.hosted[source, best])
-        p, s = before // slots, before % slots
-        if may_host(problem, state, p, s, target):
-            weigh(problem, state, p, s, source, target)
-            at = batch.moves[star]
-            batch.entry[star, at], batch.place[star, at], batch.target[star, at] = before, best, target
-            batch.moves[star] = at + 1
-            return True
-    return False
+def candidates(problem: Problem, state: State, shelf: Shelf, source: int, target: int, batch: Batch, star: int, room: Room) -> int:
+    """The replicas of `source` that gain most on `target` for their bytes, side by side in `room`; returns how many.
+
+    Where the batch is coarse, replicas of less than a typical size count as if they had that, so that fewer and larger ones go.
+    """
+    block, keys = shelf.vector[source], room.gains
+    n = gather(problem, state, shelf, source, batch.way[THRIFTY] == 1, room.factors)
+    for i in range(n if batch.way[COARSE] == 1 else 0):
+        if room.factors[i] < ANYWAY:
+            room.factors[i] /= 1.0 + COARSENESS * room.factors[i]
+    scan(problem, state, batch.goal[: batch.goal[-1]], source, target, n, block, keys)
+    for i in range(n):
+        keys[i] = keys[i] * room.factors[i] if keys[i] > LEAST_GAIN else 0.0
+    for m in range(batch.moves[star] if source == batch.centre[star] else 0):
+        if batch.target[star, m] != source:  # it is on its way
+            keys[batch.place[star, m]] = 0.0
+    found = keep_best(keys, n, 0.0, whole(KEPT), room.kept, room.spare)
+    take(block, room.factors, room.kept, found, room.small)
+    for i in range(found):
+        room.entries[i] = state.hosted[source, room.kept[i]]
+        if len(room.burdens) > 0:
+            room.burdens[i] = 0.0  # as far as they are known
+    return int(found)
 
 
 @inner
@@ -245,10 +198,10 @@ def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: i
 
 
 @inner
-def settle_all(problem: Problem, state: State, watched: np.ndarray, batch: Batch, row: np.ndarray, stale: np.ndarray) -> None:
+def settle_all(problem: Problem, state: State, batch: Batch) -> None:
     """`settle` every star of a batch, where there is more than one; `batch.moves` says after it how many moves were carried out."""
     for i in range(batch.used[0] if len(batch.centre) > 1 else 0):
-        batch.moves[i] = settle(problem, state, watched, batch, i, row, stale)
+        batch.moves[i] = settle(problem, state, batch, i)
 
 
 @inner
@@ -261,15 +214,14 @@ def assess_stale(problem: Problem, state: State, stale: np.ndarray) -> None:
 
 
 @inner
-def settle(problem: Problem, state: State, watched: np.ndarray, batch: Batch, i: int, row: np.ndarray, stale: np.ndarray) -> int:
+def settle(problem: Problem, state: State, batch: Batch, i: int) -> int:
     """Carry out what star `i` proposed, as far as it may still be; returns how many moves.
 
-    Brokers that have to be assessed after it are marked in `stale` uint8 [B]; so many moves touch each that it is done once.
+    Brokers that have to be assessed after it are marked as `stale`; so many moves touch each that it is done once.
     After one that may not, what follows may gain less than it did, or nothing, and is looked at again.
     """
-    slots = state.replicas.shape[1]
-    done = 0
-    sure = len(problem.topic_goal) == 0
+    slots, stale, done = state.replicas.shape[1], batch.stale, 0
+    sure, watched = len(problem.topic_goal) == 0, batch.goal[: batch.goal[-1]]
     for m in range(batch.moves[i]):
         p, s, target = batch.entry[i, m] // slots, batch.entry[i, m] % slots, batch.target[i, m]
         if m + SOON < batch.moves[i]:
@@ -283,12 +235,11 @@ def settle(problem: Problem, state: State, watched: np.ndarray, batch: Batch, i:
             sure = False
             continue
         for o in range(slots):
-            row[o] = state.replicas[p, o]
-            if row[o] >= 0:
-                stale[row[o]] = 1
-        row[s] = target
+            if state.replicas[p, o] >= 0:
+                stale[state.replicas[p, o]] = 1
         stale[target] = 1
-        put(problem, state, p, row, state.lead[p])
+        write_row(state, p, s, target)
+        put(problem, state, p, state.row, state.lead[p])
         done += 1
     return done
 

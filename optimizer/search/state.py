@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kernels.compiled import by_reference
 from optimizer.problem import STATE, Problem
+from optimizer.search.parameters import LIST_STEP
 
 
 @by_reference
@@ -35,6 +36,9 @@ class State(NamedTuple):
     score: np.ndarray  # float64 [B, G + 1], broker scores; last: the broker's part of the potential
     stamp: np.ndarray  # int64 [B + 1], marks; the last counts
     touched: np.ndarray  # int64 [n], scratch
+    row: np.ndarray  # int64 [R], scratch: replicas of a partition that changes
+    change: np.ndarray  # int64 [8, R + 2], an action that is asked about: replicas, partition and leader slot of each change
+    action: np.ndarray  # float64 [G], scores by goal of the action judged last
     old: np.ndarray  # int64 [8, R + 1], scratch: replicas and leader slot
     units_before: np.ndarray  # float64 [n, K], scratch: `units` of touched brokers
     fresh: np.ndarray  # float64 [n, G + 1], scratch: as `score`
@@ -43,11 +47,9 @@ class State(NamedTuple):
 
 
 MAX_CHANGES = 8
-LIST_STEP = 512  # entries
-TRAIL = 16_384  # commits
-SOON = 8  # entries of a list before one is looked at, what it names is asked of memory
 LED, STRAY = 1, 2  # the replica leads its partition; it is not where it was when the state was built
-COST, RACKS, LEAD = -1, -1, -1  # last column of `score` and `fresh`, last row of `units`, last column of `old`
+COST, RACKS = -1, -1  # last column of `score` and `fresh`, last row of `units`
+LEAD, PARTITION = -1, -2  # last columns of `change` and `old`
 
 
 def list_room(problem: Problem, hosts: np.ndarray, partitions: int, slots: int) -> int:

@@ -1,124 +1,127 @@
-"""Swaps of one replica against another between two brokers.
+"""Swaps of one replica against another between two brokers; judged by the potential alone.
 
-Called by `balance`; judges by the potential alone.
+`swap_with`, called by `balance`, weighs the replicas of two brokers that do best alone. Where some partitions are as large as a band, a
+broker needs a large one for another large one, or many small swaps that each do little harm elsewhere: `swap_out`, an escape, looks for
+those among all replicas, until none helps. Called by `search` on a target.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from kernels.compiled import inner, part, whole
-from optimizer.problem import (
-    COLUMN,
-    HIGH,
-    LOW,
-    MEAN,
-    SCALE,
-    SPREAD,
-    STRENGTH,
-    Problem,
+from kernels.compiled import inner, kernel, part, whole
+from optimizer.problem import COLUMN, HIGH, LOW, MEAN, SCALE, SPREAD, STRENGTH, Problem
+from optimizer.search.batch import Room
+from optimizer.search.candidates import gather, keep_best, scan, take, topic_burden, watched_goals
+from optimizer.search.commit import relocate
+from optimizer.search.feasible import active_brokers, keeps_limits, may_swap
+from optimizer.search.order import ascending, draw, scramble
+from optimizer.search.parameters import (
+    LEAST_GAIN,
+    LEAST_STEP,
+    SWAP_ENOUGH,
+    SWAP_FALL,
+    SWAP_LOOKS_EACH,
+    SWAP_PARTNERS,
+    SWAP_SAMPLE,
+    SWAP_SHARE,
+    SWAPS_OF_ONE,
 )
-from optimizer.search.candidates import LEAST_GAIN, gather, keep_best, scan, take, topic_burden
-from optimizer.search.commit import commit
-from optimizer.search.feasible import keeps_limits, may_swap
-from optimizer.search.potential import cost_at, linear_cost
-from optimizer.search.shelf import Shelf
+from optimizer.search.potential import badness, cost_at, is_low, linear_cost
+from optimizer.search.shelf import Shelf, new_shelf
 from optimizer.search.state import State
 
-SWAP_KEPT = 32
+
+class Side(NamedTuple):
+    """Some replicas of one of two brokers; n of them at most."""
+
+    at: np.ndarray  # int64 [2], the broker, and how many there are
+    place: np.ndarray  # int64 [n], where they stand in its list
+    entry: np.ndarray  # int64 [n], partition * R + slot
+    vector: np.ndarray  # float64 [C + 1, n], loads, and the factor on what is gained by moving it
+    burden: np.ndarray  # float64 [n], what topic goals lose when it goes to the other broker; nothing where there are none
+    gain: np.ndarray  # float64 [n], room
+    factor: np.ndarray  # float64, of each place of the broker's list: what a gain counts with
 
 
-@part
-def swap_with(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, v: int, u: int, factors: np.ndarray, gains: np.ndarray,
-    small: np.ndarray, small2: np.ndarray, kept: np.ndarray, spare: np.ndarray, mine: np.ndarray, theirs: np.ndarray,
-    given: np.ndarray, got: np.ndarray, row: np.ndarray,
-) -> int:  # fmt: skip
-    """The best swap between `v` and `u` among their most promising replicas; returns 1 if one was made."""
-    slots = state.replicas.shape[1]
-    found = shortlist(problem, state, shelf, watched, v, u, factors, gains, kept, spare, small, mine)
-    found2 = shortlist(problem, state, shelf, watched, u, v, factors, gains, kept, spare, small2, theirs)
-    for i in range(found if len(given) > 0 else 0):
-        p = mine[i] // slots
-        given[i] = topic_burden(problem, state, p, True, state.lead[p] == mine[i] % slots, v, u)
-    for j in range(found2 if len(got) > 0 else 0):
-        q = theirs[j] // slots
-        got[j] = topic_burden(problem, state, q, True, state.lead[q] == theirs[j] % slots, u, v)
-    best_i, best_j = best_swap(problem, state, watched, v, u, found, small, mine, given, found2, small2, theirs, got, gains)
-    if best_i < 0:
-        return 0
-    p, s = mine[best_i] // slots, mine[best_i] % slots
-    for o in range(slots):
-        row[o] = state.replicas[p, o]
-    row[s] = u
-    commit(problem, state, p, row, state.lead[p])
-    q, t = theirs[best_j] // slots, theirs[best_j] % slots
-    for o in range(slots):
-        row[o] = state.replicas[q, o]
-    row[t] = v
-    commit(problem, state, q, row, state.lead[q])
-    return 1
+@inner
+def new_side(problem: Problem, state: State, most: int) -> Side:
+    """An empty one with room for `most` replicas."""
+    return Side(
+        np.zeros(2, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros((problem.vector.shape[2] + 1, most)),
+        np.zeros(most if len(problem.topic_goal) > 0 else 0), np.zeros(most), np.zeros(state.hosted.shape[1] + 1),
+    )  # fmt: skip
+
+
+@inner
+def note(problem: Problem, state: State, shelf: Shelf, side: Side, other: int) -> None:
+    """What is to be known of the replicas at the places of a side for swaps with broker `other`."""
+    b, slots = side.at[0], state.replicas.shape[1]
+    take(shelf.vector[b], side.factor, side.place, side.at[1], side.vector)
+    for i in range(side.at[1]):
+        entry = whole(state.hosted[b, side.place[i]])
+        side.entry[i] = entry
+        if len(side.burden) > 0:
+            side.burden[i] = topic_burden(problem, state, entry // slots, True, state.lead[entry // slots] == entry % slots, b, other)
+
+
+@inner
+def swap_with(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, mine: Side, theirs: Side, room: Room) -> int:
+    """The best swap between the brokers of two sides among their most promising replicas; returns 1 if one was made."""
+    shortlist(problem, state, shelf, watched, mine, theirs.at[0], room)
+    shortlist(problem, state, shelf, watched, theirs, mine.at[0], room)
+    i, j, _ = best_swap(problem, state, watched, mine, theirs, LEAST_GAIN, True)
+    if i >= 0:
+        make_swap(problem, state, mine, i, theirs, j)
+    return 1 if i >= 0 else 0
+
+
+@inner
+def shortlist(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, side: Side, other: int, room: Room) -> None:
+    """The replicas of a broker that do best (or least harm) on broker `other` become its side."""
+    b, gains = side.at[0], room.gains
+    n = gather(problem, state, shelf, b, False, side.factor)
+    scan(problem, state, watched, b, other, n, shelf.vector[b], gains)
+    for i in range(n):
+        if side.factor[i] == 0.0:
+            gains[i] = -np.inf
+    side.at[1] = keep_best(gains, n, -np.inf, len(side.place), side.place, room.spare)
+    note(problem, state, shelf, side, other)
 
 
 @inner
 def best_swap(
-    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, found: int, small: np.ndarray, mine: np.ndarray,
-    given: np.ndarray, found2: int, small2: np.ndarray, theirs: np.ndarray, got: np.ndarray, gains: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip
-    """Which of the first `found` replicas of `v` and of the first `found2` of `u` best trade places; -1 where none do.
-
-    `mine` and `theirs` are their entries, `small` and `small2` their vectors; `given` and `got` float64 are what topic goals lose by
-    each, or nothing where there are none.
-    """
-    slots, factor = state.replicas.shape[1], small.shape[0] - 1
-    best_i, best_j, best_key = whole(-1), whole(-1), 0.0
-    for i in range(found):
-        p, s = mine[i] // slots, mine[i] % slots
-        if not may_swap(problem, state, p, s, u):
+    problem: Problem, state: State, watched: np.ndarray, mine: Side, theirs: Side, floor: float, thrifty: bool
+) -> tuple[int, int, float]:
+    """Which replicas of two sides best trade places, -1 where no gain is above `floor`, and the gain; where `thrifty`, the gain for
+    what the moves cost counts."""
+    slots, v, u, gains, last = state.replicas.shape[1], mine.at[0], theirs.at[0], theirs.gain, len(mine.vector) - 1
+    best_i, best_j, most = whole(-1), whole(-1), 0.0 if thrifty else floor
+    for i in range(mine.at[1] if state.hosts[u] < state.hosted.shape[1] else 0):
+        p = mine.entry[i] // slots
+        if mine.vector[last, i] == 0.0 or not may_swap(problem, state, p, mine.entry[i] % slots, u):
             continue
-        swap_gains(problem, state, watched, v, u, small, i, found2, small2, gains)
-        for j in range(found2):
-            gain = gains[j]
-            if gain <= LEAST_GAIN:
+        swap_gains(problem, state, watched, v, u, mine.vector[:, i], theirs)
+        for j in range(theirs.at[1]):
+            gain, q = gains[j], theirs.entry[j] // slots
+            if gain <= floor or theirs.vector[last, j] == 0.0:
                 continue
-            q = theirs[j] // slots
-            if len(given) > 0 and problem.topic[p] != problem.topic[q]:
-                gain -= given[i] + got[j]
-                if gain <= LEAST_GAIN:
-                    continue
-            key = gain * min(small[factor, i], small2[factor, j])
-            if key <= best_key or q == p or not keeps_limits(problem, state, v, u, small, i, small2, j):
+            if len(mine.burden) > 0 and problem.topic[p] != problem.topic[q]:
+                gain -= mine.burden[i] + theirs.burden[j]
+            key = gain * min(mine.vector[last, i], theirs.vector[last, j]) if thrifty else gain
+            if gain <= floor or key <= most or q == p or not keeps_limits(problem, state, v, u, mine.vector, i, theirs.vector, j):
                 continue
-            if may_swap(problem, state, q, theirs[j] % slots, v):
-                best_i, best_j, best_key = whole(i), whole(j), key
-    return best_i, best_j
+            if may_swap(problem, state, q, theirs.entry[j] % slots, v):
+                best_i, best_j, most = whole(i), whole(j), key
+    return best_i, best_j, most
 
 
 @inner
-def shortlist(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, source: int, target: int, factors: np.ndarray,
-    gains: np.ndarray, kept: np.ndarray, spare: np.ndarray, small: np.ndarray, entries: np.ndarray,
-) -> int:  # fmt: skip
-    """The replicas of `source` that do best (or least harm) on `target`, into `small` and `entries`; returns how many."""
-    block = shelf.vector[source]
-    n = gather(problem, state, shelf, source, False, factors)
-    scan(problem, state, watched, source, target, n, block, gains)
-    for i in range(n):
-        if factors[i] == 0.0:
-            gains[i] = -np.inf
-    found = keep_best(gains, n, -np.inf, whole(SWAP_KEPT), kept, spare)
-    take(block, factors, kept, found, small)
-    for i in range(found):
-        entries[i] = state.hosted[source, kept[i]]
-    return found
-
-
-@inner
-def swap_gains(
-    problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, i: int, n: int, y: np.ndarray,
-    gains: np.ndarray,
-) -> None:  # fmt: skip
-    """Gain in potential when vector `i` of `x` goes from `v` to `u` and each of the first `n` vectors of `y` from `u` to `v`."""
+def swap_gains(problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, theirs: Side) -> None:
+    """Gain in potential when loads `x` float64 [C] go from `v` to `u` and those of each of `theirs` from `u` to `v`, into `theirs.gain`."""
+    n, gains = theirs.at[1], theirs.gain
     for j in range(n):
         gains[j] = 0.0
     for g in watched:
@@ -135,8 +138,86 @@ def swap_gains(
         if sv == 0.0 and su == 0.0:
             continue
         now = linear_cost(problem, v, g, lv) + linear_cost(problem, u, g, lu)
-        given = x[c, i]
-        column = y[c]
+        given, column = x[c], theirs.vector[c]
         for j in range(n):
             d = given - column[j]
             gains[j] += now - cost_at(lv - d, hv, ov, mv, sv, w, e) - cost_at(lu + d, hu, ou, mu, su, w, e)
+
+
+@inner
+def make_swap(problem: Problem, state: State, mine: Side, i: int, theirs: Side, j: int) -> None:
+    """Commit that replica `i` of one side and replica `j` of the other change brokers."""
+    slots = state.replicas.shape[1]
+    for entry, target in ((mine.entry[i], theirs.at[0]), (theirs.entry[j], mine.at[0])):
+        relocate(problem, state, entry // slots, entry % slots, target, state.lead[entry // slots])
+
+
+@kernel
+def swap_out(problem: Problem, state: State, seed: int) -> int:
+    """Swaps between brokers that are out of a band on loads and others, the worst first, as long as the potential falls. Returns how many.
+
+    Notes
+    -----
+    O(`SWAP_LOOKS_EACH` G) for each replica, at most.
+    """
+    brokers, eligible, watched = len(problem.broker), active_brokers(problem), watched_goals(problem, state)
+    most, looks, swaps = SWAP_LOOKS_EACH * state.replicas.size, np.zeros(2, np.int64), 0
+    shelf, looks[1] = new_shelf(problem, state, np.zeros(0, np.int64)), scramble(seed)
+    mine, theirs = new_side(problem, state, whole(SWAP_SAMPLE)), new_side(problem, state, state.hosted.shape[1] + 1)
+    keys, low = np.zeros(brokers), np.zeros(brokers, np.int64)
+    past, fewest = np.inf, brokers + 1
+    while looks[0] < most:
+        out, total = 0, 0.0
+        for b in range(brokers):
+            if is_low(problem, state, b):
+                low[out], keys[out] = b, -badness(problem, state, b)
+                total -= keys[out]
+                out += 1
+        if out == 0 or len(eligible) < 2 or (out >= fewest and total > (1.0 - SWAP_FALL) * past):
+            break
+        past, fewest = total, min(fewest, out)
+        order = ascending(keys[:out])
+        for i in range(out):
+            mine.at[0] = low[order[i]]
+            for _ in range(SWAPS_OF_ONE):
+                if looks[0] >= most or not is_low(problem, state, low[order[i]]):
+                    break
+                if not swap_one(problem, state, shelf, watched, mine, theirs, eligible, looks):
+                    break
+                swaps += 1
+    return swaps
+
+
+@part
+def swap_one(
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, mine: Side, theirs: Side, eligible: np.ndarray, looks: np.ndarray
+) -> bool:
+    """Make the best swap of a sample of the replicas of a broker against all of some partners at random; whether there was one.
+
+    `looks` int64 [2] counts the pairs of replicas seen, and draws.
+    """
+    v, bad = mine.at[0], badness(problem, state, mine.at[0])
+    best, partner, giving, getting = max(LEAST_STEP, SWAP_SHARE * bad), whole(-1), whole(-1), whole(-1)
+    for _ in range(SWAP_PARTNERS):
+        u, first = eligible[draw(looks[1:], len(eligible))], draw(looks[1:], whole(1 << 40))
+        n = gather(problem, state, shelf, v, False, mine.factor)
+        if u == v or n == 0:
+            continue
+        theirs.at[0], theirs.at[1] = u, gather(problem, state, shelf, u, False, theirs.factor)
+        mine.at[1] = min(n, SWAP_SAMPLE)
+        for k in range(mine.at[1]):
+            mine.place[k] = (first + k * n // mine.at[1]) % n
+        for k in range(theirs.at[1]):
+            theirs.place[k] = k
+        note(problem, state, shelf, mine, u)
+        note(problem, state, shelf, theirs, v)
+        looks[0] += mine.at[1] * theirs.at[1]
+        i, j, gain = best_swap(problem, state, watched, mine, theirs, best, False)
+        if i >= 0:
+            best, partner, giving, getting = gain, whole(u), mine.entry[i], theirs.entry[j]
+            if best >= SWAP_ENOUGH * bad:
+                break
+    if partner >= 0:
+        theirs.at[0], mine.entry[0], theirs.entry[0] = partner, giving, getting
+        make_swap(problem, state, mine, whole(0), theirs, whole(0))
+    return partner >= 0

@@ -15,19 +15,11 @@ from optimizer.search.state import State
 @inner
 def count_topics(problem: Problem, state: State, k: int) -> None:
     """Counts of the counted topics, and units of all brokers, of topic goal `k`. O(P R), and O(B) for a topic that all must hold."""
-    brokers, slots = len(state.hosts), state.replicas.shape[1]
+    brokers = len(state.hosts)
     count, holders = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
     most = largest_share(problem, k)
     for t in range(len(problem.topic_first) - 1):
-        found = 0
-        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
-            for s in range(slots):
-                b = state.replicas[p, s]
-                if b >= 0 and (problem.topic_goal[k, COUNTS_LEADERS] == 0 or state.lead[p] == s):
-                    if count[b] == 0:
-                        holders[found] = b
-                        found += 1
-                    count[b] += 1
+        found = tally(problem, state, k, t, count, holders)
         column = problem.topic_counted[t]
         for i in range(found):
             b = holders[i]
@@ -41,6 +33,21 @@ def count_topics(problem: Problem, state: State, k: int) -> None:
                     state.units[k, b] += outside(problem, k, t, b, whole(0))
         for i in range(found):
             count[holders[i]] = 0
+
+
+@inner
+def tally(problem: Problem, state: State, k: int, t: int, count: np.ndarray, holders: np.ndarray) -> int:
+    """Replicas (or leaders) of topic `t` by broker into `count` int64 [B], which is 0, and who has some into `holders`; how many."""
+    found = whole(0)
+    for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+        for s in range(state.replicas.shape[1]):
+            b = state.replicas[p, s]
+            if b >= 0 and (problem.topic_goal[k, COUNTS_LEADERS] == 0 or state.lead[p] == s):
+                if count[b] == 0:
+                    holders[found] = b
+                    found += 1
+                count[b] += 1
+    return found
 
 
 @inner
@@ -173,28 +180,15 @@ def all_marked(problem: Problem) -> np.ndarray:
 @kernel
 def mark_each(problem: Problem, state: State, k: int, topics: np.ndarray, marks: np.ndarray) -> None:
     """`mark_topics` for topic goal `k`; `marks` uint8 [T]."""
-    brokers, slots = len(problem.broker), state.replicas.shape[1]
+    brokers = len(problem.broker)
     count, holders = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
     most = largest_share(problem, k)
     for t in topics:
-        found = 0
-        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
-            for s in range(slots):
-                b = state.replicas[p, s]
-                if b >= 0 and (problem.topic_goal[k, COUNTS_LEADERS] == 0 or state.lead[p] == s):
-                    if count[b] == 0:
-                        holders[found] = b
-                        found += 1
-                    count[b] += 1
-        off = False
-        if found > 0 or problem.topic_first[t + 1] > problem.topic_first[t]:
-            if wanted_by_all(problem, k, t, most):
-                for b in range(brokers):
-                    off = off or (problem.broker[b, STATE] == 0 and outside(problem, k, t, b, count[b]) > 0.0)
-            else:
-                for i in range(found):
-                    b = holders[i]
-                    off = off or (problem.broker[b, STATE] == 0 and outside(problem, k, t, b, count[b]) > 0.0)
+        found, off = tally(problem, state, k, whole(t), count, holders), False
+        every = wanted_by_all(problem, k, t, most) and problem.topic_first[t + 1] > problem.topic_first[t]
+        for i in range(brokers if every else found):
+            b = whole(i) if every else holders[i]
+            off = off or (problem.broker[b, STATE] == 0 and outside(problem, k, t, b, count[b]) > 0.0)
         marks[t] = 1 if off else 0
         for i in range(found):
             count[holders[i]] = whole(0)

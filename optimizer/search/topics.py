@@ -1,8 +1,9 @@
 """Spreading topics: the replicas (or leaders) of every topic over brokers, as topic goals ask.
 
 Each topic is a small transport problem: brokers that hold too many of it give, brokers that hold too few take. Among the many
-choices that serve the topic alike, the one is made that is best for the potential, and so for loads. Called by `rounds`, before
-and after `balance`; like it, it works on a target and publishes nothing.
+choices that serve the topic alike, the one is made that is best for the potential, and so for loads; where no plain move keeps every
+broker in band, one of another topic comes back. Called by `search`, before and after `balance`; like it, it works on a target and
+publishes nothing.
 """
 
 from __future__ import annotations
@@ -22,18 +23,37 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search.chance import scramble
-from optimizer.search.desk import Desk, least_of, make_leader, make_move, most_of, new_desk, room_of
-from optimizer.search.feasible import fits_as_leader, leaves_band, may_host
+from optimizer.search.candidates import topic_burden
+from optimizer.search.commit import relocate
+from optimizer.search.desk import (
+    Desk,
+    clear,
+    lay_out_topic,
+    list_in_turn,
+    list_offers,
+    list_requests,
+    list_room,
+    make_leader,
+    make_move,
+    new_desk,
+    note_bands,
+)
+from optimizer.search.feasible import fits_as_leader, keeps_band, leaves_band, may_host, may_swap
+from optimizer.search.order import scramble
+from optimizer.search.parameters import (
+    DONORS,
+    LEAST_TOPIC_GAIN,
+    MOST_DONORS,
+    OFFERED,
+    RETURNS,
+    TOPIC_TARGETS,
+    TRADE_ENOUGH,
+    TRADE_LOOKED,
+    TRADES,
+)
 from optimizer.search.potential import NOTHING, cost_of_gaining, linear_cost
 from optimizer.search.state import State
 from optimizer.search.topic_counts import largest_share, topic_rise, wanted_by_all
-from optimizer.search.trade import trade
-
-OFFERED = 4  # replicas of a broker looked at for one that it gives
-TARGETS = 10  # brokers looked at for one replica
-DONORS, MOST_DONORS = 24, 400  # replicas looked at for one that a broker takes
-LEAST_GAIN = 1e-9
 
 
 @kernel
@@ -76,25 +96,11 @@ def spread_one(
     problem: Problem, state: State, desk: Desk, k: int, t: int, all_need: bool, seed: int, strict: bool
 ) -> int:
     """Bring topic `t` into the bands of goal `k`; returns changes made."""
-    first, slots = problem.topic_first[t], state.replicas.shape[1]
-    leaders = problem.topic_goal[k, COUNTS_LEADERS] == 1
-    found = 0
-    for p in range(first, problem.topic_first[t + 1]):
-        for s in range(slots):
-            b = state.replicas[p, s]
-            if b < 0 or problem.broker[b, STATE] != 0 or (leaders and state.lead[p] != s):
-                continue
-            if desk.held[b] == 0:
-                desk.holders[found] = b
-                found += 1
-            desk.held[b] += 1
-            entry = (p - first) * slots + s
-            desk.following[entry] = desk.head[b]
-            desk.head[b] = entry
+    found = lay_out_topic(problem, state, desk, t, problem.topic_goal[k, COUNTS_LEADERS] == 1)
     members = desk.eligible if all_need else desk.holders[:found]
+    note_bands(problem, desk, k, t, members)
     over, under = 0, 0
     for b in members:
-        desk.low[b], desk.high[b] = least_of(problem, k, t, b), most_of(problem, k, t, b)
         if desk.held[b] > desk.high[b]:
             desk.over[over] = b
             over += 1
@@ -103,50 +109,89 @@ def spread_one(
             under += 1
     done = 0
     if over > 0 or under > 0:
-        done = settle(problem, state, desk, k, t, leaders, over, under, seed, strict)
-    for b in members:
-        desk.held[b] = 0
-        desk.head[b] = -1
-    for p in range(first, problem.topic_first[t + 1] if done > 0 else first):  # brokers that came to hold some
-        for s in range(slots):
-            if state.replicas[p, s] >= 0:
-                desk.held[state.replicas[p, s]] = 0
-                desk.head[state.replicas[p, s]] = -1
+        note_bands(problem, desk, k, t, desk.eligible)
+        done = settle(problem, state, desk, k, over, under, seed + t * 8191, strict)
+    clear(state, desk, members, done > 0)
     return done
 
 
 @part
-def settle(
-    problem: Problem, state: State, desk: Desk, k: int, t: int, leaders: bool, over: int, under: int, seed: int, strict: bool
-) -> int:
-    """Let the brokers in `desk.over` give and those in `desk.under` take."""
-    done = 0
-    short = under
-    for i in range(over):
-        v = desk.over[i]
-        while desk.held[v] > desk.high[v]:
-            made = leaders and hand_over(problem, state, desk, t, k, v, strict)
-            if not made:
+def settle(problem: Problem, state: State, desk: Desk, k: int, over: int, under: int, seed: int, strict: bool) -> int:
+    """Let the brokers in `desk.over` give and those in `desk.under` take; `seed` is the topic's."""
+    done, short, leaders = 0, under, problem.topic_goal[k, COUNTS_LEADERS] == 1
+    for i in range(over + under):
+        gives = i < over
+        b = desk.over[i] if gives else desk.under[i - over]
+        while desk.held[b] > desk.high[b] if gives else desk.held[b] < desk.low[b]:
+            made = leaders and hand_over(problem, state, desk, b, gives, strict)
+            if not made and gives:
                 while short > 0 and desk.held[desk.under[short - 1]] >= desk.low[desk.under[short - 1]]:
                     short -= 1
-                made = give(problem, state, desk, t, k, v, short, seed, strict)
+                made = give(problem, state, desk, k, b, short, seed, strict)
+            elif not made:
+                made = take(problem, state, desk, k, b, seed, strict)
             if not made and strict:
-                made = trade(problem, state, desk, t, k, v, True, leaders, seed)
-            if not made:
-                break
-            done += 1
-    for i in range(under):
-        u = desk.under[i]
-        while desk.held[u] < desk.low[u]:
-            made = leaders and take_over(problem, state, desk, t, k, u, strict)
-            if not made:
-                made = take(problem, state, desk, t, k, u, leaders, seed, strict)
-            if not made and strict:
-                made = trade(problem, state, desk, t, k, u, False, leaders, seed)
+                made = trade(problem, state, desk, k, b, gives, seed)
             if not made:
                 break
             done += 1
     return done
+
+
+@inner
+def give(problem: Problem, state: State, desk: Desk, k: int, v: int, short: int, seed: int, strict: bool) -> bool:
+    """Move one of the topic from `v` to the broker where the potential falls most: one of the `short` that lack it, or one with room."""
+    start, found = scramble(seed * 1000003 + v * 131 + desk.held[v]), whole(0)
+    for i in range(min(short, TOPIC_TARGETS)):
+        u = desk.under[(start + i) % short]
+        if desk.held[u] < desk.low[u]:
+            desk.among[found] = u
+            found += 1
+    if found == 0:
+        found = list_room(desk, v, whole(2 * TOPIC_TARGETS), whole(TOPIC_TARGETS), start)
+    if make_best(problem, state, desk, k, list_offers(problem, state, desk, v, whole(OFFERED), found), strict):
+        return True
+    if not strict:
+        return False
+    found = list_room(desk, v, len(desk.eligible), len(desk.eligible), start)
+    return make_best(problem, state, desk, k, list_offers(problem, state, desk, v, whole(4 * OFFERED), found), strict)
+
+
+@inner
+def take(problem: Problem, state: State, desk: Desk, k: int, u: int, seed: int, strict: bool) -> bool:
+    """Move one of the topic to `u`, from a broker that holds more than it needs."""
+    start, leaders = scramble(seed * 1000211 + u * 1009 + desk.held[u]), problem.topic_goal[k, COUNTS_LEADERS] == 1
+    if make_best(problem, state, desk, k, list_requests(problem, state, desk, u, whole(2 * DONORS), start, leaders), strict):
+        return True
+    return strict and make_best(
+        problem, state, desk, k, list_requests(problem, state, desk, u, whole(MOST_DONORS), start, leaders), strict
+    )
+
+
+@inner
+def make_best(problem: Problem, state: State, desk: Desk, k: int, offers: int, strict: bool) -> bool:
+    """Make the first `offers` of `desk.offer` true that lowers the potential most, if one does."""
+    slots, worth = state.replicas.shape[1], problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
+    best, most = whole(-1), LEAST_TOPIC_GAIN
+    for i in range(offers):
+        entry, target = desk.offer[i, 0], desk.offer[i, 1]
+        p, s = desk.first[0] + entry // slots, entry % slots
+        source, role = state.replicas[p, s], whole(LEADING if state.lead[p] == s else FOLLOWING)
+        gain = worth * ((1.0 if desk.held[source] > desk.high[source] else 0.0) + (1.0 if desk.held[target] < desk.low[target] else 0.0))
+        gain -= linear_rise(problem, state, desk.watched, source, p, role, -1.0)
+        gain -= linear_rise(problem, state, desk.watched, target, p, role, 1.0)
+        if gain <= most or not may_host(problem, state, p, s, target):
+            continue
+        gain -= other_burden(problem, state, k, p, role == LEADING, source, target)
+        if gain <= most:
+            continue
+        if strict and leaves_band(problem, state, source, p, role, whole(NOTHING)):
+            continue
+        if not strict or not leaves_band(problem, state, target, p, whole(NOTHING), role):
+            best, most = whole(i), gain
+    if best >= 0:
+        make_move(problem, state, desk, desk.offer[best, 0], desk.offer[best, 1])
+    return best >= 0
 
 
 @inner
@@ -163,39 +208,6 @@ def linear_rise(problem: Problem, state: State, watched: np.ndarray, b: int, p: 
 
 
 @inner
-def best_target(
-    problem: Problem, state: State, desk: Desk, t: int, k: int, v: int, offered: int, among: int, strict: bool
-) -> tuple[int, int, float]:
-    """Of the first `offered` of the topic on `v`, the entry and the target of `desk.among` with the largest gain."""
-    first, slots = problem.topic_first[t], state.replicas.shape[1]
-    worth = problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
-    best_entry, best, best_gain = whole(-1), whole(-1), LEAST_GAIN
-    entry, looked = desk.head[v], 0
-    while entry >= 0 and looked < offered:
-        here = whole(entry)
-        p, s = first + entry // slots, entry % slots
-        entry = desk.following[entry]
-        if problem.partition[p, MOVABLE] == 0:
-            continue
-        looked += 1
-        role = whole(LEADING if state.lead[p] == s else FOLLOWING)
-        if strict and leaves_band(problem, state, v, p, role, whole(NOTHING)):
-            continue
-        relief = worth - linear_rise(problem, state, desk.watched, v, p, role, -1.0)
-        for i in range(among):
-            u = desk.among[i]
-            gain = relief - linear_rise(problem, state, desk.watched, u, p, role, 1.0)
-            if desk.held[u] < least_of(problem, k, t, u):
-                gain += worth
-            if gain <= best_gain or not may_host(problem, state, p, s, u):
-                continue
-            gain -= other_burden(problem, state, k, p, role == LEADING, v, u)
-            if gain > best_gain and not (strict and leaves_band(problem, state, u, p, whole(NOTHING), role)):
-                best_entry, best, best_gain = here, u, gain
-    return best_entry, best, best_gain
-
-
-@inner
 def other_burden(problem: Problem, state: State, k: int, p: int, leads: bool, source: int, target: int) -> float:
     """By how much topic goals other than `k` raise the potential when a replica of `p` goes from `source` to `target`."""
     burden = 0.0
@@ -208,85 +220,6 @@ def other_burden(problem: Problem, state: State, k: int, p: int, leads: bool, so
 
 
 @inner
-def give(
-    problem: Problem, state: State, desk: Desk, t: int, k: int, v: int, short: int, seed: int, strict: bool
-) -> bool:
-    """Move one of the topic from `v` to the broker where the potential falls most: one of the `short` that lack it, or one with room."""
-    first, slots = problem.topic_first[t], state.replicas.shape[1]
-    count = len(desk.eligible)
-    start = scramble(seed * 1000003 + t * 8191 + v * 131 + desk.held[v])
-    found = 0
-    for i in range(min(short, TARGETS)):
-        u = desk.under[(start + i) % short]
-        if desk.held[u] < desk.low[u]:
-            desk.among[found] = u
-            found += 1
-    if found == 0:
-        tries = count if count <= 2 * TARGETS else 2 * TARGETS
-        for i in range(tries):
-            u = desk.eligible[i if tries == count else scramble(start + i) % count]
-            if u != v and found < TARGETS and room_of(problem, desk, k, t, u):
-                desk.among[found] = u
-                found += 1
-    entry, target, _ = best_target(problem, state, desk, t, k, v, whole(OFFERED), whole(found), strict)
-    if target < 0 and strict:
-        found = 0
-        for u in desk.eligible:
-            if u != v and room_of(problem, desk, k, t, u):
-                desk.among[found] = u
-                found += 1
-        entry, target, _ = best_target(problem, state, desk, t, k, v, whole(4 * OFFERED), whole(found), strict)
-    if target < 0:
-        return False
-    make_move(problem, state, desk, first, first + entry // slots, entry % slots, target)
-    return True
-
-
-@inner
-def take(
-    problem: Problem, state: State, desk: Desk, t: int, k: int, u: int, leaders: bool, seed: int, strict: bool
-) -> bool:
-    """Move one of the topic to `u`, from a broker that holds more than it needs."""
-    first, slots = problem.topic_first[t], state.replicas.shape[1]
-    entries = (problem.topic_first[t + 1] - first) * slots
-    worth = problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
-    best_p, best_s, best_gain = whole(-1), whole(-1), LEAST_GAIN
-    start = scramble(seed * 1000211 + t * 8191 + u * 1009 + desk.held[u])
-    for attempt in range(2):
-        everyone = entries <= 2 * DONORS
-        tries = whole(entries if everyone else (DONORS if attempt == 0 else MOST_DONORS))
-        for i in range(tries):
-            entry = i if everyone else scramble(start + i + attempt) % entries
-            p, s = first + entry // slots, whole(entry % slots)
-            b = state.replicas[p, s]
-            if b < 0 or b == u or problem.broker[b, STATE] != 0 or problem.partition[p, MOVABLE] == 0:
-                continue
-            if (leaders and state.lead[p] != s) or desk.held[b] <= least_of(problem, k, t, b):
-                continue
-            role = whole(LEADING if state.lead[p] == s else FOLLOWING)
-            gain = worth - linear_rise(problem, state, desk.watched, b, p, role, -1.0)
-            gain -= linear_rise(problem, state, desk.watched, u, p, role, 1.0)
-            if desk.held[b] > most_of(problem, k, t, b):
-                gain += worth
-            if gain <= best_gain or not may_host(problem, state, p, s, u):
-                continue
-            gain -= other_burden(problem, state, k, p, role == LEADING, b, u)
-            if gain <= best_gain:
-                continue
-            if strict and leaves_band(problem, state, b, p, role, whole(NOTHING)):
-                continue
-            if strict and leaves_band(problem, state, u, p, whole(NOTHING), role):
-                continue
-            best_p, best_s, best_gain = p, s, gain
-        if best_p >= 0 or not strict or everyone:
-            break
-    if best_p < 0:
-        return False
-    make_move(problem, state, desk, first, best_p, best_s, u)
-    return True
-
-
-@inner
 def lead_gain(problem: Problem, state: State, p: int, o: int, strict: bool) -> float:
     """By how much the potential falls when slot `o` leads `p`; 0 where it may not."""
     giver, taker = state.replicas[p, state.lead[p]], state.replicas[p, o]
@@ -294,53 +227,107 @@ def lead_gain(problem: Problem, state: State, p: int, o: int, strict: bool) -> f
         return 0.0
     lead, follow = whole(LEADING), whole(FOLLOWING)
     gain = -cost_of_gaining(problem, state, giver, p, lead, follow) - cost_of_gaining(problem, state, taker, p, follow, lead)
-    if gain > LEAST_GAIN and strict:
+    if gain > LEAST_TOPIC_GAIN and strict:
         if leaves_band(problem, state, giver, p, lead, follow) or leaves_band(problem, state, taker, p, follow, lead):
             return 0.0
     return float(gain)
 
 
 @inner
-def hand_over(problem: Problem, state: State, desk: Desk, t: int, k: int, v: int, strict: bool) -> bool:
-    """Give one leadership of the topic from `v` to a follower's broker with room for it."""
-    first, slots = problem.topic_first[t], state.replicas.shape[1]
-    best_p, best_o, best_gain = whole(-1), whole(-1), LEAST_GAIN
-    entry = desk.head[v]
-    while entry >= 0:
-        p = first + entry // slots
-        entry = desk.following[entry]
-        if problem.partition[p, MOVABLE] == 0:
+def hand_over(problem: Problem, state: State, desk: Desk, b: int, gives: bool, strict: bool) -> bool:
+    """Make the best transfer of one leadership of the topic from broker `b` (`gives`) to a follower's with room for it, or to `b` from
+    one that leads more than it needs, if one lowers the potential."""
+    slots = state.replicas.shape[1]
+    best_p, best_o, most = whole(-1), whole(-1), LEAST_TOPIC_GAIN
+    for i in range(state.hosts[b]):
+        p, s = whole(state.hosted[b, i] // slots), whole(state.hosted[b, i] % slots)
+        lead = state.lead[p]
+        if p < desk.first[0] or p >= desk.first[1] or lead < 0 or (lead == s) != gives or problem.partition[p, MOVABLE] == 0:
             continue
         for o in range(slots):
-            u = state.replicas[p, o]
-            if u < 0 or o == state.lead[p] or problem.broker[u, STATE] != 0 or not room_of(problem, desk, k, t, u):
+            giver, taker = state.replicas[p, lead], state.replicas[p, o]
+            if taker < 0 or o == lead or (not gives and o != s) or problem.broker[taker, STATE] != 0:
                 continue
-            gain = lead_gain(problem, state, p, o, strict)
-            if gain > best_gain:
-                best_p, best_o, best_gain = p, o, gain
-    if best_p < 0:
-        return False
-    make_leader(problem, state, desk, first, best_p, best_o)
-    return True
+            if desk.held[taker] >= desk.high[taker] if gives else problem.broker[giver, STATE] != 0 or desk.held[giver] <= desk.low[giver]:
+                continue
+            gain = lead_gain(problem, state, p, whole(o), strict)
+            if gain > most:
+                best_p, best_o, most = p, whole(o), gain
+    if best_p >= 0:
+        make_leader(problem, state, desk, best_p, best_o)
+    return best_p >= 0
 
 
 @inner
-def take_over(problem: Problem, state: State, desk: Desk, t: int, k: int, u: int, strict: bool) -> bool:
-    """Give `u` one leadership of the topic, of a partition that it follows."""
+def trade_gain(problem: Problem, state: State, watched: np.ndarray, b: int, p: int, role: int, q: int, other: int) -> float:
+    """By how much goals on loads lower the potential of `b` when it gets a replica of `p` for one of `q`."""
+    gain = 0.0
+    for g in watched:
+        c = problem.goal[g, COLUMN]
+        x = problem.vector[p, role, c] - problem.vector[q, other, c]
+        if x != 0.0 and problem.table[b, g, SCALE] > 0.0:
+            load = state.load[b, c]
+            gain += linear_cost(problem, b, g, load) - linear_cost(problem, b, g, load + x)
+    return gain
+
+
+@inner
+def best_return(
+    problem: Problem, state: State, watched: np.ndarray, p: int, s: int, target: int, start: int, floor: float
+) -> tuple[int, float]:
+    """What `target` could best give back for slot `s` of `p`: the entry of its list, -1 if none, and the gain on loads and topics of it."""
     slots = state.replicas.shape[1]
-    first, last = problem.topic_first[t], problem.topic_first[t + 1]
-    best_p, best_o, best_gain = whole(-1), whole(-1), LEAST_GAIN
-    for i in range(state.hosts[u]):
-        p, o = state.hosted[u, i] // slots, whole(state.hosted[u, i] % slots)
-        if p < first or p >= last or state.lead[p] < 0 or state.lead[p] == o or problem.partition[p, MOVABLE] == 0:
+    source = state.replicas[p, s]
+    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+    t = whole(problem.topic[p])
+    n = state.hosts[target]
+    best, best_gain = whole(-1), floor
+    for i in range(min(n, RETURNS)):
+        entry = whole(state.hosted[target, (start + i) % n])
+        q, r = entry // slots, entry % slots
+        if problem.partition[q, MOVABLE] == 0 or problem.topic[q] == t:
             continue
-        giver = state.replicas[p, state.lead[p]]
-        if problem.broker[giver, STATE] != 0 or desk.held[giver] <= least_of(problem, k, t, giver):
+        other = whole(LEADING if state.lead[q] == r else FOLLOWING)
+        gain = trade_gain(problem, state, watched, target, p, role, q, other)
+        gain += trade_gain(problem, state, watched, source, q, other, p, role)
+        if gain <= best_gain or not may_swap(problem, state, q, r, source):
             continue
-        gain = lead_gain(problem, state, p, o, strict)
-        if gain > best_gain:
-            best_p, best_o, best_gain = whole(p), o, gain
-    if best_p < 0:
+        gain -= topic_burden(problem, state, q, True, other == LEADING, target, source)
+        if gain > best_gain and keeps_band(problem, state, target, p, role, q, other):
+            if keeps_band(problem, state, source, q, other, p, role):
+                best, best_gain = entry, gain
+    return best, best_gain
+
+
+@inner
+def trade(problem: Problem, state: State, desk: Desk, k: int, b: int, gives: bool, seed: int) -> bool:
+    """Swap one of the topic off `b` (`gives`) or onto it, for a replica of another topic, so that loads stay in their bands."""
+    slots, worth = state.replicas.shape[1], problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
+    start, looked = scramble(seed * 1000231 + b * 1009 + desk.held[b]), 0
+    if gives:
+        offers = list_in_turn(problem, state, desk, b, whole(TRADES), start)
+    else:
+        offers = list_requests(problem, state, desk, b, whole(TRADES), start, problem.topic_goal[k, COUNTS_LEADERS] == 1)
+    best, back, most = whole(-1), whole(-1), LEAST_TOPIC_GAIN
+    for i in range(offers):
+        entry, target = desk.offer[i, 0], desk.offer[i, 1]
+        p, s = desk.first[0] + entry // slots, entry % slots
+        source, leads = state.replicas[p, s], state.lead[p] == s
+        if source == target or not may_swap(problem, state, p, s, target):
+            continue
+        mine = -topic_burden(problem, state, p, True, leads, source, target)
+        if mine <= 0.0:
+            continue
+        looked += 1
+        at, gain = best_return(problem, state, desk.watched, p, s, target, start + i * RETURNS, most - mine)
+        if at >= 0:
+            best, back, most = whole(i), at, gain + mine
+            if most > TRADE_ENOUGH * worth and looked >= TRADE_LOOKED:
+                break
+    if best < 0:
         return False
-    make_leader(problem, state, desk, first, best_p, best_o)
+    entry = desk.offer[best, 0]
+    source = state.replicas[desk.first[0] + entry // slots, entry % slots]
+    make_move(problem, state, desk, entry, desk.offer[best, 1])
+    relocate(problem, state, back // slots, back % slots, source, state.lead[back // slots])
     return True

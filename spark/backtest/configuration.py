@@ -19,7 +19,9 @@ Mode = Literal["planned", "never", "hindsight"]
 class Configuration:
     """Weights (above 0) and bounds (share of the mean) by goal name; a goal that is not named keeps its own. `cadence` is seconds between
     looks, `horizon` seconds that loads are averaged over before the planner sees them; `max_moves` is a budget of each plan (None: as the
-    job has it). `mode`: as the service plans; not at all; or knowing the mean of the coming horizon, which nobody does."""
+    job has it). `min_gain`, and `start`, the share of the mean by which a broker has to be off before plans start (a hysteresis, which
+    stops at half of it), are of the goals' policy, and as it has them where None. `mode`: as the service plans; not at all; or knowing the
+    mean of the coming horizon, which no service does."""
 
     cadence: float
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -27,6 +29,8 @@ class Configuration:
     what: str = ""
     horizon: float = HORIZON
     max_moves: int | None = None
+    min_gain: float | None = None
+    start: float | None = None
     mode: Mode = "planned"
 
     def applied(self, goals: GoalSet) -> GoalSet:
@@ -41,13 +45,31 @@ class Configuration:
         for name in (*self.weights, *self.bounds):
             if name not in named:
                 raise KeyError(name)
-        return with_goals(goals, tuple(self._changed(goal) for goal in goals.goals))
+        made = with_goals(goals, tuple(self._changed(goal) for goal in goals.goals))
+        policy = dict(made.policy)
+        if self.min_gain is not None:
+            policy["min_gain"] = self.min_gain
+        if self.start is not None:
+            policy["detector"] = {**_detector(goals), "hysteresis": {"start": self.start, "stop": self.start / 2.0}}
+        return replace(made, policy=policy)
 
     def _changed(self, goal: Goal) -> Goal:
         if not isinstance(goal, UsageDistribution):
             return goal
         weight = goal.weight if goal.hard else self.weights.get(goal.name, goal.weight)
         return with_bound(replace(goal, weight=weight), self.bounds.get(goal.name, goal.bound))
+
+
+def _detector(goals: GoalSet) -> Mapping[str, object]:
+    """That of the goals' policy, as written; the default one where there is none."""
+    written = goals.policy.get("detector")
+    return written if isinstance(written, Mapping) else {"kind": "goal_band"}
+
+
+def starts(goals: GoalSet) -> bool:
+    """Whether `Configuration.start` can be put on the goals: the band detector, which has no hysteresis of its own."""
+    detector = _detector(goals)
+    return "preset" not in goals.policy and detector.get("kind") == "goal_band" and "hysteresis" not in detector
 
 
 def levelled(goals: GoalSet) -> tuple[UsageDistribution, ...]:

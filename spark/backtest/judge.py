@@ -155,7 +155,7 @@ def utilization(stretch: Stretch, resource: str, load: FloatArray) -> FloatArray
 
 
 def beyond(stretch: Stretch, goal: UsageDistribution, load: FloatArray) -> npt.NDArray[np.bool_]:
-    """bool [n, B], whether a broker is outside the goal's band, as a broker score below 1 has it (CONTRACT section 7)."""
+    """bool [n, B], whether a broker is outside the goal's band, as a broker score below 1 has it (docs/contract.md, section 7)."""
     mean = load.sum(axis=1, keepdims=True) * shares(stretch, goal.resource)
     outside = np.abs(load - mean) > goal.bound * mean * (1.0 + TOLERANCE)
     quiet = (load < goal.min_load) & (mean < goal.min_load)

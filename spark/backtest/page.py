@@ -17,7 +17,8 @@ METHODS = {"halving": "successive halving"}
 def page_of(found: Result, cut: Cut, cluster: str, method: Method, now: datetime, *remarks: str) -> str:
     """One self-contained HTML page; `remarks` come last among its notes."""
     evidence = BacktestEvidence(
-        cluster_id=cluster, made_at=f"{now:%Y-%m-%dT%H:%M:%SZ}", trained=_span(cut, found.training), held_out=_span(cut, found.held_out),
+        cluster_id=cluster, made_at=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        trained=_span(cut, (*found.training, *found.choosing)), held_out=_span(cut, found.held_out),
         searched=len(found.searched), method=METHODS.get(method, method), timeline=courses(found),
         notes=(found.why, found.verdict, *remarks),
     )  # fmt: skip
@@ -38,5 +39,5 @@ def courses(found: Result) -> tuple[Course, ...]:
 
 
 def _span(cut: Cut, stretches: tuple[int, ...]) -> str:
-    begin, end = (datetime.fromtimestamp(cut.scored(n), UTC) for n in (stretches[0], stretches[-1] + 1))
+    begin, end = (datetime.fromtimestamp(cut.scored(n), UTC) for n in (min(stretches), max(stretches) + 1))
     return f"{begin:%Y-%m-%d} to {end:%Y-%m-%d}"

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from scipy.stats import norm
+
 from spark.backtest.difference import Difference, Each, difference
-from spark.backtest.outcome import Outcome
 
 Point = tuple[float, float]
 Aim = Literal["hours", "cost", "both"]
 WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else the goals stay as they are
 EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
-ROOM = 0.02  # more than `EQUAL` that a configuration may be off by on a part of the training span and not be given up for it
+ROOM = 0.02  # more than `EQUAL` that hours may be with a standard error on top, or on a part of a span
 
 
 def ranks(points: Sequence[Point]) -> list[int]:
@@ -45,26 +46,15 @@ class Rule:
         """The rules that it is made of: itself, or one for each aim."""
         return (replace(self, aim="hours"), replace(self, aim="cost")) if self.aim == "both" else (self,)
 
+    def is_equal(self, kept: Difference, more: float = 0.0) -> bool:
+        """Whether a difference counts as none: at most `equal` (and `more`), of hours with a standard error on top at most `ROOM` more."""
+        most = self.equal + more
+        return kept.share <= most and (self.aim == "hours" or kept.share + kept.spare <= most + ROOM)
+
     @property
     def words(self) -> tuple[str, str]:
         """What is gained, and what is kept."""
         return ("broker-hours out of band", "cost") if self.aim == "hours" else ("cost", "broker-hours out of band")
-
-    def gained(self, outcome: Outcome) -> float:
-        """What is to become less."""
-        return outcome.out_of_band_hours if self.aim == "hours" else outcome.cost
-
-    def kept(self, outcome: Outcome) -> float:
-        """What is to stay equal."""
-        return outcome.cost if self.aim == "hours" else outcome.out_of_band_hours
-
-    def excess(self, own: Each, other: Each) -> float:
-        """Share by which `other` has more than `own` of what is to stay equal; of hours with one standard error on top, so that luck does
-        not make two things equal."""
-        if self.aim == "hours":
-            return cost_difference(own, other).share
-        hours = hours_difference(own, other)
-        return hours.share + hours.spare
 
 
 def hours_difference(own: Each, other: Each) -> Difference:
@@ -87,45 +77,58 @@ class Choice:
     why: str
 
 
-def choose(outcomes: Sequence[Each], own: int, rule: Rule) -> Choice:
-    """The one with the least of what the rule wants to gain, of those that are equal to row `own` in what it keeps. Ties go to the better
-    other number, then to the earlier row; `own` stays where nothing gains `WORTH`. With both aims the one that gains the larger share."""
-    if len(rule.parts) > 1:
-        made = [choose(outcomes, own, part) for part in rule.parts]
-        shares = [_gain(outcomes, own, choice.row, part) for choice, part in zip(made, rule.parts, strict=True)]
-        return made[shares.index(max(shares))]
-    sums = [sum(each, Outcome()) for each in outcomes]
-    open_to = [n for n, each in enumerate(outcomes) if n == own or rule.excess(outcomes[own], each) <= rule.equal]
-    best = min(open_to, key=lambda n: (rule.gained(sums[n]), rule.kept(sums[n]), n))
-    what, kept = rule.words
-    equal = f"equal {kept} (within {rule.equal:.1%}, with a standard error to spare)"
-    if rule.gained(sums[best]) > (1.0 - WORTH) * rule.gained(sums[own]):
-        return Choice(own, f"nothing that was tried lowers {what} by {WORTH:.0%} at {equal}: the goals stay as they are")
-    return Choice(best, f"the lowest {what} of all at {equal}, against the goals as they are, on the training span")
+def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Difference] | None = None) -> Choice:
+    """The one whose gain, times the probability that what the rule keeps is equal to that of row `own`, is the largest, of those that count
+    as equal (`Rule.is_equal`); of the gain a standard error is taken off. `own` stays where none gains `WORTH`; ties go to the earlier
+    row. With both aims the larger of both.
+
+    Parameters
+    ----------
+    hours
+        By what share each row has more hours, where more is known of it than these outcomes tell.
+
+    *Source*: ours. The largest gain of all that count as equal would be one at the edge of that, by luck within it.
+    """
+    hours = [hours_difference(outcomes[own], each) for each in outcomes] if hours is None else hours
+    cost = [cost_difference(outcomes[own], each) for each in outcomes]
+    best = max(
+        ((_worth(hours[n], cost[n], part), -n, part) for part in rule.parts for n in range(len(outcomes)) if n != own),
+        key=lambda found: found[:2], default=(0.0, -own, rule.parts[0]),
+    )  # fmt: skip
+    if best[0] <= 0.0:
+        what = " or ".join(f"{part.words[0]} by {WORTH:.0%} at equal {part.words[1]}" for part in rule.parts)
+        nothing = f"nothing that was tried lowers {what} (within {rule.equal:.1%}) on the choosing span"
+        return Choice(own, f"{nothing}: the goals stay as they are")
+    what, kept = best[2].words
+    likely = f"the largest gain in {what}, times how probably {kept} {'is' if kept == 'cost' else 'are'} equal (within {rule.equal:.1%})"
+    return Choice(-best[1], f"{likely}, against the goals as they are, on the choosing span")
 
 
-def _gain(outcomes: Sequence[Each], own: int, row: int, rule: Rule) -> float:
-    """Share of what a rule wants to gain that a row has less than `own`."""
-    before, after = (rule.gained(sum(outcomes[n], Outcome())) for n in (own, row))
-    return 1.0 - after / before if before > 0.0 else 0.0
+def _worth(hours: Difference, cost: Difference, rule: Rule) -> float:
+    """What a row is expected to gain under a rule of one aim; 0 where it is no choice."""
+    gain, kept = (hours, cost) if rule.aim == "hours" else (cost, hours)
+    sure = -(gain.share + gain.spare)
+    if not rule.is_equal(kept) or sure < WORTH:
+        return 0.0
+    return sure * (float(norm.cdf((rule.equal - kept.share) / kept.error)) if kept.error else 1.0)
 
 
-def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int) -> list[int]:
+def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int, hours: Sequence[Difference] | None = None) -> list[int]:
     """Rows to go on with, the most promising first: by turns the best by the rule and the best by Pareto rank, `own` not counted.
 
-    The rule has `ROOM` here: what is known of a configuration is a part of the training span. With both aims, by turns of each.
+    The rule has `ROOM` here: what is known of a configuration is a part of what there will be. With both aims, by turns of each. `hours` as
+    in `choose`.
     """
+    hours = [hours_difference(outcomes[own], each) for each in outcomes] if hours is None else hours
     if len(rule.parts) > 1:
-        each = [promising(outcomes, own, part, len(outcomes)) for part in rule.parts]
+        each = [promising(outcomes, own, part, len(outcomes), hours) for part in rule.parts]
         return list(dict.fromkeys(n for pair in zip(*each, strict=True) for n in pair))[:most]
-    sums = [sum(each, Outcome()) for each in outcomes]
-    rank = ranks([(s.out_of_band_hours, s.cost) for s in sums])
+    cost = [cost_difference(outcomes[own], one).share for one in outcomes]
+    rank = ranks([(h.share, c) for h, c in zip(hours, cost, strict=True)])
     others = [n for n in range(len(outcomes)) if n != own]
-
-    def off(n: int) -> float:
-        return max(0.0, rule.excess(outcomes[own], outcomes[n]) - rule.equal - ROOM)
-
-    by_rule = sorted(others, key=lambda n: (off(n), rule.gained(sums[n]), n))
+    more = [h.share + h.spare for h in hours]
+    gained, kept = (more, cost) if rule.aim == "hours" else (cost, more)
+    by_rule = sorted(others, key=lambda n: (max(0.0, kept[n] - rule.equal - ROOM), gained[n], n))
     by_rank = sorted(others, key=lambda n: (rank[n], n))
-    both = [n for pair in zip(by_rule, by_rank, strict=True) for n in pair]
-    return list(dict.fromkeys(both))[:most]
+    pairs = [n for pair in zip(by_rule, by_rank, strict=True) for n in pair]
+    return list(dict.fromkeys(pairs))[:most]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from scipy.stats import norm
@@ -19,12 +20,11 @@ from spark.backtest.difference import Difference, Each
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import sizes
 from spark.backtest.pareto import ROOM, Rule, choose, cost_difference, hours_difference, ranks
-from spark.backtest.search import Method, Space, Trained, search
+from spark.backtest.search import Evaluate, Method, Space, Trained, finalists, search, told_together
 from spark.backtest.tasks import Job, replayed
 from spark.progress import Shown, followed
 
 Tell = Callable[[str], None]
-MOST_SHOWN = 14  # configurations that are validated
 SURE = 2.0  # standard errors that a gain has to be
 CONFIRMED = "confirmed"
 COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
@@ -36,16 +36,16 @@ class Wish:
     `phases` is how often what decides is replayed, its looks at other times of the day."""
 
     method: Method = "halving"
-    trials: int = 24
+    trials: int = 60
     held_out: float = 1.0 / 3.0
     rule: Rule = field(default_factory=Rule)
-    phases: int = 3
+    phases: int = 4
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Validated:
-    """One configuration on the held-out stretches, with what it did on the training ones; `hours` and `cost` are what it has more than
+    """One configuration on the held-out stretches, with what it did on those before; `hours` and `cost` are what it has more than
     the goals as they are, `verdict` what the held-out stretches say of it."""
 
     trained: Trained
@@ -70,8 +70,8 @@ class Result:
     searched
         All that was tried, on the training stretches.
     table
-        On the held-out stretches: the goals as they are first, then the chosen one and others of the training stretches' best; last what
-        comes of no plan at all, and of plans that know the coming day.
+        On the held-out stretches: the goals as they are first, then the chosen one and the others that might have been; last what comes of
+        no plan at all, and of plans that know the coming day. What they did before is on the choosing stretches.
     confirmed
         Whether the chosen one is better there too; only then its weights are recommended.
     """
@@ -79,6 +79,7 @@ class Result:
     searched: tuple[Trained, ...]
     table: tuple[Validated, ...]
     training: tuple[int, ...]
+    choosing: tuple[int, ...]
     held_out: tuple[int, ...]
     why: str
     confirmed: bool
@@ -123,7 +124,7 @@ def backtest(
     InputError
         There are fewer than two stretches, or they are too large (see `packing.sizes`).
     """
-    training, held_out = split(sizes(series, job.cut, name), wish.held_out, name)
+    spans = split(sizes(series, job.cut, name), wish.held_out, name)
     spent: list[tuple[int, float]] = []
 
     def evaluate(configurations: Sequence[Configuration], stretches: Sequence[int], phases: int) -> Sequence[tuple[Outcome, ...]]:
@@ -136,59 +137,64 @@ def backtest(
         spent.append((number * phases, found.cpu))
         return found.outcomes
 
-    searched = search(space, wish.method, wish.trials, wish.seed, training, evaluate, wish.rule, wish.phases)
-    finalists, picked, why = picked_of(searched, wish.rule)
+    result = found(space, wish, spans, evaluate, tell)
+    return replace(result, replays=sum(n for n, _ in spent), cpu=sum(s for _, s in spent))
+
+
+def found(space: Space, wish: Wish, spans: Spans, evaluate: Evaluate, tell: Tell) -> Result:
+    """The same where `evaluate` replays: search on the training span, choose on the next, test on the held-out one."""
+    rule = wish.rule
+    searched = search(space, wish.method, wish.trials, wish.seed, spans.training, evaluate, rule, wish.phases)
+    best = [0, *finalists(searched, rule)]
+    tell("choosing on a span that was not searched on")
+    again = evaluate([searched[n].configuration for n in best], spans.choosing, wish.phases)
+    final = [Trained(searched[n].configuration, each, True, True) for n, each in zip(best, again, strict=True)]
+    before = [] if spans.choosing == spans.training else [[t for t in searched if t.whole]]
+    choice = choose([t.each for t in final], 0, rule, told_together([*before, final]))
     tell("validating on the span held out")
     ends = [Trained(c, (), False) for c in (space.never, space.hindsight)]
-    rows = [*(searched[n] for n in finalists), *ends]
-    found = evaluate([row.configuration for row in rows], held_out, wish.phases)
-    front = _front(searched)
+    order = list(dict.fromkeys([0, choice.row, *range(len(final))]))
+    rows = [*(final[n] for n in order), *ends]
+    came = evaluate([row.configuration for row in rows], spans.held_out, wish.phases)
+    rank = ranks([(t.outcome.out_of_band_hours, t.outcome.cost) for t in final])
     table = [
-        Validated(t, each, n in front, n == picked, hours_difference(found[0], each), cost_difference(found[0], each))
-        for n, t, each in zip([*finalists, -1, -1], rows, found, strict=True)
+        Validated(t, each, n >= 0 and rank[n] == 0, n == choice.row, hours_difference(came[0], each), cost_difference(came[0], each))
+        for n, t, each in zip([*order, -1, -1], rows, came, strict=True)
     ]
-    table = [*judged(table[:-2], wish.rule), *table[-2:]]
-    own, best = table[0], next(row for row in table if row.chosen)
-    confirmed, verdict = confirmation(own, best, wish.rule)
+    table = [*judged(table[:-2], rule), *table[-2:]]
+    own, chosen = table[0], next(row for row in table if row.chosen)
+    confirmed, verdict = confirmation(own, chosen, rule)
     if not confirmed and (other := largest(table[1:-2])) is not None:
         verdict = f"{verdict} {_another(other)}"
-    verdict = f"{verdict} {avoidable(own, best if confirmed else own, table[-2], table[-1])}"
-    replays, cpu = sum(n for n, _ in spent), sum(s for _, s in spent)
-    return named(Result(searched, tuple(table), training, held_out, why, confirmed, verdict, replays, cpu))
+    verdict = f"{verdict} {avoidable(own, chosen if confirmed else own, table[-2], table[-1])}"
+    return named(Result(searched, tuple(table), spans.training, spans.choosing, spans.held_out, choice.why, confirmed, verdict, 0, 0.0))
 
 
-def split(stretches: Sequence[int], held_out: float, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The first stretches for searching, the last ones (at least one) for validation."""
+class Spans(NamedTuple):
+    """Stretches that are searched on, the newest first, chosen on, and tested on."""
+
+    training: tuple[int, ...]
+    choosing: tuple[int, ...]
+    held_out: tuple[int, ...]
+
+
+def split(stretches: Sequence[int], held_out: float, name: str) -> Spans:
+    """The last stretches (at least one) for validation; of those before by turns one for searching and one for choosing, so that each has
+    some of all that changes with time. Of two stretches the first serves for both."""
     if len(stretches) < 2:
         what = f"expected at least two stretches, one to search on and one to validate on, found {len(stretches)}"
         raise InputError(
             name, [Problem("", f"{what}; make stretches shorter (--stretch) or give more history")]
         )
     last = min(len(stretches) - 1, max(1, round(held_out * len(stretches))))
-    return tuple(stretches[:-last]), tuple(stretches[-last:])
-
-
-def picked_of(searched: Sequence[Trained], rule: Rule) -> tuple[list[int], int, str]:
-    """Rows to validate (the goals as they are first), the chosen one among them, and why."""
-    final = [n for n, t in enumerate(searched) if t.final]
-    choice = choose([searched[n].each for n in final], 0, rule)
-    picked, front = final[choice.row], _front(searched)
-    others = [n for n in sorted(front, key=lambda n: searched[n].outcome.cost) if n not in (0, picked)]
-    most = max(MOST_SHOWN - 1 - len(final), 0)
-    thinned = [others[i * len(others) // most] for i in range(most)] if len(others) > most else others
-    return list(dict.fromkeys([0, picked, *final, *thinned])), picked, choice.why
-
-
-def _front(searched: Sequence[Trained]) -> set[int]:
-    whole = [n for n, t in enumerate(searched) if t.whole]
-    rank = ranks([(searched[n].outcome.out_of_band_hours, searched[n].outcome.cost) for n in whole])
-    return {n for n, r in zip(whole, rank, strict=True) if r == 0}
+    before = tuple(stretches[:-last])
+    return Spans(before[::2][::-1], before[1::2] or before, tuple(stretches[-last:]))
 
 
 def confirmation(own: Validated, best: Validated, rule: Rule) -> tuple[bool, str]:
     """Whether held-out weeks bear the choice out, and a sentence that says why or why not."""
     if best is own:
-        return False, "The goals stay as they are."
+        return False, "Nothing to gain was found: the goals stay as they are."
     against = doubt(best, rule)
     if against is None:
         return True, told_of(own, best)
@@ -239,7 +245,7 @@ def _another(row: Validated) -> str:
     """Held-out stretches do not choose, else nothing would be left to say whether the choice holds."""
     c = row.trained.configuration
     shown = f"{row.hours} broker-hours, {row.cost} moved" + (f", {c.what}" if c.what else "")
-    return f"Another row is confirmed there ({shown}), but was not the choice of the training span; with more history it may be."
+    return f"Another row is confirmed there ({shown}), but was not the choice of the span before; with more history it may be."
 
 
 def avoidable(own: Validated, best: Validated, never: Validated, hindsight: Validated) -> str:
@@ -267,7 +273,7 @@ def doubt(best: Validated, rule: Rule) -> str | None:
     room = max(rule.equal, COST_SLACK) if rule.aim == "hours" else rule.equal
     if kept.share > room:
         return f"that is more than {room:.1%} more {equal}"
-    if rule.aim == "cost" and kept.share + kept.spare > room + ROOM:
+    if not rule.is_equal(kept, room - rule.equal):
         return f"{equal} are too uncertain to count as equal (at most {room + ROOM:.1%} more with a standard error on top)"
     return None
 
@@ -286,7 +292,8 @@ def tried(row: Validated, chosen: bool, own: Validated) -> Tried:
     return Tried(
         weights=dict(c.weights), bounds=dict(c.bounds), cadence=c.cadence, out_of_band_hours=o.out_of_band_hours,
         peak_utilization=o.peak_utilization, bytes_moved=o.bytes_moved, actions=o.actions, moved_back=o.moved_back,
-        chosen=chosen, pareto=row.pareto, what=c.what, horizon=c.horizon, max_moves=c.max_moves, verdict=row.verdict,
+        chosen=chosen, pareto=row.pareto, what=c.what, horizon=c.horizon, max_moves=c.max_moves, min_gain=c.min_gain, start=c.start,
+        verdict=row.verdict,
         out_of_band_error=_amount(row.hours, before.out_of_band_hours) if row is not own else None,
         bytes_error=_amount(row.cost, before.bytes_moved) if row is not own else None,
     )  # fmt: skip
@@ -298,7 +305,7 @@ def _amount(found: Difference, before: float) -> float | None:
 
 def named(result: Result) -> Result:
     """The same with the chosen one called so."""
-    words = "chosen" if result.confirmed else "best on the training span, not confirmed"
+    words = "chosen" if result.confirmed else "best on the choosing span, not confirmed"
 
     def call(row: Validated) -> Validated:
         c = row.trained.configuration

@@ -5,36 +5,53 @@ Called by `spark.backtest.run`. Deterministic by seed; only training stretches a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
-from typing import Literal
+from itertools import combinations, cycle, product, zip_longest
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from goals.model import GoalSet
-from spark.backtest.configuration import HORIZON, Configuration, levelled
+from optimizer.options import MIN_GAIN
+from spark.backtest.configuration import HORIZON, Configuration, levelled, starts
+from spark.backtest.difference import Difference
 from spark.backtest.outcome import Outcome
-from spark.backtest.pareto import Rule, choose, promising
+from spark.backtest.pareto import Rule, choose, hours_difference, promising
+from spark.backtest.surface import Measured, smoothed
 
 DAY = 86_400.0
+COUNTS = ("replicas", "leaders")
 Method = Literal["grid", "random", "halving"]
 Evaluate = Callable[[Sequence[Configuration], Sequence[int], int], Sequence[tuple[Outcome, ...]]]
 """Configurations, stretches and phases -> what came of each configuration on each of these stretches, the mean of so many phases."""
 
+GENERATIONS = 2  # of configurations that are made from the best of those before
 FACTORS = (1.0, 1.5, 2.0, 3.0, 0.5, 0.75, 5.0)  # of the bounds, in the order a grid takes them
 SPREAD = 4.0  # weights are drawn from 1/SPREAD to SPREAD times the goal's own
-WIDE = 20.0  # bounds that are drawn for each load by itself, from its own to so many times it: what matters in one may not in another
+WIDE = 20.0  # bounds of loads: from half the centre's to so many times it, each by itself: what matters in one may not in another
 MOST_WIDE = 3.0  # share of the mean, beyond which a bound is none
-NARROWEST, WIDEST = 0.5, 5.0  # bounds, times the centre
-NEAR = 1.6  # bounds that are drawn around the goals' own, times or divided by at most
+NARROWEST = 0.5
 COUNTS_NARROWEST = 0.6  # counts have no noise: a wider band leaves them out of the one that is scored, a narrower one well in it
+GAINS = 100.0  # `min_gain`: from its own to so many times it
+STARTS = 20.0  # `start`: from the narrowest bound of a load to so many times it
 KEPT = 3  # halving keeps one in so many
-AS_THEY_ARE = 1 / 3  # of the trials, at most: the goals as they are at other cadences and horizons
-LAST = 1 / 4  # of the trials of halving: drawn close to the best of the others
-FINAL = 12  # configurations that are replayed at all phases before one is chosen
-CLOSE = 1.35  # bounds and weights of those, times or divided by at most
+KNOWN = 1 / 3  # of the trials, at most: what differs from the goals as they are in one thing
+ALONE = 10.0  # times its own: a bound that leaves one resource alone
+LATER = 1 / 2  # of the trials of halving: made from the best of those before
+FINAL = 12  # configurations that are replayed at all phases, on stretches that the search never saw, before one is chosen
+PARENTS = 4  # of a generation
+CLOSE = 1.35  # what is drawn close to a number, times or divided by at most
+
+
+class Knobs(NamedTuple):
+    """Those of a `Configuration` that are no bounds, weights or times; None: as they are."""
+
+    max_moves: int | None = None
+    min_gain: float | None = None
+    start: float | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +65,17 @@ class Space:
     cadences: tuple[float, ...]
     horizons: tuple[float, ...] = (HORIZON,)
     budgets: tuple[int | None, ...] = (None,)
+
+    @property
+    def least_gain(self) -> float:
+        """`min_gain` of the goals' policy, else the planner's."""
+        written = self.goals.policy.get("min_gain")
+        return float(written) if isinstance(written, int | float) and written > 0.0 else MIN_GAIN
+
+    @property
+    def loads(self) -> tuple[str, ...]:
+        """Names of the goals that level a load, not a count."""
+        return tuple(g.name for g in levelled(self.goals) if g.resource not in COUNTS)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,26 +108,28 @@ class Space:
         return self.made({}, self.centre, self.rhythms[0], "calibrated bounds")
 
     def made(
-        self, weights: dict[str, float], bounds: dict[str, float], rhythm: tuple[float, float], what: str = "", max_moves: int | None = None
-    ) -> Configuration:
+        self, weights: Mapping[str, float], bounds: Mapping[str, float], rhythm: tuple[float, float], what: str = "",
+        knobs: Knobs | None = None,
+    ) -> Configuration:  # fmt: skip
         """A configuration that names every goal, with numbers that read well (3 digits)."""
         goals = levelled(self.goals)
+        moves, gain, start = knobs or Knobs()
         return Configuration(
             rhythm[0],
             {g.name: _short(weights.get(g.name, g.weight)) for g in goals},
             {g.name: _short(bounds.get(g.name, g.bound)) for g in goals},
             what,
             rhythm[1],
-            self.budgets[0] if max_moves is None else max_moves,
+            self.budgets[0] if moves is None else moves,
+            None if gain is None else _short(gain),
+            None if start is None else _short(start),
         )
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A configuration and what came of it on each stretch of the training span that it was tried on.
-
-    `whole` where that is all of it; `final` where it was replayed at all phases there, so that it may be chosen.
-    """
+    """A configuration and what came of it on each stretch that it was tried on: of the training span, `whole` where that is all of it;
+    `final` where it is the choosing span instead, at all phases, so that it may be chosen."""
 
     configuration: Configuration
     each: tuple[Outcome, ...]
@@ -123,22 +153,61 @@ def search(
 ) -> tuple[Trained, ...]:
     """Everything that was tried, in order; the goals as they are come first and always see the whole training span.
 
-    `trials` bounds the number of configurations. With ``halving`` most are tried on one stretch, the better third on three times as
-    many, and so on: the better by the rule and the better by Pareto rank, by turns. The last quarter is then drawn close to the best
-    and tried on everything. The most promising of all are replayed again at all `phases`, as the goals as they are were from the
-    first: chance in what all are compared with would count in every comparison.
+    `trials` bounds the number of configurations. With ``halving`` a half of them are tried on one stretch, the better third on three times
+    as many, and so on: the better by the rule and the better by Pareto rank, by turns. The other half is made from the best of those
+    before, in `GENERATIONS`, and tried on everything. The goals as they are are replayed at all `phases`: chance in what all are compared
+    with would count in every comparison.
     """
     rule = rule or Rule()
-    last = round(LAST * trials) if method == "halving" and trials >= 1 / LAST else 0
-    drawn = grid(space, trials) if method == "grid" else [*as_they_are(space, trials), *random(space, trials, seed)]
-    tried = _each_once([space.own, space.calibrated, *drawn])[: max(trials - last, 2)]
+    later = round(LATER * trials / GENERATIONS) if method == "halving" else 0
+    drawn = grid(space, trials) if method == "grid" else [*known(space, trials, seed), *random(space, trials, seed)]
+    tried = _each_once([space.own, space.calibrated, *drawn])[: max(trials - GENERATIONS * later, 2)]
     (own,) = evaluate(tried[:1], stretches, phases)
     first = 1 if method == "halving" else len(stretches)
-    found = [Trained(tried[0], own, True, True), *_halving(tried, own, first, stretches, evaluate, rule)]
-    if last:
-        more = _unseen(close_to(space, _best(found, rule), last, seed), found)
+    found = [Trained(tried[0], own, True), *_halving(tried, own, first, stretches, evaluate, rule)]
+    for generation in range(GENERATIONS if later else 0):
+        more = _unseen(made_of(space, _best(found, rule), later, [seed, 1 + generation]), found)
         found += [Trained(c, each, True) for c, each in zip(more, evaluate(more, stretches, 1), strict=True)] if more else []
-    return tuple(_finished(found, stretches, evaluate, rule, phases))
+    return tuple(found)
+
+
+def finalists(found: Sequence[Trained], rule: Rule, most: int = FINAL) -> list[int]:
+    """Rows that are worth being replayed on the choosing span, the most promising first: those that saw the whole training span, then those
+    that came furthest."""
+    rows: list[int] = []
+    for length in sorted({len(t.each) for t in found[1:]}, reverse=True):
+        mine = [0, *(n for n, t in enumerate(found) if n and len(t.each) == length)]
+        rows += [mine[i] for i in _promising([found[n] for n in mine], rule, most)]
+    return rows[:most]
+
+
+def estimates(found: Sequence[Trained]) -> list[Difference]:
+    """By what share each will have more broker-hours than the first, the goals as they are, given what all of them had (`smoothed`)."""
+    return told_together([found])
+
+
+def told_together(parts: Sequence[Sequence[Trained]]) -> list[Difference]:
+    """The same of the last of some parts of the history, given what came of everything on all of them; in each the goals as they are come
+    first, and each stretch tells by itself."""
+    measured, span = [], 0
+    for found in parts:
+        own = found[0]
+        for t in found[1:]:
+            for n, one in enumerate(t.each):
+                told = hours_difference([own.each[n]], [one])
+                measured.append(Measured(t.configuration, span + n, told.share, told.error))
+        span += len(own.each)
+    wanted = parts[-1]
+    if not measured or not all(math.isfinite(one.share) for one in measured):
+        return [hours_difference(wanted[0].each[: len(t.each)], t.each) for t in wanted]
+    means, errors = smoothed(measured, wanted[0].configuration, [t.configuration for t in wanted[1:]])
+    return [Difference(0.0, 0.0), *map(Difference, means.tolist(), errors.tolist())]
+
+
+def _promising(found: Sequence[Trained], rule: Rule, most: int) -> list[int]:
+    """Of rows that were tried on the same stretches, the first the goals as they are."""
+    length = min(len(t.each) for t in found)
+    return promising([t.each[:length] for t in found], 0, rule, most, estimates(found))
 
 
 def _halving(
@@ -154,39 +223,17 @@ def _halving(
         if whole:
             break
         kept = max(1, -(-len(alive) // KEPT))
-        better = promising([own[:some], *(found[n].each for n in alive)], 0, rule, kept)
+        better = _promising([Trained(tried[0], own[:some], False), *(found[n] for n in alive)], rule, kept)
         alive = sorted(alive[i - 1] for i in better)
         some = min(len(stretches), some * KEPT)
     return [found[n] for n in sorted(found)]
 
 
-def _finished(found: list[Trained], stretches: Sequence[int], evaluate: Evaluate, rule: Rule, phases: int) -> list[Trained]:
-    """The same with the most promising ones replayed at all phases; with one phase all are as they should be."""
-    if phases == 1:
-        return [replace(t, final=t.whole) for t in found]
-    whole = [n for n, t in enumerate(found) if t.whole]
-    best = [whole[i] for i in promising([found[n].each for n in whole], 0, rule, FINAL)]
-    best += _given_up(found, rule)[: FINAL - len(best)]
-    made = list(found)
-    for n, each in zip(best, evaluate([found[n].configuration for n in best], stretches, phases) if best else [], strict=True):
-        made[n] = Trained(found[n].configuration, each, True, True)
-    return made
-
-
-def _given_up(found: Sequence[Trained], rule: Rule) -> list[int]:
-    """Those that were not tried on everything, the ones that came furthest first, the most promising of these before the others."""
-    rows = []
-    for length in sorted({len(t.each) for t in found if not t.whole}, reverse=True):
-        mine = [n for n, t in enumerate(found) if not t.whole and len(t.each) == length]
-        rows += [mine[i - 1] for i in promising([found[0].each[:length], *(found[n].each for n in mine)], 0, rule, len(mine))]
-    return rows
-
-
 def _best(found: Sequence[Trained], rule: Rule) -> list[Configuration]:
-    """The choice so far, and the two that are nearest to being it."""
+    """The choice so far, and those that are nearest to being it."""
     whole = [t for t in found if t.whole]
-    each = [t.each for t in whole]
-    rows = dict.fromkeys([choose(each, 0, rule).row, *promising(each, 0, rule, 2)])
+    picked = choose([t.each for t in whole], 0, rule, estimates(whole)).row
+    rows = dict.fromkeys([picked, *_promising(whole, rule, PARENTS)])
     return [whole[n].configuration for n in rows if n or len(rows) == 1]
 
 
@@ -203,11 +250,22 @@ def _each_once(configurations: Sequence[Configuration]) -> list[Configuration]:
     return list(found.values())
 
 
-def as_they_are(space: Space, trials: int) -> list[Configuration]:
-    """The goals as they are at other cadences and horizons, evenly many where there are more than their part of the trials."""
-    others = space.rhythms[1:]
-    most = min(len(others), max(1, int(AS_THEY_ARE * trials)))
-    return [space.made({}, {}, others[(2 * i + 1) * len(others) // (2 * most)], "weights and bounds as they are") for i in range(most)]
+def known(space: Space, trials: int, seed: int) -> list[Configuration]:
+    """What is worth a look whatever chance draws, in turns, at most `KNOWN` of the trials: the goals as they are, and the centre's bounds,
+    at other cadences and horizons; and loads left alone, one or two. (What cannot be levelled may take all moves from what can.)"""
+    r = np.random.default_rng([seed, len(space.rhythms)])
+    others = [space.rhythms[1 + n] for n in r.permutation(len(space.rhythms) - 1).tolist()]
+    as_they_are = [space.made({}, {}, rhythm, "weights and bounds as they are") for rhythm in others]
+    centred = [space.made({}, space.centre, rhythm, "calibrated bounds") for rhythm in others[::-1]]
+    bounds = {g.name: g.bound for g in levelled(space.goals)}
+    wide = {name: max(min(ALONE * bounds[name], MOST_WIDE), bounds[name]) for name in space.loads}
+    groups = [*combinations(space.loads, 1), *combinations(space.loads, 2)]
+    alone = [
+        space.made({}, {name: wide[name] for name in groups[n]}, rhythm, f"{' and '.join(groups[n])} left alone")
+        for n, rhythm in zip(r.permutation(len(groups)).tolist(), cycle(space.rhythms), strict=False)
+    ]
+    turns = [one for three in zip_longest(as_they_are, alone, centred) for one in three if one is not None]
+    return _each_once([space.own, *turns])[1:][: max(1, int(KNOWN * trials))]
 
 
 def grid(space: Space, trials: int) -> list[Configuration]:
@@ -224,50 +282,59 @@ def grid(space: Space, trials: int) -> list[Configuration]:
 
 
 def random(space: Space, trials: int, seed: int) -> list[Configuration]:
-    """Weights, and bounds of all goals together and of each, drawn evenly on a logarithmic scale; cadences and horizons drawn evenly.
-
-    By turns the bounds are near the goals' own, from their own to `WIDE` times them for each by itself, and widely around the centre; a
-    budget of moves is drawn for every second one.
-    """
+    """Every knob by itself: half of the time as it is (a bound also as the centre has it), else drawn evenly on a logarithmic scale."""
     r = np.random.default_rng(seed)
-    goals, made = levelled(space.goals), []
+    goals = levelled(space.goals)
+    made = []
     for n in range(trials):
-        common = np.log2(r.uniform(0, 1) + 1)  # 0..1, a little more often wide
-        weights = {g.name: g.weight * SPREAD ** r.uniform(-1, 1) for g in goals}
-        each = {g.name: 2.0 ** r.uniform(-0.5, 0.5) for g in goals}
-        if n % 3 == 0:
-            near = NEAR ** r.uniform(-1, 1)
-            bounds = {g.name: g.bound * near * each[g.name] for g in goals}
-        elif n % 3 == 1:
-            bounds = {g.name: min(g.bound * WIDE ** r.uniform(0, 1), max(MOST_WIDE, g.bound)) for g in goals}
-        else:
-            wide = np.exp(np.log(NARROWEST) + common * np.log(WIDEST / NARROWEST))
-            bounds = {g.name: space.centre.get(g.name, g.bound) * wide * each[g.name] for g in goals}
+        centre = {g.name: space.centre.get(g.name, g.bound) if n % 2 else g.bound for g in goals}
+        weights = {g.name: g.weight * SPREAD ** r.uniform(-1, 1) for g in goals} if r.random() < 0.5 else {}
+        factors = {name: NARROWEST * (WIDE / NARROWEST) ** r.random() if r.random() < 0.5 else 1.0 for name in centre}
+        bounds = {name: min(bound * factors[name], max(MOST_WIDE, bound)) for name, bound in centre.items()}
         rhythm = space.rhythms[int(r.integers(len(space.rhythms)))]
-        budget = space.budgets[int(r.integers(len(space.budgets)))] if n % 2 else None
-        made.append(space.made(weights, _counts_kept(space, bounds), rhythm, max_moves=budget))
+        made.append(space.made(weights, _counts_kept(space, bounds), rhythm, knobs=_knobs(space, r)))
     return made
 
 
-def close_to(space: Space, best: Sequence[Configuration], number: int, seed: int) -> list[Configuration]:
-    """Configurations a little off the best ones, by turns; each second one at the best one's own cadence and horizon."""
-    r = np.random.default_rng([seed, 1])
+def _knobs(space: Space, r: np.random.Generator) -> Knobs:
+    """Those that are no bounds or weights: a half of each as it is."""
+    budget = space.budgets[int(r.integers(len(space.budgets)))] if r.random() < 0.5 else None
+    gain = space.least_gain * GAINS ** r.random() if r.random() < 0.5 else None
+    start = None
+    if starts(space.goals) and space.loads and r.random() < 0.25:
+        narrowest = min(g.bound for g in levelled(space.goals) if g.name in space.loads)
+        start = narrowest * STARTS ** r.random()
+    return Knobs(budget, gain, start)
+
+
+def made_of(space: Space, best: Sequence[Configuration], number: int, seed: Sequence[int]) -> list[Configuration]:
+    """Configurations made of two of the best, each knob from one of them; then each knob, with one chance in three, a little off, or drawn
+    again where it has no number."""
+    r = np.random.default_rng(seed)
     made = []
     for n in range(number):
-        base = best[n % len(best)]
-        together = CLOSE ** r.uniform(-1, 1)
-        bounds = {name: b * together * CLOSE ** r.uniform(-0.5, 0.5) for name, b in base.bounds.items()}
-        weights = {name: w * CLOSE ** r.uniform(-2, 2) for name, w in base.weights.items()}
-        rhythm = base.cadence, base.horizon
-        if n // len(best) % 2:
+        one, other = best[n % len(best)], best[int(r.integers(len(best)))]
+
+        def of(name: str, one: Configuration = one, other: Configuration = other) -> Any:
+            return getattr(one if r.random() < 0.5 else other, name)
+
+        def off(value: float) -> float:
+            return value * CLOSE ** r.uniform(-1, 1) if r.random() < 1 / 3 else value
+
+        weights = {name: off(weight) for name, weight in of("weights").items()}
+        bounds = {name: off((one if r.random() < 0.5 else other).bounds[name]) for name in one.bounds}
+        rhythm = of("cadence"), of("horizon")
+        if r.random() < 1 / 3:
             rhythm = space.rhythms[int(r.integers(len(space.rhythms)))]
-        made.append(space.made(weights, _counts_kept(space, bounds), rhythm, max_moves=base.max_moves))
+        again = _knobs(space, r)
+        knobs = Knobs(*(getattr(again, name) if r.random() < 1 / 3 else of(name) for name in Knobs._fields))
+        made.append(space.made(weights, _counts_kept(space, bounds), rhythm, knobs=knobs))
     return made
 
 
 def _counts_kept(space: Space, bounds: dict[str, float]) -> dict[str, float]:
     """The bounds, those of counts not above the goals' own, and not far below."""
-    counts = {g.name: g.bound for g in levelled(space.goals) if g.resource in ("replicas", "leaders")}
+    counts = {g.name: g.bound for g in levelled(space.goals) if g.resource in COUNTS}
     return {
         n: min(max(b, counts[n] * COUNTS_NARROWEST), counts[n]) if n in counts else b for n, b in bounds.items()
     }
@@ -278,4 +345,4 @@ def _short(value: float) -> float:
 
 
 def _key(c: Configuration) -> tuple[object, ...]:
-    return c.cadence, c.horizon, c.max_moves, tuple(c.weights.items()), tuple(c.bounds.items())
+    return c.cadence, c.horizon, c.max_moves, c.min_gain, c.start, tuple(c.weights.items()), tuple(c.bounds.items())

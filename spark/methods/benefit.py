@@ -19,7 +19,7 @@ HORIZONS = (1, 6, 24)  # hours
 REFERENCE = 0.10  # the band that hours are counted by, whatever band is tried: the default of a goal
 CAP = 0.5  # no wider bound is recommended: beyond it a broker may stand idle
 WORTH = 0.05  # share of the hours out of range that levelling must be worth, else it cannot be levelled at this horizon
-PRICE = 24.0  # broker-hours out of range that moving as much as a mean broker carries must spare: copying that takes hours by itself
+PRICE = 24.0  # broker-hours out of range that moving as much as a mean broker carries must spare: one broker in its range for a day
 ENOUGH = 0.95  # of what the best bound is worth: all bounds that are worth so much are as good
 WEEK = 168.0
 

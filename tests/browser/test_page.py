@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from tests.browser.chromium import Tab
 from tests.service_face import FakeFace, executing, large, small
 from trimtab.http import HttpServer, HttpSettings, serve
+from trimtab.http.others import ClusterPart
 from trimtab.service.views import DecisionView
 
 TOKEN = "a-token-of-some-length"
@@ -104,6 +105,41 @@ def test_a_change_appears_by_itself_and_is_spoken(tab: Tab, opening: Opening) ->
     assert len([u for u in tab.requests if u.endswith("/state")]) > before
     face.change(healthy=False, why_unhealthy=("The planner died: out of memory.",))
     tab.until("document.querySelector('h1').textContent === 'The planner died: out of memory.'")
+
+
+def test_several_clusters_stand_on_one_page_and_one_that_does_not_answer_says_so(tab: Tab, opening: Opening) -> None:
+    other = large(20)
+    other.change(cluster_id="another")
+    server = serve(other, HttpSettings(port=0))
+    try:
+        entries = [ClusterPart(name="elsewhere", urls=[server.url.rstrip("/")]), ClusterPart(name="gone", urls=["http://127.0.0.1:9"])]
+        opening(small(), cluster="home", clusters=entries)
+        tab.until(LOADED)
+        tab.until("document.querySelector('#clusters').innerText.includes('No answer')")
+        home, elsewhere, gone = (tab.text(f".clusters li:nth-child({n})") for n in (1, 2, 3))
+        assert home.startswith("home ▲ Hard goal violated this page")
+        assert "The reporter of broker 18 is not heard." in elsewhere
+        assert tab.run("document.querySelector('.clusters a').href") == server.url
+        assert "No service answers: http://127.0.0.1:9: Connection refused." in gone
+    finally:
+        server.stop()
+
+
+def test_a_standby_leads_to_the_instance_that_decides_and_says_the_same_once(tab: Tab, opening: Opening) -> None:
+    face, decides = small(), small()
+    leadership = face.now.leadership.model_copy(update={"leads": False, "controller": 7})
+    face.change(leadership=leadership, plan=None, why_nothing=("Node 7 is the active controller (epoch 17); this instance only watches.",))
+    decides.change(instance="controller-7")
+    server = serve(decides, HttpSettings(port=0))
+    try:
+        opening(face, clusters=[ClusterPart(name="this one", urls=[server.url.rstrip("/")])])
+        tab.until("Boolean(document.querySelector('#verdict a[data-key=decider]'))")
+        assert tab.run("document.querySelector('#verdict a[data-key=decider]').href") == server.url
+        assert tab.run("document.querySelector('#clusters').hidden"), "of this cluster alone the page says enough"
+        assert "Why nothing is happening" not in tab.text("#verdict")
+        assert tab.run("document.querySelector('#plan-now').disabled")
+    finally:
+        server.stop()
 
 
 def test_approving_takes_the_token_once_and_a_name(tab: Tab, opening: Opening) -> None:

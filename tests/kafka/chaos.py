@@ -390,7 +390,9 @@ def main() -> int:
     parser.add_argument("--more", metavar="OPTION", action="append", help="with --measure: one more word for `trimtab execute`; repeatable")
     parser.add_argument("--broker", metavar="KEY=VALUE", action="append", help="one more property of every broker; repeatable")
     parser.add_argument("--moments", type=int, default=len(MOMENTS), choices=range(1, len(MOMENTS) + 1), help="moments of each case")
+    parser.add_argument("--at", type=int, choices=MOMENTS, action="append", help="instead: with so many partitions done; repeatable")
     asked = parser.parse_args()
+    moments = asked.at or MOMENTS[: asked.moments]
     properties = dict(p.split("=", 1) for p in asked.broker or ())
     racks = ("r1", "r1", "r2", "r3", "r2")
     cases = asked.case or [*KINDS, *SERVICE_KINDS]
@@ -408,11 +410,11 @@ def main() -> int:
                 if not has_small_disk:
                     sys.stdout.write(f"{DISK_FULL}: skipped, this machine mounts no tmpfs for us\n")
                     ours.remove(DISK_FULL)
-                failed += _matrix(cluster, ours, MOMENTS[: asked.moments], folder, run)
+                failed += _matrix(cluster, ours, moments, folder, run)
         theirs = [name for name in cases if name in SERVICE_KINDS]
         if theirs:
             with KafkaCluster(racks, properties=properties, controllers=3) as cluster:
-                failed += _matrix(cluster, theirs, MOMENTS[: min(asked.moments, 3)], folder, run_services)
+                failed += _matrix(cluster, theirs, [m for m in moments if m < COUNT], folder, run_services)
     return 1 if failed else 0
 
 

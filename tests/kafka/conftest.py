@@ -9,9 +9,11 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from tests.kafka.cluster import KafkaCluster, Listener
+from tests.kafka.guarded import certificates, guarded
 from tests.kafka.proxy import PROXIED
 from tests.kafka.traffic import administering
 
+__all__ = ["certificates", "guarded"]  # fixtures
 _CLUSTER = pytest.StashKey[KafkaCluster]()
 
 

@@ -43,6 +43,7 @@ class Row:
     verdict: str
     reason: str
     plan_id: str | None
+    replica_moves: int = 0
 
 
 def decisions(folder: Path) -> list[Row]:
@@ -50,12 +51,12 @@ def decisions(folder: Path) -> list[Row]:
     path = folder / "history" / "decisions.db"
     if not path.exists():
         return []
-    query = "SELECT began, ended, instance, controller, controller_epoch, cause, verdict, reason, plan_id FROM decision"
+    query = "SELECT began, ended, instance, controller, controller_epoch, cause, verdict, reason, plan_id, replica_moves FROM decision"
     with sqlite3.connect(path, timeout=10) as db:
         return [Row(*row) for row in db.execute(query).fetchall()]
 
 
-def configuration(kafka: KafkaCluster, node: int, folder: Path, **keys: Any) -> Path:
+def configuration(kafka: KafkaCluster, node: int, folder: Path, /, **keys: Any) -> Path:
     """A service's configuration file with short times."""
     folder.mkdir(exist_ok=True)
     (folder / "goals.yaml").write_text(GOALS)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from tests.kafka.chaos import run
+from tests.kafka import chaos
 from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster
 from tests.kafka.executions import (
     Executing,
@@ -180,17 +180,18 @@ def test_a_cluster_is_levelled_by_one_command(cluster: KafkaCluster, topic: str,
     assert throttles(cluster, topic) == {}
 
 
-@pytest.mark.parametrize("factor", [2, 4])
+@pytest.mark.parametrize(("factor", "throttle"), [(2, "20MB/s"), (4, "auto")])
 def test_a_replication_factor_is_changed_by_one_command_and_taken_back(
-    cluster: KafkaCluster, topic: str, factor: int, tmp_path: Path
+    cluster: KafkaCluster, topic: str, factor: int, throttle: str, tmp_path: Path
 ) -> None:
     before = placed(cluster, topic)
     with Verified(cluster, list(before)) as traffic:
         ended = Executing(
             cluster, tmp_path, "plan", "--preset", "counts", "--interval", "0", "--replication-factor", f"{topic}={factor}",
-            "--execute", "--yes", "--throttle", "20MB/s", "--out", str(tmp_path / "plan.txt"),
+            "--execute", "--yes", "--throttle", throttle, "--out", str(tmp_path / "plan.txt"),
         )  # fmt: skip
         assert ended.ends(PATIENCE) == 0, ended.said
+        assert throttle != "auto" or ended.hears("it starts with a throttle of", 1)
         now = placed(cluster, topic)
         assert {len(replicas) for replicas in now.values()} == {factor}
         assert set(leaders(cluster, topic).values()) == {1}, "leaders stay where they were"
@@ -237,10 +238,13 @@ def test_a_broker_is_drained_stays_so_and_is_taken_back(cluster: KafkaCluster, t
     assert taken_back.hears("broker 1 is active again", 1)
 
 
-@pytest.mark.parametrize("name", ["target-killed", "cut-off", "deposed", "topic-deleted", "another-tool-moves", "another-tool-cancels"])
-def test_disturbed_it_ends_well(cluster: KafkaCluster, name: str, tmp_path: Path) -> None:
+MIDDLE = ["target-killed", "cut-off", "deposed", "topic-deleted", "another-tool-moves", "another-tool-cancels"]
+
+
+@pytest.mark.parametrize(("name", "done"), [*((name, 2) for name in MIDDLE), ("executor-killed", chaos.COUNT)])
+def test_disturbed_it_ends_well(cluster: KafkaCluster, name: str, done: int, tmp_path: Path) -> None:
     """A part of `python -m tests.kafka.chaos`."""
-    assert run(cluster, name, 2, tmp_path) == []
+    assert chaos.run(cluster, name, done, tmp_path) == []
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -8,7 +8,6 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,101 +15,9 @@ from pathlib import Path
 import pytest
 
 from cluster_model.errors import ConfigurationError, ExternalError
-from tests.kafka.cluster import KafkaCluster, Listener
-from tests.kafka.traffic import administering, create_topic
+from tests.kafka.cluster import KafkaCluster
+from tests.kafka.guarded import OAUTH_LOGIN, PLAIN_LOGIN, login, openssl, scram, written
 from trimtab.capture import capture
-
-PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
-OAUTH_LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
-SECRET = 'pass "word" \\ = #1'
-JAVA_SECRET = SECRET.replace("\\", "\\\\").replace('"', '\\"')  # within the quotes of a JAAS line
-
-
-def openssl(folder: Path, *arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate authority with a broker's and a client's certificate, and another authority nobody
-    trusts."""
-    folder = tmp_path_factory.mktemp("certificates")
-    new = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-batch")
-    for authority in ("ca", "other-ca"):
-        openssl(folder, *new, "-x509", "-days", "2", "-subj", f"/CN={authority}",
-                "-keyout", f"{authority}.key", "-out", f"{authority}.pem")  # fmt: skip
-    (folder / "san").write_text("subjectAltName=IP:127.0.0.1")
-    for name in ("broker", "client"):
-        openssl(folder, *new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
-                "-CAcreateserial", "-days", "2", "-extfile", "san", "-out", f"{name}.crt")  # fmt: skip
-        (folder / f"{name}.pem").write_text((folder / f"{name}.key").read_text() + (folder / f"{name}.crt").read_text())
-    openssl(
-        folder,
-        "pkcs8",
-        "-topk8",
-        "-in",
-        "client.key",
-        "-out",
-        "client-locked.key",
-        "-passout",
-        "pass:key-secret",
-    )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def guarded(certificates: Path) -> Iterator[KafkaCluster]:
-    """One broker with listeners for SASL/PLAIN, for tokens, for mutual TLS, and for SCRAM over TLS."""
-
-    def store(listener: str) -> dict[str, str]:
-        return {
-            f"listener.name.{listener}.ssl.keystore.type": "PEM",
-            f"listener.name.{listener}.ssl.keystore.location": str(certificates / "broker.pem"),
-            f"listener.name.{listener}.ssl.truststore.type": "PEM",
-            f"listener.name.{listener}.ssl.truststore.location": str(certificates / "ca.pem"),
-        }
-
-    password = JAVA_SECRET.replace("\\", "\\\\")  # once more for the properties file
-    listeners = [
-        Listener("LOGIN", "SASL_PLAINTEXT", {
-            "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.login.plain.sasl.jaas.config": f'{PLAIN_LOGIN} required user_ops="{password}";',
-        }),
-        Listener("TOKEN", "SASL_PLAINTEXT", {
-            "listener.name.token.sasl.enabled.mechanisms": "OAUTHBEARER",
-            "listener.name.token.oauthbearer.sasl.jaas.config": f"{OAUTH_LOGIN} required unsecuredLoginStringClaim_sub=\"broker\";",
-        }),
-        Listener("MUTUAL", "SSL", {**store("mutual"), "listener.name.mutual.ssl.client.auth": "required"}),
-        Listener("BOTH", "SASL_SSL", {
-            **store("both"),
-            "listener.name.both.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-            "listener.name.both.scram-sha-512.sasl.jaas.config": f"{SCRAM_LOGIN} required;",
-        }),
-    ]  # fmt: skip
-    with KafkaCluster(racks=["r1"], listeners=listeners) as kafka:
-        with administering(kafka) as admin:
-            create_topic(admin, "guarded", [[1], [1]])
-            admin.alter_user_scram_credentials([_scram("ops", SECRET)])
-        yield kafka
-
-
-def _scram(user: str, password: str) -> object:
-    from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
-
-    return UserScramCredentialUpsertion(user, ScramMechanism.SCRAM_SHA_512, password)
-
-
-def written(folder: Path, *lines: str) -> Path:
-    path = folder / "client.properties"
-    path.write_text("\n".join(lines) + "\n", encoding="iso-8859-1")
-    return path
-
-
-def login(module: str, password: str = JAVA_SECRET) -> str:
-    escaped = password.replace("\\", "\\\\")
-    return f'sasl.jaas.config={module} required \\\n    username="ops" \\\n    password="{escaped}";'
 
 
 def test_sasl_plain(guarded: KafkaCluster, tmp_path: Path) -> None:
@@ -121,10 +28,7 @@ def test_sasl_plain(guarded: KafkaCluster, tmp_path: Path) -> None:
 
 
 def test_scram_over_tls(guarded: KafkaCluster, certificates: Path, tmp_path: Path) -> None:
-    config = written(
-        tmp_path, "security.protocol=SASL_SSL", "sasl.mechanism=SCRAM-SHA-512", login(SCRAM_LOGIN),
-        "ssl.truststore.type=PEM", f"ssl.truststore.location={certificates / 'ca.pem'}",
-    )  # fmt: skip
+    config = scram(certificates, tmp_path, "ops")
     assert capture(guarded.addresses("BOTH"), command_config=config, interval=0).topics == ("guarded",)
 
 

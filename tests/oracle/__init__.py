@@ -1,1 +1,1 @@
-"""A second opinion on plans, in plain Python, written from CONTRACT sections 2, 3, 4 and 7 alone."""
+"""A second opinion on plans, in plain Python, written from docs/contract.md, sections 2, 3, 4 and 7 alone."""

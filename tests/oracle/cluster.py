@@ -1,4 +1,4 @@
-"""The cluster as dictionaries: what is where, and what it costs there (CONTRACT section 2).
+"""The cluster as dictionaries: what is where, and what it costs there (docs/contract.md, section 2).
 
 Literal readings where the contract leaves room:
 

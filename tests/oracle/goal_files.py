@@ -1,4 +1,4 @@
-"""A parsed goals document with every default of CONTRACT sections 3 and 7 filled in.
+"""A parsed goals document with every default of docs/contract.md, sections 3 and 7 filled in.
 
 Used by the oracle only; deliberately not the product's own reader.
 """

@@ -1,4 +1,4 @@
-"""Scores of brokers and actions, and what is acceptable, word for word from CONTRACT section 7.
+"""Scores of brokers and actions, and what is acceptable, word for word from docs/contract.md, section 7.
 
 Literal readings where the contract leaves room:
 

@@ -1,6 +1,6 @@
 """What a finished plan should not leave behind: repairs that one harmless change would still make.
 
-CONTRACT section 7 calls such a change acceptable, and section 2 says that a draining broker hosts nothing in
+docs/contract.md, section 7 calls such a change acceptable, and section 2 says that a draining broker hosts nothing in
 the end and that a dead one's replicas must go elsewhere; so a plan without budgets that leaves one undone is
 not finished.
 """

@@ -1,4 +1,4 @@
-"""Replays a plan file from its snapshot and says everything that is not as CONTRACT section 7 has it.
+"""Replays a plan file from its snapshot and says everything that is not as docs/contract.md, section 7 has it.
 
 Also a script: ``python -m tests.oracle.replay --snapshot S --goals G --plan P``; exits with 1 when it finds
 something.

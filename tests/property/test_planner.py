@@ -1,6 +1,6 @@
 """What a broken planner would do to an operator, tried on random clusters and judged by the oracle.
 
-The oracle (tests/oracle) is written from CONTRACT alone; a failing example names its seed, and
+The oracle (tests/oracle) is written from docs/contract.md alone; a failing example names its seed, and
 ``python -m tests.oracle.stress --seed SEED --count 1 --shrink`` makes it small.
 """
 

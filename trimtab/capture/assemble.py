@@ -43,7 +43,7 @@ def assemble(
     taken_at: str,
     notes: Notes,
 ) -> dict[str, object]:
-    """The document (CONTRACT section 2) of a cluster that was described and read; remarks go to `notes`,
+    """The document (docs/contract.md, section 2) of a cluster that was described and read; remarks go to `notes`,
     and into it.
 
     `rates` None means that none were measured; `before` and `after` may then be the same reading.
@@ -158,9 +158,8 @@ def _tell_topics(topology: Topology, after: Reading, notes: Notes) -> None:
     if hidden:
         notes.warn(
             f"{_count(len(hidden), 'partition has', 'partitions have')} logs on brokers but no metadata "
-            f"({_names(hidden)}): not "
-            "permitted to describe them, or they are being created, deleted or left over; they are not "
-            "in the snapshot"
+            f"({_names(hidden)}), so they are not in the snapshot: the principal needs Describe on all topics, or they are being "
+            "created, deleted or left over"
         )
 
 
@@ -270,7 +269,8 @@ def _tell_rates(rates: Rates | None, notes: Notes) -> None:
             "carry no network load"
         )
     if rates.unknown_groups:
-        notes.warn(f"consumer groups whose commits are not known: {_few(sorted(rates.unknown_groups))}")
+        why = "; ".join(sorted(set(rates.unknown_groups.values())))
+        notes.warn(f"consumer groups whose commits are not known: {_few(sorted(rates.unknown_groups))} ({why})")
 
 
 def _tell_cut(rates: Rates, notes: Notes) -> None:
@@ -294,11 +294,10 @@ def _tell_cut(rates: Rates, notes: Notes) -> None:
             f"network_in of {_topics(guessed)} may be far too low: compacted topics, cleaned all the time, and what is left of a log "
             "says little of what was produced; a longer --interval may help, reporters do"
         )
-    unread = [topic for topic in rates.unread if any(key[0] == topic for key in cut)]
-    if unread:
+    if rates.unread:
         notes.warn(
-            f"network_in of {_few(unread)} is far too low if they are compacted, which may not be read: the principal needs "
-            "DESCRIBE_CONFIGS on topics"
+            f"it is not known whether {_few(rates.unread)} are compacted, and network_in is far too low of topics that are: the principal "
+            "needs DescribeConfigs on all topics"
         )
 
 

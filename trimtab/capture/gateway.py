@@ -36,6 +36,7 @@ from cluster_model.metadata.description import (
     QuorumReport,
 )
 from cluster_model.metadata.wire import uuid_text
+from metrics_reporter.permissions import missing
 from trimtab.capture.client import ClientSettings
 from trimtab.capture.connection import connect, named
 from trimtab.capture.reading import (
@@ -120,7 +121,10 @@ class Gateway:
             raise ExternalError(f"{self._where}: cannot {what}: the cluster does not run on KRaft") from error
         partition = response.topics[0].partitions[0]
         if partition.error_code:
-            said = kafka_errors.for_code(partition.error_code).__name__
+            kind = kafka_errors.for_code(partition.error_code)
+            if issubclass(kind, kafka_errors.AuthorizationError):
+                raise self._refused(what, kind())
+            said = kind.__name__
             raise ExternalError(f"{self._where}: cannot {what} now: {said}", retriable=True)
         leader = partition.leader_id if partition.leader_id >= 0 else None
         return QuorumReport(leader, partition.leader_epoch, partition.high_watermark)
@@ -188,6 +192,13 @@ class Gateway:
             for p in topic.partitions
         }
 
+    def undescribed(self) -> list[str]:
+        """Topics that have logs on a broker and are not described to us: the cluster leaves out, without a word, what a principal may not
+        see. From one broker that answers."""
+        response = self._anyone("describe log directories", lambda: DescribeLogDirsRequest(topics=None))
+        logs = {topic.name for log_dir in response.results for topic in log_dir.topics} - {METADATA_TOPIC}
+        return sorted(logs - {topic.name for topic in self._description().topics})
+
     # -- counters ------------------------------------------------------------------------------------------
 
     def read(self, topology: Topology, *, rates: bool, done: Callable[[float], None]) -> Reading:
@@ -222,7 +233,8 @@ class Gateway:
                 told = read()
             except kafka_errors.KafkaError as error:
                 answered = answered or _is_answer(error)
-                errors.append(f"{what}: {named(error)}")
+                refused = isinstance(error, kafka_errors.AuthorizationError)
+                errors.append(f"{what}: {named(error)}" + (f"; {missing(error, 'Describe')}" if refused else ""))
                 return None
             answered = True
             return told
@@ -308,6 +320,8 @@ class Gateway:
             for group in groups:
                 try:
                     found |= self._admin.list_group_offsets([group])
+                except kafka_errors.AuthorizationError as error:
+                    unknown[group] = missing(error, "Describe")
                 except kafka_errors.BrokerResponseError as error:
                     unknown[group] = named(error)
         at = (begun + self._now()) / 2
@@ -341,6 +355,9 @@ class Gateway:
         begun, ended = spans[-1]
         return response, (begun + ended) / 2
 
+    def _refused(self, what: str, error: kafka_errors.AuthorizationError) -> ExternalError:
+        return ExternalError(f"{self._where}: the cluster refused to {what}: {named(error)}; {missing(error, 'Describe')}")
+
     def _anyone(self, what: str, request: Callable[[], Any], timeout_ms: int | None = None) -> Any:
         """The response of the first broker that gives one; those that failed are asked last from then on.
 
@@ -362,11 +379,7 @@ class Gateway:
                     raise kafka_errors.for_code(code)(getattr(response, "error_message", None) or "")
                 return response
             except kafka_errors.AuthorizationError as error:
-                raise ExternalError(
-                    f"{self._where}: the cluster refused to {what}: {named(error)}. The principal needs "
-                    "DESCRIBE on the "
-                    "cluster and on its topics and groups; check its ACLs and --command-config."
-                ) from error
+                raise self._refused(what, error) from error
             except kafka_errors.UnsupportedVersionError:
                 raise
             except kafka_errors.KafkaError as error:
@@ -426,8 +439,12 @@ def _id_text(topic_id: Any) -> str:
 
 def require_broker(topology: Topology, reading: Reading, where: str) -> None:
     """Refuse a capture of which nothing could be read: then it is our way to the brokers that is broken,
-    not they."""
+    not they; and one that may not see any topic of those that brokers hold."""
     if any(broker.answered for broker in reading.values()):
+        logs = any(part.sizes is not None and part.sizes.sizes for part in reading.values())
+        if logs and not topology.partitions:
+            why = missing(kafka_errors.TopicAuthorizationFailedError, "Describe")
+            raise ExternalError(f"{where} describes no topic, though its brokers hold some: {why}")
         return
     said = "; ".join(f"broker {b}: {', '.join(r.errors)}" for b, r in sorted(reading.items())[:3])
     raise ExternalError(

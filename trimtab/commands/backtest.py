@@ -81,7 +81,7 @@ def backtest_command(
     ] = "halving",
     trials: Annotated[
         int, typer.Option("--trials", metavar="N", min=1, max=10_000, help="Configurations tried at most.")
-    ] = 24,
+    ] = 60,
     aim: Annotated[
         Aim,
         typer.Option(
@@ -107,7 +107,7 @@ def backtest_command(
             max=24,
             help="What decides is replayed so often, with looks at other times of the day.",
         ),
-    ] = 3,
+    ] = 4,
     held_out: Annotated[
         float,
         typer.Option(
@@ -182,10 +182,10 @@ def backtest_command(
     report: so.Report = None,
     master: so.Master = None,
 ) -> int:
-    """Try goals on the past: replays a history through the planner and looks for weights, bounds, cadence and horizon that do better.
+    """Try goals on the past: replays a history through the planner and looks for bounds, weights, budgets and times that do better.
 
-    Every configuration is scored by the bounds of the goals as they are. The last part of the history is not searched on; what
-    was chosen has to hold there. Needs Java.
+    Every configuration is scored by the bounds of the goals as they are. The search, the choice and the test each have a part of the
+    history of their own. Needs Java.
     """
     wanted = o.Wanted(goals, preset)
     cadences, horizons = _durations("--cadence", cadence), _durations("--horizon", horizon)
@@ -347,6 +347,11 @@ def _show(found: Result) -> None:
         console.print(told, highlight=False)
         if chosen.max_moves is not None:
             console.print(f"  {chosen.max_moves} moves in a plan at most (budgets.max_moves of the service)", highlight=False)
+        if chosen.min_gain is not None:
+            console.print(f"  min_gain {chosen.min_gain:g} (policy of the goals file)", highlight=False)
+        if chosen.start is not None:
+            hysteresis = f"hysteresis: {{start: {chosen.start:g}, stop: {chosen.start / 2:g}}}"
+            console.print(f"  {hysteresis} (policy.detector of the goals file)", highlight=False)
         for name in chosen.weights:
             console.print(
                 f"  {name}: weight {chosen.weights[name]:g}, bound {chosen.bounds[name]:g}", highlight=False

@@ -39,7 +39,7 @@ def capacity_command(
     ] = False,
     out: o.Out = None,
 ) -> None:
-    """Which capacities are known, and for how many brokers; with --template, the file to fill in.
+    """Show which capacities are known and for how many brokers; --template writes the file to fill in.
 
     Without capacities, hard limits such as "disk at most 80 %" cannot be checked. Brokers tell the size of their disks (Kafka 3.3 and
     later), and nothing else.

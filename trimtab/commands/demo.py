@@ -175,7 +175,7 @@ class DemoStory:
         summary, least = plan.summary, plan.lower_bounds
         self._say(
             "Plan",
-            f"brokers are out of band {count(out_before, 'time')} over {len(judged)} goals;"
+            f"brokers are outside their target range {count(out_before, 'time')} over {len(judged)} goals;"
             f" {count(summary.replica_moves, 'replica move')} ({size(summary.bytes_to_move)}) and"
             f" {count(summary.leadership_changes, 'leadership change')} would bring that to {out_after};"
             f" no plan can do it with fewer than {count(least.replica_moves, 'move')}"

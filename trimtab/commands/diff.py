@@ -34,7 +34,7 @@ def diff_command(
     preset: o.Preset = None,
     out: o.Out = None,
 ) -> None:
-    """Differences of two snapshots, or of two plans, in words: brokers, topics, replicas, loads, and how goals stand.
+    """Compare two snapshots, or two plans, in words: brokers, topics, replicas, loads and goals.
 
     Goals (--goals, --preset) judge two snapshots; two plans have their own.
     """

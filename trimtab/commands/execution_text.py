@@ -73,7 +73,7 @@ def _text(found: Standing, *, working: bool) -> str:
         lines.append(found.waits)
     if found.throttle is not None and not found.over:
         lines.append(f"throttle {format_size(found.throttle)}/s{f': {found.throttle_why}' if found.throttle_why else ''}")
-    if found.throttles_left:
+    if found.throttles_left and found.over:
         lines.append(f"{found.throttles_left} throttle settings are still to be taken off: `trimtab throttles --clean`")
     unchanged = found.unchanged
     if unchanged:

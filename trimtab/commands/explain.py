@@ -1,4 +1,4 @@
-"""`trimtab explain`: why one partition moves or stays, why one broker is or is not in band.
+"""`trimtab explain`: why one partition moves or stays, why one broker is inside or outside its target range.
 
 The answers are `optimizer.explain`'s; here is only parsing and writing.
 """
@@ -37,14 +37,14 @@ def explain_command(
     ] = None,
     broker: Annotated[
         int | None,
-        typer.Option("--broker", min=0, metavar="ID", help="Why this broker is in band, or is not."),
+        typer.Option("--broker", min=0, metavar="ID", help="Why this broker is inside or outside its target range."),
     ] = None,
     source: o.Source,
     wanted: o.Wanted,
     planning: o.Planning,
     out: o.Out = None,
 ) -> None:
-    """Why this partition moves or stays, why this broker is or is not in band.
+    """Explain why a partition moves or stays, or why a broker is inside or outside its target range.
 
     Give the options that the plan was made with, so that the answer is about that plan.
     """

@@ -16,6 +16,7 @@ from cluster_model.content import STDIN
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration, parse_size
 from optimizer.options import Acceptance, AddedBroker, PlanOptions
+from trimtab.capturing import DEFAULT_INTERVAL, captured
 from trimtab.output import unwritable
 from trimtab.story import Story, log
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT_PRESET = "default"
-DEFAULT_INTERVAL = "10s"
 DEFAULTS = PlanOptions()
 LARGEST_ID = 2**31 - 1
 LARGEST_FACTOR = 1_000
@@ -149,7 +149,7 @@ Bootstrap = Annotated[
         "--bootstrap-server",
         rich_help_panel=SOURCE,
         metavar="HOST:PORT",
-        help="Live cluster to capture first; nothing on it is changed.",
+        help="Live cluster to capture first. Nothing on it is changed.",
     ),
 ]
 CommandConfig = Annotated[
@@ -181,7 +181,7 @@ CapacityPath = Annotated[
         dir_okay=False,
         rich_help_panel=SOURCE,
         metavar="FILE",
-        help="Capacities of the brokers of a live cluster.",
+        help="Capacities of the brokers; `trimtab capacity --template` writes the file to fill in.",
     ),
 ]
 SaveSnapshot = Annotated[
@@ -205,7 +205,7 @@ Preset = Annotated[
         "--preset",
         rich_help_panel=WANTED,
         metavar="NAME",
-        help=f"A shipped goal set, instead of --goals or under it (neither: {DEFAULT_PRESET}).",
+        help=f"Shipped goal set, instead of --goals or below it (default without both: {DEFAULT_PRESET}).",
     ),
 ]
 CalibrationPath = Annotated[
@@ -216,7 +216,7 @@ CalibrationPath = Annotated[
         dir_okay=False,
         rich_help_panel=WANTED,
         metavar="FILE",
-        help="Calibration that fills what the goals leave out, instead of the one that they name.",
+        help="Calibration for values that the goals leave out, instead of the one that they name.",
     ),
 ]
 LoadName = Literal["current", "mean", "p95", "forecast"]
@@ -235,7 +235,7 @@ AddBroker = Annotated[
         parser=parsed_by(parse_added_broker),
         rich_help_panel=IMAGINED,
         metavar="ID[:RACK]",
-        help="An empty broker more, of the median capacity. Repeatable, as all of these.",
+        help="Add an empty broker of the median capacity. Repeatable, as all options here.",
     ),
 ]
 RemoveBroker = Annotated[
@@ -245,7 +245,7 @@ RemoveBroker = Annotated[
         parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
         metavar="ID[,ID]",
-        help="Brokers that are to be emptied.",
+        help="Empty these brokers.",
     ),
 ]
 ExcludeBroker = Annotated[
@@ -255,7 +255,7 @@ ExcludeBroker = Annotated[
         parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
         metavar="ID[,ID]",
-        help="Brokers that are left exactly as they are.",
+        help="Leave these brokers exactly as they are.",
     ),
 ]
 DemoteBroker = Annotated[
@@ -274,7 +274,7 @@ ExcludeTopic = Annotated[
         "--exclude-topic",
         rich_help_panel=IMAGINED,
         metavar="GLOB",
-        help="Topics that only repairs move; their load counts.",
+        help="Move these topics for repairs only; their load counts.",
     ),
 ]
 ScaleLoad = Annotated[
@@ -284,7 +284,7 @@ ScaleLoad = Annotated[
         parser=parsed_by(parse_scale),
         rich_help_panel=IMAGINED,
         metavar="GLOB=FACTOR",
-        help="Topics whose load is taken times a factor.",
+        help="Multiply the load of these topics.",
     ),
 ]
 Factors = Annotated[
@@ -301,7 +301,7 @@ AcceptanceRule = Annotated[
     Acceptance | None,
     typer.Option(
         "--acceptance",
-        help="score (default): every action alone is an improvement; potential: only the whole must be.",
+        help="score (default): every action improves the cluster by itself. potential: only the plan as a whole has to.",
     ),
 ]
 Seed = Annotated[
@@ -320,13 +320,13 @@ Threads = Annotated[
         "--threads",
         min=1,
         metavar="N",
-        help=f"Threads of the search (default {DEFAULTS.threads}); large clusters are planned sooner, the plan is the same.",
+        help=f"Threads of the search (default {DEFAULTS.threads}); large clusters are planned faster, and the plan is the same.",
     ),
 ]
 MaxMoves = Annotated[
     int | None,
     typer.Option(
-        "--max-moves", min=0, max=LARGEST, metavar="N", rich_help_panel=BUDGETS, help="Replicas moved at most."
+        "--max-moves", min=0, max=LARGEST, metavar="N", rich_help_panel=BUDGETS, help="Move at most so many replicas."
     ),
 ]
 MaxPartitions = Annotated[
@@ -337,7 +337,7 @@ MaxPartitions = Annotated[
         max=LARGEST,
         metavar="N",
         rich_help_panel=BUDGETS,
-        help="Partitions changed at most.",
+        help="Change at most so many partitions.",
     ),
 ]
 ElectionOut = Annotated[
@@ -355,7 +355,7 @@ MoveCost = Annotated[
         parser=parsed_by(parse_size),
         metavar="SIZE",
         rich_help_panel=BUDGETS,
-        help="What a replica move costs besides its bytes, such as 100MB; 0: bytes alone. Default: a fifth of a replica of mean size.",
+        help="Cost of a replica move besides its bytes, such as 100MB; 0: bytes alone. Default: a fifth of the mean replica.",
     ),
 ]
 MaxBytes = Annotated[
@@ -365,7 +365,7 @@ MaxBytes = Annotated[
         parser=parsed_by(parse_size),
         metavar="SIZE",
         rich_help_panel=BUDGETS,
-        help="Bytes that may be copied at most, such as 500GB.",
+        help="Copy at most so many bytes, such as 500GB.",
     ),
 ]
 
@@ -418,8 +418,6 @@ class Source:
 
             return read_snapshot(self.snapshot)
         assert self.bootstrap_server is not None
-        from trimtab.commands.snapshot import captured
-
         return captured(story, self.bootstrap_server, self.command_config, self.interval, self.capacity)
 
     def keep(self, snapshot: Snapshot) -> None:

@@ -96,14 +96,14 @@ def plan_command(
     replication_factor: o.Factors = None,
     frontier: Annotated[
         bool,
-        typer.Option("--frontier", help="Instead of the plan, what each part of its bytes would buy (text or json)."),
+        typer.Option("--frontier", help="Print what each further gigabyte would buy instead of the plan (text or json)."),
     ] = False,
     keep_partial: Annotated[
         bool,
-        typer.Option("--keep-partial", help="After Ctrl-C, write the best plan so far; the exit code is 130 all the same."),
+        typer.Option("--keep-partial", help="After Ctrl-C, write the best plan so far. The exit code stays 130."),
     ] = False,
     execute: Annotated[
-        bool, typer.Option("--execute", help="After the dry run ask, then carry the plan out on the live cluster.")
+        bool, typer.Option("--execute", help="Carry the plan out on the live cluster after a question.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --execute: do not ask.")] = False,
     throttle: Throttle = None,
@@ -112,15 +112,13 @@ def plan_command(
         bool,
         typer.Option(
             "--exit-code",
-            help="3: there are proposals. 4: it is proven that a hard goal cannot be met or a broker cannot be emptied. "
-            "5: no proposals, but some hard goals were not checked.",
+            help="Exit with 3, 4 or 5 instead of 0, as listed below."
         ),
     ] = False,
 ) -> int:
-    """The dry run: what would be moved, why, and what it would cost. Changes nothing without --execute.
+    """Plan the fewest moves that balance a cluster: a dry run that changes nothing without --execute.
 
-    Reads a captured cluster (--snapshot), or captures a live one first (--bootstrap-server), and plans the
-    fewest moves that bring every broker into the band of every goal.
+    Reads a captured cluster (--snapshot), or captures a live one first (--bootstrap-server).
     """
     outs, wrong = outputs(out, form)
     targets = Targets(outs, election_out, per_topic_dir, frontier)

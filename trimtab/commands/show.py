@@ -36,7 +36,7 @@ def show_command(
     out: Outs = None,
     election_out: o.ElectionOut = None,
 ) -> None:
-    """A saved plan in any form: report, Kafka's reassignment file, its rollback. Plans nothing and asks no cluster."""
+    """Write a saved plan in any form: report, Kafka's reassignment file, its rollback. Plans nothing and asks no cluster."""
     made, problems = outputs(out, form)
     problems += output_problems(made, {"--election-out": election_out}, {"PLAN": plan})
     problems += unwritable("--election-out", election_out)

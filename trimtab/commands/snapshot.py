@@ -1,7 +1,5 @@
 """`trimtab snapshot`: captures a live cluster to a file that `plan` and `explain` read. Changes nothing on
 the cluster.
-
-`captured` is the same with a progress bar, for every command that takes a live cluster.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster_model.errors import ConfigurationError
-from cluster_model.quantities import parse_duration
+from trimtab.capturing import captured
 from trimtab.commands import options as o
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story, log
@@ -21,7 +19,6 @@ from trimtab.story import Story, log
 if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
 
-DEFAULT_INTERVAL_SECONDS = parse_duration(o.DEFAULT_INTERVAL)
 STDOUT = Path("-")
 
 
@@ -66,8 +63,7 @@ def snapshot_command(
 ) -> int:
     """Capture a live cluster: brokers, replicas, leaders, log sizes and rates. Changes nothing.
 
-    Rates are measured over --interval from offsets and log sizes, so no agent is needed on the brokers; 0s
-    measures none.
+    Rates are measured over --interval from offsets and log sizes, so no agent is needed on the brokers. 0s measures none.
     """
     if out is not None and out != STDOUT:
         problems = overwritten({"--out": out}, {"--command-config": command_config, "--capacity": capacity})
@@ -86,50 +82,6 @@ def snapshot_command(
         write_snapshot(snapshot, out)
     log.info("%s", _told(snapshot, out))
     return 0
-
-
-def captured(
-    story: Story,
-    bootstrap_server: str,
-    command_config: Path | None = None,
-    interval: float | None = None,
-    capacity: Path | None = None,
-    kraft_log: Path | None = None,
-) -> Snapshot:
-    """`trimtab.capture.capture` with a progress bar where a person watches; `interval` None is the default
-    one. Brokers that people told the cluster to drain are draining."""
-    from trimtab.capture.client import client_settings
-    from trimtab.execution.people import as_draining, drained_brokers
-
-    snapshot = _captured(story, bootstrap_server, command_config, interval, capacity, kraft_log)
-    return as_draining(snapshot, drained_brokers(bootstrap_server, client_settings(command_config).options, snapshot.cluster_id))
-
-
-def _captured(
-    story: Story, bootstrap_server: str, command_config: Path | None, interval: float | None, capacity: Path | None, kraft_log: Path | None
-) -> Snapshot:
-    from trimtab.capture import capture
-
-    seconds = DEFAULT_INTERVAL_SECONDS if interval is None else interval
-    if not story.animated:
-        return capture(
-            bootstrap_server, command_config=command_config, interval=seconds, capacity=capacity, kraft_log=kraft_log
-        )
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("connecting", total=1.0)
-        return capture(
-            bootstrap_server, command_config=command_config, interval=seconds, capacity=capacity, kraft_log=kraft_log,
-            progress=lambda what, share: bar.update(task, description=what, completed=share),
-        )  # fmt: skip
 
 
 def _told(snapshot: Snapshot, out: Path | None) -> str:

@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -75,7 +76,8 @@ class Journal:
                 self._db.executemany("INSERT OR REPLACE INTO document VALUES (?, ?)", kept)
                 self._db.executemany("DELETE FROM document WHERE key = ?", [(k,) for k, v in documents.items() if v is None])
             except BaseException:
-                self._db.execute("ROLLBACK")
+                with suppress(sqlite3.OperationalError):  # a full disk has ended it already
+                    self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
         except sqlite3.Error as error:

@@ -17,6 +17,7 @@ from kafka.admin import ConfigResource, KafkaAdminClient
 from kafka.protocol.admin import ElectionType
 
 from cluster_model.errors import ExternalError
+from metrics_reporter.permissions import missing
 from trimtab.capture.client import ClientSettings
 from trimtab.capture.connection import connect, named
 from trimtab.execution.port import Answers, Refusal, Resource
@@ -27,6 +28,7 @@ FAILURES = (kafka_errors.KafkaError, OSError, RuntimeError)  # a client that can
 MIN_ISR, MIN_ISR_SECONDS = "min.insync.replicas", 60.0
 OWN_SOURCE = {"broker": "DYNAMIC_BROKER_CONFIG", "topic": "DYNAMIC_TOPIC_CONFIG"}
 OK = "OK"
+CONFIGURING = ("alter configs", "describe configs", "describe topic configs")
 ATTEMPTS = 2
 
 
@@ -71,6 +73,9 @@ class KafkaPort:
         wanted = None if topics is None else sorted({*topics, *(key.topic for key in moving)})
         partitions: dict[Partition, SeenPartition] = {}
         for topic in self._ask("describe the topics", lambda admin: admin.describe_topics(wanted)) if wanted != [] else ():
+            if topic.get("error_code", 0) == kafka_errors.TopicAuthorizationFailedError.errno:
+                why = missing(kafka_errors.TopicAuthorizationFailedError, "Describe")
+                raise ExternalError(f"{self._where}: the cluster does not describe topic {topic['name']} to us: {why}")
             for p in topic["partitions"]:
                 name = Partition(topic["name"], p["partition_index"])
                 leader = p["leader_id"] if p["leader_id"] >= 0 else None
@@ -167,8 +172,8 @@ class KafkaPort:
             asked = [ConfigResource(r.kind.upper(), r.name, list(keys)) for r in group]
             try:
                 told = self._ask("describe configs", _describing(asked))
-            except ExternalError:
-                if group is topics:
+            except ExternalError as error:
+                if group is topics or not error.retriable:  # refused: no move without the throttle that was asked for
                     raise
                 continue  # a broker that is down
             for resource in group:
@@ -203,7 +208,8 @@ class KafkaPort:
                 continue
             for resource in group:
                 said = told.get(resource.kind, {}).get(resource.name, OK)
-                answers[resource] = None if said == OK else Refusal("CONFIG_REFUSED", said)
+                why = f"{said}; {_needed(said, 'alter configs')}" if "AuthorizationFailed" in said else said
+                answers[resource] = None if said == OK else Refusal("CONFIG_REFUSED", why)
         return answers
 
     # -- calls -----------------------------------------------------------------------------------------------
@@ -217,14 +223,21 @@ class KafkaPort:
                 return call(self._admin)
             except kafka_errors.AuthorizationError as error:
                 raise ExternalError(
-                    f"{self._where}: the cluster refused to {what}: {named(error)}. The principal needs ALTER, ALTER_CONFIGS and "
-                    "DESCRIBE_CONFIGS on the cluster and its topics; check its ACLs and --command-config."
+                    f"{self._where}: the cluster refused to {what}: {named(error)}; {_needed(error, what)}"
                 ) from error
             except (*FAILURES, ExternalError) as error:  # who was let in once is let in again, whatever a connection says meanwhile
                 self.close()
                 if attempt == ATTEMPTS:
                     raise ExternalError(f"{self._where}: cannot {what} now: {_told(error)}", retriable=True) from error
         raise AssertionError("unreachable")
+
+
+def _needed(error: Exception | str, what: str) -> str:
+    """The permission that an executor needs: on the cluster Alter, which contains Describe; for settings AlterConfigs, which contains the
+    other."""
+    topics = "Topic" in (error if isinstance(error, str) else type(error).__name__)
+    kind = kafka_errors.TopicAuthorizationFailedError if topics else kafka_errors.ClusterAuthorizationFailedError
+    return missing(kind, "AlterConfigs" if what in CONFIGURING else "Describe" if topics else "Alter")
 
 
 def _told(error: Exception) -> str:

@@ -108,7 +108,8 @@ def looked_on(execution: Execution, pause: Callable[[float], None] = time.sleep)
     if not found.moving:
         return found
     pause(PACE_SECONDS)
-    return execution.looked()
+    execution.looked()
+    return execution.standing() or found
 
 
 def asked(there: Reached, wish: Wish, pause: Callable[[float], None] = time.sleep) -> Header:

@@ -18,6 +18,7 @@ from kafka import TopicPartition
 
 from cluster_model.errors import ExternalError
 from metrics_reporter import kafka_client
+from metrics_reporter.permissions import is_refusal, missing
 from trimtab.execution.ledger import HEADER, Document, Documents, Fenced, told_of
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class SharedRecord:
     def claim(self) -> None:
         self._ensured()
         self._close_producer()
-        self._producer = self._asked(self._claiming_producer)
+        self._producer = self._asked(self._claiming_producer, "Write")
         self._claimed = True
 
     def read(self) -> Documents:
@@ -81,6 +82,9 @@ class SharedRecord:
         except FENCED as error:
             raise self._deposed() from error
         except kafka_client.FAILURES as error:
+            if is_refusal(error):
+                self._close_producer()
+                raise self._refused(error, "Write") from error
             self._revive(error)
 
     def _deposed(self) -> Fenced:
@@ -113,9 +117,9 @@ class SharedRecord:
     def tell(self, key: str, document: Document) -> None:
         self._ensured()
         if self._asker is None:
-            self._asker = self._asked(lambda: self._new_producer(enable_idempotence=True))
+            self._asker = self._asked(lambda: self._new_producer(enable_idempotence=True), "Write")
         value = json.dumps(document).encode()
-        self._asked(lambda: self._asker.send(TOPIC, key=key.encode(), value=value, partition=0).get(DELIVERY_SECONDS))
+        self._asked(lambda: self._asker.send(TOPIC, key=key.encode(), value=value, partition=0).get(DELIVERY_SECONDS), "Write")
 
     def close(self) -> None:
         self._close_producer()
@@ -152,7 +156,7 @@ class SharedRecord:
             finally:
                 admin.close()
 
-        self._asked(make)
+        self._asked(make, "Create")
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close(autocommit=False, timeout_ms=1000)
@@ -219,15 +223,16 @@ class SharedRecord:
             raise
         return producer
 
-    def _asked(self, call: Callable[[], T]) -> T:
+    def _refused(self, error: Exception, operation: str) -> ExternalError:
+        of = self._transactional_id if "TransactionalId" in _said(error) else TOPIC
+        return ExternalError(f"topic {TOPIC}: {_said(error)}; {missing(error, operation, of)}")
+
+    def _asked(self, call: Callable[[], T], operation: str = "Read") -> T:
         try:
             return call()
-        except kafka_errors.AuthorizationError as error:
-            raise ExternalError(
-                f"topic {TOPIC}: {_said(error)}. The principal needs CREATE, READ and WRITE on it, and WRITE on transactional id "
-                f"{self._transactional_id}; check its ACLs"
-            ) from error
         except kafka_client.FAILURES as error:
+            if is_refusal(error):
+                raise self._refused(error, operation) from error
             consumer, self._consumer = self._consumer, None
             if consumer is not None:
                 with suppress(*kafka_client.FAILURES):

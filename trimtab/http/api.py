@@ -40,6 +40,7 @@ from trimtab.http.excerpt import Excerpt, excerpt
 from trimtab.http.glance import with_glance
 from trimtab.http.latest import Latest
 from trimtab.http.metrics import Requests, scrape
+from trimtab.http.others import ClusterStanding, ClustersView, Others
 from trimtab.http.problem import Problem
 from trimtab.http.reading import body_of, exact_plan_id_of, plan_id_of, query_of
 from trimtab.service.views import DecisionView, Refused, ServiceFace, StateView
@@ -70,8 +71,10 @@ REPORT_POLICY = (
 class Api:
     """All handlers. Belongs to one event loop."""
 
-    def __init__(self, face: ServiceFace, access: AccessView, patience: float, requests: Requests) -> None:
-        self._face = face
+    def __init__(
+        self, face: ServiceFace, access: AccessView, patience: float, requests: Requests, others: Others, name: str | None
+    ) -> None:
+        self._face, self._others, self._name = face, others, name
         self._access = access
         self._patience = patience
         self._reading = Calls(MOST_READING)
@@ -121,6 +124,21 @@ class Api:
         return await self._sent(
             request, lambda: with_glance(state).model_dump_json(), "its state", "application/json"
         )
+
+    async def clusters(self, _: Request) -> Response:
+        """This cluster, then the others; what is known of them now, so nobody waits for one that hangs."""
+        if not self._others.any:
+            return _answer(ClustersView(clusters=()))
+        own = with_glance(await self.latest.state(self._patience))
+        heard = self._others.standings(own.now_ms)
+        others = [it.model_copy(update={"here": it.reached and it.cluster_id == own.cluster_id}) for it in heard]
+        decider = next((it.url for it in others if it.here and it.decides and it.instance != own.instance), None)
+        this = ClusterStanding(
+            name=self._name or own.cluster_id or "this cluster", here=True, reached=True, asked_ms=own.now_ms, cluster_id=own.cluster_id,
+            instance=own.instance, decides=own.leadership.leads, url=decider, tone=own.glance.tone, label=own.glance.label,
+            sentence=own.glance.sentence, mode=own.mode, brokers=sum(own.cluster.lives.values()), partitions=own.cluster.partitions,
+        )  # fmt: skip
+        return _answer(ClustersView(clusters=(this, *(it for it in others if not it.here))))
 
     async def access(self, _: Request) -> Response:
         return _answer(self._access)

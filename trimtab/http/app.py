@@ -25,6 +25,7 @@ from trimtab.http.endpoints import ENDPOINTS, Endpoint
 from trimtab.http.guard import SECURITY, check_host, check_origin, check_token
 from trimtab.http.metrics import Requests
 from trimtab.http.openapi import document
+from trimtab.http.others import Others
 from trimtab.http.page import Asset, asset, assets
 from trimtab.http.problem import Problem
 from trimtab.http.settings import NO_TOKEN, TOKEN_FILE, Access
@@ -38,10 +39,12 @@ PROBES = ("/healthz", "/readyz", "/metrics")
 Responds = Callable[[Request], Awaitable[Response]]
 
 
-def application(face: ServiceFace, access: Access, patience: float, version: str) -> tuple[Starlette, Api]:
-    """The application and its handlers; to be run on one event loop."""
+def application(
+    face: ServiceFace, access: Access, patience: float, version: str, others: Others, name: str | None
+) -> tuple[Starlette, Api]:
+    """The application and its handlers; to be run on one event loop. `name` is that of the cluster on the page."""
     requests = Requests()
-    api = Api(face, _told(access), patience, requests)
+    api = Api(face, _told(access), patience, requests, others, name)
     spec = json.dumps(document(version), ensure_ascii=False, indent=1).encode()
     routes = [_route(endpoint, api, access) for endpoint in _most_exact_first()]
     routes.append(Route("/api/v1/openapi.json", _fixed(asset(spec, "application/json")), name="openapi"))

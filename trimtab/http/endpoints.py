@@ -29,6 +29,7 @@ from trimtab.http.asked import (
 )
 from trimtab.http.excerpt import ActionsView
 from trimtab.http.glance import StateAnswer
+from trimtab.http.others import ClustersView
 from trimtab.service.views import PlanView
 
 Access = Literal["anyone", "reading", "changing"]
@@ -118,6 +119,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         access="anyone",
     ),
     Endpoint("GET", "/api/v1/state", "state", "Everything at a glance.", Api.state, {JSON: StateAnswer}),
+    Endpoint(
+        "GET",
+        "/api/v1/clusters",
+        "clusters",
+        "How this cluster and the others of the configuration stand, read-only; as heard some seconds ago at most.",
+        Api.clusters,
+        {JSON: ClustersView},
+    ),
     Endpoint(
         "GET",
         "/api/v1/events",

@@ -14,7 +14,7 @@ from trimtab.service.views import ClusterView, DownView, StateView
 
 WORDS = {  # one broker, several
     "dead": ("is dead", "are dead"), "unregistered": ("is dead and not registered", "are dead and not registered"),
-    "fenced": ("is down, probably for a restart", "are down, probably for a restart"),
+    "fenced": ("is down, probably restarting", "are down, probably restarting"),
     "stopping": ("is shutting down", "are shutting down"), "catching up": ("is back and catches up", "are back and catch up"),
     "settling": ("is back, and loads settle", "are back, and loads settle"),
 }  # fmt: skip
@@ -140,7 +140,10 @@ def _help(state: StateView, gone: list[DownView], away: list[DownView]) -> str:
         return "Nothing needs to be done: balance goes on when replicas are in sync and loads have settled."
     if state.cluster.offline or state.cluster.under_min_isr or state.cluster.under_replicated:
         return "See that the brokers with replicas out of sync keep up: disk, network. Nothing is moved for balance meanwhile."
-    return "Start the reporters beside these brokers, or see why they do not reach the metric topic."
+    return (
+        "Start the reporter again, or see why it does not reach the metric topic. Balance goes on with what followers and the brokers "
+        "themselves tell."
+    )
 
 
 def _clock(ms: int) -> str:

@@ -14,11 +14,13 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 
+from trimtab.execution.state import Stage
 from trimtab.service.views import (
     BrokerLife,
     BrokerView,
     ClusterView,
     DecisionView,
+    ExecutionView,
     GoalView,
     Mode,
     ModelView,
@@ -28,6 +30,7 @@ from trimtab.service.views import (
     WorkerView,
 )
 
+STAGES: tuple[str, ...] = tuple(Stage)
 PLAN_STATES: tuple[str, ...] = get_args(PlanView.model_fields["state"].annotation)
 VERDICTS: tuple[str, ...] = get_args(DecisionView.model_fields["verdict"].annotation)
 MODES: tuple[str, ...] = get_args(Mode)
@@ -95,6 +98,7 @@ def families(state: StateView, last: DecisionView | None) -> Iterator[Metric]:
     yield from _goals(state.goals)
     yield from _brokers(state.brokers)
     yield from _plan(state.plan)
+    yield from _execution(state.execution)
     yield from _decision(last)
 
 
@@ -353,6 +357,19 @@ def _plan(plan: PlanView | None) -> Iterator[Metric]:
     yield _gauge(
         "trimtab_plan_progress_ratio", "Share of it that is carried out.", plan.progress if plan else None
     )
+
+
+def _execution(it: ExecutionView | None) -> Iterator[Metric]:
+    """The newest execution on the cluster, whichever process carries it out."""
+    yield _gauge("trimtab_execution_running", "Whether a plan is being carried out.", it.state == "running" if it else 0)
+    rows = (((stage,), it.counts.get(stage, 0) if it else 0) for stage in STAGES)
+    yield _gauges("trimtab_execution_partitions", "Partitions of the newest execution, by how far they are.", ["stage"], rows)
+    yield _gauge("trimtab_execution_bytes", "Bytes that it copies.", it.bytes_total if it else None)
+    yield _gauge("trimtab_execution_copied_bytes", "Of them copied.", it.bytes_copied if it else None)
+    yield _gauge("trimtab_execution_rate_bytes", "Bytes a second that it copies now.", it.rate if it else None)
+    yield _gauge("trimtab_execution_throttle_bytes", "Its throttle, bytes a second.", it.throttle if it else None)
+    left = it.throttles_left if it else 0
+    yield _gauge("trimtab_execution_throttle_settings", "Settings of throttles that it set and has not taken off yet.", left)
 
 
 def _decision(last: DecisionView | None) -> Iterator[Metric]:

@@ -17,6 +17,7 @@ from trimtab import __version__
 from trimtab.http.api import Api
 from trimtab.http.app import application
 from trimtab.http.connections import KEEP_ALIVE, Connection, Patience, sweep
+from trimtab.http.others import Others
 from trimtab.http.settings import HttpSettings, access
 from trimtab.service.views import ServiceFace
 
@@ -126,7 +127,8 @@ def serve(face: ServiceFace, settings: HttpSettings, patience: Patience = PATIEN
     """
     allowed = access(settings)
     listening = _listen(settings.host, settings.port)
-    app, api = application(face, allowed, settings.patience, __version__)
+    others = Others(settings.clusters, settings.clusters_patience)
+    app, api = application(face, allowed, settings.patience, __version__, others, settings.cluster)
     config = uvicorn.Config(
         app,
         http=Connection,

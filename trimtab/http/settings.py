@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, m
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
+from trimtab.http.others import ClusterPart
 from trimtab.secret_file import read_secret
 
 LEAST_TOKEN = 16
@@ -53,6 +54,11 @@ class HttpSettings(BaseModel):
     names: list[str] = Field(
         default=[], description="names by which browsers reach it, beside localhost and IP addresses"
     )
+    cluster: str | None = Field(default=None, min_length=1, max_length=80, description="what this cluster is called on the page")
+    clusters: list[ClusterPart] = Field(default=[], max_length=30, description="other clusters that the page shows, read-only")
+    clusters_patience: Annotated[float, BeforeValidator(parse_duration), Field(gt=0, le=60)] = Field(
+        default=3.0, description="how long a service of another cluster may take over its answer"
+    )
     patience: Annotated[float, BeforeValidator(parse_duration), Field(gt=0, le=600)] = Field(
         default=5.0, description="how long the service may take over an answer"
     )
@@ -72,7 +78,7 @@ class HttpSettings(BaseModel):
             for key in ("token_file", "read_token_file", "tls_certificate", "tls_key")
             if (value := getattr(self, key))
         }
-        return self.model_copy(update=paths)
+        return self.model_copy(update={**paths, "clusters": [part.beside(folder) for part in self.clusters]})
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,8 @@ def access(settings: HttpSettings) -> Access:
         reader = _sound("read_token_file", _of_file("read_token_file", settings.read_token_file, problems), problems)
         if reader is not None and reader == token:
             problems.append(_problem("read_token_file", "expected another token than that of token_file, which allows changes, too"))
+    for number, part in enumerate(settings.clusters):
+        problems += [_problem(f"clusters[{number}].{key}", fault) for key, fault in part.faults()]
     tls = _tls(settings, problems)
     local = _loopback(settings.host, problems)
     if not local:

@@ -112,7 +112,7 @@ class Balancer:
         self._server: Server | None = None
         capacities = read_capacities(None if config.capacity is None else Path(config.capacity))
         self._agenda = Agenda(round(1000 * config.interval), round(1000 * config.debounce), self._started_ms)
-        self._goals = GoalsKeeper(None if config.goals is None else Path(config.goals), config.preset_name, self._cause)
+        self._goals = GoalsKeeper(None if config.goals is None else Path(config.goals), config.preset_name, self._cause, clock.wall_ms)
         self._told = Told(Path(config.history.folder))
         self._reach = reach if reach is not None else KafkaReach(config)
         self._model = ClusterModel(

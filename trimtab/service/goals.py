@@ -10,6 +10,7 @@ import io
 import logging
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from threading import Event, Lock
@@ -21,6 +22,8 @@ from goals.model import Goal, GoalSet, UsageDistribution
 
 log = logging.getLogger(__name__)
 
+STALE_DAYS = 30  # after the last day of its history a calibration is old
+DAY_MS = 86_400_000
 LOOK = 1.0  # seconds between two looks at the file; it counts when two looks find the same, since an editor may be writing
 
 Mark = tuple[int, int, int] | None
@@ -34,6 +37,8 @@ class GoalsKeeper:
     ----------
     changed
         Called after other goals came into force, with a sentence.
+    wall_ms
+        The time, Unix ms.
 
     Raises
     ------
@@ -41,8 +46,9 @@ class GoalsKeeper:
         The goals that it begins with are wrong.
     """
 
-    def __init__(self, path: Path | None, preset: str | None, changed: Callable[[str], None]) -> None:
-        self._path, self._preset, self._changed = path, preset, changed
+    def __init__(self, path: Path | None, preset: str | None, changed: Callable[[str], None], wall_ms: Callable[[], int]) -> None:
+        self._path, self._preset, self._changed, self._wall_ms = path, preset, changed, wall_ms
+        self._warned_ms: int | None = None
         self._lock, self._asked = Lock(), Event()
         self._beside = self._calibration()
         self._mark = self._seen = self._look()
@@ -50,6 +56,31 @@ class GoalsKeeper:
         for note in self._goals.notes:
             log.warning("%s", note)
         self.error: str | None = None
+        self._warn()
+
+    @property
+    def stale(self) -> str | None:
+        """That the calibration of the goals is old, in a sentence; None where it is not."""
+        given = self._goals.calibrated
+        if given is None:
+            return None
+        try:
+            last = date.fromisoformat(given.span.rpartition(" ")[2])
+        except ValueError:
+            return None
+        days = (datetime.fromtimestamp(self._wall_ms() / 1000, UTC).date() - last).days
+        if days <= STALE_DAYS:
+            return None
+        return f"The calibration {given.source} is old: its history ended {days} days ago, on {last}. Run trimtab calibrate again."
+
+    def _warn(self) -> None:
+        """Say once a day that the calibration is old."""
+        now, told = self._wall_ms(), self.stale
+        if told is None:
+            self._warned_ms = None
+        elif self._warned_ms is None or now - self._warned_ms >= DAY_MS:
+            self._warned_ms = now
+            log.warning("%s", told)
 
     @property
     def current(self) -> GoalSet:
@@ -72,6 +103,7 @@ class GoalsKeeper:
             self._asked.clear()
             self._mark = mark
             self.reload()
+        self._warn()
         return LOOK
 
     def reload(self) -> None:

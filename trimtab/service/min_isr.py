@@ -64,7 +64,7 @@ class MinIsr:
             more = f" and {len(still) - 1:,} more topics" if len(still) > 1 else ""
             message = (
                 f"min.insync.replicas of {still[0]}{more} cannot be read, so it is not known whether they are under it. "
-                "The principal needs DESCRIBE_CONFIGS on topics"
+                "The principal needs DescribeConfigs on all topics"
             )
             raise ExternalError(message, retriable=True)
         return TURN

@@ -12,9 +12,12 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from kafka.errors import TopicAuthorizationFailedError
+
 from cluster_model.errors import ExternalError
 from cluster_model.metadata.description import QuorumReport
 from cluster_model.metadata.follower import Follower
+from metrics_reporter.permissions import missing
 from metrics_reporter.topic import RecordSource
 from trimtab.service.claim import Claim
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+NAMED = 3
 RENEWED_AFTER = 5  # failures in a row after which a connection is made anew
 
 
@@ -109,6 +113,11 @@ class KafkaReach:
         if self._claim is None:
             self._claim = Claim(cluster_id, self._node_id, self._kraft_log)
         if self._kraft_log is None:
+            undescribed = gateway.undescribed()
+            if undescribed:
+                named = ", ".join(undescribed[:NAMED]) + (f" and {len(undescribed) - NAMED} more" if len(undescribed) > NAMED else "")
+                why = missing(TopicAuthorizationFailedError, "Describe")
+                raise ExternalError(f"brokers hold topics that are not described to this service ({named}): {why}", retriable=True)
             return cluster_id, AdminFollower(gateway)
         require_cluster(self._kraft_log, cluster_id, "configuration", "kraft_log")
         return cluster_id, KRaftFollower(self._kraft_log, gateway)

@@ -113,6 +113,7 @@ class ReadModel:
             goals_file=parts.goals.source,
             goals_digest=parts.goals.current.digest,
             goals_error=parts.goals.error,
+            goals_stale=parts.goals.stale,
             goals=newest.goals if newest is not None else (),
             brokers=newest.brokers if newest is not None else (),
             plan=held.view() if held is not None else None,

@@ -233,6 +233,7 @@ class StateView(View):
     goals_file: str
     goals_digest: str
     goals_error: str | None = Field(description="why the newest edit of the goals file was not taken")
+    goals_stale: str | None = Field(default=None, description="that the calibration of the goals is old, in a sentence")
     goals: tuple[GoalView, ...]
     brokers: tuple[BrokerView, ...]
     plan: PlanView | None

@@ -44,6 +44,7 @@
 
   // --- narrow screens: a row becomes a card, so each cell needs the name of its column
   document.querySelectorAll(".scroll > table").forEach(function (node) {
+    if (!node.tHead || !node.tBodies.length) return;
     var names = Array.prototype.map.call(node.tHead.rows[0].cells, function (cell) { return cell.textContent; });
     Array.prototype.forEach.call(node.tBodies[0].rows, function (row) {
       Array.prototype.forEach.call(row.cells, function (cell, column) {

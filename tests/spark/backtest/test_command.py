@@ -56,5 +56,5 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(
     page = report.read_text()
     assert "Brokers out of band on the span held out" in page
     assert "brokers out of band over time" in page  # the drawing: there are figures for it
-    assert "on 1 stretch of history, 3 times" in ended.stderr  # nobody watches: lines, and no bar
+    assert "on 1 stretch of history, 4 times" in ended.stderr  # nobody watches: lines, and no bar
     assert "Replays" not in ended.stderr

@@ -1,7 +1,7 @@
 """Single actions on small clusters: what the planner's kernels say of them, and what the oracle says.
 
 Used by the tests of scores in this folder. `Trial.judge` asks `evaluate`; `Trial.expected` asks tests/oracle, which is written from
-CONTRACT section 7 alone, and adds the fall of the potential, worked out broker by broker in plain Python. Judging must leave the
+docs/contract.md, section 7 alone, and adds the fall of the potential, worked out broker by broker in plain Python. Judging must leave the
 state as it was, to the last bit: `judge` sees to that every time.
 """
 
@@ -30,6 +30,7 @@ from optimizer.search.evaluate import (
     REPAIRS_RACKS,
     REPAIRS_SCORES,
     judge,
+    propose_all,
 )
 from optimizer.search.evaluate import TOLERANCE as RISE
 from optimizer.search.state import MAX_CHANGES, State
@@ -39,7 +40,7 @@ from tests.oracle.judge import TOLERANCE, Judge, combined_rule
 
 Document = dict[str, Any]
 Change = tuple[int, list[int], int | None]  # partition row, brokers slot by slot, leader
-SCRATCH = {"stamp", "touched", "old", "units_before", "fresh"}
+SCRATCH = {"stamp", "touched", "row", "change", "action", "old", "units_before", "fresh"}
 STATES = {REPAIRS_DEAD: "dead", REPAIRS_DRAINING: "draining", REPAIRS_LEADERLESS: "leaderless"}
 
 
@@ -138,8 +139,9 @@ class Trial:
         """What the planner says."""
         problem, state = self.compiled.problem, self.state
         kept = {name: array.copy() for name, array in state._asdict().items() if name not in SCRATCH}
-        scores = np.full(len(self.names), np.nan)
-        verdict = judge(problem, state, len(changes), *self.arrays(changes), scores)
+        state.action[:] = np.nan
+        verdict = judge(problem, state, propose_all(state, *(column[: len(changes)] for column in self.arrays(changes))))
+        scores = state.action.copy()
         for name, array in kept.items():
             assert np.array_equal(array, getattr(state, name)), f"{name} is not what it was"
         touched = [int(b) for b in state.touched[: verdict.touched]]

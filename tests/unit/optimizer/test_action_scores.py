@@ -1,4 +1,4 @@
-"""Scores and verdicts of single actions, worked out by hand from CONTRACT section 7.
+"""Scores and verdicts of single actions, worked out by hand from docs/contract.md, section 7.
 
 A wrong one does not crash anything: it publishes an action that makes a broker worse, or leaves a good one out. Bands here: 10 % of
 a mean of 100 is in band up to 10 away, the line ends at 60, so 20 away scores 0.82, 30 away 0.64, 40 away 0.46, 50 away 0.28 and

@@ -10,6 +10,7 @@ from kernels.compiled import kernel
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, KIND, LIMIT, Problem
+from optimizer.search.batch import Room, new_room
 from optimizer.search.candidates import keep_best
 from optimizer.search.commit import build_state
 from optimizer.search.leadership import appraise, promise, promises, survey, transfer_gain
@@ -41,16 +42,15 @@ def test_the_best_are_kept_whatever_their_keys(seed: int, floor: float) -> None:
 
 
 @kernel
-def exceeded(problem: Problem, state: State, roles: np.ndarray, led: np.ndarray, v: int) -> float:
+def exceeded(problem: Problem, state: State, roles: np.ndarray, led: np.ndarray, v: int, room: Room) -> float:
     """The most by which a transfer from or to broker `v` gains more than is promised of it."""
     shelf = new_shelf(problem, state, roles)
     n, slots = state.hosts[v], state.replicas.shape[1]
-    mine, bounds = np.zeros(n), np.zeros(n)
-    costs, slopes = np.zeros((len(state.hosts), len(roles) + 1)), np.zeros((len(state.hosts), len(roles)))
+    mine, bounds, costs, slopes = room.factors, room.gains, room.costs, room.slopes
+    costs[:] = 0.0
     fetch(problem, state, shelf, v)
-    steep = np.zeros((len(roles), 6))
-    survey(problem, state, led, slopes, steep)
-    promises(problem, state, shelf, led, v, True, True, steep, mine, bounds)
+    survey(problem, state, led, slopes, room.steep)
+    promises(problem, state, shelf, led, v, True, True, room)
     worst = -np.inf
     appraise(problem, state, led, v, costs)
     for i in range(n):
@@ -76,4 +76,4 @@ def test_no_transfer_gains_more_than_it_promises(variant: str) -> None:
     state = build_state(problem, compiled.replicas, compiled.lead)
     roles = np.array([int(k <= LIMIT and compiled.roles[c] > 0) for k, c in problem.goal[:, [KIND, COLUMN]]], np.int64)
     for v in range(20):
-        assert exceeded(problem, state, roles, np.flatnonzero(roles), v) <= 1e-9
+        assert exceeded(problem, state, roles, np.flatnonzero(roles), v, new_room(problem, state)) <= 1e-9

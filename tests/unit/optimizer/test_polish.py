@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optimizer.search.evaluate import judge
-from optimizer.search.ledger import LEAST_STEP, Budget, empty_log
+from optimizer.search.evaluate import judge, propose
+from optimizer.search.ledger import Budget, empty_log
+from optimizer.search.parameters import LEAST_STEP, POLISH_SHARE
 from optimizer.search.partners import crowd_of
-from optimizer.search.polish import LEAST_SHARE, polish
+from optimizer.search.polish import polish
 from optimizer.search.potential import badness, scores_low
-from optimizer.search.state import MAX_CHANGES, State
+from optimizer.search.state import State
 from tests.unit.optimizer.actions import Trial, partition, usage
 
 
@@ -39,22 +40,19 @@ def test_no_single_action_is_left(seed: int, by_potential: bool) -> None:
     made = some(seed)
     state, published = polished(made, by_potential)
     assert published > 0
-    problem, slots = made.compiled.problem, state.replicas.shape[1]
+    problem = made.compiled.problem
     low = [b for b in range(5) if scores_low(problem, state, b)]
-    partitions, leads = np.zeros(MAX_CHANGES, np.int64), np.zeros(MAX_CHANGES, np.int64)
-    replicas, scores = np.zeros((MAX_CHANGES, slots), np.int64), np.zeros(len(problem.goal))
     for p in range(len(state.lead)):
         held = state.replicas[p]
         for s in np.flatnonzero(held >= 0).tolist():
             moves = [(s, b, state.lead[p]) for b in range(5) if b not in held] + [(s, held[s], s)]
             for slot, b, lead in moves:
-                partitions[0], leads[0], replicas[0] = p, lead, held
-                replicas[0, slot] = b
-                verdict = judge(problem, state, 1, partitions, replicas, leads, scores)
+                propose(state, 0, p, slot, b, lead)
+                verdict = judge(problem, state, 1)
                 for v in set(state.touched[: verdict.touched].tolist()) & set(low):
-                    helps = ((scores > 0.5) & (state.score[v, :-1] < 1.0)).any()
+                    helps = ((state.action > 0.5) & (state.score[v, :-1] < 1.0)).any()
                     good = verdict.allowed and (verdict.touches_low if by_potential else verdict.better)
-                    enough = verdict.gain > max(LEAST_STEP, LEAST_SHARE * badness(problem, state, v))
+                    enough = verdict.gain > max(LEAST_STEP, POLISH_SHARE * badness(problem, state, v))
                     assert not (helps and good and enough), (p, slot, b, lead)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optimizer.search.racks import mend_racks
+from optimizer.search.repair import mend_racks
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
 

@@ -1,4 +1,4 @@
-"""The plan file: its shape as CONTRACT section 4 states it, and the same bytes every time."""
+"""The plan file: its shape as docs/contract.md, section 4 states it, and the same bytes every time."""
 
 from __future__ import annotations
 

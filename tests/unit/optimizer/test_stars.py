@@ -12,29 +12,30 @@ from goals.document import parse_goals
 from kernels.compiled import COMPILED, kernel, whole
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
-from optimizer.problem import KIND, LIMIT, RACK_OF, Problem
+from optimizer.problem import KIND, LIMIT, Problem
 from optimizer.search.batch import Batch, Room, new_batch, new_room
-from optimizer.search.candidates import KEPT, LEAST_GAIN, gather, scan
+from optimizer.search.candidates import gather, scan
 from optimizer.search.commit import build_state
 from optimizer.search.feasible import may_host
+from optimizer.search.parameters import KEPT, LEAST_GAIN, NEAR
 from optimizer.search.shelf import new_shelf
-from optimizer.search.stars import FIRST, NEAR, bring_forward, pour, send_best, weigh, withdraw
+from optimizer.search.stars import bring_forward, pour, weigh, withdraw
 from optimizer.search.state import State
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
+from tests.unit.optimizer.actions import Trial, partition
 
 MOST = 60
 
 
 @kernel
 def missed(
-    problem: Problem, state: State, roles: np.ndarray, watched: np.ndarray, source: int, target: int, batch: Batch, room: Room,
-    most: int,
-) -> float:  # fmt: skip
+    problem: Problem, state: State, roles: np.ndarray, watched: np.ndarray, source: int, target: int, batch: Batch, room: Room
+) -> float:
     """By how much, as a share of it, the best replica left at any move is better than the one proposed; -1 for no moves."""
     shelf, slots, zero = new_shelf(problem, state, roles), state.replicas.shape[1], whole(0)
-    batch.centre[0], batch.most[0], batch.moves[0] = source, most, 0
-    pour(problem, state, shelf, watched, source, target, False, False, batch, zero, room)
+    batch.centre[0], batch.moves[0] = source, 0
+    pour(problem, state, shelf, source, target, batch, zero, room)
     withdraw(problem, state, batch, zero)
     worst = -1.0
     for m in range(batch.moves[0]):
@@ -66,10 +67,12 @@ def test_every_replica_that_is_given_is_the_best_of_those_left(seed: int, most: 
     assert 2 * NEAR < state.hosts.max() <= KEPT  # of so few none is left out from the first
     watched = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
     order = np.argsort(state.hosts, kind="stable").tolist()
-    batch, room = new_batch(20, 100.0, False), new_room(problem, state)
+    batch, room = new_batch(problem, 20, 100.0), new_room(problem, state)
+    batch.most[0] = most
+    batch.goal[: len(watched)], batch.goal[-1] = watched, len(watched)
     for source, target in zip(order[:-6:-1], order[:5], strict=True):
         loads = state.load.copy()
-        off = missed(problem, state, np.ones(len(problem.goal), np.int64), watched, source, target, batch, room, most)
+        off = missed(problem, state, np.ones(len(problem.goal), np.int64), watched, source, target, batch, room)
         assert batch.moves[0] == 1 if most == 1 else batch.moves[0] > 10
         assert -1.0 < off <= 1e-9
         state.load[:] = loads
@@ -104,28 +107,27 @@ def test_those_that_promise_most_come_first_with_all_that_belongs_to_them(some: 
         assert max(keys[entries[near:]].max(), 0.0) == beyond
 
 
+def given(patient: int, held: list[float], room: float) -> list[float]:
+    """What broker 1, over its limit of 100 with `held`, gives to broker 2, which has `room` for more."""
+    brokers = [{"id": b, "capacity": {"network_in": 100.0}} for b in (1, 2)]
+    rows = [partition([1], network_in=x) for x in held] + [partition([2], network_in=100.0 - room)]
+    made = Trial(brokers, rows, {"kind": "capacity", "resource": "network_in", "limit": 1.0, "hard": True})
+    problem, state = made.compiled.problem, made.state
+    batch, space = new_batch(problem, 2, 4.0), new_room(problem, state)
+    batch.most[0], batch.patient[0], batch.goal[-1] = MOST, patient, 1
+    poured(problem, state, batch, space)
+    return sorted(held[p] for p in (batch.entry[0, : batch.moves[0]] // state.replicas.shape[1]).tolist())
+
+
 @kernel
-def sent(problem: Problem, state: State, source: int, target: int, n: int, batch: Batch, keys: np.ndarray) -> bool:
-    return send_best(problem, state, source, target, n, batch, whole(0), keys)
+def poured(problem: Problem, state: State, batch: Batch, room: Room) -> None:
+    zero, one = whole(0), whole(1)
+    pour(problem, state, new_shelf(problem, state, np.zeros(1, np.int64)), zero, one, batch, zero, room)
 
 
-@pytest.mark.parametrize("refused", [0, 1, FIRST - 1, FIRST])
-def test_one_move_is_the_best_that_may_be_and_of_equal_ones_the_first_partition(refused: int) -> None:
-    compiled = compile_problem(cluster(10, 1000, "c", 0, "even"), parse_goals(goals_text("even", 0.1), "test"), PlanOptions())
-    problem = compiled.problem
-    state = build_state(problem, compiled.replicas, compiled.lead)
-    source, target, slots = 1, 2, state.replicas.shape[1]
-    held = state.hosted[source, : state.hosts[source]] // slots
-    shared = (state.replicas[held] == target).any(axis=1)
-    racks = problem.broker[:, RACK_OF][state.replicas[held]]
-    free = ~shared & ~((racks == problem.broker[target, RACK_OF]) & (state.replicas[held] != source)).any(axis=1)
-    keys = np.zeros(len(held))
-    keys[np.flatnonzero(shared)[:refused]] = 9.0
-    keys[np.flatnonzero(free)[-3:]] = 5.0
-    batch = new_batch(10, 100.0, False)
-    done = sent(problem, state, source, target, len(held), batch, keys)
-    assert done == (refused < FIRST)
-    if done:
-        first = min(np.flatnonzero(free)[-3:], key=lambda i: state.hosted[source, i])
-        assert batch.moves[0] == 1
-        assert (batch.place[0, 0], batch.entry[0, 0], batch.target[0, 0]) == (first, state.hosted[source, first], target)
+def test_a_small_replica_waits_where_a_large_one_has_no_room() -> None:
+    """Another broker may take the large one: one move instead of three."""
+    held = [50.0, 10.0, 11.0, 12.0, 60.0]
+    assert given(1, held, 30.0) == []
+    assert len(given(0, held, 30.0)) > 1
+    assert given(1, held, 55.0) == [50.0]

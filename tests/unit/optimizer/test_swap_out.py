@@ -12,7 +12,7 @@ from optimizer.problem import MOVABLE, Compiled
 from optimizer.search.commit import build_state
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, State
-from optimizer.search.swap_out import swap_out
+from optimizer.search.swaps import swap_out
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
 from tests.unit.optimizer.actions import Trial, partition, usage

@@ -5,13 +5,15 @@ Found: one new empty broker beside 30 stayed empty, since each of the 30 would h
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from optimizer.course import Placement
+from optimizer.gain import Parts, noticed
 from optimizer.search.commit import build_state
-from optimizer.search.trivial import trivial_partitions, without_trivial
 from tests.unit.optimizer.actions import Trial, partition, usage
 from tests.unit.optimizer.test_scenarios import IN, LEADERS, OUT, cluster, loads, planned
 
@@ -54,20 +56,19 @@ def test_a_change_that_is_little_for_one_goal_and_much_for_another_is_made() -> 
 
 
 def test_of_two_independent_parts_the_little_one_is_left_out() -> None:
-    """Brokers 1 and 2 are far off, 3 and 4 a little; a partition that touches both pairs would make them one part."""
+    """Brokers 1 and 2 are far off, 3 and 4 a little."""
     lists = [[1]] * 16 + [[2]] * 4 + [[3]] * 11 + [[4]] * 9
     trial = Trial([1, 2, 3, 4], [partition(on, network_in=10.0) for on in lists], usage(bound=0.05, trivial_change=0.12))
-    start, lead = trial.compiled.replicas, trial.compiled.lead
-    target = start.copy()
+    start = Placement(trial.compiled.replicas, trial.compiled.lead)
+    target = start.replicas.copy()
     target[:6], target[20] = 1, 3  # broker rows: six from 1 to 2, one from 3 to 4
-    problem = trial.compiled.problem
-    apart = build_state(problem, target, lead)
-    assert trivial_partitions(trial.compiled, problem, apart).tolist() == [20]
-    lists_after, _ = without_trivial(trial.compiled, problem, start, lead, apart)
-    assert np.flatnonzero((lists_after != start).any(axis=1)).tolist() == [0, 1, 2, 3, 4, 5]
-    target[5] = 3  # one goes from 1 to 4 instead
-    joined = build_state(problem, target, lead)
-    assert trivial_partitions(trial.compiled, problem, joined).tolist() == []
+    changed = noticed(trial.compiled, start, build_state(trial.compiled.problem, target, start.lead))
+    assert changed.tolist() == [True, True, False, False]
+    none, some = np.zeros(2, np.bool_), np.ones(2)
+    parts = Parts(np.array([0] * 6 + [1]), some, some, ~none, none, trivial=np.array([False, True]))
+    assert parts.too_small(0.1).tolist() == [False] * 6 + [True]
+    mending = replace(parts, repairs=~none)
+    assert not mending.too_small(0.1).any()
 
 
 @pytest.mark.parametrize("share", [0.001, 0.05])

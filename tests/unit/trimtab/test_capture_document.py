@@ -153,7 +153,7 @@ def test_rates_of_compacted_topics_that_are_estimates_are_told_by_topic() -> Non
     assert snapshot.notes == tuple(notes.texts), "it is in every plan that is made of the snapshot"
     rates = Rates({KEY: Rate(10.0, 4.0, estimated=True, guessed=True)}, 5.0, unread=("orders", "other"))
     _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
-    assert warned(notes, "network_in of orders is far too low if they are compacted", "DESCRIBE_CONFIGS")
+    assert warned(notes, "not known whether orders, other are compacted", "needs DescribeConfigs on all topics")
 
 
 def test_topics_that_no_group_read_are_told() -> None:

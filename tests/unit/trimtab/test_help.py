@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -39,19 +40,28 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in (
         "cluster.json", "cluster.json.gz", "later.json.gz", "goals.yaml", "calibration.yaml", "capacity.yaml", "plan.json", "plan2.json",
-        "reporter.yaml", "service.yaml", "metrics.csv", "cruisecontrol.properties",
+        "reporter.yaml", "service.yaml", "metrics.csv", "cruisecontrol.properties", "old.json.gz", "new.json.gz", "client.properties",
     ):  # fmt: skip
         (tmp_path / name).touch()
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "skewed-12-brokers.json.gz").touch()
     for name in ("history", "kafka-logs", "plan/original", "plan/migrated"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "trimtab.toml").write_text('[clusters.prod]\nbootstrap-server = "broker1:9092"\n')
     return tmp_path
 
 
-@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
-def test_examples_are_lines_that_the_command_takes(line: str, files: Path) -> None:
+def written_in(*pages: str) -> list[str]:
+    """Commands in the code blocks of pages."""
+    texts = [(REPOSITORY / page).read_text("utf-8") for page in pages]
+    blocks = [block for text in texts for block in re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
+    return [line.partition("  # ")[0] for block in blocks for line in block.splitlines() if line.startswith("trimtab ")]
+
+
+def taken(line: str) -> None:
+    """Refused where the command does not take the line."""
     for part in line.replace("|", "\n").splitlines():
-        words = shlex.split(part.partition(" > ")[0])
+        words = shlex.split(part.partition(" > ")[0], comments=True)
         if words[0] != "trimtab":
             continue
         root = build()
@@ -61,6 +71,16 @@ def test_examples_are_lines_that_the_command_takes(line: str, files: Path) -> No
             while hasattr(command, "commands"):
                 command, rest = command.commands[rest[0]], rest[1:]
             command.make_context(command.name, rest, parent=context)
+
+
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+def test_examples_are_lines_that_the_command_takes(line: str, files: Path) -> None:
+    taken(line)
+
+
+@pytest.mark.parametrize("line", written_in("README.md", "docs/index.md", "docs/snapshot-command.md", "docs/service.md"))
+def test_commands_of_the_docs_are_lines_that_the_command_takes(line: str, files: Path) -> None:
+    taken(line)
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])

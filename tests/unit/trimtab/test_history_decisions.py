@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -74,6 +75,19 @@ def test_a_limit_per_hour_counts_what_was_done_and_survives_a_restart(tmp_path: 
     with DecisionHistory(tmp_path / "d.db", "c") as history:
         assert history.done_since(NOW - HOUR) == Done(11, 22, 33)
         assert history.done_since(NOW) == Done(0, 0, 0)
+
+
+def test_a_full_disk_is_told_as_one(tmp_path: Path) -> None:
+    """SQLite ends the transaction by itself then, and what was told was that it could not be ended again."""
+    with DecisionHistory(tmp_path / "d.db", "c") as history:
+        history.record(PLANNED)
+        history._db.execute("PRAGMA max_page_count = 1")  # as many pages as there are, and no more
+        large = replace(PLANNED, plan=os.urandom(1_000_000).hex())
+        with pytest.raises(ExternalError, match="the decision was not kept: database or disk is full") as refused:
+            history.record(large)
+        assert refused.value.retriable
+        history._db.execute("PRAGMA max_page_count = 1000000")
+        history.record(PLANNED)
 
 
 def test_an_outcome_needs_its_decision(tmp_path: Path) -> None:

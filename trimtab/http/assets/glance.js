@@ -2,26 +2,30 @@
 
 import { ago, at, badge, clean, count, fill, fresh, label, make, part, percent, say, size, span, ticking, whole } from "./dom.js";
 
-export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }) {
+export function verdict(state, { pause, resume, planNow, mayChange, whyRefused, elsewhere }) {
   const g = state.glance;
   document.title = clean(`${g.label} – ${state.cluster_id ?? "Trimtab"}`);
   if (fresh("spoken", g.label, g.sentence)) say(at("spoken"), `${g.label}. ${g.sentence}`);
-  if (!fresh("verdict", g, state.why_nothing, state.why_unhealthy, state.why_not_ready, state.paused, state.goals_error, state.plan?.state, state.leadership.leads, mayChange(), whyRefused())) return;
+  if (!fresh("verdict", g, state.why_nothing, state.why_unhealthy, state.why_not_ready, state.paused, state.goals_error, state.goals_stale, state.plan?.state, state.leadership.leads, mayChange(), whyRefused(), elsewhere())) return;
   const node = at("verdict");
   node.className = `verdict ${g.tone}`;
-  const more = (sentences) => sentences.filter((s) => clean(s).replace(/\.$/, "").toLowerCase() !== clean(g.sentence).replace(/\.$/, "").toLowerCase());
+  const said = new Set([g.sentence, g.remainder].flatMap(cores));
+  const more = (sentences) => sentences.filter((s) => { const c = cores(s), known = c.some((part) => said.has(part)); c.forEach((part) => said.add(part)); return !known; });
   const list = (title, sentences) => sentences.length > 0 && [make("h2", {}, title), make("ul", {}, sentences.map((s) => make("li", {}, s)))];
   fill(node,
     make("p", { class: "tone" }, g.label),
-    make("h1", {}, g.sentence),
+    make("h1", {}, headline(g.sentence)),
     g.facts.length > 0 && make("ul", { class: "facts" }, g.facts.map((f) => make("li", {}, f))),
     g.help && make("p", { class: "help" }, g.help),
     g.balance && make("p", { class: "remainder" }, g.balance),
-    make("p", { class: "remainder" }, g.remainder),
-    list("Why nothing is happening", more(state.why_nothing)),
+    make("p", { class: "remainder" }, g.remainder, elsewhere() && [" ", make("a", { href: elsewhere(), "data-key": "decider" }, "To the page of the instance that decides")]),
+    g.facts.length && state.why_nothing.length // the headline says most of it
+      ? make("details", { "data-key": "why-nothing" }, make("summary", {}, "Why nothing is moved"), make("ul", {}, more(state.why_nothing).map((s) => make("li", {}, s))))
+      : list("Why nothing is happening", more(state.why_nothing)),
     list("Not healthy", state.healthy ? [] : more(state.why_unhealthy)),
     list("Not ready", state.ready ? [] : more(state.why_not_ready)),
     list("The newest edit of the goals file was not taken", state.goals_error ? [state.goals_error] : []),
+    list("The calibration is old", state.goals_stale ? [state.goals_stale] : []),
     make("div", { class: "bar" },
       state.paused
         ? make("button", { type: "button", id: "resume", "data-key": "pause", disabled: !mayChange(), onclick: resume }, "Resume …")
@@ -31,8 +35,25 @@ export function verdict(state, { pause, resume, planNow, mayChange, whyRefused }
       whyRefused() && make("span", { class: "quiet" }, whyRefused())));
 }
 
+// What is wrong, and then what becomes of it, which stands below it in smaller letters: of several sentences always, of one on a phone.
+function headline(sentence) {
+  const end = sentence.indexOf(". "), main = end < 0 ? sentence : sentence.slice(0, end + 1);
+  const [whole, first, sign, then] = /^(.{12,}?)(; |: )(.*)$/s.exec(main) ?? [];
+  return [whole ? [first, make("span", { class: "sign" }, sign), make("span", { class: "then" }, then)] : main,
+    end >= 0 && make("span", { class: "rest" }, sentence.slice(end + 2))];
+}
+
+// What a sentence says, by which another with the same is known: itself, and what comes after its first colon.
+function cores(sentence) {
+  const text = clean(sentence).replace(/^Something is broken here: /, "").replace(/\.$/, "").toLowerCase(), at = text.indexOf(": ");
+  const who = /^(?:node \d+ is the active controller|it is not known (?:who|which))/.exec(text);
+  return [text, ...(at > 0 && text.length - at > 25 ? [text.slice(at + 2)] : []), ...(who ? ["who decides"] : [])];
+}
+
 export function tiles(state) {
   if (!fresh("tiles", state.brokers.map((b) => [b.state, b.voice, b.violates.length > 0]), state.cluster, state.goals, state.plan, state.model, state.next_plan_ms, state.paused)) return;
+  const old = state.model.metadata_held ? ", as last known" : "";
+  const held = state.mode === "approve" && state.has_executor && state.plan?.state === "proposed";
   const m = state.model, c = state.cluster, judged = state.brokers.filter((b) => b.state === "active"), out = judged.filter((b) => b.violates.length).length;
   const hard = state.goals.filter((g) => g.hard && g.violations).reduce((sum, g) => sum + g.violations, 0);
   const worst = state.goals.filter((g) => g.max_deviation !== null).sort((a, b) => b.max_deviation - a.max_deviation)[0];
@@ -42,16 +63,16 @@ export function tiles(state) {
   const wrong = [[c.offline, "offline"], [c.under_min_isr, "under min ISR"], [c.under_replicated, "under-replicated"]].filter(([n]) => n);
   fill(at("tiles"),
     c.known && tile("Partitions", wrong.length ? [whole(wrong[0][0]), make("span", { class: "was" }, ` ${wrong[0][1]}`)] : "all in sync",
-      wrong.length > 1 ? wrong.slice(1).map(([n, what]) => `${whole(n)} ${what}`).join(", ") : c.last_copy ? `${whole(c.last_copy)} down to one replica` : c.reassigning ? `${whole(c.reassigning)} reassigned now` : `${whole(c.partitions)} in all`, c.offline > 0 || c.under_min_isr > 0 || c.last_copy > 0),
+      wrong.length > 1 ? wrong.slice(1).map(([n, what]) => `${whole(n)} ${what}`).join(", ") : c.last_copy ? `${whole(c.last_copy)} down to one replica` : c.reassigning ? `${whole(c.reassigning)} reassigned now` : `${whole(c.partitions)} in all${old}`, c.offline > 0 || c.under_min_isr > 0 || c.last_copy > 0),
     c.known && tile("Brokers serving", [whole(c.lives.serving ?? 0), make("span", { class: "was" }, ` of ${whole(Object.values(c.lives).reduce((sum, n) => sum + n, 0))}`)],
-      away.length ? away.slice(0, 3).map((b) => `broker ${b.id} ${b.life}`).join(", ") + (away.length > 3 ? ", …" : "") : "none is down", away.length > 0),
+      away.length ? away.slice(0, 3).map((b) => `broker ${b.id} ${b.life}`).join(", ") + (away.length > 3 ? ", …" : "") : `none is down${old}`, away.length > 0),
     tile("Brokers in band", [whole(judged.length - out), make("span", { class: "was" }, ` of ${whole(judged.length)}${others ? " judged" : ""}`)], silent ? `${whole(silent)} without a reporter heard` : state.brokers.length ? "all reporters heard" : "no broker known yet"),
     tile("Hard violations", whole(hard), hard ? state.goals.filter((g) => g.hard && g.violations).map((g) => g.name).join(", ") : "none", hard > 0),
     tile("Worst deviation", worst ? percent(worst.max_deviation) : "–", worst ? `from the mean, ${worst.name}` : "no goal has one"),
     tile("Plan", state.plan ? count(state.plan.actions, "action") : "none", state.plan ? [state.plan.state, state.plan.bytes_to_move ? `, ${size(state.plan.bytes_to_move)}` : ""] : "nothing planned"),
     tile("Newest sample", m.newest_sample_ms < 0 ? "none yet" : ticking(m.newest_sample_ms, (left) => span(-left)), `${m.lag === null ? "lag unknown" : `${count(m.lag, "record")} behind`}, ${whole(m.stale_partitions)} of ${whole(m.partitions)} partitions stale`),
-    tile("Next decision", state.paused ? "paused" : state.next_plan_ms === null ? "–" : ticking(state.next_plan_ms, (left) => (left > 0 ? `in ${span(left)}` : "now")),
-      state.leadership.leads ? "this instance decides" : state.leadership.shared ? "another instance decides" : state.leadership.controller === null ? "no controller known" : `node ${state.leadership.controller} decides`));
+    tile("Next decision", state.paused ? "paused" : held ? "on hold" : state.next_plan_ms === null ? "–" : ticking(state.next_plan_ms, (left) => (left > 0 ? `in ${span(left)}` : "now")),
+      held ? "a plan waits for approval" : state.leadership.error ? "it is not known who decides" : state.leadership.leads ? "this instance decides" : state.leadership.shared ? "another instance decides" : state.leadership.controller === null ? "no controller known" : `node ${state.leadership.controller} decides`));
 }
 
 export function goals(state, after) {

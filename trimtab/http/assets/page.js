@@ -7,6 +7,7 @@ import { execution } from "./execution.js";
 import { PlanPart } from "./plan.js";
 import { History } from "./history.js";
 import { goals, service, tiles, verdict } from "./glance.js";
+import { clusters, elsewhere } from "./clusters.js";
 
 let access = { read: "open", change: "refused", why_refused: null }, state = null;
 const mayChange = () => access.change === "token";
@@ -107,7 +108,7 @@ const brokers = new Brokers({
 });
 const past = new History();
 const buttons = {
-  mayChange,
+  mayChange, elsewhere,
   whyRefused: () => access.why_refused,
   pause: () => change({ title: "Pause?", yes: "Pause", words: "No plan is made or started, and no further step is taken, until an operator resumes; what is in progress goes on.", withWhy: true }, "/api/v1/pause", {}),
   resume: () => change({ title: "Resume?", yes: "Resume", words: "Planning goes on, and approved plans too." }, "/api/v1/resume", {}),
@@ -172,7 +173,7 @@ async function round() {
     state = await json("/api/v1/state");
     setClock(state.now_ms);
     draw();
-    await Promise.all([plan.show(state), past.show()]);
+    await Promise.all([plan.show(state), past.show(), clusters(refresh).then(() => verdict(state, buttons))]);
     if (trouble && noticed === trouble) notice("");
     trouble = "";
     if (!hearing) { hearing = true; listen(heard, live); }

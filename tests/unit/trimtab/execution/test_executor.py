@@ -88,6 +88,22 @@ def test_a_process_that_has_the_number_of_one_that_was_killed_is_not_taken_for_i
     assert not run.at_work(looking, pause=lambda _: None)
 
 
+def test_a_look_from_elsewhere_tells_how_fast_it_is() -> None:
+    """`status` is another process, which has seen nothing of the execution before."""
+    place = Place()
+    working = Execution(SimulatedPort(place.cluster), MemoryLedger(place.shared), place.clock, instance="one")
+    working.begin(place.order("sha256:first", 0), Settings(throttle=100_000))
+    working.turn()
+    looking = Execution(SimulatedPort(place.cluster), MemoryLedger(place.shared), place.clock, instance="two")
+    looking.read()
+    found = run.looked_on(looking, pause=lambda seconds: place.cluster.step(seconds))
+    (moving,) = found.moving
+    assert moving.rate is not None
+    assert moving.rate == pytest.approx(100_000, rel=0.1)
+    assert moving.eta_s == pytest.approx((moving.size - moving.copied) / moving.rate)
+    assert found.rate == pytest.approx(moving.rate)
+
+
 def test_what_was_moved_is_told_by_whoever_reads_the_record_and_leaderships_are_no_moves() -> None:
     place = Place()
     one = place.executor("one")

@@ -73,7 +73,7 @@ def test_a_plan_of_repairs_is_pointed_at() -> None:
 def test_a_restart_is_told_and_is_no_alarm() -> None:
     found = seen(down(4, "fenced", 61), under_replicated=61, examples=("audit-0",), since_ms={"under_replicated": NOW})
     assert (found.tone, found.label) == ("some", "Cluster unwell")
-    assert found.sentence == "Broker 4 is down, probably for a restart; 61 partitions are under-replicated."
+    assert found.sentence == "Broker 4 is down, probably restarting; 61 partitions are under-replicated."
     assert found.facts[1] == f"Under-replicated: 61 of 114 partitions since {AT} (audit-0, …)."
     assert found.help.startswith("Start it again if this is no planned restart.")
     assert seen(down(4, "stopping")).sentence == "Broker 4 is shutting down."
@@ -94,7 +94,7 @@ def test_silent_reporters_are_named() -> None:
     found = seen(state={"brokers": mute})
     assert (found.tone, found.label) == ("some", "Reporters silent")
     assert found.sentence == "The reporter of broker 7 is not heard."
-    assert found.help.startswith("Start the reporters beside these brokers")
+    assert found.help.startswith("Start the reporter again")
 
 
 def test_a_cluster_that_is_well_or_unknown_leaves_the_word_to_balance() -> None:

@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
-from tests.service_face import NOW, FakeFace, large
+from tests.service_face import NOW, FakeFace, executing, large
 from tests.unit.trimtab.http.client import Client
 from tests.unit.trimtab.http.conftest import Serving
 from trimtab.http.metrics import Requests, scrape
@@ -82,6 +82,18 @@ def test_the_cluster_has_figures_of_its_own(client: Client, face: FakeFace) -> N
     assert "trimtab_cluster_partitions" not in samples(client.get("/metrics").text), "unknown is not zero"
 
 
+def test_an_execution_has_figures_also_one_of_a_command(client: Client, face: FakeFace) -> None:
+    """An alert on throttles that stand for hours needs no plan of this service."""
+    assert face.made is not None
+    assert samples(client.get("/metrics").text)["trimtab_execution_running"] == {(): 0.0}
+    face.change(plan=None, execution=executing(face.made, here=False))
+    found = samples(client.get("/metrics").text)
+    assert found["trimtab_execution_running"] == {(): 1.0}
+    assert found["trimtab_execution_partitions"][("stage", "moving"),] == 6.0
+    assert found["trimtab_execution_copied_bytes"] == {(): 1.2e9}
+    assert found["trimtab_execution_throttle_settings"] == {(): 24.0}
+
+
 def test_a_service_that_knows_nothing_yet_has_figures_all_the_same(client: Client, face: FakeFace) -> None:
     face.past = ()
     blind = face.now.model.model_copy(update={"newest_sample_ms": -1, "lag": None, "windows_reached": {}, "counts": {}})
@@ -109,7 +121,7 @@ def test_labels_are_bounded(serving: Serving) -> None:
     labels = {label for family in samples(answer).values() for key in family for label, _ in key}
     assert labels <= {
         "broker", "resource", "goal", "hard", "worker", "state", "voice", "verdict", "mode", "horizon", "what", "route", "method",
-        "status", "le", "version", "instance_name", "cluster_id", "condition", "life", "reason",
+        "status", "le", "version", "instance_name", "cluster_id", "condition", "life", "reason", "stage",
     }  # fmt: skip
     assert not {"topic", "partition"} & labels
     assert "nothing/" not in answer

@@ -16,6 +16,7 @@ made_at: 2026-11-02T00:00:00Z
 history: {begin: 2026-10-01T00:00:00Z, end: 2026-11-01T00:00:00Z, window: 300, samples: 1, brokers: 1, partitions: 1, digest: x}
 resources: {network_in: {mean: 1, noise: 0.03, bound: 0.14, var: 0.56, min_load: 0}}
 """
+JUST_AFTER = 1_793_620_800_000  # the day after the last of the history
 GOALS = "version: 1\ngoals: [{kind: usage_distribution, resource: network_in}]\n"
 
 
@@ -25,7 +26,8 @@ class Kept:
         self.goals.write_text(GOALS + "calibration: c.yaml\n")
         self.calibration.write_text(CALIBRATION)
         self.told: list[str] = []
-        self.keeper = GoalsKeeper(self.goals, None, self.told.append)
+        self.now_ms = JUST_AFTER
+        self.keeper = GoalsKeeper(self.goals, None, self.told.append, lambda: self.now_ms)
 
     def settle(self) -> float:
         """Turns until the file is seen unchanged twice; the bound in force then."""
@@ -76,3 +78,23 @@ def test_goals_in_force_are_shown_with_what_the_calibration_gave(kept: Kept) -> 
     text = goals_text(kept.keeper.current)
     assert "# from c.yaml (2026-10-01 to 2026-11-01): usage_distribution-network_in bound 0.14, var 0.56, min_load 0 B\n" in text
     assert parse_goals(text, "shown").digest == kept.keeper.current.digest
+
+
+def test_a_calibration_that_is_old_is_told_once_a_day(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    """Its bounds are of traffic that may be gone; nothing else would ever say so."""
+    day = 86_400_000
+
+    def stale() -> str | None:
+        kept.settle()
+        return kept.keeper.stale
+
+    assert stale() is None
+    kept.now_ms += 30 * day
+    told = "The calibration c.yaml is old: its history ended 31 days ago, on 2026-11-01. Run trimtab calibrate again."
+    assert stale() == told
+    assert caplog.messages.count(told) == 1
+    kept.now_ms += day
+    assert stale() is not None
+    assert sum("is old" in message for message in caplog.messages) == 2
+    kept.calibration.write_text(CALIBRATION.replace("end: 2026-11-01", "end: 2026-11-30"))
+    assert stale() is None

@@ -109,7 +109,7 @@ def test_thousands_of_topics_are_asked_for_in_parts() -> None:
 def test_a_topic_that_may_not_be_described_is_told_and_keeps_no_other_from_being_known() -> None:
     asked = Asked({"b": 2})
     asked.wanted = ("a", "b", "c")
-    with pytest.raises(ExternalError, match=r"min\.insync\.replicas of a and 1 more topics cannot be read.* DESCRIBE_CONFIGS") as refused:
+    with pytest.raises(ExternalError, match=r"min\.insync\.replicas of a and 1 more topics cannot be read.* DescribeConfigs") as refused:
         asked.part.turn()
     assert refused.value.retriable, "the service itself is well"
     assert asked.part.known == {"b": 2}

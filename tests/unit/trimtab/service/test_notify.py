@@ -155,7 +155,7 @@ def test_a_cluster_that_is_unwell_is_told_once_and_when_it_is_well_again(world: 
     assert webhook.texts == [], "a moment is no news"
     service.run(30)
     assert len(webhook.texts) == 1
-    assert ": The cluster is unwell: Broker 2 is down, probably for a restart; 12 partitions are under-replicated." in webhook.texts[0]
+    assert ": The cluster is unwell: Broker 2 is down, probably restarting; 12 partitions are under-replicated." in webhook.texts[0]
     world.cluster.faults.restart(2)
     service.run(25)
     assert len(webhook.texts) == 1, "loads still settle"

@@ -1,0 +1,150 @@
+"""Every constant that decides how the search goes, by stage and operator, each with what it means and its unit.
+
+Modules import from here; nothing here depends on a module. What a group was chosen by, and what to run before one of it is changed, stands
+at its head; else the comment says it. Shares are 0 to 1, counts are positive. The constants of the potential stand in
+`optimizer.problem`, those of an annealing (`FIND`, `RETURN`, `PACK`) in `repack`.
+"""
+
+from __future__ import annotations
+
+# --- Rounds and targets
+# How long the search goes on. `python -m benchmarks.ablation --without "several targets,restarts"`.
+ROUNDS_OF_BALANCE = 400  # at most, in one target
+FEW_MOVES = 0.05  # of all replicas: one round finds more
+MOST_TARGETS = 8  # in one round
+ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
+MOST_ROUNDS = 200  # of one search
+RESTARTS = ((2_000, 6), (20_000, 2))  # up to so many replicas: so many seeds while a broker is out of band; beyond, one
+MOST_ESCAPED = 200_000  # replicas; beyond, what escapes bring does not pay for the time
+SEED_STEP = 1_000_003  # between the seeds of restarts
+SEEDS = 2**40  # what a seed is multiplied with on the way must fit into int64
+MANY_CHANGES = 50_000  # of one round: a state is freed before its record is made
+POLISH_ROOM = 20_000  # changes in a log, beside one for each replica
+
+# --- What may be published
+LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
+ENDLESS = 2**62  # moves, where no budget limits them
+CHOICE_OF_MOVES = 2.0  # moves to choose from, for each that the budget is enough for
+
+# --- Construct and repair
+# Judged on clusters that lose brokers or racks: `benchmarks.ledger`, scenario c and variants racks.
+SAMPLED_TARGETS, MANY_TARGETS = 160, 12  # brokers looked at for one replica, and where very many are to be moved
+MOST_MENDERS = 16  # brokers looked at for one replica of a crowded rack, where very many are crowded
+MANY_TO_MOVE = 5_000  # replicas: with more, few brokers are looked at for each
+
+# --- Brokers side by side
+# How many are looked at together; depends on the cluster alone, so that the plan is the same on any machine.
+MOST_STARS = 64  # stars in a batch at most ...
+BROKERS_A_STAR = 150.0  # ... one for so many brokers, four times as many for twice as many ...
+REPLICAS_A_STAR = 32.0  # ... and for as many replicas a broker
+RANKED = 16  # partners that a broker looks for, of which others may have taken some
+WIDEST = 8  # partners in a star
+MOST_MOVED = 64  # replicas from one broker to another in a star
+LEADERSHIPS = 16  # transfers a broker makes in a round
+
+# --- Rounds of `balance`
+# Judged by CPU time and moves from 50,000 replicas on: `benchmarks.planner`.
+MOST_SWAPPED, FEW_LOW = 48, 32  # partners that a broker out of band tries to swap with, where there are no more such brokers
+PATIENCE = 4  # rounds without success after which a broker is given up
+LOOK_BACK = 16  # rounds, within which it has to get better ...
+LEAST_FALL, THRIFTY_FALL = 0.01, 0.05  # ... by so much (where it is `may_be_thrifty`: ...), or somebody has to come into band
+LATE = 12  # rounds, after which a broker that is out by far (a hot partition) would need hundreds of the thriftiest moves
+LITTLE_STRAIN = 0.1  # mean over brokers of how far they are out of band, in the units of the potential
+MANY_LOW = 0.75  # of the brokers are out of band: all will be asked for their replicas
+HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs many moves
+WORTH_SHARING, NEVER = 30_000, 1 << 62  # replicas, or pairs of brokers, to look at: some tenths of a millisecond
+
+# --- Leadership transfers
+LOOKED_AT = 64  # replicas that promise most, weighed before others
+SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
+
+# --- Candidates of a broker
+KEPT = 256  # candidates kept of a scan
+LEAST_GAIN = 1e-8  # in potential, that a step on a target has to bring
+HALVINGS = 8  # of the range of keys, before the few that are left are sorted
+ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
+
+# --- Relocate
+# `PATIENT`: with hard limits and equal costs, moves over the bound fell from 7 to 30 % to 0 to 3 % (`benchmarks.meta_rebalancer`).
+NEAR = 32  # candidates that are weighed again after every move, as long as the best of all is among them
+PATIENT = 0.9  # of what the best move that may not be would gain for its bytes: what gains less waits
+COARSENESS = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
+
+# --- Swaps
+# `python -m benchmarks.ablation --without swap_out`.
+SWAP_KEPT = 32  # replicas of each of two brokers, those that do best alone on the other
+SWAP_SAMPLE = 64  # replicas of the broker out of band, set against all of a partner
+SWAP_PARTNERS = 24  # at random, for one swap
+SWAP_ENOUGH = 0.1  # of what is out of band on the broker: a swap that brings so much is made without asking further partners
+SWAP_SHARE = 5e-3  # of what is out of band on the broker, that a swap has to bring
+SWAPS_OF_ONE = 8  # of a broker in one pass
+SWAP_FALL = 0.05  # of all that is out of band, for another pass that brings no broker into it
+SWAP_LOOKS_EACH = 1_000  # pairs of replicas, for each replica there is
+
+# --- Topics
+# `python -m benchmarks.ablation --without topics`, variants topics and everything.
+OFFERED = 4  # replicas of a broker looked at for one that it gives
+TOPIC_TARGETS = 10  # brokers looked at for one replica
+DONORS, MOST_DONORS = 24, 400  # replicas looked at for one that a broker takes
+TRADES, RETURNS = 48, 64  # replicas looked at for a swap, and for what comes back
+TRADE_ENOUGH, TRADE_LOOKED = 0.5, 4  # of the worth of a misplaced replica, after so many replicas
+LEAST_TOPIC_GAIN = 1e-9  # in potential
+MOST_OFFERED, MOST_OFFERS = 16, 400  # replicas of a broker that are offered to all others; offers to one broker
+
+# --- Destroy and repair
+# `python -m benchmarks.gap` for small clusters; excluded topics of 100x10k for the last brokers.
+LAST_BROKERS = 0.1  # of the brokers; where more are out of band, they mostly have to be, unless all are packed together
+VAIN_ATTEMPTS, LEAST_TRIES = 10, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
+ANNEAL_EACH, ANNEAL_STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
+WHOLE_CLUSTER = 300  # replicas: clusters of at most so many, on as many brokers as are packed together, are packed as a whole
+WHOLE_STEPS = 15_000  # at most, of one attempt: half a second where nothing is compiled
+WHOLE_TRIES, WHOLE_VAIN = 16, 6  # attempts, in turn from the best placement so far and from where the last ended; in vain, in a row
+OUT_PRICE, BEYOND_PRICE = 1.0, 1.0  # prices of a broker outside its bands, and of being beyond by a replica of mean load
+LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
+
+# --- Reduce
+# `python -m benchmarks.ablation --without replace,send_home`.
+LITTLE_REPLACED = 0.005  # of the partitions that a target moves: with fewer replaced, it is not tried again
+REPLACE_TURNS, HOME_PASSES = 3, 3  # of replacing, and of sending home
+STAND_INS = 8  # of stand-ins that fit by loads
+REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
+REPLACE_LOOKS, REPLACE_LOOKS_EACH = 1_000_000, 10  # candidates looked at in all, or so many for each replica, if that is more
+REFUSED_LOOKS = 200  # candidates in the time that it takes to try one in vain
+LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
+
+# --- Schedule
+FEW_TRANSFERS = 0.05  # of the leaderships that are left: with fewer in a turn, where a budget allows nothing else, there is no other
+JUDGED_TOGETHER = 2000  # changes that are judged at a time: some milliseconds
+BUNDLE_LOOKS = 16  # changes weighed for the next place in a bundle
+VAIN_LOOKS, VAIN_LOOKS_EACH = 1_000, 2  # in a row without a bundle, after which there is none: so many, and for each change waiting
+
+# --- Finish
+# `python -m benchmarks.ablation --without polish`.
+POLISH_PARTNERS = 12  # brokers that a step may go to or come from: the best by loads, and as many at random
+POLISH_LOOKS = 256  # steps of a broker that are evaluated in full, those first that gain most for their cost
+POLISH_OF_ONE = 32  # of them between two brokers
+FREE_FACTOR = 10.0  # factor on the gain of a transfer of leadership, which costs nothing
+POLISH_SHARE = 0.01  # of what is out of band on the broker, that a step has to bring
+POLISH_STEPS, POLISH_PASSES = 256, 64  # steps of a broker in one pass, and passes
+URGENT, USEFUL = 2.0, 1.0  # rank of a change that takes a replica from where it may not be, and of one that only changes the leader
+LEAST_RANK = 1e-6  # of a repair, however much worse the potential gets
+
+# --- Whether a round is worth its moves
+LEAST_PROGRESS = 0.01  # of the potential of the brokers it changes; a round that brings less is not worth its moves
+WORSE = 1.05  # times the potential of all brokers, at most, for some that come into band
+
+# --- What cannot be reached
+# `python -m benchmarks.ablation --without "within reach"`, variant heavy.
+AMPLE = 0.9  # of the band: where what is left for a typical broker is above its lower end by the rest, all can get into it
+SHORT = 0.25  # of the band: where it is below the middle by more, and all can still get into the band, the middle is no longer aimed at
+MANY_SUSPECTS = 8  # where suspects hold one of so many replicas, all partitions are looked at first
+LARGE_CLUSTER, MOST_LOW = 200_000, 0.5  # replicas; of the brokers: where so many are out, a search finds more than proofs would spare it
+
+# --- States and memory
+# Chosen by the time they take; no plan depends on them.
+FEW_LISTS = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made anew
+TOGETHER = 32  # entries that are compared, and asked of memory, before one is fetched
+PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
+LIST_STEP = 512  # entries: lengths of replica lists are multiples of it, so that they seldom change
+TRAIL = 16_384  # commits that a state remembers, so that it can be brought back by them
+SOON = 8  # entries of a list before one is looked at, what it names is asked of memory

@@ -1,0 +1,263 @@
+"""Construct and repair: leaders for leaderless partitions, brokers that must hold nothing emptied, crowded racks thinned out.
+
+One replica at a time, each to the broker where the potential rises least. Called by `search` at the start of a round, on a target.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster_model.snapshot import BrokerState
+from kernels.compiled import inner, kernel, whole
+from optimizer.problem import (
+    COLUMN,
+    FOLLOWING,
+    HIGH,
+    LEADING,
+    MENDABLE,
+    MOVABLE,
+    RACK_LIMIT,
+    RACK_OF,
+    STATE,
+    Problem,
+)
+from optimizer.search.commit import relocate, transfer
+from optimizer.search.feasible import active_brokers, may_host
+from optimizer.search.order import scramble
+from optimizer.search.parameters import MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS
+from optimizer.search.potential import (
+    NOTHING,
+    cost_of_gaining,
+    felt_goals,
+    load_cost_of_taking,
+    note_costs,
+    topic_cost,
+)
+from optimizer.search.state import RACKS, Rows, State
+
+
+class Hosts(NamedTuple):
+    """Brokers that may take replicas, and what is known of their potential; n goals in which a replica can make them worse."""
+
+    eligible: np.ndarray  # int64, broker rows
+    most: np.ndarray  # int64 [1], how many of them are looked at for one replica at first
+    roomy: np.ndarray  # int64 [1], 1 where only racks with room for one more are looked at
+    felt: np.ndarray  # int64 [n], rows of the goals
+    known: np.ndarray  # float64 [B, n], potential of each broker in them
+
+
+@inner
+def note_hosts(problem: Problem, state: State, hosts: Hosts, most: int) -> None:
+    """What is known of `hosts` as the state stands; `most` are looked at."""
+    hosts.most[0] = most
+    for b in hosts.eligible:
+        note_costs(problem, state, hosts.felt, b, hosts.known)
+
+
+@inner
+def cheapest_host(
+    problem: Problem, state: State, hosts: Hosts, p: int, s: int, role: int, seed: int, ceiling: float
+) -> tuple[int, float]:
+    """The broker on which slot `s` of `p` costs least in `role`, less than `ceiling`, and what; -1 if there is none.
+
+    Of some brokers at random, by `seed`, where there are many; of all where none of these may take it.
+    """
+    count, most = len(hosts.eligible), hosts.most[0]
+    best, least = whole(-1), ceiling
+    for attempt in range(2):
+        sampled = attempt == 0 and count > 2 * most
+        for i in range(most if sampled else count):
+            target = hosts.eligible[scramble(seed + i) % count if sampled else i]
+            cost = load_cost_of_taking(problem, state, hosts.felt, hosts.known, target, p, role)
+            if cost >= least and len(problem.topic_goal) == 0:
+                continue
+            if hosts.roomy[0] == 1 and rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
+                continue
+            if not may_host(problem, state, p, s, target):
+                continue
+            for k in range(len(problem.topic_goal)):
+                cost += topic_cost(problem, state, k, target, p, whole(NOTHING), role)
+            if cost < least:
+                best, least = whole(target), cost
+        if best >= 0 or not sampled:
+            break
+    return best, least
+
+
+@inner
+def best_heir(problem: Problem, state: State, p: int, leaving: int) -> tuple[int, float]:
+    """Slot of the active replica that takes over leadership at least cost, -1 if none; `leaving` is not asked."""
+    best, best_cost = whole(-1), np.inf
+    for s in range(state.replicas.shape[1]):
+        b = state.replicas[p, s]
+        if b < 0 or s == leaving or s == state.lead[p] or problem.broker[b, STATE] != 0:
+            continue
+        cost = cost_of_gaining(problem, state, b, p, whole(FOLLOWING), whole(LEADING))
+        if cost < best_cost:
+            best, best_cost = whole(s), cost
+    return best, best_cost
+
+
+@kernel
+def lead_leaderless(problem: Problem, state: State) -> int:
+    """Give every leaderless partition that has an active replica a leader; returns how many got one."""
+    done = 0
+    for p in range(len(state.lead)):
+        if state.lead[p] < 0 and problem.partition[p, MENDABLE] == 1:
+            heir, _ = best_heir(problem, state, p, whole(-1))
+            if heir >= 0:
+                transfer(problem, state, p, heir)
+                done += 1
+    return done
+
+
+@kernel
+def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int:
+    """Move the replicas `entries` (int64, ``partition * R + slot``) off brokers that must host nothing, in that order.
+
+    One that finds no legal broker stays, but gives its leadership away where it can. Returns how many moved.
+    """
+    slots, felt, done = state.replicas.shape[1], felt_goals(problem), 0
+    hosts = Hosts(active_brokers(problem), np.zeros(1, np.int64), np.zeros(1, np.int64), felt, np.zeros((len(problem.broker), len(felt))))
+    note_hosts(problem, state, hosts, whole(SAMPLED_TARGETS if len(entries) <= MANY_TO_MOVE else MANY_TARGETS))
+    for entry in entries:
+        p, s = entry // slots, entry % slots
+        gone = problem.broker[state.replicas[p, s], STATE]
+        if problem.partition[p, MENDABLE] == 0 or (gone != 1 and gone != 2):
+            continue
+        lead, series = state.lead[p], whole(seed * 1000003 + entry * SAMPLED_TARGETS)
+        if lead != s:
+            target, _ = cheapest_host(problem, state, hosts, p, s, whole(FOLLOWING), series, np.inf)
+        else:  # as leader, or as follower once another replica leads, if that costs less
+            target, cost = cheapest_host(problem, state, hosts, p, s, whole(LEADING), series, np.inf)
+            heir, rise = best_heir(problem, state, p, s)
+            follower, _ = cheapest_host(problem, state, hosts, p, s, whole(FOLLOWING), series, cost - rise)
+            if heir >= 0 and (follower >= 0 or target < 0):
+                target, lead = follower, heir
+        if target >= 0:
+            relocate(problem, state, p, s, target, lead)
+            done += 1
+        elif lead != state.lead[p]:
+            transfer(problem, state, p, lead)
+        for o in range(slots):
+            if state.replicas[p, o] >= 0:
+                note_costs(problem, state, felt, state.replicas[p, o], hosts.known)
+    return done
+
+
+def to_drain(problem: Problem, standing: State, total: np.ndarray) -> Rows:
+    """int64 entries of replicas on dead, then draining brokers, largest single component of `total` float64 [C] first."""
+    states = problem.broker[:, STATE]
+    if not np.isin(states, (BrokerState.DEAD, BrokerState.DRAINING)).any():
+        return np.zeros(0, np.int64)
+    slots = standing.replicas.shape[1]
+    ordered = []
+    for kind in (BrokerState.DEAD, BrokerState.DRAINING):
+        held = [standing.hosted[b, : standing.hosts[b]] for b in np.flatnonzero(states == kind)]
+        entries = np.sort(np.concatenate(held)).astype(np.int64) if held else np.zeros(0, np.int64)
+        share = (problem.vector[entries // slots, LEADING] / np.where(total > 0, total, 1.0)).max(axis=1)
+        ordered.append(entries[np.argsort(-share, kind="stable")])
+    return np.concatenate(ordered)
+
+
+@kernel
+def mend_racks(problem: Problem, state: State, seed: int) -> int:
+    """Move replicas out of over-full racks, each to the broker where the potential rises least (of some, where very many are crowded).
+
+    Returns how many.
+    """
+    if not crowds(state):
+        return 0
+    slots, felt, done = state.replicas.shape[1], felt_goals(problem), 0
+    hosts = Hosts(active_brokers(problem), np.zeros(1, np.int64), np.ones(1, np.int64), felt, np.zeros((len(problem.broker), len(felt))))
+    crowding, crowded = crowding_partitions(problem, state)
+    note_hosts(problem, state, hosts, whole(MOST_MENDERS if crowded > MANY_TO_MOVE else len(hosts.eligible)))
+    for p in crowding:
+        while True:
+            giver = who_gives(problem, state, felt, p)
+            slot, best, least = whole(-1), whole(-1), np.inf
+            for alone in range(1 if giver >= 0 else 0, -1, -1):  # the giver's replica before others
+                for s in range(slots):
+                    if not is_crowded(problem, state, p, s) or (alone == 1 and s != giver):
+                        continue
+                    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
+                    relief = cost_of_gaining(problem, state, state.replicas[p, s], p, role, whole(NOTHING))
+                    series = whole(seed * 1000211 + p * SAMPLED_TARGETS)
+                    target, cost = cheapest_host(problem, state, hosts, p, whole(s), role, series, least - relief)
+                    if target >= 0:
+                        slot, best, least = whole(s), target, relief + cost
+                if best >= 0:
+                    break
+            if best < 0:
+                break
+            here = state.replicas[p, slot]
+            relocate(problem, state, p, slot, best, state.lead[p])
+            note_costs(problem, state, felt, here, hosts.known)
+            note_costs(problem, state, felt, best, hosts.known)
+            done += 1
+    return done
+
+
+@inner
+def crowding_partitions(problem: Problem, state: State) -> tuple[np.ndarray, int]:
+    """int64: partitions that may change and have replicas in over-full racks, ascending; and how many such replicas there are."""
+    found = np.empty(len(state.lead), np.int64)
+    count, crowded = 0, 0
+    for p in range(len(state.lead)):
+        if problem.partition[p, MOVABLE] == 0:
+            continue
+        before = crowded
+        for s in range(state.replicas.shape[1]):
+            if is_crowded(problem, state, p, s):
+                crowded += 1
+        if crowded > before:
+            found[count] = p
+            count += 1
+    return found[:count], crowded
+
+
+@inner
+def who_gives(problem: Problem, state: State, felt: np.ndarray, p: int) -> int:
+    """The crowded slot on the broker that has to give up most replicas, of the mean of its own, before it is not above a band; -1 if none
+    has to: there a move serves racks and loads."""
+    best, most = whole(-1), 0.0
+    for s in range(state.replicas.shape[1]):
+        b = state.replicas[p, s]
+        if not is_crowded(problem, state, p, s) or problem.broker[b, STATE] != 0:
+            continue
+        for g in felt:
+            load, high = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g, HIGH]
+            if load > high and (load - high) / load * state.hosts[b] > most:
+                best, most = whole(s), (load - high) / load * state.hosts[b]
+    return best
+
+
+@inner
+def crowds(state: State) -> bool:
+    """Whether any broker holds a replica in an over-full rack."""
+    for b in range(len(state.hosts)):
+        if state.units[RACKS, b] > 0.0:
+            return True
+    return False
+
+
+@inner
+def is_crowded(problem: Problem, state: State, p: int, s: int) -> bool:
+    """Whether slot `s` of the partition stands in a rack with more of its replicas than may be there, and may leave its broker."""
+    b = state.replicas[p, s]
+    if b < 0 or problem.broker[b, STATE] == 3:
+        return False
+    return bool(rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT])
+
+
+@inner
+def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
+    """Replicas of the partition in the rack of broker `b`."""
+    count = 0
+    for s in range(state.replicas.shape[1]):
+        other = state.replicas[p, s]
+        if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
+            count += 1
+    return count
