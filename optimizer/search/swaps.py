@@ -105,9 +105,10 @@ def best_swap(
             continue
         swap_gains(problem, state, watched, v, u, mine.vector[:, i], theirs)
         for j in range(theirs.at[1]):
-            gain, q = gains[j], theirs.entry[j] // slots
-            if gain <= floor or theirs.vector[last, j] == 0.0:
+            gain = gains[j]
+            if gain <= floor or theirs.vector[last, j] == 0.0:  # most end here
                 continue
+            q = theirs.entry[j] // slots
             if len(mine.burden) > 0 and problem.topic[p] != problem.topic[q]:
                 gain -= mine.burden[i] + theirs.burden[j]
             key = gain * min(mine.vector[last, i], theirs.vector[last, j]) if thrifty else gain
