@@ -75,13 +75,14 @@ def write_file(path: Path, text: str | Iterable[str]) -> None:
         return
     temporary = path.with_name(f".{path.name}.{token_hex(4)}.part")
     try:
-        with _named(path), open(temporary, "x", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            os.chmod(temporary, path.stat().st_mode & 0o7777)
-        os.replace(temporary, path)
+        with _named(path):
+            with open(temporary, "x", encoding="utf-8", newline="\n") as file:
+                file.writelines(pieces)
+                file.flush()
+                os.fsync(file.fileno())
+            if path.exists():
+                os.chmod(temporary, path.stat().st_mode & 0o7777)
+            os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -89,10 +90,12 @@ def write_file(path: Path, text: str | Iterable[str]) -> None:
 
 @contextmanager
 def _named(place: Path | str) -> Iterator[None]:
-    """Says where there was no room, and what to do: the system says neither."""
+    """Names the place that was asked for, never a file on the way there; where there was no room, says what to do."""
     try:
         yield
     except OSError as error:
+        if error.errno not in FULL and error.filename is not None:
+            raise OSError(error.errno, error.strerror, str(place)) from error
         if error.errno not in FULL:
             raise
         raise OSError(error.errno, f"{error.strerror}; make room there, or name another place", str(place)) from error

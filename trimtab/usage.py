@@ -60,6 +60,9 @@ class EveryProblem(TyperCommand):
         if set(options) & {"help", "version"}:
             return Defaults()
         params: list[Any] = self.params
+        empty = [_bare(p.get_error_hint()) for p in params if options.get(p.name) == ""]
+        if empty:  # an empty path would be the working directory
+            raise typer.BadParameter(f"{', '.join(empty)}: expected a value, found an empty text", ctx=ctx)
         by_stdin = [_bare(p.get_error_hint()) for p in params if options.get(p.name) == "-" and p.name in INPUTS]
         if len(by_stdin) > 1:
             raise typer.BadParameter(f"{', '.join(by_stdin)}: expected one of them from stdin (-), found {len(by_stdin)}", ctx=ctx)

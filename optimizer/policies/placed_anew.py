@@ -60,26 +60,36 @@ def placed_anew(
     notes = [NOTE.format(by.kind)]
     for topic in sorted(set(topics)):
         rows = np.flatnonzero(imagined.partition_topic == imagined.row_of_topic[topic])
-        if not (board.compiled.problem.partition[rows, MOVABLE] == 1).all():
-            notes.append(f"topic {topic} stays as it is: it is excluded or frozen")
-            continue
-        if board.compiled.caution is not None and board.compiled.caution.resting[rows].any():
-            notes.append(f"topic {topic} stays as it is: partitions of it were moved lately")
-            continue
-        lists = _with_none(board, rows)
-        factor = int(imagined.replication_factor[rows].max())
-        try:
-            wanted = Work(lists, goals, rows.tolist(), factor, by, score, Dice(options.seed)).placed()
-        except InfeasibleError as error:
-            notes.append(f"topic {topic} stays as it is: {error}")
-            continue
-        steps = _steps(board, rows, _counted(board, rows, wanted) or _matched(board, rows, wanted), by.kind)
+        stays = _why_not(board, rows)
+        steps: list[Step] = []
+        if not stays:
+            factor = int(imagined.replication_factor[rows[0]])
+            try:
+                wanted = Work(_with_none(board, rows), goals, rows.tolist(), factor, by, score, Dice(options.seed)).placed()
+                steps = _steps(board, rows, _counted(board, rows, wanted) or _matched(board, rows, wanted), by.kind)
+            except InfeasibleError as error:
+                stays = str(error)
         if _beyond(board, [*board.steps, *steps], options):
-            notes.append(f"topic {topic} stays as it is: a budget is used up")
+            stays = "a budget is used up"
+        if stays:
+            notes.append(f"topic {topic} stays as it is: {stays}")
             continue
         for step in steps:
             board.make(step)
     return plan_of(snapshot, board, goals, options, {"places": sorted(set(topics)), "placement": by.kind, "score": score}, notes)
+
+
+def _why_not(board: Board, rows: Rows) -> str:
+    """Why the partitions `rows` of a topic are left alone; empty where they are not."""
+    if not (board.compiled.problem.partition[rows, MOVABLE] == 1).all():
+        return "it is excluded or frozen"
+    if board.compiled.caution is not None and board.compiled.caution.resting[rows].any():
+        return "partitions of it were moved lately"
+    if (board.leaders[rows] < 0).any():
+        return "partitions of it have no leader to copy from"
+    if len(set(board.snapshot.replication_factor[rows].tolist())) > 1:
+        return "its partitions have unlike numbers of replicas"
+    return ""
 
 
 def _with_none(board: Board, rows: Rows) -> Snapshot:

@@ -7,14 +7,13 @@ its way in (see `markup`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from optimizer.plan import Plan
+from optimizer.report.frame import Section, document, facts, tile
 from optimizer.report.html_figures import broker_figures, curve_figures
 from optimizer.report.html_tables import actions_section, brokers_table, goals_table
 from optimizer.report.json_form import value_text
 from optimizer.report.labels import goal_labels, plainly
-from optimizer.report.markup import Child, Markup, el, join, trusted
+from optimizer.report.markup import Child, Markup, el, join
 from optimizer.report.standing import standing, stay_out
 from optimizer.report.survey import survey
 from optimizer.report.units import count, size
@@ -26,7 +25,6 @@ SCORES = (
     "How well a broker stands in a goal, over its distance from its own mean: 1 within the target range, less the further outside. "
     "The plan raises the lowest of these."
 )
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 TONES = {
     "balanced": "Balanced",
     "good": "Would balance the cluster",
@@ -47,77 +45,20 @@ def to_html(plan: Plan) -> str:
     """
     said = verdict(plan)
     found = survey(plan, MOST_ACTIONS)
+    figures = curve_figures(plan)
     sections = [
-        _section("goals", "Goals", goals_table(plan)),
-        _section("load", "Load of the brokers", *broker_figures(plan)),
-        _section("scores", "Scores", *([el("p", SCORES), *figures] if (figures := curve_figures(plan)) else [])),
-        _section("left", "What would stay unbalanced", *_left(plan)),
-        _section("actions", "Actions", *actions_section(plan, found)),
-        _section("brokers", "Brokers", brokers_table(plan)),
-        _section("skipped", "Skipped, and remarks", *_skipped(plan)),
-        _section("identity", "Options and identity", _identity(plan)),
+        Section("goals", "Goals", [goals_table(plan)]),
+        Section("load", "Load of the brokers", broker_figures(plan)),
+        Section("scores", "Scores", [el("p", SCORES), *figures] if figures else []),
+        Section("left", "What would stay unbalanced", _left(plan)),
+        Section("actions", "Actions", actions_section(plan, found)),
+        Section("brokers", "Brokers", [brokers_table(plan)]),
+        Section("skipped", "Skipped, and remarks", _skipped(plan)),
+        Section("identity", "Options and identity", [_identity(plan)]),
     ]
-    shown = [(name, title, body) for name, title, body in sections if body]
-    links = el("ul", *(el("li", el("a", title, href=f"#{name}")) for name, title, _ in shown))
-    body = el(
-        "body",
-        el("a", "Skip to the verdict", href="#verdict", class_="skip"),
-        _head(plan),
-        el(
-            "main",
-            _verdict(said),
-            _tiles(plan),
-            el("nav", links, aria_label="Sections"),
-            *(
-                el(
-                    "section",
-                    el("h2", title, id=f"{name}-title"),
-                    *parts,
-                    id=name,
-                    aria_labelledby=f"{name}-title",
-                )
-                for name, title, parts in shown
-            ),
-        ),
-        el(
-            "footer",
-            el("p", "A dry run by Trimtab: nothing has changed. Plan ", el("code", plan.plan_id), "."),
-        ),
-        el("script", trusted(asset("report.js"))),
-    )
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", f"Dry run of {plan.cluster_id or 'a cluster'} – Trimtab"),
-        el("style", trusted(asset("report.css"))),
-    )
-    return "<!DOCTYPE html>\n" + el("html", head, body, lang="en") + "\n"
-
-
-def asset(name: str) -> str:
-    """A file of the `assets` folder of this package."""
-    from importlib.resources import files
-
-    return files("optimizer.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _section(name: str, title: str, *parts: Child) -> tuple[str, str, Sequence[Child]]:
-    return name, title, [p for p in parts if p]
-
-
-def _head(plan: Plan) -> Markup:
-    where = [
-        el("span", "cluster ", el("b", plan.cluster_id or "unnamed")),
-        el("span", "as of ", el("b", plan.taken_at or "unknown")),
-    ]
-    return el(
-        "header",
-        el("p", el("span", "Trimtab", class_="brand"), el("span", "dry run", class_="kind"), *where),
-        el("button", "Theme: auto", type="button", id="theme", hidden=True),
-    )
+    where = (("cluster", plan.cluster_id or "unnamed"), ("as of", plan.taken_at or "unknown"))
+    footer = ("A dry run by Trimtab: nothing has changed. Plan ", el("code", plan.plan_id), ".")
+    return document("dry run", f"Dry run of {plan.cluster_id or 'a cluster'}", where, _verdict(said), _tiles(plan), sections, footer)
 
 
 def _verdict(said: Verdict) -> Markup:
@@ -142,12 +83,12 @@ def _tiles(plan: Plan) -> Markup:
     shared = plan.storage == "shared"
     return el(
         "dl",
-        _tile(
+        tile(
             "Replica moves",
             f"{s.replica_moves:,}",
             *_bound(s.replica_moves, least.replica_moves, f"{least.replica_moves:,}", plan),
         ),
-        _tile(
+        tile(
             "Data to copy",
             "none" if shared else "unknown" if s.unsized_moves else size(s.bytes_to_move),
             *(
@@ -159,14 +100,14 @@ def _tiles(plan: Plan) -> Markup:
             ),
             title=f"{s.bytes_to_move:,} bytes; lower bound {least.bytes_to_move:,} bytes",
         ),
-        _tile("Leadership changes", f"{s.leadership_changes:,}", "copy nothing"),
-        _tile("Partitions touched", f"{s.partitions:,}", f"in {count(s.actions, 'action')}"),
-        _tile(
+        tile("Leadership changes", f"{s.leadership_changes:,}", "copy nothing"),
+        tile("Partitions touched", f"{s.partitions:,}", f"in {count(s.actions, 'action')}"),
+        tile(
             "Brokers in range",
             _shift(judged - len(stands.out_before), judged - len(stands.out_after)),
             f"of {judged:,}",
         ),
-        _tile(
+        tile(
             "Hard violations",
             _shift(hard, plan.hard_violations_left),
             "none would be left"
@@ -180,15 +121,6 @@ def _tiles(plan: Plan) -> Markup:
             else "no allowed move was found for what remains",
         ),
         class_="tiles",
-    )
-
-
-def _tile(name: str, value: Child, *notes: Child, title: str | None = None) -> Markup:
-    return el(
-        "div",
-        el("dt", name),
-        el("dd", value, class_="value", title=title),
-        *(el("dd", n, class_="note") for n in notes if n),
     )
 
 
@@ -274,4 +206,4 @@ def _identity(plan: Plan) -> Markup:
     rows += [(name.replace("_", " "), el("code", value_text(value))) for name, value in plan.options.items()]
     if plan.summary.actions:
         rows.append(("Lower bounds", bounds_sentence(plan)))
-    return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in rows), class_="identity")
+    return facts(rows)

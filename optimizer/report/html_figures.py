@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from optimizer.plan import GoalOutcome, Plan
 from optimizer.report.charts import MOST_BARS, Reading, broker_chart, is_wide, readings
 from optimizer.report.curves import score_curve
+from optimizer.report.frame import figure, legend
 from optimizer.report.labels import goal_labels
 from optimizer.report.markup import Child, Markup, el
 from optimizer.report.units import amount, count, percent, resource_label
@@ -26,12 +27,12 @@ def broker_figures(plan: Plan) -> list[Child]:
     for resource, g in banded.items():
         read = readings(plan.brokers, resource, g.name, plan.bands[g.name])
         if read:
-            figures.append(_figure(resource_label(resource), _band_words(g, read), broker_chart(resource, read), wide))
+            figures.append(figure(resource_label(resource), _band_words(g, read), broker_chart(resource, read), wide))
     others: list[Child] = []
     for resource in rest:
         read = readings(plan.brokers, resource, "", {})
         if any(r.before or r.after for r in read):
-            others.append(_figure(resource_label(resource), "no distribution goal", broker_chart(resource, read), wide))
+            others.append(figure(resource_label(resource), "no distribution goal", broker_chart(resource, read), wide))
     parts: list[Child] = []
     if figures:
         states = [s for s in ("draining", "dead", "excluded") if any(b.state == s for b in plan.brokers)]
@@ -51,15 +52,10 @@ def curve_figures(plan: Plan) -> list[Child]:
         if drawing is None or g.before is None or g.after is None:
             continue
         words = f"worst deviation {percent(g.before.max_deviation)}, would be {percent(g.after.max_deviation)}"
-        figures.append(_figure(labels[g.name], words, drawing, wide=False))
+        figures.append(figure(labels[g.name], words, drawing, wide=False))
     if not figures:
         return []
     return [_legend("dots"), el("div", *figures, class_="figures")]
-
-
-def _figure(title: str, words: str, drawing: Markup, wide: bool) -> Markup:
-    caption = el("figcaption", el("b", title), " ", el("span", words))
-    return el("figure", caption, el("div", drawing, class_="drawing"), class_="wide" if wide else None)
 
 
 def _band_words(g: GoalOutcome, read: list[Reading]) -> str:
@@ -82,5 +78,4 @@ def _legend(kind: str, states: Sequence[str] = ()) -> Markup:
         ("band", "target range"),
         *((state, f"after, {state} broker") for state in states),
     )
-    items = [el("li", el("span", class_=f"key {kind} {style}"), text) for style, text in words]
-    return el("ul", *items, class_="legend")
+    return legend(kind, *words)

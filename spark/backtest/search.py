@@ -19,7 +19,7 @@ from optimizer.options import MIN_GAIN
 from spark.backtest.configuration import HORIZON, Configuration, levelled, starts
 from spark.backtest.difference import Difference
 from spark.backtest.outcome import Outcome
-from spark.backtest.pareto import Rule, choose, hours_difference, promising
+from spark.backtest.pareto import Rule, cost_difference, hours_difference, promising
 from spark.backtest.surface import Measured, smoothed
 
 DAY = 86_400.0
@@ -153,10 +153,10 @@ def search(
 ) -> tuple[Trained, ...]:
     """Everything that was tried, in order; the goals as they are come first and always see the whole training span.
 
-    `trials` bounds the number of configurations. With ``halving`` a half of them are tried on one stretch, the better third on three times
-    as many, and so on: the better by the rule and the better by Pareto rank, by turns. The other half is made from the best of those
-    before, in `GENERATIONS`, and tried on everything. The goals as they are are replayed at all `phases`: chance in what all are compared
-    with would count in every comparison.
+    `trials` bounds the number of configurations; not planning at all comes second, and is for comparison. With ``halving`` a half of them
+    are tried on one stretch, the better third on three times as many, and so on: the better by the rule and the better by Pareto rank, by
+    turns. The other half is made from the best of those before, in `GENERATIONS`, and tried on everything. The goals as they are are
+    replayed at all `phases`: chance in what all are compared with would count in every comparison.
     """
     rule = rule or Rule()
     later = round(LATER * trials / GENERATIONS) if method == "halving" else 0
@@ -164,7 +164,8 @@ def search(
     tried = _each_once([space.own, space.calibrated, *drawn])[: max(trials - GENERATIONS * later, 2)]
     (own,) = evaluate(tried[:1], stretches, phases)
     first = 1 if method == "halving" else len(stretches)
-    found = [Trained(tried[0], own, True), *_halving(tried, own, first, stretches, evaluate, rule)]
+    (none,) = evaluate([space.never], stretches, 1)
+    found = [Trained(tried[0], own, True), Trained(space.never, none, True), *_halving(tried, own, first, stretches, evaluate, rule)]
     for generation in range(GENERATIONS if later else 0):
         more = _unseen(made_of(space, _best(found, rule), later, [seed, 1 + generation]), found)
         found += [Trained(c, each, True) for c, each in zip(more, evaluate(more, stretches, 1), strict=True)] if more else []
@@ -195,19 +196,27 @@ def told_together(parts: Sequence[Sequence[Trained]]) -> list[Difference]:
         for t in found[1:]:
             for n, one in enumerate(t.each):
                 told = hours_difference([own.each[n]], [one])
-                measured.append(Measured(t.configuration, span + n, told.share, told.error))
+                measured.append(Measured(t.configuration, span + n, told.share, told.error, _saved([own.each[n]], [one])))
         span += len(own.each)
     wanted = parts[-1]
     if not measured or not all(math.isfinite(one.share) for one in measured):
         return [hours_difference(wanted[0].each[: len(t.each)], t.each) for t in wanted]
-    means, errors = smoothed(measured, wanted[0].configuration, [t.configuration for t in wanted[1:]])
+    saved = [_saved(wanted[0].each[: len(t.each)], t.each) for t in wanted[1:]]
+    means, errors = smoothed(measured, wanted[0].configuration, [(t.configuration, s) for t, s in zip(wanted[1:], saved, strict=True)])
     return [Difference(0.0, 0.0), *map(Difference, means.tolist(), errors.tolist())]
 
 
+def _saved(own: Sequence[Outcome], other: Sequence[Outcome]) -> float:
+    """Share of the cost; 0 where there is none to save."""
+    share = -cost_difference(own, other).share
+    return share if math.isfinite(share) else 0.0
+
+
 def _promising(found: Sequence[Trained], rule: Rule, most: int) -> list[int]:
-    """Of rows that were tried on the same stretches, the first the goals as they are."""
+    """Of rows that were tried on the same stretches, the first the goals as they are; not planning at all is no choice."""
     length = min(len(t.each) for t in found)
-    return promising([t.each[:length] for t in found], 0, rule, most, estimates(found))
+    rows = promising([t.each[:length] for t in found], 0, rule, len(found), estimates(found))
+    return [n for n in rows if found[n].configuration.mode == "planned"][:most]
 
 
 def _halving(
@@ -230,11 +239,10 @@ def _halving(
 
 
 def _best(found: Sequence[Trained], rule: Rule) -> list[Configuration]:
-    """The choice so far, and those that are nearest to being it."""
+    """Those that are nearest to being chosen."""
     whole = [t for t in found if t.whole]
-    picked = choose([t.each for t in whole], 0, rule, estimates(whole)).row
-    rows = dict.fromkeys([picked, *_promising(whole, rule, PARENTS)])
-    return [whole[n].configuration for n in rows if n or len(rows) == 1]
+    rows = _promising(whole, rule, PARENTS)
+    return [whole[n].configuration for n in rows] or [found[0].configuration]
 
 
 def _unseen(drawn: Sequence[Configuration], found: Sequence[Trained]) -> list[Configuration]:
@@ -345,4 +353,4 @@ def _short(value: float) -> float:
 
 
 def _key(c: Configuration) -> tuple[object, ...]:
-    return c.cadence, c.horizon, c.max_moves, c.min_gain, c.start, tuple(c.weights.items()), tuple(c.bounds.items())
+    return c.mode, c.cadence, c.horizon, c.max_moves, c.min_gain, c.start, tuple(c.weights.items()), tuple(c.bounds.items())

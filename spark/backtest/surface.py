@@ -20,33 +20,46 @@ SLOPES = (0.0, 0.003, 0.01, 0.03, 0.1)  # standard deviation of what one knob do
 BENDS = (0.0, 0.003, 0.01, 0.03, 0.1)  # of what no sum of knobs explains
 APART = (0.0, 0.3, 1.0, 3.0)  # what is so in one span only, over what is always so: variances
 REACH = 1.5  # over so many factors of e, in all knobs together, what is no sum goes by itself
+SAVED = 3.0  # all of the cost counts as so many factors of e of a knob
 UNKNOWN = 0.05  # standard error where one replay of one day tells none
 LEAST = 1e-4
+NONE = {"max_moves": 1000.0, "min_gain": 0.1, "start": 0.1}  # from where on a knob counts that the goals as they are have not
 
 
 @dataclass(frozen=True)
 class Measured:
-    """By what share a configuration had more than the goals as they are on one span of time, and the standard error, where it is known."""
+    """By what share a configuration had more hours than the goals as they are on one span of time, the standard error, where it is known,
+    and what share of the cost it saved."""
 
     configuration: Configuration
     span: int
     share: float
     error: float | None
+    saved: float = 0.0
 
 
-def smoothed(measured: Sequence[Measured], own: Configuration, wanted: Sequence[Configuration]) -> tuple[FloatArray, FloatArray]:
+def smoothed(
+    measured: Sequence[Measured], own: Configuration, wanted: Sequence[tuple[Configuration, float]]
+) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of what each of the `wanted` will have more than `own` on another span, given all that was measured.
+
+    Parameters
+    ----------
+    wanted
+        Configurations, and what share of the cost they save: it is known well, and where nothing is moved hours are those without a plan.
 
     Notes
     -----
-    A Gaussian process over the logarithms of the knobs, linear plus smooth, which is 0 at `own`: one for all spans, and one of the same
-    form for each span by itself, since what is right this week may not be next week. Its scales are those under which what was measured is
-    most probable. Luck of `own` is in all differences of a span alike. O(n^3).
+    A Gaussian process over the logarithms of the knobs and what is saved, linear plus smooth, which is 0 at `own`: one for all spans, and
+    one of the same form for each span by itself, since what is right this week may not be next week. Its scales are those under which
+    what was measured is most probable. Luck of `own` is in all differences of a span alike. O(n^3).
 
     *Source*: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and 5.
     """
     count = len(measured)
-    at = knobs([*(one.configuration for one in measured), *wanted], own)
+    at = knobs([*(one.configuration for one in measured), *(c for c, _ in wanted)], own)
+    saved = np.array([*(one.saved for one in measured), *(share for _, share in wanted)])
+    at = np.column_stack([at, SAVED * np.clip(saved, -1.0, 1.0)])
     y = np.array([one.share for one in measured])
     spans = np.array([one.span for one in measured])
     alike = spans[:, None] == spans
@@ -90,9 +103,6 @@ def _of(one: Configuration, own: Configuration) -> list[float]:
         mine, theirs = getattr(one, name), getattr(own, name)
         found += [0.0 if mine == theirs else 1.0, _log(mine, theirs or NONE[name]) if mine is not None else 0.0]
     return found
-
-
-NONE = {"max_moves": 1000.0, "min_gain": 0.1, "start": 0.1}  # from where on a knob counts that the goals as they are have not
 
 
 def _log(value: float, over: float) -> float:

@@ -10,20 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from optimizer.report.html import POLICY, asset
-from optimizer.report.markup import Child, Markup, el, trusted
+from optimizer.report import frame
+from optimizer.report.frame import Section, document, facts, figure, tile
+from optimizer.report.markup import Child, Markup, el
+
+__all__ = ["Cell", "Column", "Section", "facts", "figure", "figures", "legend", "listed", "page", "table"]
 
 ROWS_SHOWN = 25  # of a table, until more are asked for
 MOST_ROWS = 2_000
-
-
-@dataclass(frozen=True)
-class Section:
-    """One part of a page with its anchor; without parts it is left out."""
-
-    name: str
-    title: str
-    parts: Sequence[Child]
 
 
 @dataclass(frozen=True)
@@ -61,45 +55,12 @@ def page(
     tiles
         (name, figure, note).
     """
-    shown = [s for s in sections if any(s.parts)]
-    links = el("ul", *(el("li", el("a", s.title, href=f"#{s.name}")) for s in shown))
-    body = el(
-        "body",
-        el("a", "Skip to the verdict", href="#verdict", class_="skip"),
-        el(
-            "header",
-            el(
-                "p", el("span", "Trimtab", class_="brand"), el("span", kind, class_="kind"),
-                *(el("span", f"{label} ", el("b", value)) for label, value in where),
-            ),
-            el("button", "Theme: auto", type="button", id="theme", hidden=True),
-        ),
-        el(
-            "main",
-            el(
-                "div", el("p", tone, class_="tone"), el("h1", verdict), *(el("p", r, class_="remark") for r in remarks),
-                id="verdict", class_=f"verdict {mood}",
-            ),
-            el("dl", *(_tile(*t) for t in tiles), class_="tiles"),
-            el("nav", links, aria_label="Sections"),
-            *(
-                el("section", el("h2", s.title, id=f"{s.name}-title"), *s.parts, id=s.name, aria_labelledby=f"{s.name}-title")
-                for s in shown
-            ),
-        ),
-        el("footer", el("p", footer)),
-        el("script", trusted(asset("report.js"))),
+    said = el(
+        "div", el("p", tone, class_="tone"), el("h1", verdict), *(el("p", r, class_="remark") for r in remarks),
+        id="verdict", class_=f"verdict {mood}",
     )  # fmt: skip
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", f"{title} – Trimtab"),
-        el("style", trusted(asset("report.css") + _own_style())),
-    )
-    return "<!DOCTYPE html>\n" + el("html", head, body, lang="en") + "\n"
+    figures = el("dl", *(tile(*t) for t in tiles), class_="tiles")
+    return document(kind, title, where, said, figures, sections, [footer], _own_style())
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> Markup | None:
@@ -123,12 +84,6 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]
     return el("div", whole, class_="scroll", tabindex="0", role="region", aria_label="table, scrolls sideways")
 
 
-def figure(title: str, note: str, drawing: Markup, wide: bool = False) -> Markup:
-    """A drawing with its caption."""
-    caption = el("figcaption", el("b", title), " ", el("span", note))
-    return el("figure", caption, el("div", drawing, class_="drawing"), class_="wide" if wide else None)
-
-
 def figures(drawn: Iterable[Markup | None], legend: Markup | None = None) -> list[Child]:
     """Figures beside each other, below their legend; nothing without any."""
     there = [d for d in drawn if d is not None]
@@ -137,22 +92,13 @@ def figures(drawn: Iterable[Markup | None], legend: Markup | None = None) -> lis
 
 def legend(*keys: tuple[str, str]) -> Markup:
     """(class of the sign, words) each."""
-    return el("ul", *(el("li", el("span", class_=f"key {sign}"), words) for sign, words in keys), class_="legend")
+    return frame.legend("", *keys)
 
 
 def listed(words: Iterable[str]) -> Markup | None:
     """Sentences as a list."""
     items = [el("li", w) for w in words if w]
     return el("ul", *items) if items else None
-
-
-def facts(rows: Iterable[tuple[str, Child]]) -> Markup:
-    """Names and values below each other."""
-    return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in rows if value), class_="identity")
-
-
-def _tile(name: str, value: str, note: str) -> Markup:
-    return el("div", el("dt", name), el("dd", value, class_="value"), el("dd", note, class_="note") if note else None)
 
 
 def _cell(cell: Cell, column: Column, is_head: bool) -> Markup:

@@ -50,7 +50,7 @@ MODEL = {"short": 10, "long": 30, "stale_after": 15, "dead_after": 90}
 LOADS: Mapping[str, list[tuple[list[int], int]]] = {
     "flows": [([1 + n % 4, 1 + (n + 1) % 4], 1 + n % 3) for n in range(12)],
     "skewed": [([1, 2], 5), ([1, 3], 4), ([1, 4], 3), ([2, 3], 2), ([3, 4], 2), ([4, 2], 1)],
-    "single": [([1], 2), ([1], 2), ([2], 2), ([3], 2), ([4], 2)],
+    "single": [([1], 4), ([1], 4), ([2], 4), ([3], 4), ([4], 4)],
 }
 GOALS = """
 version: 1
@@ -462,7 +462,7 @@ def idle_connections(scene: Scene) -> list[str]:
 
 def disk_full(scene: Scene) -> list[str]:
     """The disk of the history is full: the service is unhealthy and not ready, shows no plan as current, and goes on when there is room."""
-    node = next(iter(scene.services))
+    node = scene.state()["leadership"]["controller"]  # a standby writes no decisions
     child, history = scene.services[node], scene.folder / str(node) / "history"
     child.end(signal.SIGTERM)
     mounted = f"mount -t tmpfs -o size=16m none '{history}' && exec \"$@\""

@@ -105,9 +105,9 @@ def allowed(kafka: KafkaCluster, permissions: Sequence[Permission]) -> Iterator[
             admin.delete_acls([ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, everything)])
 
 
-def eventually(said: Callable[[], tuple[bool, str]], seconds: float = PATIENCE) -> None:
+def eventually(said: Callable[[], tuple[bool, str]]) -> None:
     """An ACL holds a moment after it was written."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE
     while True:
         good, text = said()
         if good:
@@ -282,7 +282,7 @@ def test_a_missing_acl_is_named(guarded: KafkaCluster, certificates: Path, tmp_p
             others = [other.said for other in TABLE if other.said in said and other.said != row.said]
             return row.said in said and not worked and not others, f"expected {row.said!r}, it said:\n{said}"
 
-        eventually(named, 40.0)
+        eventually(named)
 
 
 class Heard(logging.Handler):

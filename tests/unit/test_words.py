@@ -18,15 +18,16 @@ INSTEAD = {
     "nobody": "no broker", "somebody": "another tool, a broker", "anybody": "any broker", "everybody": "every broker",
     "whoever": "the reader by name", "anew": "again", "in vain": "without success",
     "begin": "start", "begins": "starts", "began": "started", "begun": "started", "beginning": "start",
-    "out of band": "outside its target range", "in band": "within its target range", "into band": "into its target range",
+    "out of band": "outside its target range", "in band": "within its target range",
+    "into band": "into its target range",
 }  # fmt: skip
 # Their words for ranges are still to be renamed: take a file off this list when its texts say it plainly.
 LATER = {
     "docs/benchmarks.md", "docs/http.md", "docs/search.md", "goals/calibration/effect.py", "optimizer/options.py",
     "spark/backtest/pareto.py", "spark/backtest/run.py", "spark/report/backtest.py", "spark/report/calibration.py",
-    "spark/report/pareto.py",
-    "trimtab/commands/backtest.py", "trimtab/http/assets/brokers.js", "trimtab/http/assets/glance.js", "trimtab/http/assets/page.html",
-    "trimtab/http/assets/plan.js", "trimtab/http/glance.py", "trimtab/http/metrics.py", "trimtab/service/views.py",
+    "spark/report/pareto.py", "trimtab/commands/backtest.py", "trimtab/http/assets/brokers.js", "trimtab/http/assets/glance.js",
+    "trimtab/http/assets/page.html", "trimtab/http/assets/plan.js", "trimtab/http/glance.py", "trimtab/http/metrics.py",
+    "trimtab/service/views.py",
 }  # fmt: skip
 RANGES = {"out of band", "in band", "into band"}
 WORDS = re.compile(rf"\b(?:{'|'.join(f'[{word[0].upper()}{word[0]}]{word[1:]}' for word in INSTEAD)})\b")  # not SQL's BEGIN

@@ -42,6 +42,10 @@ def _addresses(bootstrap_server: str) -> list[tuple[str, int]]:
     """Host and port of every address in ``HOST:PORT,HOST:PORT``."""
     addresses, problems = [], []
     for text in bootstrap_server.split(","):
+        scheme, _, rest = text.strip().rpartition("://")
+        if scheme:
+            problems.append(Problem("--bootstrap-server", f"expected HOST:PORT such as broker1:9092, found {text.strip()!r}; write {rest}"))
+            continue
         host, _, port = text.strip().rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         if host and port.isdecimal() and 0 < int(port) < 65536:
@@ -156,6 +160,8 @@ def _unreachable(error: Exception, where: str, protocol: str, said: list[str]) -
         hint = "Check ssl.truststore.location, and that the certificate is for this host name."
     elif protocol.startswith("SASL") and "disconnected" in reason:
         hint = f"The broker hung up while we logged in. {LOGIN_HINT} Or the port is not one for {protocol}."
+    elif protocol == "SASL_PLAINTEXT":
+        hint = f"It does not speak {protocol} with us: check the port, security.protocol and sasl.mechanism in --command-config."
     elif protocol.endswith("SSL"):
         hint = f"It does not speak {protocol} with us: check the port, security.protocol and the ssl.* settings."
     else:

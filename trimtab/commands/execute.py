@@ -138,7 +138,7 @@ def _loads(
     story: Story, order: Order, bootstrap_server: str, command_config: Path | None, interval: float | None
 ) -> tuple[Compared, ...]:
     """Loads of brokers now beside those that the plan predicted; none where that cannot be told."""
-    from trimtab.commands.snapshot import captured
+    from trimtab.capturing import captured
     from trimtab.execution.comparison import compared, loads_of
 
     if not order.predicted:
@@ -147,6 +147,9 @@ def _loads(
         now = captured(story, bootstrap_server, command_config, interval)
     except ExternalError as error:
         log.warning("what became of the loads of brokers could not be measured: %s", error)
+        return ()
+    except KeyboardInterrupt:  # the plan is carried out, whether a person waits for this or not
+        log.warning("what became of the loads of brokers was not measured to the end")
         return ()
     return compared(order.predicted, loads_of(now, order.predicted), order.before)
 

@@ -43,12 +43,14 @@ class StandIn:
         self._ask, self._model, self._clock = ask, model, clock
         self._serving, self._may_ask, self._every = serving, may_ask, every
         self._before: tuple[int, Topology, Reading] | None = None
+        self._found: frozenset[int] = frozenset()
         self._told: frozenset[int] = frozenset()
 
     def turn(self) -> float:
         """Read the counters of brokers whose reporters are not heard, and count what they grew by since the turn before."""
         now = self._clock.wall_ms()
-        mute = self._mute(now)
+        found = self._mute(now)
+        mute, self._found = found & self._found, found  # one that comes back with its broker is given a moment
         for broker in sorted(mute ^ self._told):
             if broker in mute:
                 log.warning("the reporter of broker %d is not heard; its logs and offsets are read by this service meanwhile", broker)

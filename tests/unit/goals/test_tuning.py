@@ -179,6 +179,19 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     assert tune(tmp_path, f"goals: [{IN % 7}]", unknown, only).expected == "on the weeks held out: 69 broker-hours out of band, 1 TB moved"
 
 
+def test_what_the_backtest_changed_in_the_policy_is_told_with_its_place(tmp_path: Path) -> None:
+    """A goals file keeps its policy; without these the weights and bounds beside them were never tried."""
+    knobs = "max_moves: 50, min_gain: 3, start: 0.4, moved_back: 2, chosen: true"
+    result = tune(tmp_path, f"goals: [{IN % 1}]", calibration(WEIGHTS.replace("moved_back: 2, chosen: true", knobs)))
+    for said in (
+        "50 moves in a plan at most (service: budgets.max_moves: 50)",
+        "plans gain more for what they copy (goals file: policy: {min_gain: 3})",
+        "plans start later (goals file: policy: {detector: {kind: goal_band, hysteresis: {start: 0.4, stop: 0.2}}})",
+    ):
+        assert any(said in remark for remark in result.remarks), result.remarks
+
+
+
 def test_how_often_and_on_which_loads_to_plan_is_said_though_a_goals_file_has_no_place_for_it(tmp_path: Path) -> None:
     """Else an operator whose goals stay as they are hears nothing of a choice that moves a third of the bytes."""
     cost = "out_of_band_hours: 1, peak_utilization: 1, bytes_moved: 1, actions: 1, moved_back: 0"

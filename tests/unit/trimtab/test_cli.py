@@ -61,6 +61,18 @@ def test_a_misspelt_word_is_refused_with_the_one_meant(
     assert len(ended.err.splitlines()) <= 3
 
 
+def test_an_empty_path_is_not_the_working_directory(trimtab: CommandLine) -> None:
+    ended = trimtab("plan", "--snapshot", "", "--goals", "")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--snapshot, --goals: expected a value, found an empty text" in ended.err
+
+
+def test_an_address_with_a_scheme_is_refused_with_the_one_meant(trimtab: CommandLine) -> None:
+    ended = trimtab("plan", "--bootstrap-server", "http://localhost:9092")
+    assert ended.code == 2
+    assert "found 'http://localhost:9092'; write localhost:9092" in ended.err
+
+
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_options_of_the_story_stand_before_or_after_the_command(
     trimtab: CommandLine, place: str, tmp_path: Path

@@ -131,3 +131,11 @@ def test_files_of_a_snapshot_folder_are_inputs_and_others_in_it_are_not(tmp_path
     for name in ("brokers.parquet", "partitions.parquet", "meta.json"):
         assert len(overwritten({"--out": tmp_path / name}, {"--snapshot": tmp_path})) == 1
     assert overwritten({"--out": tmp_path / "plan.html"}, {"--snapshot": tmp_path}) == []
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
+    """The name of the file on the way there was told: ``.g.yaml.6b63b9d9.part: No such file or directory``."""
+    wanted = tmp_path / "absent" / "g.yaml"
+    with pytest.raises(OSError, match="No such file") as error:
+        write_file(wanted, "text")
+    assert error.value.filename == str(wanted)

@@ -91,6 +91,14 @@ def test_what_must_not_move_stays_and_is_told() -> None:
     assert "topic new stays as it is: a budget is used up" in short.notes
 
 
+def test_no_partition_gets_more_replicas_or_is_moved_without_a_leader() -> None:
+    uneven = made(cluster([[1, 3, 5], [1, 3]]))
+    assert not uneven.proposals
+    assert "topic new stays as it is: its partitions have unlike numbers of replicas" in uneven.notes
+    headless = made(cluster([[1, 3, 5], [2]], b2={"state": "dead"}))
+    assert not headless.proposals
+
+
 def test_an_unknown_topic_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(ConfigurationError, match="no topic matches 'neww'; did you mean 'new'"):
         made(cluster([[1, 3, 5]]), topics=("neww",))
