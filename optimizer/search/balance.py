@@ -319,7 +319,7 @@ def conclude(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: W
     """Commit what the stars of a batch propose; who has no moves may swap."""
     at = walk.at
     watched = batch.goal[: batch.goal[-1]]
-    mine, theirs = new_side(problem, state, whole(SWAP_KEPT)), new_side(problem, state, whole(SWAP_KEPT))
+    mine, theirs = new_side(problem, whole(SWAP_KEPT), room.factors), new_side(problem, whole(SWAP_KEPT), room.factors)
     settle_all(problem, state, batch)
     assess_stale(problem, state, batch.stale)
     for i in range(batch.used[0]):

@@ -66,6 +66,8 @@ def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
                 ahead(home, q)
                 ahead(state.lead, q)
                 ahead(home_lead, q)
+                ahead(problem.vector[q], LEADING)
+                ahead(problem.vector[q], FOLLOWING)
             p = order[i]
             for s in range(slots):
                 if home[p, s] >= 0 and home[p, s] != state.replicas[p, s] and goes_home(problem, state, home, home_lead, p, s, firm, way):
@@ -84,8 +86,6 @@ def goes_home(
 ) -> bool:
     """Take slot `s` of `p` home if nothing speaks against it, with the leadership where it led there."""
     here, back, lead = state.replicas[p, s], home[p, s], state.lead[p]
-    if not may_host(problem, state, p, s, back):
-        return False
     held = whole(LEADING if lead == s else FOLLOWING)
     if leaves_band(problem, state, here, p, held, whole(NOTHING)):
         return False
@@ -94,7 +94,7 @@ def goes_home(
         role, n = whole(LEADING), whole(2 if lead < 0 else 3)
         way.broker[2] = state.replicas[p, lead]
         lead = s
-    if leaves_band(problem, state, back, p, whole(NOTHING), role):
+    if leaves_band(problem, state, back, p, whole(NOTHING), role) or not may_host(problem, state, p, s, back):
         return False
     write_row(state, p, s, back)
     return tried(problem, state, p, s, lead, n, firm, way)

@@ -33,6 +33,7 @@ from optimizer.search.potential import (
     felt_goals,
     load_cost_of_taking,
     note_costs,
+    scores_low,
     topic_cost,
 )
 from optimizer.search.state import RACKS, Rows, State
@@ -144,6 +145,29 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
         for o in range(slots):
             if state.replicas[p, o] >= 0:
                 note_costs(problem, state, felt, state.replicas[p, o], hosts.known)
+    for _ in range(2):
+        if reroute(problem, state, hosts, entries, seed) == 0:
+            break
+    return done
+
+
+@inner
+def reroute(problem: Problem, state: State, hosts: Hosts, entries: np.ndarray, seed: int) -> int:
+    """Better brokers for drained replicas now that all are placed: those on a broker out of band. Costs no move. Returns how many."""
+    slots, done = state.replicas.shape[1], 0
+    for entry in entries:
+        p, s = entry // slots, entry % slots
+        here = state.replicas[p, s]
+        if here == state.home[p, s] or not scores_low(problem, state, here):
+            continue
+        role, series = whole(LEADING if state.lead[p] == s else FOLLOWING), whole(seed * 1000033 + entry * SAMPLED_TARGETS)
+        relief = cost_of_gaining(problem, state, here, p, role, whole(NOTHING))
+        target, _ = cheapest_host(problem, state, hosts, p, s, role, series, -relief - 1e-9)
+        if target >= 0:
+            relocate(problem, state, p, s, target, state.lead[p])
+            note_costs(problem, state, hosts.felt, here, hosts.known)
+            note_costs(problem, state, hosts.felt, target, hosts.known)
+            done += 1
     return done
 
 

@@ -47,11 +47,11 @@ class Side(NamedTuple):
 
 
 @inner
-def new_side(problem: Problem, state: State, most: int) -> Side:
-    """An empty one with room for `most` replicas."""
+def new_side(problem: Problem, most: int, factor: np.ndarray) -> Side:
+    """An empty one with room for `most` replicas; `factor` float64 is room for what `gather` says of all that a broker holds."""
     return Side(
         np.zeros(2, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros((problem.vector.shape[2] + 1, most)),
-        np.zeros(most if len(problem.topic_goal) > 0 else 0), np.zeros(most), np.zeros(state.hosted.shape[1] + 1),
+        np.zeros(most if len(problem.topic_goal) > 0 else 0), np.zeros(most), factor,
     )  # fmt: skip
 
 
@@ -105,9 +105,10 @@ def best_swap(
             continue
         swap_gains(problem, state, watched, v, u, mine.vector[:, i], theirs)
         for j in range(theirs.at[1]):
-            gain, q = gains[j], theirs.entry[j] // slots
-            if gain <= floor or theirs.vector[last, j] == 0.0:
+            gain = gains[j]
+            if gain <= floor or theirs.vector[last, j] == 0.0:  # most end here
                 continue
+            q = theirs.entry[j] // slots
             if len(mine.burden) > 0 and problem.topic[p] != problem.topic[q]:
                 gain -= mine.burden[i] + theirs.burden[j]
             key = gain * min(mine.vector[last, i], theirs.vector[last, j]) if thrifty else gain
@@ -163,7 +164,8 @@ def swap_out(problem: Problem, state: State, seed: int) -> int:
     brokers, eligible, watched = len(problem.broker), active_brokers(problem), watched_goals(problem, state)
     most, looks, swaps = SWAP_LOOKS_EACH * state.replicas.size, np.zeros(2, np.int64), 0
     shelf, looks[1] = new_shelf(problem, state, np.zeros(0, np.int64)), scramble(seed)
-    mine, theirs = new_side(problem, state, whole(SWAP_SAMPLE)), new_side(problem, state, state.hosted.shape[1] + 1)
+    places = state.hosted.shape[1] + 1
+    mine, theirs = new_side(problem, whole(SWAP_SAMPLE), np.zeros(places)), new_side(problem, places, np.zeros(places))
     keys, low = np.zeros(brokers), np.zeros(brokers, np.int64)
     past, fewest = np.inf, brokers + 1
     while looks[0] < most:
