@@ -252,7 +252,7 @@ def avoidable(own: Validated, best: Validated, never: Validated, hindsight: Vali
     """What planning is worth here at all, and how much of what could be avoided the choice avoids."""
     before, none, least = (row.outcome.out_of_band_hours for row in (own, never, hindsight))
     told = f"Without any plan there are {none:,.0f} broker-hours out, with the goals as they are {before:,.0f}, with hindsight {least:,.0f}"
-    if least >= before or best is own:
+    if least >= before or best.outcome.out_of_band_hours >= before:
         return f"{told}."
     return f"{told}: of what is avoidable it avoids {(before - best.outcome.out_of_band_hours) / (before - least):+.0%}."
 
