@@ -394,7 +394,7 @@ class Source:
         if self.snapshot is not None and self.bootstrap_server is not None:
             return [Problem(EITHER, "expected one of them, found both; leave one out")]
         if self.snapshot is None and self.bootstrap_server is None:
-            remedy = "give a file that `trimtab snapshot` wrote, or HOST:PORT of a live cluster"
+            remedy = "give a file that `trimtab snapshot` wrote, HOST:PORT of a live cluster, or --cluster NAME"
             return [Problem(EITHER, f"expected one of them, found none; {remedy}")]
         if self.snapshot is None:
             save = self.save_snapshot
