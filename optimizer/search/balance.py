@@ -308,7 +308,7 @@ def claim(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
         elif worst < 0.1:
             most = max(1, most // 4)
         batch.centre[stars], batch.partners[stars], batch.most[stars] = v, found, most
-        batch.patient[stars] = 1 if walk.failed[v] == 0 else 0
+        batch.patient[stars] = 1 if walk.failed[v] == 0 and len(problem.topic_goal) == 0 else 0  # topics leave little choice
         stars += 1
     batch.used[0] = stars
     at[LEFT] = kept

@@ -161,25 +161,28 @@ def give(problem: Problem, state: State, desk: Desk, k: int, v: int, short: int,
 def take(problem: Problem, state: State, desk: Desk, k: int, u: int, seed: int, strict: bool) -> bool:
     """Move one of the topic to `u`, from a broker that holds more than it needs."""
     start, leaders = scramble(seed * 1000211 + u * 1009 + desk.held[u]), problem.topic_goal[k, COUNTS_LEADERS] == 1
-    if make_best(problem, state, desk, k, list_requests(problem, state, desk, u, whole(2 * DONORS), start, leaders), strict):
+    few = (desk.first[1] - desk.first[0]) * state.replicas.shape[1] <= 2 * DONORS
+    offers = list_requests(problem, state, desk, u, whole(2 * DONORS if few else DONORS), start, leaders)
+    if make_best(problem, state, desk, k, offers, strict):
         return True
-    return strict and make_best(
-        problem, state, desk, k, list_requests(problem, state, desk, u, whole(MOST_DONORS), start, leaders), strict
-    )
+    if few or not strict:
+        return False
+    return make_best(problem, state, desk, k, list_requests(problem, state, desk, u, whole(MOST_DONORS), start, leaders), strict)
 
 
 @inner
 def make_best(problem: Problem, state: State, desk: Desk, k: int, offers: int, strict: bool) -> bool:
     """Make the first `offers` of `desk.offer` true that lowers the potential most, if one does."""
     slots, worth = state.replicas.shape[1], problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
-    best, most = whole(-1), LEAST_TOPIC_GAIN
+    best, most, before, relief = whole(-1), LEAST_TOPIC_GAIN, whole(-1), 0.0
     for i in range(offers):
         entry, target = desk.offer[i, 0], desk.offer[i, 1]
         p, s = desk.first[0] + entry // slots, entry % slots
         source, role = state.replicas[p, s], whole(LEADING if state.lead[p] == s else FOLLOWING)
         gain = worth * ((1.0 if desk.held[source] > desk.high[source] else 0.0) + (1.0 if desk.held[target] < desk.low[target] else 0.0))
-        gain -= linear_rise(problem, state, desk.watched, source, p, role, -1.0)
-        gain -= linear_rise(problem, state, desk.watched, target, p, role, 1.0)
+        if entry != before:
+            before, relief = entry, linear_rise(problem, state, desk.watched, source, p, role, -1.0)
+        gain -= relief + linear_rise(problem, state, desk.watched, target, p, role, 1.0)
         if gain <= most or not may_host(problem, state, p, s, target):
             continue
         gain -= other_burden(problem, state, k, p, role == LEADING, source, target)
