@@ -245,6 +245,8 @@ def prepare(kafka: KafkaCluster, command: str, operation: str) -> None:
             with suppress(TopicAlreadyExistsError):
                 create_topic(admin, METRICS, [[1]])
     if command == "plan":
+        with administering(kafka) as admin, suppress(TopicAlreadyExistsError):
+            create_topic(admin, RECORD, [[1]])
         consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap, group_id="readers", enable_auto_commit=False)
         consumer.assign([TopicPartition("guarded", 1)])
         consumer.poll(timeout_ms=500)
