@@ -13,7 +13,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 
 import pytest
-from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import (
     ACL,
     ACLFilter,
@@ -245,6 +245,11 @@ def prepare(kafka: KafkaCluster, command: str, operation: str) -> None:
             with suppress(TopicAlreadyExistsError):
                 create_topic(admin, METRICS, [[1]])
     if command == "plan":
+        with administering(kafka) as admin, suppress(TopicAlreadyExistsError):
+            create_topic(admin, RECORD, [[1]])
+        producer = KafkaProducer(bootstrap_servers=kafka.bootstrap)
+        producer.send(RECORD, key=b"note", value=b"{}", partition=0).get(PATIENCE)  # of an empty topic nothing is read
+        producer.close()
         consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap, group_id="readers", enable_auto_commit=False)
         consumer.assign([TopicPartition("guarded", 1)])
         consumer.poll(timeout_ms=500)
