@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cluster_model.partition_loads import PartitionLoads
 
 Watch = Callable[[int], bool]
-"""Told how many brokers are still out of band (or wait for repairs); False ends the search with what there is."""
+"""Told how many brokers are still outside their target range (or wait for repairs); False ends the search with what there is."""
 
 MIN_GAIN = 0.1  # of a mean, for copying as much as a typical broker stores; docs/goals.md says how it was measured
 NOISE, NOISE_OF_BOUND = 0.02, 0.2  # of a mean, and of a goal's bound: the smaller

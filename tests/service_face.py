@@ -249,7 +249,7 @@ def executing(made: Plan, **other: Any) -> ExecutionView:
 
 
 def large(brokers: int = 1000) -> FakeFace:
-    """So many brokers in six racks, some out of band, with six resources each; the small one's plan."""
+    """So many brokers in six racks, some outside their range, with six resources each; the small one's plan."""
     made = example_plan()
     chance = Random(7)
     spread = [chance.random() for _ in range(brokers)]
@@ -347,7 +347,7 @@ def _state(brokers: tuple[BrokerView, ...], goals: tuple[GoalView, ...], made: P
 
 def _decisions(made: Plan) -> tuple[DecisionView, ...]:
     """Forty-one of them, newest first."""
-    newest = _decision(41, "broker added", "planned", "12 brokers are out of band.", made.plan_id, made)
+    newest = _decision(41, "broker added", "planned", "12 brokers are outside their target range.", made.plan_id, made)
     other = "sha256:" + "ab" * 32
     outcomes = (
         (NOW - 3_500_000, "approved", "Ana", ""),
@@ -358,8 +358,8 @@ def _decisions(made: Plan) -> tuple[DecisionView, ...]:
         newest,
         _decision(40, "interval", "refused", "Samples of broker 5 are older than 60 s.", None),
         _decision(39, "interval", "failed", "The controller did not answer: timed out after 10 s.", None),
-        _decision(38, "interval", "planned", "3 brokers are out of band.", other, made, outcomes),
-        *(_decision(i, "interval", "nothing", "All brokers are in band.", None) for i in range(37, 0, -1)),
+        _decision(38, "interval", "planned", "3 brokers are outside their target range.", other, made, outcomes),
+        *(_decision(i, "interval", "nothing", "All brokers are within their target range.", None) for i in range(37, 0, -1)),
     )
 
 

@@ -163,7 +163,7 @@ def unpacked(
     earliest = np.array([at[a:b].min() for a, b in pairwise(offsets.tolist())], dtype=np.int64)
     latest = np.array([at[a:b].max() for a, b in pairwise(offsets.tolist())], dtype=np.int64)
     leads = _leading(metrics, row_of, host, earliest, len(key))
-    length = int(latest.max()) + 1  # what comes after the end of history is no time in band
+    length = int(latest.max()) + 1  # what comes after the end of history is no time in range
     first, last = _lifetime(row_of, earliest, latest, len(key), length, round(GRACE / cut.window))
     placed = _placement(leads, row_of, host, earliest, first, len(key), cut)
     kinds = [r for r in (*MEASURED, CONSUMER_OUT) if r in set(resource)]

@@ -26,7 +26,7 @@ def page_of(found: Result, cut: Cut, cluster: str, method: Method, now: datetime
 
 
 def courses(found: Result) -> tuple[Course, ...]:
-    """Brokers out of band over the span held out: of the goals as they are, then of what did best on the training span."""
+    """Brokers outside their target range over the span held out: of the goals as they are, then of what did best on the training span."""
     rows = [found.own, *([] if found.chosen is found.own else [found.chosen])]
     return tuple(
         (

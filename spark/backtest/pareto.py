@@ -35,8 +35,8 @@ def _better(one: Point, other: Point) -> bool:
 
 @dataclass(frozen=True)
 class Rule:
-    """What to gain, and what counts as equal: ``hours`` wants the fewest broker-hours out of band at equal cost, ``cost`` the least cost at
-    equal broker-hours, ``both`` whichever of the two gains the larger share. Equal is at most the share `equal` more."""
+    """What to gain, and what counts as equal: ``hours`` wants the fewest broker-hours outside range at equal cost, ``cost`` the least cost
+    at equal broker-hours, ``both`` whichever of the two gains the larger share. Equal is at most the share `equal` more."""
 
     aim: Aim = "hours"
     equal: float = EQUAL
@@ -54,11 +54,11 @@ class Rule:
     @property
     def words(self) -> tuple[str, str]:
         """What is gained, and what is kept."""
-        return ("broker-hours out of band", "cost") if self.aim == "hours" else ("cost", "broker-hours out of band")
+        return ("broker-hours outside range", "cost") if self.aim == "hours" else ("cost", "broker-hours outside range")
 
 
 def hours_difference(own: Each, other: Each) -> Difference:
-    """By what share `other` has more broker-hours out of band."""
+    """By what share `other` has more broker-hours outside range."""
     return difference(own, other, lambda one: one.out_of_band_hours, lambda day: day.hours)
 
 

@@ -207,7 +207,7 @@ def told_of(own: Validated, best: Validated) -> str:
 
 
 def _figures(own: Validated, best: Validated) -> str:
-    told = f"{best.hours} broker-hours out of band and {best.cost} {unit(own.outcome)} against the goals as they are"
+    told = f"{best.hours} broker-hours outside range and {best.cost} {unit(own.outcome)} against the goals as they are"
     return f"On the held-out span it has {told}"
 
 

@@ -47,7 +47,7 @@ class Tail:
 
 
 def chance_of(alarms_per_week: float, brokers: int, window_seconds: float) -> float:
-    """Probability that one broker may be out of band in one window, so that the cluster has so many alarms a week."""
+    """Probability that one broker may be outside its target range in one window, so that the cluster has so many alarms a week."""
     return min(alarms_per_week / (brokers * WEEK / window_seconds), 1.0)
 
 

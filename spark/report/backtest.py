@@ -53,7 +53,7 @@ def backtest_html(tried: Sequence[Tried], evidence: BacktestEvidence) -> str:
         _tiles(tried, chosen, default, evidence),
         [
             Section("alternatives", "Alternatives", alternatives),
-            Section("timeline", "Brokers out of band on the span held out", _timeline(evidence)),
+            Section("timeline", "Brokers outside their target range on the span held out", _timeline(evidence)),
             Section("configurations", "Configurations", [tried_table(tried), _errors(tried)]),
             Section("remarks", "Remarks", [listed(evidence.notes)]),
             Section("identity", "What was replayed", [_facts(evidence)]),
@@ -69,7 +69,7 @@ def _verdict(chosen: Tried | None, default: Tried | None, tried: int) -> tuple[s
     if chosen is None:
         return "None chosen", f"Of {count(tried, 'configuration')} none was chosen.", "unjudged"
     if default is None or default.out_of_band_hours <= 0:
-        hours_words = f"{chosen.out_of_band_hours:,.1f} broker-hours out of band"
+        hours_words = f"{chosen.out_of_band_hours:,.1f} broker-hours outside range"
         words = f"The chosen configuration had {hours_words} for {size(chosen.bytes_moved)} moved."
         return "Chosen", words, "good"
     if chosen is default:
@@ -80,7 +80,7 @@ def _verdict(chosen: Tried | None, default: Tried | None, tried: int) -> tuple[s
         cost = f"moving {_more_or_less(moved)} bytes"
     else:
         cost = f"moving {size(chosen.bytes_moved)} where the default moved nothing"
-    words = f"The chosen configuration had {_more_or_less(hours)} broker-hours out of band {_than(hours)} the default goals, {cost}."
+    words = f"The chosen configuration had {_more_or_less(hours)} broker-hours outside range {_than(hours)} the default goals, {cost}."
     cheaper = default.bytes_moved > 0 and chosen.bytes_moved < 0.95 * default.bytes_moved
     dearer = chosen.bytes_moved > 1.05 * default.bytes_moved
     if (hours <= -0.05 and not dearer) or (hours <= 0.05 and cheaper):
@@ -127,7 +127,7 @@ def _tiles(
     was = default or chosen
     return [
         *tiles,
-        ("Out of band", f"{chosen.out_of_band_hours:,.1f} h", against(f"{was.out_of_band_hours:,.1f} h")),
+        ("Outside the target range", f"{chosen.out_of_band_hours:,.1f} h", against(f"{was.out_of_band_hours:,.1f} h")),
         ("Bytes moved", size(chosen.bytes_moved), against(size(was.bytes_moved))),
         ("Actions", f"{chosen.actions:,}", against(f"{was.actions:,}")),
         ("Moved back", f"{chosen.moved_back:,}", against(f"{was.moved_back:,}")),
@@ -140,12 +140,12 @@ def _timeline(evidence: BacktestEvidence) -> list[Child]:
     for i, (_, times, values) in enumerate(evidence.timeline):
         points = averaged([seconds(t) for t in times], values)
         lines.append((STYLES[i % len(STYLES)], [t for t, _ in points], [v for _, v in points]))
-    drawn = series_drawing(lines, lambda v: f"{v:,.3g}", "brokers out of band over time", wide=True)
+    drawn = series_drawing(lines, lambda v: f"{v:,.3g}", "brokers outside their target range over time", wide=True)
     if drawn is None:
         return []
     keys = legend(*((f"line {STYLES[i % len(STYLES)]}".strip(), name) for i, (name, _, _) in enumerate(evidence.timeline)))
     what = "brokers outside the band of the reference bounds, each goal counted by itself"
-    return figures([figure("Out of band", what, drawn, wide=True)], keys)
+    return figures([figure("Outside the target range", what, drawn, wide=True)], keys)
 
 
 def _facts(evidence: BacktestEvidence) -> Child:

@@ -118,7 +118,7 @@ def _noise(calibration: Calibration, evidence: CalibrationEvidence) -> list[Chil
             note = f"noise {percent(found.noise)}, band ±{percent(bound)}"
         if drawing is not None:
             drawn.append(figure(resource_label(one.resource).capitalize(), note, drawing))
-    return figures(drawn, legend(("bar", "in band"), ("beyond", "beyond it"), ("band", "recommended band")))
+    return figures(drawn, legend(("bar", "within the target range"), ("beyond", "outside it"), ("band", "recommended target range")))
 
 
 def _season(calibration: Calibration, evidence: CalibrationEvidence) -> list[Child]:

@@ -1,4 +1,4 @@
-"""The alternatives of a backtest: hours out of band against bytes moved, as a drawing and as a table.
+"""The alternatives of a backtest: hours outside the target range against bytes moved, as a drawing and as a table.
 
 Called by both pages. The default and the chosen configuration are told by shape as well as by colour.
 """
@@ -51,7 +51,7 @@ def pareto_drawing(tried: Sequence[Tried]) -> Markup | None:
             steps += [(one[0], steps[-1][1]), one]
         parts.append(el("polyline", points=" ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in steps), class_="front"))
     parts += [_mark(t, x(t.bytes_moved), y(t.out_of_band_hours)) for t in shown]
-    label = f"broker-hours out of band against bytes moved of {len(tried)} configurations"
+    label = f"broker-hours outside range against bytes moved of {len(tried)} configurations"
     return el("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
 
 
@@ -65,10 +65,10 @@ def pareto_legend(tried: Sequence[Tried]) -> Markup:
 
 
 def tried_table(tried: Sequence[Tried]) -> Markup | None:
-    """All configurations, the chosen one and the default first, then the Pareto set, by hours out of band."""
+    """All configurations, the chosen one and the default first, then the Pareto set, by hours outside the target range."""
     columns = [
         Column("configuration"), Column("weights"), Column("bounds"), Column("cadence", True), Column("loads over", True),
-        Column("out of band", True),
+        Column("outside", True),
         Column("against default", True), Column("bytes moved", True), Column("against default", True), Column("actions", True),
         Column("moved back", True), Column("peak", True),
     ]  # fmt: skip
@@ -139,7 +139,7 @@ def _pairs(values: dict[str, float], words: object) -> Child:
 
 
 def _mark(tried: Tried, x: float, y: float) -> Markup:
-    figures = f"{tried.out_of_band_hours:,.1f} broker-hours out of band, {size(tried.bytes_moved)} moved"
+    figures = f"{tried.out_of_band_hours:,.1f} broker-hours outside range, {size(tried.bytes_moved)} moved"
     title = el("title", f"{tried.what or 'tried'}: {figures}; {described(tried)}")
     if tried.chosen:
         points = " ".join(f"{x + a:.1f},{y + b:.1f}" for a, b in STAR)
@@ -168,6 +168,6 @@ def _axes(x: Scale, y: Scale) -> Markup:
             for t in ticks(y.low, y.high, 6)
         ),
         *(el("text", size(t), x=x(t), y=HEIGHT - BOTTOM + 15, class_="tick mid") for t in ticks(x.low, x.high, 8)),
-        el("text", "broker-hours out of band", x=LEFT, y=TOP - 8, class_="tick"),
+        el("text", "broker-hours outside range", x=LEFT, y=TOP - 8, class_="tick"),
         el("text", "bytes moved", x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, class_="tick mid"),
     )

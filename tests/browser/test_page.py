@@ -59,7 +59,7 @@ def test_the_page_shows_how_the_cluster_stands(tab: Tab, opening: Opening) -> No
     opening(face)
     tab.until(LOADED)
     tab.until("document.querySelectorAll('table.actions tbody tr').length === 10")
-    assert tab.text("h1").startswith("All 12 brokers are out of band; a plan of ")
+    assert tab.text("h1").startswith("All 12 brokers are outside their target range; a plan of ")
     assert tab.run("document.title") == "Hard goal violated – example-skewed-12-brokers"
     assert tab.run("document.querySelectorAll('#charts figure').length") == 6
     assert tab.run("document.querySelectorAll('#charts .load').length") == 72
@@ -100,7 +100,7 @@ def test_a_change_appears_by_itself_and_is_spoken(tab: Tab, opening: Opening) ->
     face.change(plan=None, why_nothing=("Broker 5 sent no samples for 90 s; see its reporter's log.",))
     tab.until("document.querySelector('#verdict').innerText.includes('Why nothing is happening')")
     assert "see its reporter's log" in tab.text("#verdict ul")
-    assert tab.run("document.querySelector('#spoken').textContent.endsWith('All 12 brokers are out of band.')")
+    assert tab.run("document.querySelector('#spoken').textContent.endsWith('All 12 brokers are outside their target range.')")
     assert "There is no plan yet." in tab.text("#plan")
     assert len([u for u in tab.requests if u.endswith("/state")]) > before
     face.change(healthy=False, why_unhealthy=("The planner died: out of memory.",))
@@ -208,7 +208,7 @@ def test_a_day_of_the_same_plan_every_minute_is_one_line_and_a_change_is_not_los
 
     def planned(id: int, **other: Any) -> DecisionView:
         at = like.ended_ms - (1440 - id) * 60_000
-        reason = f"12 brokers are out of band; 10.{id % 7} GB would be copied."
+        reason = f"12 brokers are outside their target range; 10.{id % 7} GB would be copied."
         fields = {"id": id, "began_ms": at - 900, "ended_ms": at, "mode": "dry-run", "cause": "interval", "reason": reason, **other}
         return like.model_copy(update=fields)
 

@@ -85,7 +85,7 @@ def backtest_command(
     aim: Annotated[
         Aim,
         typer.Option(
-            "--aim", help="hours: least out of band at equal bytes; cost: least bytes at equal hours; both: whichever gains more."
+            "--aim", help="hours: least time outside range at equal bytes; cost: least bytes at equal hours; both: whichever gains more."
         ),
     ] = "both",
     equal: Annotated[

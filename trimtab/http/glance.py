@@ -57,7 +57,7 @@ def glance(state: StateView) -> GlanceView:
 
 
 def _of_service(state: StateView) -> GlanceView:
-    """Broken, blind, then out of band or level, then what is done about it."""
+    """Broken, blind, then unbalanced or level, then what is done about it."""
     who = _who(state)
     if not state.healthy:
         return GlanceView(
@@ -87,7 +87,7 @@ def _of_service(state: StateView) -> GlanceView:
         return GlanceView(
             tone="good",
             label="Level",
-            sentence=_sentence(f"All {count(staying, 'broker')} are in band", plan),
+            sentence=_sentence(f"All {count(staying, 'broker')} are within their target range", plan),
             remainder=who,
         )
     if not out and not hard:
@@ -96,7 +96,7 @@ def _of_service(state: StateView) -> GlanceView:
         first = _out(out, max(staying, len(out)))
     else:
         first = f"{listing([g.name for g in hard], 3)} {'is' if len(hard) == 1 else 'are'} violated"
-    label = "Hard goal violated" if hard else "Out of band"
+    label = "Hard goal violated" if hard else "Unbalanced"
     if state.plan is not None and state.plan.state in ("approved", "running"):
         label = "Being levelled"
     return GlanceView(
@@ -115,13 +115,13 @@ def _out(ids: list[int], brokers: int) -> str:
     """How many, and which where that helps."""
     if len(ids) == brokers:
         return (
-            f"All {count(brokers, 'broker')} are out of band"
+            f"All {count(brokers, 'broker')} are outside their target range"
             if brokers > 1
-            else "The only broker is out of band"
+            else "The only broker is outside its target range"
         )
     which = listing([str(i) for i in ids], 4)
     return (
-        f"{len(ids):,} of {count(brokers, 'broker')} {'is' if len(ids) == 1 else 'are'} out of band ({which})"
+        f"{len(ids):,} of {count(brokers, 'broker')} {'is outside its' if len(ids) == 1 else 'are outside their'} target range ({which})"
     )
 
 

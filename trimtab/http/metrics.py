@@ -268,11 +268,11 @@ def _goals(goals: Iterable[GoalView]) -> Iterator[Metric]:
     keys = [(g.name, "true" if g.hard else "false") for g in goals]
     pairs = list(zip(keys, goals, strict=True))
     yield _gauges(
-        "trimtab_goal_violations", "Brokers out of band.", labels, ((k, g.violations) for k, g in pairs)
+        "trimtab_goal_violations", "Brokers outside their target range.", labels, ((k, g.violations) for k, g in pairs)
     )
     yield _gauges(
         "trimtab_goal_in_band_ratio",
-        "Share of eligible brokers in band.",
+        "Share of eligible brokers within their target range.",
         labels,
         ((k, g.in_band) for k, g in pairs),
     )

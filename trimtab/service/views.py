@@ -54,7 +54,7 @@ class GoalView(View):
     resource: str | None
     hard: bool
     weight: float
-    violations: int | None = Field(description="brokers out of band; null where the goal is skipped")
+    violations: int | None = Field(description="brokers outside their target range; null where the goal is skipped")
     in_band: float | None = Field(description="share of eligible brokers")
     max_deviation: float | None = Field(description="share of the mean")
     bound: float | None = Field(default=None, description="of a band: how far from the mean is in it, share of the mean")

@@ -54,7 +54,7 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(
     assert {row.horizon for row in after.backtest} <= {3600.0, 6 * 3600.0}
     assert after.backtest[0].horizon == 3600.0
     page = report.read_text()
-    assert "Brokers out of band on the span held out" in page
-    assert "brokers out of band over time" in page  # the drawing: there are figures for it
+    assert "Brokers outside their target range on the span held out" in page
+    assert "brokers outside their target range over time" in page  # the drawing: there are figures for it
     assert "on 1 stretch of history, 4 times" in ended.stderr  # nobody watches: lines, and no bar
     assert "Replays" not in ended.stderr

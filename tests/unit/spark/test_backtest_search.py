@@ -38,7 +38,7 @@ HOURS, COST = Rule("hours"), Rule("cost")
 
 
 class Fake:
-    """A cheap stand-in for replays: wider bounds move less and leave more out of band. Remembers what it was asked for."""
+    """A cheap stand-in for replays: wider bounds move less and leave more outside. Remembers what it was asked for."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, tuple[int, ...], int]] = []
@@ -315,7 +315,7 @@ def test_what_does_not_hold_on_held_out_weeks_is_not_recommended() -> None:
     dearer, dear = verdict(OWN, replays(fewer, [1.5 * b for b in LUMPS]), HOURS)
     assert (good, worse, dearer) == (True, False, False)
     assert "-40.0% ± 0.0% broker-hours" in told
-    assert "nothing is recommended, since broker-hours out of band are not fewer there" in words
+    assert "nothing is recommended, since broker-hours outside range are not fewer there" in words
     assert "more than 10.0% more cost" in dear
     half = [0.5 * b for b in LUMPS]
     assert verdict(OWN, replays([1.009 * hours for hours in WEEK], half), COST)[0]

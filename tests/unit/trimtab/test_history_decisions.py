@@ -24,7 +24,7 @@ from trimtab.history.records import Decision, Done, GoalStanding, Outcome, ms_of
 
 NOW = 1_767_268_800_123
 HOUR, DAY = 3_600_000, 86_400_000
-NOTHING = Decision(NOW, NOW + 40, "controller-1", "interval", "dry-run", "nothing", "all brokers are in band")
+NOTHING = Decision(NOW, NOW + 40, "controller-1", "interval", "dry-run", "nothing", "all brokers are within their target range")
 PLANNED = Decision(
     NOW + 1000, NOW + 1900, "controller-1", "broker lost", "approve", "planned", "broker 3 holds replicas and is gone",
     controller=1, controller_epoch=7, horizon="long", snapshot_digest="sha256:aa", goals_digest="sha256:bb",

@@ -6,7 +6,7 @@ import { Table } from "./table.js";
 const MOST_BARS = 40, WIDTH = 560, HEIGHT = 190, LEFT = 44, TOP = 12, BOTTOM = 22;
 const VOICES = { fresh: "good", late: "some", silent: "bad", never: "bad" };
 const STEPS = ["under-far", "under", "level", "over", "over-far"];
-const STEP_WORDS = ["far below", "below the band", "in band", "above the band", "far above"];
+const STEP_WORDS = ["far below", "below its range", "in range", "above its range", "far above"];
 
 // Resources that goals want level, in the order of the goals, with their band and the goals; then others that have a mean.
 export function judged(state) {
@@ -25,7 +25,7 @@ export function judged(state) {
   return [...found.values()];
 }
 
-// The service judges, not the page: below min_load, for one, a broker is in band wherever it stands.
+// The service judges, not the page: below min_load, for one, a broker is in range wherever it stands.
 const isOut = (broker, resource) => resource.name in broker.share_of_mean && resource.goals.some((g) => broker.violates.includes(g));
 
 export class Brokers {
@@ -72,11 +72,11 @@ export class Brokers {
         key: r.name, title: label(r.name), num: true, sort: (b) => b.share_of_mean[r.name] ?? -1,
         class: (b) => (isOut(b, r) ? `out ${b.share_of_mean[r.name] < 1 ? "low" : ""}` : ""),
         cell: (b) => (r.name in b.share_of_mean
-          ? [percent(b.share_of_mean[r.name], 0), isOut(b, r) && make("span", { class: "hidden" }, " out of band"),
+          ? [percent(b.share_of_mean[r.name], 0), isOut(b, r) && make("span", { class: "hidden" }, " outside its target range"),
             r.name in b.loads && make("small", {}, amount(b.loads[r.name], r.name))]
           : "–"),
       })),
-      { key: "violates", title: "out of band in", num: true, sort: (b) => b.violates.length, class: () => "count",
+      { key: "violates", title: "outside in", num: true, sort: (b) => b.violates.length, class: () => "count",
         cell: (b) => (b.violates.length ? make("span", { class: "badge bad", title: b.violates.join(", ") }, `${b.violates.length} ${b.violates.length === 1 ? "goal" : "goals"}`) : "–") },
       { key: "buttons", title: "", hiddenTitle: "what can be done", class: () => "row-buttons", cell: (b) => this.buttons(b) },
     ];
@@ -99,7 +99,7 @@ export class Brokers {
     const brokers = [...state.brokers].sort((a, b) => a.id - b.id);
     const keys = many
       ? STEPS.map((s, i) => make("li", {}, make("span", { class: `key ${s}` }), STEP_WORDS[i]))
-      : [["after", "in band"], ["out", "out of band"], ...(resources.some((r) => r.bound !== null) ? [["band", "band"]] : [])].map(([c, w]) => make("li", {}, make("span", { class: `key bars ${c}` }), w));
+      : [["after", "in range"], ["out", "outside"], ...(resources.some((r) => r.bound !== null) ? [["band", "target range"]] : [])].map(([c, w]) => make("li", {}, make("span", { class: `key bars ${c}` }), w));
     if (many) keys.push(make("li", {}, "One square a broker, by id. Point at one to see it, click to find it in the table."));
     const figures = resources.map((r) => (many ? this.map(brokers, r) : bars(brokers, r)));
     fill(at("charts"), resources.length
@@ -156,7 +156,7 @@ function bars(brokers, r) {
   const step = (WIDTH - LEFT - 8) / Math.max(brokers.length, 4), y = (share) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - Math.max(0, share) / most);
   const marks = [0, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 10].filter((m) => m <= most && (most < 3.2 || Number.isInteger(m)));
   const wide = Math.min(step * 0.62, 34), end = WIDTH - 8, out = known.filter((b) => isOut(b, r)).length;
-  const words = out ? `${out} of ${known.length} out of band` : `all ${known.length} in band`;
+  const words = out ? `${out} of ${known.length} outside` : `all ${known.length} in range`;
   const node = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${label(r.name)}: ${words}` },
     marks.map((m) => [draw("line", { class: "grid", x1: LEFT, x2: end, y1: y(m), y2: y(m) }), draw("text", { class: "tick end", x: LEFT - 6, y: y(m) + 3.5 }, percent(m, 0))]),
     r.bound !== null && draw("rect", { class: "band", x: LEFT, width: end - LEFT, y: y(1 + r.bound), height: y(1 - r.bound) - y(1 + r.bound) }),

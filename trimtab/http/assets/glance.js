@@ -66,7 +66,7 @@ export function tiles(state) {
       wrong.length > 1 ? wrong.slice(1).map(([n, what]) => `${whole(n)} ${what}`).join(", ") : c.last_copy ? `${whole(c.last_copy)} down to one replica` : c.reassigning ? `${whole(c.reassigning)} reassigned now` : `${whole(c.partitions)} in all${old}`, c.offline > 0 || c.under_min_isr > 0 || c.last_copy > 0),
     c.known && tile("Brokers serving", [whole(c.lives.serving ?? 0), make("span", { class: "was" }, ` of ${whole(Object.values(c.lives).reduce((sum, n) => sum + n, 0))}`)],
       away.length ? away.slice(0, 3).map((b) => `broker ${b.id} ${b.life}`).join(", ") + (away.length > 3 ? ", …" : "") : `none is down${old}`, away.length > 0),
-    tile("Brokers in band", [whole(judged.length - out), make("span", { class: "was" }, ` of ${whole(judged.length)}${others ? " judged" : ""}`)], silent ? `${whole(silent)} without a reporter heard` : state.brokers.length ? "all reporters heard" : "no broker known yet"),
+    tile("Brokers in range", [whole(judged.length - out), make("span", { class: "was" }, ` of ${whole(judged.length)}${others ? " judged" : ""}`)], silent ? `${whole(silent)} without a reporter heard` : state.brokers.length ? "all reporters heard" : "no broker known yet"),
     tile("Hard violations", whole(hard), hard ? state.goals.filter((g) => g.hard && g.violations).map((g) => g.name).join(", ") : "none", hard > 0),
     tile("Worst deviation", worst ? percent(worst.max_deviation) : "–", worst ? `from the mean, ${worst.name}` : "no goal has one"),
     tile("Plan", state.plan ? count(state.plan.actions, "action") : "none", state.plan ? [state.plan.state, state.plan.bytes_to_move ? `, ${size(state.plan.bytes_to_move)}` : ""] : "nothing planned"),
@@ -79,13 +79,13 @@ export function goals(state, after) {
   if (!fresh("goals", state.goals, [...after.values()].map((g) => [g.name, g.after, g.explanation]))) return;
   if (!state.goals.length) { fill(at("goals-body"), make("p", { class: "empty" }, "Goals are judged as soon as the cluster is known.")); return; }
   const share = (g) => g.in_band === null ? "–" : [part(g.in_band), make("span", { class: `meter-bar ${g.in_band < 1 ? "low" : ""}`, "aria-hidden": true }, bar(g.in_band))];
-  const status = (g) => (g.skipped !== null ? badge("skipped") : g.violations ? badge(g.hard ? "▲ violated" : "▲ out of band", "bad") : badge("✓ satisfied", "good"));
+  const status = (g) => (g.skipped !== null ? badge("skipped") : g.violations ? badge(g.hard ? "▲ violated" : "▲ outside", "bad") : badge("✓ satisfied", "good"));
   const next = (g) => {
     const it = after.get(g.name);
     if (!it?.after || !it.before) return "–";
     return it.before.violations === 0 && it.after.violations === 0 ? "stays within" : `${whole(it.before.violations)} → ${whole(it.after.violations)} violations`;
   };
-  const head = ["goal", "kind", "weight", "status", "violations", "in band", "worst deviation", "with the plan"];
+  const head = ["goal", "kind", "weight", "status", "violations", "in range", "worst deviation", "with the plan"];
   fill(at("goals-body"), make("div", { class: "scroll" }, make("table", { class: "goals" },
     make("caption", { class: "quiet" }, "In the order of the goals file, as the cluster stands now"),
     make("thead", {}, make("tr", {}, head.map((h, i) => make("th", { scope: "col", class: [2, 4, 5, 6].includes(i) && "num" }, h)))),

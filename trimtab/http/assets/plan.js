@@ -66,7 +66,7 @@ export class PlanPart {
         ` in ${count(plan.actions, "action")}, made `, ago(plan.made_ms), "."),
       plan.note && make("p", {}, plan.note),
       plan.progress !== null && plan.state === "running" && make("p", {}, make("progress", { max: 1, value: plan.progress, "aria-label": "share carried out" }), ` ${percent(plan.progress, 0)} carried out`),
-      least && make("p", { class: "quiet" }, `No plan that brings every reducible broker into band could use fewer than ${count(least.replica_moves, "replica move")} or ${size(least.bytes_to_move)}.`),
+      least && make("p", { class: "quiet" }, `No plan that brings every broker that can be helped into its target range could use fewer than ${count(least.replica_moves, "replica move")} or ${size(least.bytes_to_move)}.`),
       make("p", { class: "quiet" }, "Plan ", make("code", {}, plan.plan_id), `, decision ${plan.decision_id}`),
       make("p", { class: "forms" }, make("span", { class: "quiet" }, "In full:"), FORMS.map(([form, words]) =>
         make("a", { href: `${url}?format=${form}`, target: "_blank", rel: "noopener", "data-get": true, "data-key": `form-${form}` }, words))),

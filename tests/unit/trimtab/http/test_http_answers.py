@@ -39,7 +39,7 @@ def test_the_state_is_the_services_own_with_a_sentence(client: Client, face: Fak
     answer = client.get("/api/v1/state").json
     said = answer.pop("glance")
     assert StateView.model_validate(answer) == face.now
-    assert said["sentence"].startswith("All 12 brokers are out of band; a plan of ")
+    assert said["sentence"].startswith("All 12 brokers are outside their target range; a plan of ")
     assert said["sentence"].endswith(" waits for approval.")
 
 

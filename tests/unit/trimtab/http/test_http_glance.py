@@ -32,7 +32,7 @@ def test_what_is_broken_comes_before_all_else() -> None:
 
 
 def test_level() -> None:
-    assert said(level().now) == ("good", "Level", "All 12 brokers are in band.")
+    assert said(level().now) == ("good", "Level", "All 12 brokers are within their target range.")
 
 
 def test_brokers_that_are_to_hold_nothing_and_do() -> None:
@@ -44,7 +44,7 @@ def test_brokers_that_are_to_hold_nothing_and_do() -> None:
         "some", "Not empty", f"38 replicas are still on broker {first.id}, which is draining."
     )  # fmt: skip
     empty = drained.model_copy(update={"loads": {"replicas": 0.0}})
-    assert said(now, brokers=(empty, gone, *others)) == ("good", "Level", "All 10 brokers are in band.")
+    assert said(now, brokers=(empty, gone, *others)) == ("good", "Level", "All 10 brokers are within their target range.")
     dead = gone.model_copy(update={"loads": {"replicas": 1.0}})
     assert said(now, brokers=(drained, dead, *others))[2] == (
         f"39 replicas are still on brokers {first.id}, which is draining and {second.id}, which is dead."
@@ -55,8 +55,9 @@ def test_who_is_out() -> None:
     face = level()
     brokers = list(face.now.brokers)
     brokers[2] = brokers[2].model_copy(update={"violates": ("cpu",)})
-    assert said(face.now, brokers=tuple(brokers)) == ("some", "Out of band", f"1 of 12 brokers is out of band ({brokers[2].id}).")
-    assert " of 1,000 brokers are out of band (" in said(large().now)[2]
+    sentence = f"1 of 12 brokers is outside its target range ({brokers[2].id})."
+    assert said(face.now, brokers=tuple(brokers)) == ("some", "Unbalanced", sentence)
+    assert " of 1,000 brokers are outside their target range (" in said(large().now)[2]
 
 
 @pytest.mark.parametrize(

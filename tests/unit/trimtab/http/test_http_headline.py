@@ -37,7 +37,7 @@ def test_a_dead_broker_is_the_headline_and_balance_comes_second() -> None:
         f"Under-replicated: 58 of 114 partitions since {AT}, 2 of them down to one in-sync replica.",
     )
     assert found.help == "Start broker 4 again. Where that cannot be, a plan of repairs puts its replicas elsewhere."
-    assert found.balance.startswith("Out of band: All 12 brokers are out of band; a plan of ")
+    assert found.balance.startswith("Unbalanced: All 12 brokers are outside their target range; a plan of ")
     assert found.remainder == "This instance decides: its node 3 is the active controller."
 
 
@@ -98,7 +98,7 @@ def test_silent_reporters_are_named() -> None:
 
 
 def test_a_cluster_that_is_well_or_unknown_leaves_the_word_to_balance() -> None:
-    assert seen().label == "Out of band"
+    assert seen().label == "Unbalanced"
     assert seen(reassigning=4, not_preferred=3).balance == ""
     assert seen(down(4, "dead"), known=False).balance == ""
 
