@@ -123,7 +123,8 @@ def test_each_filled_value_stands_in_the_plan_with_its_origin(goals: GoalSet) ->
     assert line in written["notes"]
     page = StringIO()
     render_text(made, Console(width=200, file=page))
-    assert line in " ".join(page.getvalue().split())
+    named = line.replace(NAME, "network_in")  # one name for a goal in everything that people read
+    assert named in " ".join(page.getvalue().split())
     assert "bound 0.14, var 0.56" in to_html(made)
     assert "bound 0.14, var 0.56" in to_markdown(made)
 
