@@ -105,7 +105,7 @@ class LeftOut:
     def reason(self, options: PlanOptions) -> str:
         """Why, in a sentence without an end."""
         if self.trivial:
-            return "what could be changed changes no broker by more than trivial_change"
+            return "what could be changed changes no broker by more than trivial_change; a smaller trivial_change would allow it"
         if self.worth is None:
             return (
                 "what could be changed would bring no broker nearer to its target range by more than loads differ when they are measured "

@@ -41,7 +41,7 @@ from optimizer.search.shelf import Shelf, fill_shelf, new_shelf
 from optimizer.search.standing import count_low
 from optimizer.search.stars import assess_stale, settle_all, solve_all
 from optimizer.search.state import State
-from optimizer.search.swaps import new_side, swap_with
+from optimizer.search.swaps import Side, new_side, swap_with
 from optimizer.threads import Threads
 
 DONE, FIND, RANK, SOLVE = 0, 1, 2, 3  # what is to be done for each star of a batch
@@ -171,7 +171,8 @@ def advance(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Wa
             claim(problem, state, walk, batch)
             task, at[STAGE] = whole(SOLVE), SETTLE
         elif at[STAGE] == SETTLE:
-            conclude(problem, state, shelf, crowd, walk, batch, room)
+            mine, theirs = new_side(problem, whole(SWAP_KEPT), room.factors), new_side(problem, whole(SWAP_KEPT), room.factors)
+            conclude(problem, state, shelf, crowd, walk, batch, mine, theirs, room)
             at[STAGE] = CHOOSE
         else:
             at[TURN] += 1
@@ -315,11 +316,12 @@ def claim(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
 
 
 @inner
-def conclude(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Walk, batch: Batch, room: Room) -> None:
-    """Commit what the stars of a batch propose; who has no moves may swap."""
+def conclude(  # wide: sides are made where references are counted, and this function makes no array
+    problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Walk, batch: Batch, mine: Side, theirs: Side, room: Room
+) -> None:
+    """Commit what the stars of a batch propose; a centre without moves may swap, by the sides `mine` and `theirs`."""
     at = walk.at
     watched = batch.goal[: batch.goal[-1]]
-    mine, theirs = new_side(problem, whole(SWAP_KEPT), room.factors), new_side(problem, whole(SWAP_KEPT), room.factors)
     settle_all(problem, state, batch)
     assess_stale(problem, state, batch.stale)
     for i in range(batch.used[0]):
