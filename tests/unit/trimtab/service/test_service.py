@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+import numpy as np
 import pytest
 
 from cluster_model.snapshot import Snapshot
@@ -13,6 +14,7 @@ from optimizer.plan import Plan
 from optimizer.planner import plan
 from tests.unit.trimtab.service.beside import LEVEL, Service, World, said, simulated_executor
 from trimtab.service.views import Refused
+from trimtab.simulator.spec import MB, TopicSpec
 
 
 def test_it_plans_as_soon_as_enough_is_known_and_then_every_interval(world: World) -> None:
@@ -201,11 +203,12 @@ def test_a_decision_that_could_not_be_written_down_was_not_made(world: World) ->
 
 
 def test_numbers_that_cannot_be_trusted_are_named_where_they_keep_it_from_acting(world: World) -> None:
+    world.cluster.create_topic(TopicSpec("alone", ((2, 1),), np.full(1, MB), 1.0, np.full(1, 50 * MB), filled=1.0))
     service = Service(world)
     service.run(40)
     world.cluster.faults.lose_reporter(1)
     world.cluster.faults.lose_reporter(2)
-    service.goals.write_text(LEVEL.replace("network_in", "network_out"))  # consumers, which followers do not measure
+    service.goals.write_text(LEVEL.replace("network_in", "network_out"))  # consumers are seen by leaders alone
     service.run(40)
     state = service.run(65)
     assert "Reporters of 2 of 3 serving brokers are not heard: 1, 2." in said(state)
@@ -214,7 +217,7 @@ def test_numbers_that_cannot_be_trusted_are_named_where_they_keep_it_from_acting
     assert state.ready
     service.balancer.plan_now("anna")
     state = service.turns("planner")
-    assert "Left alone, because their numbers cannot be trusted: partition orders-" in said(state)
+    assert "Left alone, because their numbers cannot be trusted: partition alone-0" in said(state)
     assert "older than 30 s" in said(state)
     service.stop()
 
