@@ -23,13 +23,13 @@ from trimtab.capture import capture
 def test_sasl_plain(guarded: KafkaCluster, tmp_path: Path) -> None:
     config = written(tmp_path, "security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", login(PLAIN_LOGIN))
     snapshot = capture(guarded.addresses("LOGIN"), command_config=config, interval=0.2)
-    assert snapshot.topics == ("guarded",)
+    assert "guarded" in snapshot.topics
     assert snapshot.is_reported("network_in")
 
 
 def test_scram_over_tls(guarded: KafkaCluster, certificates: Path, tmp_path: Path) -> None:
     config = scram(certificates, tmp_path, "ops")
-    assert capture(guarded.addresses("BOTH"), command_config=config, interval=0).topics == ("guarded",)
+    assert "guarded" in capture(guarded.addresses("BOTH"), command_config=config, interval=0).topics
 
 
 def test_mutual_tls_with_an_encrypted_key_given_in_the_file_itself(
@@ -41,7 +41,7 @@ def test_mutual_tls_with_an_encrypted_key_given_in_the_file_itself(
         f"ssl.truststore.location={certificates / 'ca.pem'}",
         f"ssl.keystore.key={key}", f"ssl.keystore.certificate.chain={chain}", "ssl.key.password=key-secret",
     )  # fmt: skip
-    assert capture(guarded.addresses("MUTUAL"), command_config=config, interval=0).topics == ("guarded",)
+    assert "guarded" in capture(guarded.addresses("MUTUAL"), command_config=config, interval=0).topics
 
 
 def test_a_wrong_password_is_said_at_once_and_not_repeated(guarded: KafkaCluster, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_mutual_tls_with_java_key_stores(guarded: KafkaCluster, certificates: Pa
         tmp_path, "security.protocol=SSL", f"ssl.truststore.location={trusted}", "ssl.truststore.password=changeit",
         f"ssl.keystore.location={own}", f"ssl.keystore.type={kind}", "ssl.keystore.password=changeit",
     )  # fmt: skip
-    assert capture(guarded.addresses("MUTUAL"), command_config=config, interval=0).topics == ("guarded",)
+    assert "guarded" in capture(guarded.addresses("MUTUAL"), command_config=config, interval=0).topics
 
 
 def test_a_java_key_store_that_is_not_read_comes_with_a_command_that_converts_it(
@@ -110,7 +110,7 @@ def test_a_java_key_store_that_is_not_read_comes_with_a_command_that_converts_it
     command = str(refused.value).partition("convert it with: ")[2].partition(" and set ")[0]
     subprocess.run(command, shell=True, cwd=tmp_path, input="changeit\n", text=True, check=True, capture_output=True)
     config = written(tmp_path, *common, "ssl.truststore.type=PEM", f"ssl.truststore.location={tmp_path / 'truststore.pem'}")
-    assert capture(guarded.addresses("MUTUAL"), command_config=config, interval=0).topics == ("guarded",)
+    assert "guarded" in capture(guarded.addresses("MUTUAL"), command_config=config, interval=0).topics
 
 
 class TokenEndpoint(BaseHTTPRequestHandler):
@@ -135,7 +135,7 @@ def test_tokens_of_client_credentials(guarded: KafkaCluster, tmp_path: Path) -> 
         common = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER",
                   f"sasl.oauthbearer.token.endpoint.url=http://127.0.0.1:{server.server_port}/token")  # fmt: skip
         config = written(tmp_path, *common, f'sasl.jaas.config={OAUTH_LOGIN} required clientId="ops" clientSecret="s3cret";')
-        assert capture(guarded.addresses("TOKEN"), command_config=config, interval=0.2).topics == ("guarded",)
+        assert "guarded" in capture(guarded.addresses("TOKEN"), command_config=config, interval=0.2).topics
         config = written(tmp_path, *common, f'sasl.jaas.config={OAUTH_LOGIN} required clientId="ops" clientSecret="gu3ss";')
         with pytest.raises(ExternalError, match="answered 401; check clientId") as refused:
             capture(guarded.addresses("TOKEN"), command_config=config, interval=0)

@@ -158,7 +158,7 @@ def test_a_backtest_is_the_same_however_spark_cuts_it_and_held_out_days_do_not_d
     again = tried(spark, series.coalesce(1))
     assert [t.outcome for t in found.searched] == [t.outcome for t in again.searched]
     assert found.rows() == again.rows()
-    assert (found.training, found.held_out) == ((0, 1), (2,))
+    assert (found.training, found.choosing, found.held_out) == ((0,), (1,), (2,))
     assert found.own.outcome.plans > 0
     rows = found.rows()
     assert rows[0].what == "default: goals as they are"
