@@ -25,7 +25,7 @@ from tests.oracle.runs import after, plan_document
 BOUND = 0.10
 ALLOWANCE = 0.02
 CASES = 100
-SHARE = 0.91  # 19 of the first 200 have a better worst broker elsewhere: the objective is a sum over brokers
+SHARE = 0.90  # 19 of the first 200 have a better worst broker elsewhere: the objective is a sum over brokers
 MOST_NODES = 400_000
 
 Document = dict[str, Any]
