@@ -1,6 +1,6 @@
 """How long brokers take for requests: the newest value of each, and what has been usual there.
 
-Owned by `cluster_model.brokers`; frozen into `BrokerLatency` for whoever judges brokers. Time comes in by parameter. Latencies are no
+Owned by `cluster_model.brokers`; frozen into `BrokerLatency` for the rules that judge brokers. Time comes in by parameter. Latencies are no
 loads: nothing is planned with their numbers.
 """
 

@@ -286,7 +286,7 @@ class SlowBrokers(PolicyPart):
 
 
 class NewTopics(PolicyPart):
-    """Topics that were created a short while ago are placed anew by the service, as long as they hold next to nothing."""
+    """The service places topics again that were created a short while ago, as long as they hold next to nothing."""
 
     placement: Placement = Field(default=Placement(kind="least"), description="which broker gets a replica, of those that may")
     score: Score = Field(default=Score(kind="count"), description="how brokers are ranked")

@@ -64,7 +64,7 @@ def appended(before: LogReading, after: LogReading, a_record: float | None = Non
 
     The growth of the log's size is exact while nothing was cut off it. Where retention or cleaning cut it, records
     (by offsets) times their average size say how much came; None where not even that is known, or where the log
-    went back, because it was truncated or belongs to a topic made anew. What is left of a cleaned log says little of
+    went back, because it was truncated or belongs to a topic that was made again. What is left of a cleaned log says little of
     what was produced: there `a_record` counts, bytes of a record as it grew before.
     """
     records = None if before.end is None or after.end is None else after.end - before.end

@@ -94,11 +94,11 @@ MOST_OFFERED, MOST_OFFERS = 16, 400  # replicas of a broker that are offered to 
 # --- Destroy and repair
 # `python -m benchmarks.gap` for small clusters; excluded topics of 100x10k for the last brokers.
 LAST_BROKERS = 0.1  # of the brokers; where more are out of band, they mostly have to be, unless all are packed together
-VAIN_ATTEMPTS, LEAST_TRIES = 10, 4  # attempts in vain in all, shared by the brokers that are out; for one broker
+VAIN_ATTEMPTS, LEAST_TRIES = 10, 4  # attempts without success in all, shared by the brokers that are out; for one broker
 ANNEAL_EACH, ANNEAL_STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
 WHOLE_CLUSTER = 300  # replicas: clusters of at most so many, on as many brokers as are packed together, are packed as a whole
 WHOLE_STEPS = 15_000  # at most, of one attempt: half a second where nothing is compiled
-WHOLE_TRIES, WHOLE_VAIN = 16, 6  # attempts, in turn from the best placement so far and from where the last ended; in vain, in a row
+WHOLE_TRIES, WHOLE_VAIN = 16, 6  # attempts, in turn from the best placement so far and from where the last ended; without success, in a row
 OUT_PRICE, BEYOND_PRICE = 1.0, 1.0  # prices of a broker outside its bands, and of being beyond by a replica of mean load
 LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 
@@ -109,7 +109,7 @@ REPLACE_TURNS, HOME_PASSES = 3, 3  # of replacing, and of sending home
 STAND_INS = 8  # of stand-ins that fit by loads
 REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
 REPLACE_LOOKS, REPLACE_LOOKS_EACH = 1_000_000, 10  # candidates looked at in all, or so many for each replica, if that is more
-REFUSED_LOOKS = 200  # candidates in the time that it takes to try one in vain
+REFUSED_LOOKS = 200  # candidates in the time that it takes to try one without success
 LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
 
 # --- Schedule
@@ -142,7 +142,7 @@ LARGE_CLUSTER, MOST_LOW = 200_000, 0.5  # replicas; of the brokers: where so man
 
 # --- States and memory
 # Chosen by the time they take; no plan depends on them.
-FEW_LISTS = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made anew
+FEW_LISTS = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made again
 TOGETHER = 32  # entries that are compared, and asked of memory, before one is fetched
 PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
 LIST_STEP = 512  # entries: lengths of replica lists are multiples of it, so that they seldom change
