@@ -102,6 +102,8 @@ def compile_problem(
         },
         replicas=columns.replicas,
         lead=columns.lead,
+        home=columns.replicas,
+        home_lead=columns.lead,
         leading=columns.laid.leading,
         roles=columns.laid.roles,
         caution=caution_of(snapshot, counted, columns.partition[:, MOVABLE], options.resting),

@@ -73,8 +73,10 @@ class Compiled:
     skipped: tuple[Skipped, ...]
     notes: tuple[str, ...]
     means: dict[int, float | None]  # row of a usage distribution goal -> total over eligible brokers
-    replicas: np.ndarray  # int64 [P, R], start
+    replicas: np.ndarray  # int64 [P, R], start of a search
     lead: np.ndarray  # int64 [P], slot of the leader, -1 none
+    home: np.ndarray  # int64 [P, R], start of the plan, which may search several times
+    home_lead: np.ndarray  # int64 [P]
     leading: FloatArray  # [C], what a leader of every partition would cost
     roles: np.ndarray  # int64 [C], partitions of several replicas whose leader costs another amount than a follower
     caution: Caution | None = None  # what is left alone: its numbers cannot be trusted, or it was moved lately

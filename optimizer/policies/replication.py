@@ -163,7 +163,8 @@ class _Work:
         compiled = compile_problem(imagined, goals, options)
         compiled.problem.partition[wanted > 0, MOVABLE] = 1
         begin = replace(imagined, replicas=start)
-        compiled = replace(compiled, replicas=start.astype(np.int64), lead=leader_slots(begin), caution=None)
+        lists, lead = start.astype(np.int64), leader_slots(begin)
+        compiled = replace(compiled, replicas=lists, lead=lead, home=lists, home_lead=lead, caution=None)
         self._board = Board.of(begin, compiled)
         self._evaluator = Evaluator(compiled)
         broker, table = compiled.problem.broker, compiled.problem.table

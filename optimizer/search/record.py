@@ -228,7 +228,7 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
     before, lead_before = replicas[rows], lead[rows]
     after, lead_after = before.copy(), lead_before.copy()
     write_lists(
-        compiled.problem, log, replicas, compiled.replicas, compiled.lead, np.zeros(len(lead), np.int32), before, lead_before, after,
+        compiled.problem, log, replicas, compiled.home, compiled.home_lead, np.zeros(len(lead), np.int32), before, lead_before, after,
         lead_after,
     )  # fmt: skip
     return Lists(before, lead_before, after, lead_after)

@@ -6,18 +6,23 @@ MB and leaderships were enough; a partition left and came back within one plan.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from cluster_model.build import build_snapshot
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
+from optimizer.problem import Compiled
+from optimizer.search.ledger import Log
+from optimizer.search.record import published_changes
 from optimizer.search.search import search
 from tests.clusters.synthetic import cluster as synthetic
 from tests.unit.optimizer.test_scenarios import IN, LEADERS, cluster, planned
@@ -164,3 +169,19 @@ def test_nothing_goes_and_comes_back_within_a_plan(seed: int, variant: str) -> N
     changes = [change for action in result.actions for change in action.changes]
     assert sum(len(c.added) for c in changes) == result.summary.replica_moves
     assert sum(c.leader_before != c.leader_after for c in changes) == result.summary.leadership_changes
+
+
+def test_a_partition_that_comes_back_in_a_later_search_gets_the_list_it_had_when_the_plan_began() -> None:
+    """Found on a cluster of brokers: leadership went and came back in two searches of one plan, and the order of followers was proposed."""
+    goals = parse_goals(json.dumps({"version": 1, "goals": [LEADERS]}), "goals")
+    compiled = compile_problem(build_snapshot(cluster([1, 2, 3], [([1, 2, 3], {})])), goals, PlanOptions())
+
+    def changed(begun: Compiled, lead: int) -> Compiled:
+        log = Log(np.array([1, 1]), np.array([0, 1]), np.array([0]), begun.replicas.copy(), np.array([lead]))
+        lists = published_changes(begun, begun.replicas, begun.lead, log)
+        return replace(begun, replicas=lists.after, lead=lists.lead_after)
+
+    away = changed(compiled, 2)
+    assert (away.replicas.tolist(), away.lead.tolist()) == ([[2, 0, 1]], [0])
+    back = changed(away, 1)
+    assert (back.replicas.tolist(), back.lead.tolist()) == ([[0, 1, 2]], [0])
