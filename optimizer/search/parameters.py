@@ -59,14 +59,13 @@ LOOKED_AT = 64  # replicas that promise most, weighed before others
 SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
 
 # --- Candidates of a broker
-KEPT = 256  # candidates kept of a scan
+KEPT = 128  # candidates kept of a scan
 LEAST_GAIN = 1e-8  # in potential, that a step on a target has to bring
 HALVINGS = 8  # of the range of keys, before the few that are left are sorted
 ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
 
 # --- Relocate
 # `PATIENT`: with hard limits and equal costs, moves over the bound fell from 7 to 30 % to 0 to 3 % (`benchmarks.meta_rebalancer`).
-NEAR = 32  # candidates that are weighed again after every move, as long as the best of all is among them
 PATIENT = 0.9  # of what the best move that may not be would gain for its bytes: what gains less waits
 COARSENESS = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
 

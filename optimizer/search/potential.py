@@ -219,28 +219,6 @@ def felt_goals(problem: Problem) -> np.ndarray:
 
 
 @inner
-def note_costs(problem: Problem, state: State, felt: np.ndarray, b: int, known: np.ndarray) -> None:
-    """Potential of broker `b` in the goals `felt` as it stands, into `known` float64 [B, n]."""
-    for k in range(len(felt)):
-        known[b, k] = linear_cost(problem, b, felt[k], state.load[b, problem.goal[felt[k], COLUMN]])
-
-
-@inner
-def load_cost_of_taking(
-    problem: Problem, state: State, felt: np.ndarray, known: np.ndarray, b: int, p: int, role: int
-) -> float:
-    """What goals on loads have of `cost_of_gaining` of a broker that has no replica of `p`, from what is `known` of it."""
-    cost = 0.0
-    for k in range(len(felt)):
-        g = felt[k]
-        amount = problem.vector[p, role, problem.goal[g, COLUMN]]
-        load = state.load[b, problem.goal[g, COLUMN]]
-        if problem.table[b, g, SCALE] > 0.0 and load + amount != load:
-            cost += linear_cost(problem, b, g, load + amount) - known[b, k]
-    return cost
-
-
-@inner
 def thrift_of(problem: Problem, p: Any) -> Any:
     """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 for a typical size, less for many bytes."""
     return 1.0 / np.sqrt(0.1 + 0.9 * problem.cost[p] / problem.typical[0])

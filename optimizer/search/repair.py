@@ -16,24 +16,36 @@ from optimizer.problem import (
     FOLLOWING,
     HIGH,
     LEADING,
+    LOW,
+    MEAN,
     MENDABLE,
     MOVABLE,
     RACK_LIMIT,
     RACK_OF,
+    SCALE,
+    SPREAD,
     STATE,
+    STRENGTH,
     Problem,
 )
 from optimizer.search.commit import relocate, transfer
 from optimizer.search.feasible import active_brokers, may_host
 from optimizer.search.order import scramble
-from optimizer.search.parameters import MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS
+from optimizer.search.parameters import (
+    LEAST_SLACK,
+    MANY_TARGETS,
+    MANY_TO_MOVE,
+    MOST_MENDERS,
+    SAMPLED_TARGETS,
+    SLACK,
+)
 from optimizer.search.potential import (
     NOTHING,
     cost_of_gaining,
     felt_goals,
-    load_cost_of_taking,
-    note_costs,
+    linear_cost,
     scores_low,
+    slope_at,
     topic_cost,
 )
 from optimizer.search.state import RACKS, Rows, State
@@ -47,14 +59,48 @@ class Hosts(NamedTuple):
     roomy: np.ndarray  # int64 [1], 1 where only racks with room for one more are looked at
     felt: np.ndarray  # int64 [n], rows of the goals
     known: np.ndarray  # float64 [B, n], potential of each broker in them
+    slope: np.ndarray  # float64 [B, n], by how much it rises with the load
+    amount: np.ndarray  # float64 [n], loads of the replica that is asked about
 
 
 @inner
-def note_hosts(problem: Problem, state: State, hosts: Hosts, most: int) -> None:
-    """What is known of `hosts` as the state stands; `most` are looked at."""
-    hosts.most[0] = most
-    for b in hosts.eligible:
-        note_costs(problem, state, hosts.felt, b, hosts.known)
+def new_hosts(problem: Problem, state: State, roomy: bool) -> Hosts:
+    """All active brokers as the state stands; all are looked at."""
+    eligible, felt = active_brokers(problem), felt_goals(problem)
+    most, brokers = np.zeros(1, np.int64), len(problem.broker)
+    most[0] = len(eligible)
+    hosts = Hosts(
+        eligible, most, np.full(1, whole(roomy)), felt, np.zeros((brokers, len(felt))), np.zeros((brokers, len(felt))), np.zeros(len(felt))
+    )
+    for b in eligible:
+        note_costs(problem, state, hosts, b)
+    return hosts
+
+
+@inner
+def note_costs(problem: Problem, state: State, hosts: Hosts, b: int) -> None:
+    """What is known of broker `b` as it stands."""
+    for k in range(len(hosts.felt)):
+        g = hosts.felt[k]
+        load, row = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g]
+        hosts.known[b, k] = linear_cost(problem, b, g, load)
+        hosts.slope[b, k] = slope_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], problem.force[g, STRENGTH], problem.force[g, SPREAD])
+
+
+@inner
+def load_cost(problem: Problem, state: State, hosts: Hosts, b: int, ceiling: float) -> float:
+    """By how much the replica of `hosts.amount` raises the potential of broker `b` in goals on loads; infinite where that is at least
+    `ceiling`, which the slopes mostly tell: the potential is convex."""
+    bound = -LEAST_SLACK
+    for k in range(len(hosts.felt)):
+        rise = hosts.slope[b, k] * hosts.amount[k]
+        bound += rise - SLACK * abs(rise)
+    cost = 0.0
+    for k in range(len(hosts.felt) if bound < ceiling else 0):
+        load = state.load[b, problem.goal[hosts.felt[k], COLUMN]]
+        if load + hosts.amount[k] != load:
+            cost += linear_cost(problem, b, hosts.felt[k], load + hosts.amount[k]) - hosts.known[b, k]
+    return cost if bound < ceiling and cost < ceiling else np.inf
 
 
 @inner
@@ -65,14 +111,16 @@ def cheapest_host(
 
     Of some brokers at random, by `seed`, where there are many; of all where none of these may take it.
     """
-    count, most = len(hosts.eligible), hosts.most[0]
+    count, most, topics = len(hosts.eligible), hosts.most[0], len(problem.topic_goal) > 0
+    for k in range(len(hosts.felt)):
+        hosts.amount[k] = problem.vector[p, role, problem.goal[hosts.felt[k], COLUMN]]
     best, least = whole(-1), ceiling
     for attempt in range(2):
         sampled = attempt == 0 and count > 2 * most
         for i in range(most if sampled else count):
             target = hosts.eligible[scramble(seed + i) % count if sampled else i]
-            cost = load_cost_of_taking(problem, state, hosts.felt, hosts.known, target, p, role)
-            if cost >= least and len(problem.topic_goal) == 0:
+            cost = load_cost(problem, state, hosts, target, np.inf if topics else least)
+            if cost >= least and not topics:
                 continue
             if hosts.roomy[0] == 1 and rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
                 continue
@@ -120,9 +168,8 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
 
     One that finds no legal broker stays, but gives its leadership away where it can. Returns how many moved.
     """
-    slots, felt, done = state.replicas.shape[1], felt_goals(problem), 0
-    hosts = Hosts(active_brokers(problem), np.zeros(1, np.int64), np.zeros(1, np.int64), felt, np.zeros((len(problem.broker), len(felt))))
-    note_hosts(problem, state, hosts, whole(SAMPLED_TARGETS if len(entries) <= MANY_TO_MOVE else MANY_TARGETS))
+    slots, hosts, done = state.replicas.shape[1], new_hosts(problem, state, False), 0
+    hosts.most[0] = SAMPLED_TARGETS if len(entries) <= MANY_TO_MOVE else MANY_TARGETS
     for entry in entries:
         p, s = entry // slots, entry % slots
         gone = problem.broker[state.replicas[p, s], STATE]
@@ -144,7 +191,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
             transfer(problem, state, p, lead)
         for o in range(slots):
             if state.replicas[p, o] >= 0:
-                note_costs(problem, state, felt, state.replicas[p, o], hosts.known)
+                note_costs(problem, state, hosts, state.replicas[p, o])
     for _ in range(2):
         if reroute(problem, state, hosts, entries, seed) == 0:
             break
@@ -165,8 +212,8 @@ def reroute(problem: Problem, state: State, hosts: Hosts, entries: np.ndarray, s
         target, _ = cheapest_host(problem, state, hosts, p, s, role, series, -relief - 1e-9)
         if target >= 0:
             relocate(problem, state, p, s, target, state.lead[p])
-            note_costs(problem, state, hosts.felt, here, hosts.known)
-            note_costs(problem, state, hosts.felt, target, hosts.known)
+            note_costs(problem, state, hosts, here)
+            note_costs(problem, state, hosts, target)
             done += 1
     return done
 
@@ -194,13 +241,13 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
     """
     if not crowds(state):
         return 0
-    slots, felt, done = state.replicas.shape[1], felt_goals(problem), 0
-    hosts = Hosts(active_brokers(problem), np.zeros(1, np.int64), np.ones(1, np.int64), felt, np.zeros((len(problem.broker), len(felt))))
+    slots, hosts, done = state.replicas.shape[1], new_hosts(problem, state, True), 0
     crowding, crowded = crowding_partitions(problem, state)
-    note_hosts(problem, state, hosts, whole(MOST_MENDERS if crowded > MANY_TO_MOVE else len(hosts.eligible)))
+    if crowded > MANY_TO_MOVE:
+        hosts.most[0] = MOST_MENDERS
     for p in crowding:
         while True:
-            giver = who_gives(problem, state, felt, p)
+            giver = who_gives(problem, state, hosts.felt, p)
             slot, best, least = whole(-1), whole(-1), np.inf
             for alone in range(1 if giver >= 0 else 0, -1, -1):  # the giver's replica before others
                 for s in range(slots):
@@ -218,8 +265,8 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
                 break
             here = state.replicas[p, slot]
             relocate(problem, state, p, slot, best, state.lead[p])
-            note_costs(problem, state, felt, here, hosts.known)
-            note_costs(problem, state, felt, best, hosts.known)
+            note_costs(problem, state, hosts, here)
+            note_costs(problem, state, hosts, best)
             done += 1
     return done
 

@@ -19,10 +19,10 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.batch import COARSE, THRIFTY, Batch, Room
-from optimizer.search.candidates import best_key, cut_of, gather, keep_best, scan, take, topic_burden
+from optimizer.search.candidates import best_key, gather, keep_best, scan, take, topic_burden
 from optimizer.search.commit import put, write_row
 from optimizer.search.feasible import may_host
-from optimizer.search.parameters import ANYWAY, COARSENESS, KEPT, LEAST_GAIN, NEAR, PATIENT, SOON
+from optimizer.search.parameters import ANYWAY, COARSENESS, KEPT, LEAST_GAIN, PATIENT, SOON
 from optimizer.search.partners import leans
 from optimizer.search.potential import assess, is_low, linear_cost
 from optimizer.search.shelf import Shelf
@@ -85,17 +85,10 @@ def pour(problem: Problem, state: State, shelf: Shelf, source: int, target: int,
         return
     watched, slots, topics = batch.goal[: batch.goal[-1]], state.replicas.shape[1], len(room.burdens) > 0
     small, entries, burdens, keys = room.small, room.entries, room.burdens, room.gains
-    factor = small.shape[0] - 1
-    moved, near, beyond, least = 0, found, 0.0, 0.0  # gains of the first `near` are up to date; no other promises more than `beyond`
-    scan(problem, state, watched, source, target, near, small, keys)
+    factor, moved, least = small.shape[0] - 1, 0, 0.0
+    scan(problem, state, watched, source, target, found, small, keys)
     while moved < batch.most[star] and found > 0:
-        best = best_key(keys, small[factor], entries, near, LEAST_GAIN)
-        if near < found and (best < 0 or keys[best] * small[factor, best] <= beyond):
-            near = found
-            scan(problem, state, watched, source, target, near, small, keys)
-            for i in range(near if topics else 0):
-                keys[i] -= burdens[i]
-            continue
+        best = best_key(keys, small[factor], entries, found, LEAST_GAIN)
         if best < 0 or keys[best] * small[factor, best] < least:
             return
         p, s = entries[best] // slots, entries[best] % slots
@@ -114,13 +107,11 @@ def pour(problem: Problem, state: State, shelf: Shelf, source: int, target: int,
             moved += 1
         elif batch.patient[star] == 1:
             least = max(least, PATIENT * keys[best] * small[factor, best])
-        near, found = near - 1, found - 1
-        replace(best, near, found, room)
+        found -= 1
+        replace(best, found, room)
         if legal and moved < batch.most[star]:
-            if near == found and found > 2 * NEAR:  # by gains before this move; the potential is convex, so after it none is more
-                near, beyond = bring_forward(found, room)
-            scan(problem, state, watched, source, target, near, small, keys)
-            for i in range(near if topics else 0):
+            scan(problem, state, watched, source, target, found, small, keys)
+            for i in range(found if topics else 0):
                 keys[i] -= burdens[i]
 
 
@@ -151,35 +142,13 @@ def candidates(problem: Problem, state: State, shelf: Shelf, source: int, target
 
 
 @inner
-def replace(best: int, near: int, found: int, room: Room) -> None:
-    """The last of the first candidates, which has index `near`, takes the place of the one at `best`, and the last of all that of it."""
-    for to, last in ((best, near), (near, found)):
-        room.entries[to], room.gains[to], room.kept[to] = room.entries[last], room.gains[last], room.kept[last]
-        if len(room.burdens) > 0:
-            room.burdens[to] = room.burdens[last]
-        for c in range(room.small.shape[0]):
-            room.small[c, to] = room.small[c, last]
-
-
-@inner
-def bring_forward(found: int, room: Room) -> tuple[int, float]:
-    """Let at most `NEAR` candidates, those with the largest keys, be the first of `found`; how many, and the most another promises."""
-    small, keys, factor, front = room.small, room.factors, room.small.shape[0] - 1, whole(0)
-    some = 0
-    for i in range(found):
-        keys[i] = room.gains[i] * small[factor, i]
-        some += 1 if keys[i] > 0.0 else 0
-    cut = cut_of(keys, found, 0.0, whole(NEAR), room.spare) if some > NEAR else 0.0
-    for i in range(found):
-        if keys[i] > cut:
-            room.entries[i], room.entries[front] = room.entries[front], room.entries[i]
-            room.kept[i], room.kept[front] = room.kept[front], room.kept[i]
-            if len(room.burdens) > 0:
-                room.burdens[i], room.burdens[front] = room.burdens[front], room.burdens[i]
-            for c in range(small.shape[0]):
-                small[c, i], small[c, front] = small[c, front], small[c, i]
-            front += 1
-    return (front, cut) if front > 0 else (found, 0.0)
+def replace(best: int, last: int, room: Room) -> None:
+    """The last candidate takes the place of the one at `best`."""
+    room.entries[best], room.gains[best], room.kept[best] = room.entries[last], room.gains[last], room.kept[last]
+    if len(room.burdens) > 0:
+        room.burdens[best] = room.burdens[last]
+    for c in range(room.small.shape[0]):
+        room.small[c, best] = room.small[c, last]
 
 
 @inner
