@@ -39,7 +39,7 @@ from optimizer.search.parameters import (
     SOON,
     STAND_INS,
 )
-from optimizer.search.state import State
+from optimizer.search.state import LED, State
 
 
 class Table(NamedTuple):
@@ -49,6 +49,7 @@ class Table(NamedTuple):
     entry: np.ndarray  # int64 [n], stand-ins: partition * R + slot
     amount: np.ndarray  # float64 [W, n], their loads
     price: np.ndarray  # float64 [n], and what it costs that they go, 0 for one that came
+    key: np.ndarray  # float64 [n], that, where they fit
     gone: np.ndarray  # int64 [2], replicas that go home
     low: np.ndarray  # float64 [W], window of what may stand in for these
     high: np.ndarray  # float64 [W]
@@ -72,8 +73,8 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
     brokers = len(problem.broker)
     linear, room = linear_goals(problem), state.hosted.shape[1] + 3
     table = Table(
-        linear, np.zeros(room, np.int64), np.zeros((len(linear), room)), np.zeros(room), np.zeros(2, np.int64), np.zeros(len(linear)),
-        np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(3, np.int64), np.zeros((3, len(problem.goal))),
+        linear, np.zeros(room, np.int64), np.zeros((len(linear), room)), np.zeros(room), np.zeros(room), np.zeros(2, np.int64),
+        np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(3, np.int64), np.zeros((3, len(problem.goal))),
         np.zeros((3, len(problem.topic_goal))), np.zeros(1, np.int64),
     )  # fmt: skip
     starts = np.zeros(brokers + 1, np.int64)
@@ -94,8 +95,9 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
                 break
             found = stand_in(problem, state, table, v, mine[i], whole(-1), n)
             if found >= 0:
+                gone = mine[i]
                 mine[i], done = table.entry[found], done + 1
-                n = list_stand_ins(problem, state, table, home, v)
+                note_stand_in(problem, table, home, whole(v), gone, role_of(state, gone), found)
         done += replace_pairs(problem, state, table, home, v, mine, n, most)
     return done
 
@@ -117,7 +119,9 @@ def replace_pairs(
             found = stand_in(problem, state, table, v, one, other, n)
             if found >= 0:
                 mine[last - a], done = table.entry[found], done + 1
-                n = list_stand_ins(problem, state, table, home, v)
+                note_stand_in(problem, table, home, v, one, role_of(state, one), found)
+                note_stand_in(problem, table, home, v, other, role_of(state, other), n)
+                n += 1
     return done
 
 
@@ -143,15 +147,15 @@ def stand_in(problem: Problem, state: State, table: Table, v: int, one: int, oth
     u = receiver(problem, state, table, v, pair)
     if u < 0 or (problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]):
         return whole(-1)  # where racks are a soft goal, other brokers share in what a change of racks does
-    at, floor = whole(-1), -np.inf
+    note_prices(table, n, roof)
     for _ in range(STAND_INS):
-        at = smallest(table.amount, table.price, n, table.low, table.high, floor, at, roof)
+        at = cheapest(table.key, n)
         table.looks[0] += n
         if at < 0:
             break
-        floor = table.price[at]
         if replaced(problem, state, table, v, u, pair, table.entry[at]):
             return at
+        table.key[at] = np.inf
     return whole(-1)
 
 
@@ -248,24 +252,29 @@ def counts_hold(state: State, brokers: np.ndarray, before: np.ndarray) -> bool:
 
 @inner
 def list_stand_ins(problem: Problem, state: State, table: Table, home: np.ndarray, v: int) -> int:
-    """What broker `v` holds and may leave it: entries, loads and prices; returns how many."""
-    slots, n = state.replicas.shape[1], whole(0)
+    """What broker `v` holds and may leave it; returns how many."""
+    slots, n, mark = state.replicas.shape[1], whole(0), state.mark[v]
     for i in range(state.hosts[v]):
         if i + SOON < state.hosts[v]:
             q = state.hosted[v, i + SOON] // slots
             ahead(home, q)
             ahead(problem.partition, q)
-            ahead(problem.vector[q], LEADING)
-            ahead(problem.vector[q], FOLLOWING)
+            ahead(problem.cost, q)
+            ahead(problem.vector[q], LEADING if mark[i + SOON] & LED else FOLLOWING)
         entry = whole(state.hosted[v, i])
-        p, s = entry // slots, entry % slots
-        if problem.partition[p, MOVABLE] == 1:
-            role = role_of(state, entry)
-            for k in range(len(table.linear)):
-                table.amount[k, n] = problem.vector[p, role, problem.goal[table.linear[k], COLUMN]]
-            table.entry[n], table.price[n] = entry, problem.cost[p] if home[p, s] == v else 0.0
+        if problem.partition[entry // slots, MOVABLE] == 1:
+            note_stand_in(problem, table, home, v, entry, whole(LEADING if mark[i] & LED else FOLLOWING), n)
             n += 1
     return n
+
+
+@inner
+def note_stand_in(problem: Problem, table: Table, home: np.ndarray, v: int, entry: int, role: int, at: int) -> None:
+    """Entry, loads and price of a replica on broker `v` as the stand-in `at` of the table."""
+    p, s = entry // home.shape[1], entry % home.shape[1]
+    for k in range(len(table.linear)):
+        table.amount[k, at] = problem.vector[p, role, problem.goal[table.linear[k], COLUMN]]
+    table.entry[at], table.price[at] = entry, problem.cost[p] if home[p, s] == v else 0.0
 
 
 @inner
@@ -354,22 +363,25 @@ def narrow(
 
 
 @inner
-def smallest(
-    amounts: np.ndarray, prices: np.ndarray, n: int, low: np.ndarray, high: np.ndarray, floor: float, after: int, roof: float
-) -> int:
-    """The first cheapest of `n` replicas whose loads lie between `low` and `high` and that is cheaper than `roof`; -1 if none.
+def note_prices(table: Table, n: int, roof: float) -> None:
+    """Prices of the first `n` stand-ins below `roof` whose loads lie in the window, as keys; of others infinity.
 
-    It comes behind the one at `after`, of price `floor`, in the order of prices, then of the list.
+    Goal by goal, without a branch, so that a processor compares many at a time.
     """
-    best, least = whole(-1), roof
+    key, price = table.key, table.price
     for i in range(n):
-        if prices[i] >= least or prices[i] < floor or (prices[i] == floor and i <= after):
-            continue
-        good = True
-        for k in range(len(low)):
-            if amounts[k, i] < low[k] or amounts[k, i] > high[k]:
-                good = False
-                break
-        if good:
-            best, least = whole(i), prices[i]
+        key[i] = price[i] if price[i] < roof else np.inf
+    for k in range(len(table.low)):
+        low, high, amount = table.low[k], table.high[k], table.amount[k]
+        for i in range(n):
+            key[i] = key[i] if (amount[i] >= low) & (amount[i] <= high) else np.inf
+
+
+@inner
+def cheapest(key: np.ndarray, n: int) -> int:
+    """The first of the least of `n` keys, -1 where all are infinite."""
+    best, least = whole(-1), np.inf
+    for i in range(n):
+        if key[i] < least:
+            best, least = whole(i), key[i]
     return best
