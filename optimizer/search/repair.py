@@ -67,11 +67,8 @@ class Hosts(NamedTuple):
 def new_hosts(problem: Problem, state: State, roomy: bool) -> Hosts:
     """All active brokers as the state stands; all are looked at."""
     eligible, felt = active_brokers(problem), felt_goals(problem)
-    most, brokers = np.zeros(1, np.int64), len(problem.broker)
-    most[0] = len(eligible)
-    hosts = Hosts(
-        eligible, most, np.full(1, whole(roomy)), felt, np.zeros((brokers, len(felt))), np.zeros((brokers, len(felt))), np.zeros(len(felt))
-    )
+    known = np.zeros((2, len(problem.broker), len(felt)))
+    hosts = Hosts(eligible, np.full(1, len(eligible)), np.full(1, whole(roomy)), felt, known[0], known[1], np.zeros(len(felt)))
     for b in eligible:
         note_costs(problem, state, hosts, b)
     return hosts
@@ -91,16 +88,16 @@ def note_costs(problem: Problem, state: State, hosts: Hosts, b: int) -> None:
 def load_cost(problem: Problem, state: State, hosts: Hosts, b: int, ceiling: float) -> float:
     """By how much the replica of `hosts.amount` raises the potential of broker `b` in goals on loads; infinite where that is at least
     `ceiling`, which the slopes mostly tell: the potential is convex."""
-    bound = -LEAST_SLACK
+    bound, cost = -LEAST_SLACK, 0.0
     for k in range(len(hosts.felt)):
-        rise = hosts.slope[b, k] * hosts.amount[k]
-        bound += rise - SLACK * abs(rise)
-    cost = 0.0
-    for k in range(len(hosts.felt) if bound < ceiling else 0):
+        bound += hosts.slope[b, k] * hosts.amount[k]
+    if bound - SLACK * abs(bound) >= ceiling:
+        return np.inf
+    for k in range(len(hosts.felt)):
         load = state.load[b, problem.goal[hosts.felt[k], COLUMN]]
         if load + hosts.amount[k] != load:
             cost += linear_cost(problem, b, hosts.felt[k], load + hosts.amount[k]) - hosts.known[b, k]
-    return cost if bound < ceiling and cost < ceiling else np.inf
+    return cost if cost < ceiling else np.inf
 
 
 @inner

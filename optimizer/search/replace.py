@@ -364,10 +364,7 @@ def narrow(
 
 @inner
 def note_prices(table: Table, n: int, roof: float) -> None:
-    """Prices of the first `n` stand-ins below `roof` whose loads lie in the window, as keys; of others infinity.
-
-    Goal by goal, without a branch, so that a processor compares many at a time.
-    """
+    """Keys of `n` stand-ins: prices of those below `roof` whose loads lie in the window, of others infinity."""
     key, price = table.key, table.price
     for i in range(n):
         key[i] = price[i] if price[i] < roof else np.inf
