@@ -22,7 +22,6 @@ from optimizer.why_words import counted
 LITTLE_BUDGET = "the budget leaves no room for it; a larger one might"
 
 
-
 def best_try(snapshot: Snapshot, compiled: Compiled, made: Plan, row: int, options: PlanOptions) -> str:
     """The best single change of this partition after the plan, and what speaks against it."""
     state = after_plan(snapshot, compiled, made)
@@ -48,7 +47,6 @@ def best_try(snapshot: Snapshot, compiled: Compiled, made: Plan, row: int, optio
     return f"It would need a change; the best, {text}, {_against(judged, taken, options)}.{held}"
 
 
-
 def _single_changes(snapshot: Snapshot, state: State, row: int) -> Iterator[tuple[int, int, int]]:
     """Slot, slot of the leader after, and new broker row (-1: the replica stays) of each change of one replica or the leader."""
     lead = int(state.lead[row])
@@ -62,11 +60,9 @@ def _single_changes(snapshot: Snapshot, state: State, row: int) -> Iterator[tupl
                 yield slot, lead, target
 
 
-
 def _acceptable(judged: Verdict, options: PlanOptions) -> bool:
     better = judged.touches_low if options.acceptance == "potential" else judged.better
     return bool(judged.allowed and (judged.repairs or (judged.gain > 0 and better)))
-
 
 
 def _against(judged: Verdict, taken: bool, options: PlanOptions) -> str:
@@ -79,7 +75,6 @@ def _against(judged: Verdict, taken: bool, options: PlanOptions) -> str:
     if judged.better or options.acceptance == "potential":
         return f"{score}, but would leave the cluster as a whole no more level"
     return f"{score}, and more than 0.5 is asked" + (" in every group" if judged.score > 0.5 else "")
-
 
 
 def after_plan(snapshot: Snapshot, compiled: Compiled, made: Plan) -> State:

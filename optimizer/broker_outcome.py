@@ -72,18 +72,15 @@ class BrokerOutcomes(Sequence[BrokerOutcome]):
         return tuple(result)
 
 
-
 def _by_row(loads: dict[str, FloatArray]) -> list[list[float]]:
     """Of each broker, its loads in the order of `loads`."""
     rows: list[list[float]] = np.stack(list(loads.values()), axis=1).tolist()
     return rows
 
 
-
 def _why(left: dict[int, Left], row: int, violates: tuple[str, ...]) -> str | None:
     found = left.get(row)
     return found.text if found is not None and (violates or found.always) else None
-
 
 
 def _loads(snapshot: Snapshot, compiled: Compiled, state: State | Picture) -> dict[str, FloatArray]:

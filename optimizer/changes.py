@@ -21,7 +21,6 @@ BLOCK = 2_048  # rows
 Item = TypeVar("Item")
 
 
-
 @dataclass(frozen=True)
 class ChangeTable:
     """Changes in rows: partition, lists before and after (wire ids, -1 beyond the list), leaders (-1 none)."""
@@ -57,14 +56,12 @@ class ChangeTable:
         return len(self.partition)
 
 
-
 def _tuples(lists: np.ndarray) -> list[tuple[int, ...]]:
     """Rows without their -1."""
     rows: list[list[int]] = lists.tolist()
     if not len(lists) or lists.min() >= 0:
         return [tuple(row) for row in rows]
     return [tuple([b for b in row if b >= 0]) for row in rows]
-
 
 
 class Blocks(Sequence[Item]):
@@ -89,7 +86,6 @@ class Blocks(Sequence[Item]):
     def __iter__(self) -> Iterator[Item]:
         for start in range(0, len(self), BLOCK):
             yield from self._built(start, min(start + BLOCK, len(self)))
-
 
 
 class Proposals(Blocks[Change]):

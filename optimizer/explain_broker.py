@@ -47,7 +47,6 @@ def explain_broker(
     return "\n".join(printable(line) for line in lines if line)
 
 
-
 def _changes_of(made: Plan, outcome: BrokerOutcome) -> str:
     """What the plan would do to the broker, or why nothing; empty where its state or `why` says it."""
     broker = outcome.id
@@ -71,7 +70,6 @@ def _changes_of(made: Plan, outcome: BrokerOutcome) -> str:
     return "Nothing would move here: it is balanced in every goal, and no other broker would need it."
 
 
-
 def _goal_line(goal: Goal, outcome: BrokerOutcome, band: Band | None) -> str:
     before, after = outcome.scores_before[goal.name], outcome.scores_after[goal.name]
     text = f"  {goal.name}: score {before:.3g}, would be {after:.3g}"
@@ -88,7 +86,6 @@ def _goal_line(goal: Goal, outcome: BrokerOutcome, band: Band | None) -> str:
         if later != load:
             text += f", and would be {amount(later, resource)}"
     return text
-
 
 
 def _standing(goal: UsageDistribution, band: Band, load: float, score: float, band_text: str) -> str:

@@ -84,13 +84,19 @@ def _story(context: typer.Context) -> Story:
 def _quiet(context: typer.Context, value: bool) -> None:
     if value:
         _story(context).quiet = True
-        tell(_story(context))
+        _settle(context)
 
 
 def _verbose(context: typer.Context, value: bool) -> None:
     if value:
         _story(context).verbose = True
-        tell(_story(context))
+        _settle(context)
+
+
+def _settle(context: typer.Context) -> None:
+    if _story(context).quiet and _story(context).verbose:
+        raise typer.BadParameter("-q shows less and -v shows more: give one of them", ctx=context)
+    tell(_story(context))
 
 
 def _log_format(context: typer.Context, value: str | None) -> None:

@@ -19,7 +19,7 @@ from cluster_model.errors import TrimtabError
 from trimtab.defaults import Defaults, defaults_for
 from trimtab.story import log
 
-INPUTS = ("snapshot", "goals", "plan", "file", "one", "two")  # may be "-", standard input
+INPUTS = ("snapshot", "goals", "plan", "calibration", "file", "one", "two")  # may be "-", standard input
 CLUSTER = "trimtab.cluster"  # what `trimtab --cluster NAME` said, kept with the context
 
 # What the library says of a value, and what an operator understands.

@@ -17,7 +17,6 @@ from optimizer.search.state import COST, LED, State
 LISTS = ("hosted", "mark")
 
 
-
 def copy_state(state: State) -> State:
     """The same state to go on from elsewhere; cheaper than building it."""
     rows = {name: column.copy() for name, column in state._asdict().items() if name not in ("home", *LISTS)}
@@ -96,7 +95,6 @@ def bring(problem: Problem, state: State, rows: np.ndarray, replicas: np.ndarray
         state.score[b, COST] = assess(problem, state, b, state.score[b])
 
 
-
 @inner
 def keep_present(state: State, b: int) -> None:
     """Drop the entries of replicas that are not on broker `b` any more."""
@@ -113,7 +111,6 @@ def keep_present(state: State, b: int) -> None:
     state.hosts[b] = kept
 
 
-
 @inner
 def enter(state: State, b: int, entry: int) -> None:
     """Put an entry where it belongs in the ordered list of broker `b`."""
@@ -128,7 +125,6 @@ def enter(state: State, b: int, entry: int) -> None:
     state.hosted[b, at] = entry
     state.place[entry // slots, entry % slots] = at
     state.hosts[b] += 1
-
 
 
 @kernel

@@ -192,12 +192,9 @@ def has_room(state: State, n: int) -> bool:
     for i in range(n):
         for s in range(state.replicas.shape[1]):
             b = state.change[i, s]
-            if b >= 0 and b != state.replicas[state.change[i, PARTITION], s]:
-                if (
-                    state.hosts[b] + n > state.hosted.shape[1]
-                    and state.hosted.shape[1] < state.replicas.shape[0]
-                ):
-                    return False
+            came = b >= 0 and b != state.replicas[state.change[i, PARTITION], s]
+            if came and state.hosts[b] + n > state.hosted.shape[1] and state.hosted.shape[1] < state.replicas.shape[0]:
+                return False
     return True
 
 

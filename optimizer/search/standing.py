@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState
+from kernels.compiled import kernel
 from optimizer.columns import any_differs
 from optimizer.problem import (
     COLUMN,
@@ -22,13 +23,12 @@ from optimizer.problem import (
     RACK_OF,
     RF,
     SCALE,
-    SPREAD,
     STATE,
-    STEEP,
     STRENGTH,
     Problem,
 )
 from optimizer.search.parameters import LEAST_PROGRESS, WORSE
+from optimizer.search.potential import cost_at, linear_cost
 from optimizer.search.state import COST, LED, RACKS, State
 
 
@@ -54,18 +54,25 @@ def standing_of(problem: Problem, state: State) -> Standing:
     undone = int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int(np.count_nonzero(state.lead < 0))
     for b in np.flatnonzero(leaving).tolist():
         undone += int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED))
-    linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
-    load = state.load[np.ix_(active, problem.goal[linear, COLUMN])]
-    table = problem.table[active][:, linear]
-    scale, off = table[:, :, SCALE], load - table[:, :, MEAN]
-    outside = np.maximum(np.maximum(load - table[:, :, HIGH], table[:, :, LOW] - load), 0.0)
-    beyond = outside * scale
-    hinge = problem.force[linear, STRENGTH] * beyond**2 * (1.0 + STEEP * beyond**2)
-    centering = (problem.force[linear, SPREAD] * (off * scale) ** 2).sum(axis=1)
-    hard = np.where(problem.goal[linear, HARD] == 1, hinge, 0.0).sum(axis=1)
-    potential = np.maximum(state.score[active, COST] - centering, 0.0)
+    potential, hard = np.zeros((2, int(active.sum())))
+    sum_potential(problem, state, np.flatnonzero(active), potential, hard)
     violations = int(np.count_nonzero(state.score[active, :COST] < 1.0))
     return Standing(undone, count_low(problem, state), violations, potential, hard)
+
+
+@kernel
+def sum_potential(problem: Problem, state: State, rows: np.ndarray, potential: np.ndarray, hard: np.ndarray) -> None:
+    """`Standing.potential` and `Standing.hard` of brokers `rows`."""
+    for i in range(len(rows)):
+        b = rows[i]
+        potential[i] = state.score[b, COST]
+        for g in range(len(problem.goal)):
+            if problem.goal[g, KIND] <= LIMIT:
+                load, row = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g]
+                beyond = cost_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], problem.force[g, STRENGTH], 0.0)
+                potential[i] -= linear_cost(problem, b, g, load) - beyond
+                hard[i] += beyond if problem.goal[g, HARD] == 1 else 0.0
+        potential[i] = max(potential[i], 0.0)
 
 
 def count_low(problem: Problem, state: State) -> int:

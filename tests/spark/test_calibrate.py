@@ -259,8 +259,6 @@ def test_neither_the_history_nor_other_files_are_overwritten(tmp_path: Path, cap
     assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
 
 
-
-
 def test_the_command_writes_a_file_that_reads_back_and_the_loads_beside_it(
     history: Path, tmp_path: Path, command_line: Callable[..., CompletedProcess[str]]
 ) -> None:

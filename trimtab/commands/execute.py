@@ -44,7 +44,10 @@ def register(app: typer.Typer) -> None:
 def execute_command(
     context: typer.Context,
     plan: Annotated[
-        Path, typer.Option("--plan", exists=True, dir_okay=False, metavar="FILE", help="A plan of `trimtab plan --format json`.")
+        Path,
+        typer.Option(
+            "--plan", callback=o.there, dir_okay=False, metavar="FILE", help="A plan of `trimtab plan --format json`; - for stdin."
+        ),
     ],
     bootstrap_server: Server,
     command_config: o.CommandConfig = None,

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from cluster_model.content import STDIN
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
-from trimtab.commands.options import parsed_by
+from trimtab.commands.options import parsed_by, there
 from trimtab.output import emit, unwritable, write_file
 from trimtab.story import log
 
@@ -42,10 +43,12 @@ def register(app: typer.Typer) -> None:
 
 
 def tune_command(
-    goals: Annotated[Path, typer.Option("--goals", exists=True, dir_okay=False, metavar="FILE", help="Goals in YAML.")],
+    goals: Annotated[Path, typer.Option("--goals", callback=there, dir_okay=False, metavar="FILE", help="Goals in YAML; - for stdin.")],
     calibration: Annotated[
         Path,
-        typer.Option("--calibration", exists=True, dir_okay=False, metavar="FILE", help="What `trimtab calibrate` wrote."),
+        typer.Option(
+            "--calibration", callback=there, dir_okay=False, metavar="FILE", help="What `trimtab calibrate` wrote; - for stdin."
+        ),
     ],
     only: Annotated[
         Any,
@@ -64,14 +67,17 @@ def tune_command(
     from goals.file_text import file_text
     from goals.tuning import tuned
 
-    problems = unwritable("--goals", goals) if write else []
+    problems = unwritable("--goals", goals) if write and goals != STDIN else []
+    if write and goals == STDIN:
+        problems = [Problem("--write", "stdin cannot be changed; give --goals FILE, or leave out --write and apply the diff")]
     if problems:
         raise ConfigurationError("trimtab tune", problems)
-    file_text(goals, WHAT)  # refuses what is too large or not UTF-8
-    before = goals.read_bytes()
+    text = file_text(goals, WHAT)  # refuses what is too large or not UTF-8
+    before = text.encode() if goals == STDIN else goals.read_bytes()
     text = before.decode("utf-8")
     mark, text = text[: len(BOM)] if text.startswith(BOM) else "", text.removeprefix(BOM)
     found = load_calibration(calibration)
+    goals, calibration = (Path("stdin") if path == STDIN else path for path in (goals, calibration))
     result = tuned(text, goals, found, calibration, only or KEYS)
     changed = write and result.text != text
     if changed:

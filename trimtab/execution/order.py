@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cluster_model.content import content_of
 from cluster_model.errors import InputError, Problem
 from trimtab.execution.comparison import Loads, predicted_loads
 from trimtab.execution.pacing import Headroom
@@ -122,7 +123,7 @@ def read_order(path: Path) -> Order:
         It is no plan file, or somebody edited it: its actions do not lead to its proposals. All problems with their places.
     """
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(content_of(path))
     except (OSError, ValueError) as error:
         raise InputError(str(path), [Problem("", f"expected a plan that `trimtab plan --format json` wrote: {error}")]) from error
     problems: list[Problem] = []

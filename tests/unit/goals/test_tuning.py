@@ -192,7 +192,6 @@ def test_what_the_backtest_changed_in_the_policy_is_told_with_its_place(tmp_path
         assert any(said in remark for remark in result.remarks), result.remarks
 
 
-
 def test_how_often_and_on_which_loads_to_plan_is_said_though_a_goals_file_has_no_place_for_it(tmp_path: Path) -> None:
     """Else an operator whose goals stay as they are hears nothing of a choice that moves a third of the bytes."""
     cost = "out_of_band_hours: 1, peak_utilization: 1, bytes_moved: 1, actions: 1, moved_back: 0"

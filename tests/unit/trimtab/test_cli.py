@@ -97,6 +97,16 @@ def test_no_traceback_without_v(trimtab: CommandLine, tmp_path: Path) -> None:
     assert "Traceback" in trimtab("plan", "--snapshot", tmp_path, "-v").err
 
 
+@pytest.mark.parametrize("where", [(0, 0), (0, 1), (1, 1)])
+def test_quiet_and_verbose_together_are_refused(trimtab: CommandLine, where: tuple[int, int]) -> None:
+    words: list[list[str]] = [[], []]
+    for place, option in zip(where, ("-q", "-v"), strict=True):
+        words[place].append(option)
+    ended = trimtab(*words[0], "policies", "list", *words[1])
+    assert ended.code == 2
+    assert "give one of them" in ended.err
+
+
 def test_quiet_tells_errors_only(trimtab: CommandLine, tmp_path: Path) -> None:
     loud, quiet = trimtab("plan", "--snapshot", tmp_path), trimtab("-q", "plan", "--snapshot", tmp_path)
     assert "preset" in loud.err

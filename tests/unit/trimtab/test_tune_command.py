@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from difflib import unified_diff
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,21 @@ def test_a_byte_order_mark_and_line_ends_survive(trimtab: CommandLine, place: Pa
     path.write_bytes(b"\xef\xbb\xbf" + GOALS.replace("\n", "\r\n").encode())
     assert trimtab(*COMMAND, "--write").code == 0
     assert path.read_bytes() == b"\xef\xbb\xbf" + TUNED.replace("\n", "\r\n").encode()
+
+
+@pytest.mark.parametrize("given", ["goals.yaml", "c.yaml"])
+def test_either_file_may_come_by_stdin(trimtab: CommandLine, place: Path, given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO((place / given).read_bytes())))
+    ended = trimtab(*("-" if word == given else word for word in COMMAND))
+    assert ended.code == 0
+    assert "bound: 0.14" in ended.out
+    assert "stdin" in ended.out
+
+
+def test_stdin_is_never_written(trimtab: CommandLine, place: Path) -> None:
+    ended = trimtab("tune", "--goals", "-", "--calibration", "c.yaml", "--write")
+    assert ended.code == 2
+    assert "stdin cannot be changed" in ended.err
 
 
 def test_only_some_keys_change_when_asked(trimtab: CommandLine, place: Path) -> None:
