@@ -139,10 +139,9 @@ def cut_of(keys: np.ndarray, n: int, floor: float, most: int, spare: np.ndarray)
 
     Halves the range of keys as long as that leaves few of them, which a processor counts many at a time, and looks among those.
     """
-    low, high = np.inf, -np.inf
+    low, high = floor, floor
     for i in range(n):
-        if keys[i] > floor:
-            low, high = min(low, keys[i]), max(high, keys[i])
+        high = max(high, keys[i])
     above = 0  # keys beyond `high`
     for _ in range(HALVINGS):
         middle = 0.5 * low + 0.5 * high
