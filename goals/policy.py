@@ -247,6 +247,17 @@ class PolicyGuards(PolicyPart):
     min_brokers: Annotated[int, Field(ge=1)] = Field(default=2, description="active brokers that must be there")
 
 
+class Batch(PolicyPart):
+    """How much of a plan is made at once; the rest is left for the next plan. Repairs are never left."""
+
+    moves_per_broker: Annotated[int, Field(ge=1)] = Field(default=50, description="moves off and to a broker in a batch at most")
+    topic_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.5, description="share of a topic's partitions in a batch at most, one at least"
+    )
+    sources_per_target: Annotated[int, Field(ge=1)] = Field(default=10, description="brokers that give to one broker in a batch at most")
+    batches: Annotated[int, Field(ge=1)] = Field(default=1, description="batches in a plan at most")
+
+
 Hash = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{1,8}$")]
 
 
@@ -256,6 +267,8 @@ class Split(PolicyPart):
     partitions: Annotated[int, Field(ge=1)] = Field(default=1000, description="more partitions than these")
     rate: Positive = Field(default=30_000.0, description="requests/s, in and out")
     bandwidth: Size = Field(default=100.0 * 1024 * 1024, description="bytes/s, in and out")
+    hits: Hits = Field(default=1, description="checks in a row over a limit before it is split; a dry run does not wait for them")
+    unload: bool = Field(default=True, description="parts of what was split are offered to other brokers first, in the same plan")
     max_groups: Annotated[int, Field(ge=4)] = Field(default=128, description="groups of a namespace at most")
     algorithm: Literal[
         "range_equally_divide", "topic_count_equally_divide", "specified_positions_divide", "flow_or_qps_equally_divide"
@@ -314,6 +327,9 @@ class PolicyDocument(PolicyPart):
     filters: Filters | None = Field(default=None, description="what is passed over")
     placement: Placement | None = Field(default=None, description="which broker gets what is moved (default least)")
     guards: PolicyGuards | None = Field(default=None, description="how much one plan may do")
+    batch: Batch | None = Field(
+        default=None, description="how much of a plan is made at once ({}: with the defaults); also of plans of the search"
+    )
     accept: Literal["score", "detector", "both"] = Field(
         default="both", description="what has to agree to an action: the score, the detector, or both"
     )

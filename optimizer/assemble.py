@@ -210,6 +210,8 @@ def _recorded(options: PlanOptions) -> dict[str, object]:
         recorded["resting"] = {"partitions": len(options.resting), "digest": f"sha256:{digest}"}
     if options.replication_factor:
         recorded["replication_factor"] = dict(options.replication_factor)
+    if options.split_hits is not None:
+        recorded["split_hits"] = dict(options.split_hits)
     if options.loads is not None:
         recorded["load"] = options.loads.statistic
         recorded["loads_digest"] = options.loads.digest

@@ -18,9 +18,11 @@ from optimizer.best_try import LITTLE_BUDGET, after_plan, best_try
 from optimizer.caution import few_words
 from optimizer.columns import offline_partitions
 from optimizer.compile import compile_problem
+from optimizer.detectors import policy_of
 from optimizer.options import PlanOptions
 from optimizer.plan import Action, BrokerOutcome, Change, Plan
 from optimizer.planner import plan
+from optimizer.policies.lookup import bundles_in, carried, carried_text, locate
 from optimizer.problem import Compiled
 from optimizer.whatif import apply_whatifs, matching_topics, movable_topics
 from optimizer.why_hosts import blockers
@@ -45,7 +47,7 @@ def explain_partition(
     imagined = apply_whatifs(snapshot, goals, options)
     made = plan(snapshot, goals, options) if made is None else made
     compiled = compile_problem(imagined, goals, options)
-    lines = [_placement(imagined, row)]
+    lines = [_placement(imagined, row), *_bundle(imagined, goals, topic, partition)]
     acting = [
         a for a in made.actions if any(c.topic == topic and c.partition == partition for c in a.changes)
     ]
@@ -55,6 +57,16 @@ def explain_partition(
     else:
         lines.append("It would stay. " + _why_it_stays(imagined, compiled, made, row, goals, options))
     return "\n".join(map(printable, lines))
+
+
+def _bundle(snapshot: Snapshot, goals: GoalSet, topic: str, partition: int) -> list[str]:
+    """Where the policy moves bundles: the one that a partition is in."""
+    policy = policy_of(goals)
+    if policy.unit != "group":
+        return []
+    groups = bundles_in(snapshot, policy)
+    [found] = locate(snapshot, groups, topic, partition)
+    return [f"What a broker holds of a bundle moves as one. {carried_text(carried(snapshot, groups, found.bundle))}"]
 
 
 def _unknown_partition(snapshot: Snapshot, topic: str, partition: int) -> str:

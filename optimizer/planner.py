@@ -19,6 +19,7 @@ from optimizer.detectors import policy_of
 from optimizer.options import PlanOptions, Watch
 from optimizer.outcome import picture
 from optimizer.plan import LowerBounds, Plan
+from optimizer.policies.batches import within_batches
 from optimizer.policies.demoted import demoted
 from optimizer.policies.follow import follow, follows
 from optimizer.policies.replication import change_factors
@@ -42,7 +43,8 @@ def plan(
     plan is the best so far, and its notes say so. `state`, where given, makes planning a cluster like that of its last plan faster; the
     plan is the same, byte for byte. Of a `LiveSnapshot`, what cannot be trusted is left alone except for repairs, and
     `skipped` says so (`optimizer.caution`). Where the policy of `goals` names an `amount`, its parts make the plan (`optimizer.policies`);
-    where brokers are to be demoted, or `options` name replication factors, the plan does nothing else.
+    where it has a `batch`, the plan ends with it. Where brokers are to be demoted, or `options` name replication factors, the plan does
+    nothing else.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def plan(
         made = assemble(snapshot, imagined, goals, options, compiled, start, bounds, found)
     if state is not None and kept is not None:
         state.keep(kept)
-    return made
+    return within_batches(made, snapshot, imagined, compiled, goals, options, policy)
 
 
 def with_policy(options: PlanOptions, goals: GoalSet) -> PlanOptions:

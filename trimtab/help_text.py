@@ -79,6 +79,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "history mapping": ("trimtab history mapping prometheus > mapping.yaml",),
     "policies list": ("trimtab policies list",),
     "policies show": ("trimtab policies show danube-balanced",),
+    "policies lookup": ("trimtab policies lookup -s cluster.json.gz -g goals.yaml --partition orders-12",),
     "schema": ("trimtab schema plan > plan.schema.json",),
 }
 

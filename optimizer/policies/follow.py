@@ -14,8 +14,9 @@ from goals.policy import PolicyDocument
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
+from optimizer.policies.batches import within_batches
 from optimizer.policies.board import Board
-from optimizer.policies.pipeline import run
+from optimizer.policies.pipeline import run, too_few
 from optimizer.policies.recording import plan_of
 from optimizer.policies.targets import to_target_counts
 from optimizer.policies.when import When
@@ -45,15 +46,16 @@ def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: 
     board = Board.of(imagined, compiled)
     when = When(policy, imagined, goals)
     told = [when.sentence]
-    there = int(board.active.sum())
-    if policy.guards is not None and there < policy.guards.min_brokers:
-        told.append(f"guard min_brokers: {there} active brokers, {policy.guards.min_brokers} must be there; nothing is moved")
+    few = too_few(board, policy) if not when.found.unrepaired else ""
+    if few:
+        told.append(f"{few}; nothing is moved")
     elif when.acts and policy.amount is not None and policy.amount.kind == "to_target_counts":
         told += to_target_counts(board, policy.tolerance or 0.0, options if when.found.unrepaired else _guarded(options, policy))
     elif when.acts:
         told += run(board, goals, policy, options, when)
     told.append("the plan is made by the parts of the policy, not by the search: another plan may bring more brokers within their goals")
-    return plan_of(snapshot, board, goals, options, policy.model_dump(exclude_none=True), [f"policy: {note}" for note in told])
+    made = plan_of(snapshot, board, goals, options, policy.model_dump(exclude_none=True), [f"policy: {note}" for note in told])
+    return within_batches(made, snapshot, imagined, compiled, goals, options, policy)
 
 
 def _guarded(options: PlanOptions, policy: PolicyDocument) -> PlanOptions:

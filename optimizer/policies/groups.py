@@ -1,15 +1,16 @@
 """Groups of a cluster: ranges of the CRC32 of partition names in each namespace, as units of movement, split where they carry too much.
 
-Called by `pipeline`. Pure: the groups follow from the snapshot and the policy alone, so nothing has to be remembered, and a split changes
-ranges and never data. Source: Apache Pulsar's bundles and their automatic splits. There a bundle is split after several checks; here a
-plan sees the loads of the long horizon, and splits at once.
+Called by `pipeline`, by the service, which counts checks, and by `trimtab policies lookup`. Pure: the groups follow from the snapshot, the
+policy and those counts, so no boundaries have to be remembered, and a split changes ranges and never data. A group that is over no limit
+any more is whole again. Source: Apache Pulsar's bundles and their automatic splits.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,13 +46,16 @@ class Groups:
     names
         Of groups that hold a partition, by namespace and range.
     told
-        What was split and why, in sentences.
+        What was split and why, and what waits to be, in sentences.
+    parts
+        Names of those that a split made.
     """
 
     boundaries: dict[str, tuple[int, ...]]
     of: np.ndarray
     names: tuple[str, ...]
     told: tuple[str, ...]
+    parts: frozenset[str] = frozenset()
 
     def lookup(self, partition: str) -> str:
         """Name of the group that a partition (``topic-number``) is in, or would be."""
@@ -59,8 +63,42 @@ class Groups:
         return _name(namespace, self.boundaries.get(namespace, equal_boundaries(GROUPS)), topic_hash(partition))
 
 
-def groups_of(snapshot: Snapshot, rule: Split | None) -> Groups:
-    """Groups of the partitions of a snapshot. O(partitions x splits of their namespace)."""
+@dataclass(frozen=True, slots=True)
+class SplitHits:
+    """Checks in a row in which groups were over a limit of `rule`, by name; and the moment of the snapshot that was counted last."""
+
+    rule: Split
+    taken_at: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def count_hits(snapshot: Snapshot, rule: Split, before: SplitHits | None = None) -> SplitHits:
+    """One check more. A group that is over no limit, or not there, starts again; so do the parts of one that is whole again. A second look
+    at the same moment is no second check; another rule starts again."""
+    if before is not None and before.rule != rule:
+        before = None
+    if before is not None and snapshot.taken_at and before.taken_at == snapshot.taken_at:
+        return before
+    old = before.counts if before is not None else {}
+    counts: dict[str, int] = {}
+
+    def count(name: str) -> int:
+        counts[name] = old.get(name, 0) + 1
+        return counts[name]
+
+    _groups(snapshot, rule, count)
+    return SplitHits(rule, snapshot.taken_at, counts)
+
+
+def groups_of(snapshot: Snapshot, rule: Split | None, hits: Mapping[str, int] | None = None) -> Groups:
+    """Groups of the partitions of a snapshot. O(partitions x splits of their namespace).
+
+    `hits` are checks in a row in which groups were over a limit, this one included (`count_hits`); without, no further check is waited for.
+    """
+    return _groups(snapshot, rule, (lambda name: rule.hits if rule is not None else 0) if hits is None else lambda name: hits.get(name, 0))
+
+
+def _groups(snapshot: Snapshot, rule: Split | None, hits: Callable[[str], int]) -> Groups:
     names = [snapshot.partition_name(p) for p in range(snapshot.partition_count)]
     hashes = [topic_hash(name) for name in names]
     members: dict[str, list[int]] = defaultdict(list)
@@ -73,13 +111,15 @@ def groups_of(snapshot: Snapshot, rule: Split | None) -> Groups:
         bounds = equal_boundaries(GROUPS)
         if rule is not None:
             flows = [Flow(hashes[p], float(rate[p]), float(throughput[p])) for p in rows]
-            bounds, more = _split_up(namespace, bounds, flows, rule)
+            bounds, more = _split_up(namespace, bounds, flows, rule, hits)
             told += more
         boundaries[namespace] = bounds
     of_partition = [_name(namespace_of(n) or NONE, boundaries[namespace_of(n) or NONE], h) for n, h in zip(names, hashes, strict=True)]
     known = tuple(sorted(set(of_partition)))
     index = {name: i for i, name in enumerate(known)}
-    return Groups(boundaries, np.array([index[name] for name in of_partition], np.int64), known, tuple(told))
+    whole = {_named(namespace, *ends) for namespace in boundaries for ends in pairwise(equal_boundaries(GROUPS))}
+    of = np.array([index[name] for name in of_partition], np.int64)
+    return Groups(boundaries, of, known, tuple(told), frozenset(known) - whole)
 
 
 def _carried(snapshot: Snapshot, resources: Sequence[str]) -> FloatArray:
@@ -88,8 +128,11 @@ def _carried(snapshot: Snapshot, resources: Sequence[str]) -> FloatArray:
     return np.asarray(np.sum(known, axis=0)) if known else np.zeros(snapshot.partition_count)
 
 
-def _split_up(namespace: str, bounds: tuple[int, ...], flows: list[Flow], rule: Split) -> tuple[tuple[int, ...], list[str]]:
-    """Boundaries once no group is over a limit, or cannot be split; and what was split, in sentences."""
+def _split_up(
+    namespace: str, bounds: tuple[int, ...], flows: list[Flow], rule: Split, hits: Callable[[str], int]
+) -> tuple[tuple[int, ...], list[str]]:
+    """Boundaries once no group is over a limit, cannot be split, or waits; and what was split, in sentences. `hits` is asked once of each
+    group over a limit."""
     limits = Limits(topics=rule.partitions, rate=rule.rate, throughput=rule.bandwidth, most_bundles=rule.max_groups)
     told: list[str] = []
     left = list(range(len(bounds) - 1))
@@ -101,12 +144,17 @@ def _split_up(namespace: str, bounds: tuple[int, ...], flows: list[Flow], rule: 
         reason = reason_to_split(bundle, limits)
         if reason is None:
             continue
+        name = _named(namespace, lower, upper)
+        count = hits(name)
+        if count < rule.hits:
+            told.append(f"split of {name} waits: {_WORDS[reason]} in {count} of {rule.hits} checks in a row")
+            continue
         room = rule.max_groups - (len(bounds) - 1)
         cuts = [c for c in _cuts(lower, upper, inside, rule) if lower < c < upper][:room]
         if not cuts:
             continue
         bounds = split(bounds, cuts)
-        told.append(f"split {namespace} {lower:08x} to {upper:08x} at {', '.join(f'{c:08x}' for c in cuts)}: {_WORDS[reason]}")
+        told.append(f"split {name} at {', '.join(f'{c:08x}' for c in cuts)}: {_WORDS[reason]}")
         left = sorted({*(i + len(cuts) if i > at else i for i in left), *range(at, at + len(cuts) + 1)})
     return bounds, told
 
@@ -128,4 +176,9 @@ def _cuts(lower: int, upper: int, inside: list[Flow], rule: Split) -> Sequence[i
 
 def _name(namespace: str, bounds: Sequence[int], value: int) -> str:
     at = bundle_at(value, bounds)
-    return f"{namespace} group {bounds[at]:08x} to {bounds[at + 1]:08x}"
+    return _named(namespace, bounds[at], bounds[at + 1])
+
+
+def _named(namespace: str, lower: int, upper: int) -> str:
+    """As Pulsar names it."""
+    return f"bundle {namespace}/0x{lower:08x}_0x{upper:08x}"

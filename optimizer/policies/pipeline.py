@@ -16,7 +16,7 @@ from goals.policy import Filters, Fraction, PolicyDocument, PolicyGuards, UntilB
 from optimizer.options import PlanOptions
 from optimizer.policies.board import Board, Step
 from optimizer.policies.groups import Groups, groups_of
-from optimizer.policies.picking import best_fit, heaviest_until, lightest_within
+from optimizer.policies.picking import best_fit, heaviest_until, in_order, lightest_within
 from optimizer.policies.placements import Dice
 from optimizer.policies.profiles import Weights, broker_scores, weights_of
 from optimizer.policies.recording import MOST_CHANGES, Evaluator
@@ -28,6 +28,7 @@ from optimizer.whatif import matching_topics
 
 MOST_CYCLES = 2_000
 HEAVIEST = 10  # units of a broker that `swap_if_too_big` looks at
+INTERNAL = "__"  # how names of internal topics start
 MOST_TOLD = 8  # splits of groups
 MOST_TRIED = 64  # units of a broker that may not move, before the next broker gives
 
@@ -72,19 +73,23 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     if filters.include:
         named |= ~matching_topics(board.snapshot.topics, filters.include)
     passed |= named[board.snapshot.partition_topic]
+    hits = None if options.split_hits is None else dict(options.split_hits)
+    groups = groups_of(board.snapshot, policy.split, hits) if policy.unit == "group" else None
     one = Run(
         board, goals, policy, options, when, Evaluator(board.compiled), weights_of(board.snapshot),
-        Chooser(policy.placement, Dice(options.seed)), passed, groups_of(board.snapshot, policy.split) if policy.unit == "group" else None,
+        Chooser(policy.placement, Dice(options.seed)), passed, groups,
     )  # fmt: skip
-    why, cycles = "", 0
+    offered, why, cycles = _unloaded(one), "", 0
     while not why and cycles < MOST_CYCLES:
         why = _cycle(one)
         cycles += 1
     told = [f"amount {policy.amount.kind if policy.amount else ''}: {one.moves} moves in {cycles} cycles; {why or 'too many cycles'}"]
     if one.groups is not None:
+        if policy.split is not None and policy.split.hits > 1 and hits is None:
+            told.append(f"split: the dry run does not wait for {policy.split.hits} checks in a row")
         more = len(one.groups.told) - MOST_TOLD
-        told += [*one.groups.told[:MOST_TOLD], *([f"split: {more} more"] if more > 0 else [])]
-    told += [f"{reason}: {count} dropped" for reason, count in sorted(one.dropped.items())]
+        told += [*one.groups.told[:MOST_TOLD], *([f"split: {more} more"] if more > 0 else []), *offered]
+    told += [f"{reason}: {count} dropped" for reason, count in sorted(one.dropped.items()) if count]
     if named.any():
         told.append(f"filter exclude, include: {int(named.sum())} topics are left alone")
     return told
@@ -122,8 +127,46 @@ def _cycle(one: Run) -> str:
     return "" if done else "filters, placement and evaluator left nothing to move"
 
 
+def too_few(board: Board, policy: PolicyDocument) -> str:
+    """Why nothing is moved for balance with so few active brokers; empty where there are enough."""
+    there, least = int(board.active.sum()), (policy.guards or PolicyGuards()).min_brokers
+    return f"guard min_brokers: {there} active brokers, {least} must be there" if there < least else ""
+
+
+def _unloaded(one: Run) -> list[str]:
+    """Offer the parts of what was split to other brokers, before brokers give; what came of it, in sentences. No broker gives to one that
+    is loaded as much, and all parts of the policy but the amount have a say."""
+    split = one.policy.split
+    if one.groups is None or split is None or not split.unload or not one.groups.parts:
+        return []
+    offers = moved = 0
+    for row in np.flatnonzero(one.board.active).tolist():
+        units = [unit for unit in _filtered(one, Source(row)) if unit.name in one.groups.parts]
+        for i in _ranked(one, [unit.amount for unit in units], _late(one, units)):
+            scores = broker_scores(one.policy.score.kind if one.policy.score else "count", one.board.now(), one.goals)
+            if one.content() or _spent(one, moved, repairs=False):
+                break
+            if scores[row] > scores[one.board.active].min():
+                offers += 1
+                moved += _made(one, units[i], row, -1, None)
+    return [f"split unload: {offers} parts offered, {moved} moved"]
+
+
+def _late(one: Run, units: list[Unit]) -> list[bool]:
+    """Which units have a partition of an internal topic: they go last, as Kafka and its balancers stand on them."""
+    topics, of = one.board.snapshot.topics, one.board.snapshot.partition_topic
+    return [any(topics[of[p]].startswith(INTERNAL) for p, _ in unit.replicas) for unit in units]
+
+
+def _ranked(one: Run, amounts: list[float], late: list[bool]) -> list[int]:
+    return in_order(amounts, late, heaviest=one.policy.order == "heaviest")
+
+
 def _spent(one: Run, done: int, *, repairs: bool) -> str:
     """Why nothing more may be moved, empty where something may. Guards do not hold repairs back, budgets do."""
+    few = too_few(one.board, one.policy)
+    if few and not repairs:
+        return few
     guards = () if repairs else (one.guards.moves, one.guards.moves_per_hour)
     limits = [limit for limit in (one.options.max_moves, *guards) if limit is not None]
     if limits and one.moves >= min(limits):
@@ -143,20 +186,20 @@ def _chosen(one: Run, source: Source, scores: FloatArray) -> list[tuple[Unit, in
     target = source.target
     order, amount = one.policy.order or "lightest", one.policy.amount
     amounts = [unit.amount for unit in units]
-    total = sum(amounts)
+    total, late = sum(amounts), _late(one, units)
     if source.leaves or amount is None or amount.kind == "one":
-        rank = sorted(range(len(units)), key=lambda i: (-amounts[i] if order == "heaviest" else amounts[i], i))
+        rank = _ranked(one, amounts, late)
     else:
         wanted = _wanted(one, source, scores, total)
         if order == "heaviest":
-            rank = heaviest_until(amounts, wanted)
+            rank = heaviest_until(amounts, wanted, late)
         elif order == "best_fit":
-            rank = best_fit(amounts, wanted)
+            rank = best_fit(amounts, wanted, late=late)
         else:
             if order == "swap_if_too_big":  # among the heaviest, lightest first, as those are what is worth a move
-                top = sorted(range(len(units)), key=lambda i: (-amounts[i], i))[:HEAVIEST]
-                units, amounts = [units[i] for i in top], [amounts[i] for i in top]
-            rank = lightest_within(amounts, wanted)
+                top = in_order(amounts, late, heaviest=True)[:HEAVIEST]
+                units, amounts, late = [units[i] for i in top], [amounts[i] for i in top], [late[i] for i in top]
+            rank = lightest_within(amounts, wanted, late)
             if not rank and order == "swap_if_too_big" and target is not None:
                 return _swaps(one, source.row, target, units, wanted)
     room = len(units) - (0 if source.leaves else one.filters.keep)

@@ -40,6 +40,7 @@ class Host:
     units: tuple[Load, ...] = ()
     rate: float | None = None
     throughput: float | None = None
+    age: float = 0.0  # seconds since it reported
 
     @property
     def bytes_per_second(self) -> float:
@@ -204,10 +205,11 @@ def _levelled(idle: Host, busy: Host, limits: Average) -> list[Shed]:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Limits of the transfer shedder."""
+    """Limits of the transfer shedder; `oldest` in seconds: a broker that reported longer ago is ignored."""
 
     target: float = 0.25
     most_pairs: int = 3
+    oldest: float = 1800.0
     overloaded: float = OVERLOADED
 
 
@@ -227,6 +229,10 @@ def transfer(hosts: Sequence[Host], limits: Transfer | None = None, flows: Mappi
     What comes back in a swap is always counted (the source counts it in debug mode only).
     """
     limits = limits or Transfer()
+    heard = [h for h in hosts if h.age <= limits.oldest]
+    if hosts and not heard:
+        return Transferred((), 0.0, "OutDatedData")
+    hosts = heard
     if len(hosts) < 2:
         return Transferred((), 0.0, "NoBrokers" if not hosts else "")
     order = sorted(hosts, key=lambda h: (h.usage, h.name))

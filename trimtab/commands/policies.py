@@ -1,4 +1,4 @@
-"""`trimtab policies`: what parts policies are made of, and the presets.
+"""`trimtab policies`: what parts policies are made of, the presets, and which bundle a topic is in.
 
 Prints; what parts do is `optimizer.policies`', what a policy may say is `goals.policy`'s.
 """
@@ -11,7 +11,11 @@ from typing import Annotated, Literal
 import typer
 
 from cluster_model.errors import ConfigurationError, Problem
-from trimtab.output import emit
+from trimtab.commands import options as o
+from trimtab.commands.records import expanded
+from trimtab.output import emit, overwritten, unwritable
+from trimtab.signals import ending_at_once
+from trimtab.story import Story
 
 Form = Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data.")]
 
@@ -21,6 +25,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(name="policies", help="Policies: the parts that a plan can be made of, and presets of them.")
     group.command("list")(list_parts)
     group.command("show")(show)
+    group.command("lookup")(lookup)
     app.add_typer(group)
 
 
@@ -57,6 +62,58 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a pre
         known = [*POLICY_PRESETS, *(part.name for part in parts)]
         raise ConfigurationError("trimtab policies show", [Problem("NAME", f"unknown {name!r}; {meant_or_known(name, known)}")])
     emit("".join(f"{part.stage} {part.name}: {part.summary} ({part.source})\n" for part in found), None)
+
+
+@expanded
+def lookup(
+    context: typer.Context,
+    *,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="All partitions of this topic.")] = None,
+    partition: Annotated[
+        o.TopicPartition | None,
+        typer.Option("--partition", parser=o.parsed_by(o.parse_partition), metavar="TOPIC-N", help="This topic-partition, there or not."),
+    ] = None,
+    source: o.Source,
+    wanted: o.Wanted,
+    form: Form = "text",
+    out: o.Out = None,
+) -> None:
+    """Print which bundle a topic or a partition is in, and which brokers carry it.
+
+    Bundles are those of `unit: group` in the policy of the goals, after its splits; without, the four of each namespace.
+    """
+    problems = source.problems()
+    if (topic is None) == (partition is None):
+        found = "none" if topic is None else "both"
+        problems.append(Problem("--topic, --partition", f"expected one of them, found {found}; ask about one topic or one partition"))
+    problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
+    problems += unwritable("--out", out)
+    if problems:
+        raise ConfigurationError("trimtab policies lookup", problems)
+    with ending_at_once():
+        goal_set = wanted.read()
+        cluster = source.read(context.find_object(Story) or Story())
+        from dataclasses import asdict
+
+        from cluster_model.plain_text import printable
+        from goals.wording import meant_or_known
+        from optimizer.detectors import policy_of
+        from optimizer.policies.lookup import bundles_in, carried, carried_text, locate, located_text
+
+        if topic is not None and topic not in cluster.row_of_topic:
+            known = f"unknown topic {topic!r}; {meant_or_known(topic, list(cluster.topics))}"
+            raise ConfigurationError("trimtab policies lookup", [Problem("--topic", known)])
+        groups = bundles_in(cluster, policy_of(goal_set))
+        one = (topic, None) if topic is not None else (partition.topic, partition.number) if partition is not None else ("", None)
+        located = locate(cluster, groups, *one)
+        bundles = [carried(cluster, groups, name) for name in dict.fromkeys(p.bundle for p in located)]
+        if form == "json":
+            partitions = [{**asdict(p), "hash": f"{p.hash:08x}"} for p in located]
+            answer = json.dumps({"partitions": partitions, "bundles": [asdict(b) for b in bundles]}, indent=1)
+        else:
+            answer = "\n".join(map(printable, [*map(located_text, located), *map(carried_text, bundles)]))
+    source.keep(cluster)
+    emit(answer + "\n", out)
 
 
 def _yaml(document: object) -> str:

@@ -15,11 +15,12 @@ from cluster_model.model import ClusterModel
 from cluster_model.trust import LiveSnapshot
 from cluster_model.windows import HorizonName
 from goals.model import GoalSet
-from goals.policy import NewTopics, PolicyDocument
+from goals.policy import NewTopics, PolicyDocument, Split
 from metrics_reporter.reporter import Clock
 from optimizer.detectors import Detection, Memory, detect, policy_of
 from optimizer.detectors.slow import Slow, SlowMemory, set_apart, slow_brokers
 from optimizer.judgement import judge
+from optimizer.policies.groups import SplitHits, count_hits
 from trimtab.execution.people import as_draining
 from trimtab.service.goals import GoalsKeeper
 from trimtab.service.keeping import Told
@@ -46,6 +47,8 @@ class Looked:
         That were created a short while ago and that the policy has placed, by name.
     young_topics
         That balance leaves alone because they are younger than the policy's least age.
+    split_hits
+        Looks in a row in which bundles were over a limit of the policy's `split`, by name; None where a split waits for none.
     """
 
     at_ms: int
@@ -60,6 +63,7 @@ class Looked:
     slow: Slow
     new_topics: tuple[str, ...] = ()
     young_topics: tuple[str, ...] = ()
+    split_hits: tuple[tuple[str, int], ...] | None = None
 
 
 class Lookout:
@@ -91,6 +95,7 @@ class Lookout:
         self._may_look, self._fired, self._looked = may_look, fired, looked
         self._memory: Memory | None = None
         self._slow: SlowMemory | None = None
+        self._splits: SplitHits | None = None
         self._topics: dict[str, int] | None = None  # -> first seen, Unix ms; 0 for those that were there at the first look
         self._newest: Looked | None = None
         self._lock = Lock()
@@ -133,8 +138,14 @@ class Lookout:
             self._newest = Looked(
                 now, snapshot, goals, standing, brokers, policy, detection, before, to_repair(snapshot, standing), slow,
                 self._new_topics(policy.new_topics, snapshot, now), self._younger(now, policy.min_topic_age),
+                self._counted(policy.split, snapshot),
             )
             return self._newest
+
+    def _counted(self, rule: Split | None, snapshot: LiveSnapshot) -> tuple[tuple[str, int], ...] | None:
+        """One look more for bundles over a limit. O(partitions) where a split waits for more than one."""
+        self._splits = count_hits(snapshot, rule, self._splits) if rule is not None and rule.hits > 1 else None
+        return None if self._splits is None else tuple(sorted(self._splits.counts.items()))
 
     def _new_topics(self, rule: NewTopics | None, snapshot: LiveSnapshot, now: int) -> tuple[str, ...]:
         """Topics that were first seen within the rule's time and hold no more than it says. O(partitions)."""

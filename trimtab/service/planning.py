@@ -82,7 +82,8 @@ def _made(
     goals = looked.goal_set
     match scope:
         case "all":
-            options = replace(options, resting=resting, exclude_topics=(*options.exclude_topics, *looked.young_topics))
+            alone = (*options.exclude_topics, *looked.young_topics)
+            options = replace(options, resting=resting, exclude_topics=alone, split_hits=looked.split_hits)
         case "preferred":
             from optimizer.policies.preferred import preferred_leaders
 

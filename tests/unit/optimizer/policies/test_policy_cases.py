@@ -28,13 +28,14 @@ from optimizer.policies.board import Step
 from optimizer.policies.counts import spread_targets
 from optimizer.policies.recording import Evaluator
 from optimizer.whatif import matching_topics
+from tests.unit.optimizer.policies.live_cases import LIVE
 from trimtab.service.standing import after
 
 CASES = Path(__file__).parents[3] / "cases" / "policies"
 ALL = [case for path in sorted(CASES.glob("*.yaml")) for case in YAML(typ="safe").load(path)]
 MIB = 1024.0 * 1024.0
 TRANSFER = {"b1": (1e6, 2e6), "b2": (1e6, 3e6), "b3": (2e6, 4e6), "b4": (2e6, 6e6), "b5": (2e6, 7e6)}
-RUNNERS: dict[str, Callable[..., object]] = {}
+RUNNERS: dict[str, Callable[..., object]] = dict(LIVE)
 
 
 def runner(function: Callable[..., object]) -> Callable[..., object]:
@@ -130,12 +131,13 @@ def uniform(hosts: list[Any], limits: dict[str, Any] | None = None) -> object:
 
 @runner
 def transfer(
-    usage: list[float], recent: list[str] | None = None, flows: dict[str, float] | None = None, owned: bool = True
-) -> object:
+    usage: list[float], recent: list[str] | None = None, flows: dict[str, float] | None = None, owned: bool = True,
+    units: dict[str, list[float]] | None = None, age: float = 0.0,
+) -> object:  # fmt: skip
     hosts = []
-    for letter, (name, amounts), share in zip("ABCDE", TRANSFER.items(), usage, strict=True):
-        units = tuple(shedders.Load(f"{letter}{i}", 0.0, v, f"{letter}{i}" in (recent or [])) for i, v in enumerate(amounts, 1))
-        hosts.append(shedders.Host(name, share, units if owned else (), throughput=sum(amounts) + 1.0))
+    for letter, (name, amounts), share in zip("ABCDE", (units or TRANSFER).items(), usage, strict=False):
+        loads = tuple(shedders.Load(f"{letter}{i}", 0.0, v, f"{letter}{i}" in (recent or [])) for i, v in enumerate(amounts, 1))
+        hosts.append(shedders.Host(name, share, loads if owned else (), throughput=sum(amounts) + 1.0, age=age))
     made = shedders.transfer(hosts, flows=flows)
     moves = [f"{s.unit} {s.source} {s.target} {s.reason}" for s in made.sheds]
     return {"moves": moves, "std": made.std, "reason": made.reason}

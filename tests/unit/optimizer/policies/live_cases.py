@@ -1,0 +1,198 @@
+"""Runners of the cases on whole plans, the live model and the history, for `test_policy_cases`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from cluster_model.build import build_snapshot
+from cluster_model.metadata.events import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerRemoved,
+    PartitionChanged,
+    TopicCreated,
+    TopicDeleted,
+)
+from cluster_model.model import ClusterModel
+from cluster_model.observed import LEADER
+from cluster_model.snapshot import BrokerState, Snapshot
+from cluster_model.windows import Horizon
+from goals.document import parse_goals
+from goals.policy import Batch
+from optimizer.compile import compile_problem
+from optimizer.detectors.guards import Deed, Guards, may_act
+from optimizer.options import PlanOptions
+from optimizer.plan import Plan
+from optimizer.planner import plan
+from optimizer.policies import batches
+from optimizer.policies.board import Board, Step
+from optimizer.policies.recording import plan_of
+from tests.unit.cluster_model.batches import NOW, Reports, replica
+from tests.unit.optimizer.test_caution import live
+from trimtab.history.decisions import DecisionHistory
+from trimtab.history.records import Decision, Outcome
+from trimtab.service.standing import after
+
+LIVE: dict[str, Callable[..., object]] = {}
+MIB = 1024.0 * 1024.0
+
+
+def runner(function: Callable[..., object]) -> Callable[..., object]:
+    LIVE[function.__name__] = function
+    return function
+
+
+def placed(listed: dict[str, Any], brokers: list[int], states: dict[int, str] | None = None) -> Snapshot:
+    """`listed`: topic-partition -> the broker that holds it, or that and its MiB/s."""
+    partitions = []
+    for name, given in listed.items():
+        topic, _, number = name.rpartition("-")
+        broker, load = given if isinstance(given, list) else (given, 1.0)
+        partitions.append(
+            {"topic": topic, "partition": int(number), "replicas": [broker], "leader": broker, "leader_load": {"network_in": load * MIB}}
+        )
+    return build_snapshot(
+        {"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "shared",
+         "brokers": [{"id": b, "state": (states or {}).get(b, "active")} for b in brokers], "partitions": partitions}
+    )  # fmt: skip
+
+
+LEVEL = "version: 1\ngoals: [{kind: usage_distribution, resource: network_in}]\n"
+
+
+def routes(made: Plan) -> dict[int, list[int]]:
+    """Broker -> brokers that get its replicas."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for change in made.proposals:
+        found[change.replicas_before[0]].update(change.added)
+    return {source: sorted(targets) for source, targets in sorted(found.items())}
+
+
+@runner
+def goes_to(units: list[list[float]], policy: str, states: dict[int, str] | None = None, says: str = "") -> object:
+    """Who gets replicas of whom; and whether the plan says `says`. Broker i leads partitions of `units[i]` MiB/s."""
+    listed = {f"t-{i}": [b, load] for i, (b, load) in enumerate((b, x) for b, own in enumerate(units) for x in own)}
+    made = plan(placed(listed, list(range(len(units))), states), parse_goals(f"{LEVEL}policy: {policy}\n", "g"))
+    return {"routes": routes(made), "said": any(says in note for note in made.notes)}
+
+
+@runner
+def leaves_in_order(listed: dict[str, float]) -> object:
+    """Partitions in the order in which a draining broker gives them."""
+    snapshot = placed({name: [0, load] for name, load in listed.items()}, [0, 1, 2], {0: "draining"})
+    made = plan(snapshot, parse_goals(f"{LEVEL}policy: {{amount: {{kind: one}}, order: heaviest}}\n", "g"))
+    return [f"{c.topic}-{c.partition}" for action in made.actions for c in action.changes]
+
+
+@runner
+def merged(brokers: list[int], at: dict[str, int], actions: list[list[list[Any]]]) -> object:
+    """The net result of actions, each a list of [topic-partition, to]."""
+    snapshot = placed(at, brokers)
+    goals = parse_goals(LEVEL, "g")
+    board = Board.of(snapshot, compile_problem(snapshot, goals, PlanOptions()))
+    names = {snapshot.partition_name(p): p for p in range(snapshot.partition_count)}
+    for action in actions:
+        lists = tuple((snapshot.row_of_broker[to],) for _, to in action)
+        board.make(Step(tuple(names[name] for name, _ in action), lists, (0,) * len(action), ""))
+    made = plan_of(snapshot, board, goals, PlanOptions(), {}, ())
+    return [f"{c.topic}-{c.partition}:{c.replicas_before[0]}>{c.replicas_after[0]}" for c in made.proposals]
+
+
+@runner
+def batched(rule: dict[str, Any], partitions: dict[str, int], moves: list[str]) -> object:
+    """Moves ``topic-partition:from>to`` by batch."""
+    actions = []
+    for text in moves:
+        name, _, way = text.partition(":")
+        topic, _, number = name.rpartition("-")
+        source, _, target = way.partition(">")
+        actions.append([batches.Moved(topic, int(number), int(source), int(target))])
+    found: dict[int, list[str]] = defaultdict(list)
+    for number, text in zip(batches.grouped(actions, Batch(**rule), partitions), moves, strict=True):
+        found[number].append(text.partition(":")[0])
+    return list(found.values())
+
+
+@runner
+def trusted_moves(units: list[list[float]], stale: list[int], resource: str) -> object:
+    """Replica moves of a plan where loads of some partitions are stale."""
+    listed = {f"t-{i}": [b, load] for i, (b, load) in enumerate((b, x) for b, own in enumerate(units) for x in own)}
+    snapshot = live(placed(listed, list(range(len(units)))), stale)
+    goals = parse_goals(f"version: 1\ngoals: [{{kind: usage_distribution, resource: {resource}}}]\n", "g")
+    made = plan(snapshot, goals)
+    assert not plan(after(snapshot, made), goals).actions
+    return made.summary.replica_moves
+
+
+@runner
+def model(steps: list[list[Any]]) -> object:
+    """The live model after events and samples: active and other brokers, topics, and which broker leads which partition."""
+    of = ClusterModel("c", short=Horizon(10_000, 1), long=Horizon(10_000, 6), stale_after_ms=30_000, dead_after_ms=60_000)
+    reports = Reports()
+    for what, *given in steps:
+        match what:
+            case "register":
+                of.apply(BrokerRegistered(given[0], None), NOW)
+            case "unregister":
+                of.apply(BrokerRemoved(given[0]), NOW)
+            case "fence":
+                of.apply(BrokerFenced(given[0]), NOW)
+            case "topic":
+                of.apply(TopicCreated(given[0], f"id-{given[0]}"), NOW)
+            case "delete":
+                of.apply(TopicDeleted(given[0]), NOW)
+            case "partition":
+                topic, number, leader = given
+                hosts = (leader,) if leader is not None else (1,)
+                of.apply(PartitionChanged(topic, number, hosts, hosts if leader is not None else (), leader), NOW)
+            case "report":
+                of.ingest(reports.of(given[0], NOW, replica(LEADER, given[2], network_in=given[3]), topics=(given[1],)), NOW)
+    found = of.snapshot(NOW)
+    ids = found.broker_ids
+    leaders = found.leader.tolist()
+    return {
+        "active": ids[found.broker_states == BrokerState.ACTIVE].tolist(),
+        "brokers": ids.tolist(),
+        "topics": list(found.topics),
+        "leaders": {found.partition_name(p): int(ids[b]) if b >= 0 else None for p, b in enumerate(leaders)},
+        "load": found.broker_load("network_in").tolist(),
+        "stale": of.staleness(NOW).partitions,
+    }
+
+
+@runner
+def newest_decisions(keep: int, moves: list[str]) -> object:
+    """The newest of a history of moves, newest first."""
+    with TemporaryDirectory() as folder, DecisionHistory(Path(folder) / "decisions.db", "c") as history:
+        for i, reason in enumerate(moves):
+            history.record(Decision(NOW + i, NOW + i, "i", "interval", "auto", "planned", reason))
+        return [r.decision.reason for r in history.newest(keep)]
+
+
+@runner
+def in_the_last_hour(ago: list[int]) -> object:
+    """Moves so many seconds ago, one each: how many count, and how many are kept."""
+    with TemporaryDirectory() as folder, DecisionHistory(Path(folder) / "decisions.db", "c") as history:
+        id = history.record(Decision(NOW, NOW, "i", "interval", "auto", "planned", ""))
+        for seconds in ago:
+            history.add_outcome(id, Outcome(NOW - 1000 * seconds, "done", "executor", "", 1))
+        kept = [o.time_ms for r in history.newest(10) for o in r.outcomes]
+        counted = history.done_since(NOW - 3_600_000).replica_moves
+    gate = may_act(Guards(0, 0, 10), placed({"t-0": 0}, [0]), [Deed(at, 1) for at in kept], NOW)
+    assert gate.moves_left == 10 - counted
+    return {"counted": counted, "kept": len(kept)}
+
+
+@runner
+def topic_weights(topics: list[list[float]], weights: dict[str, float] | None = None) -> object:
+    """Weights of topics, each [MB/s, connections, backlog]."""
+    from optimizer.policies.rankings import TopicWeights, topic_weight
+
+    columns = np.array(topics, np.float64).T
+    return topic_weight(*columns, weights=TopicWeights(**(weights or {}))).tolist()
