@@ -13,7 +13,7 @@ from typing import Annotated, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from goals import policy, registry, schema, waiting
+from goals import policy, registry, schema
 from goals.wording import meant_or_known, nearest, shown
 from goals.yaml_source import Found, Path, YamlSource
 
@@ -25,9 +25,6 @@ _DETECTORS: dict[str, type[policy.PolicyPart]] = {
 _AMOUNTS: dict[str, type[policy.PolicyPart]] = {
     "one": policy.Amount, "half_gap": policy.Amount, "to_target_counts": policy.Amount,
     "fraction": policy.Fraction, "until_below": policy.UntilBelow,
-}  # fmt: skip
-_PARTS: dict[str, type[policy.PolicyPart]] = {
-    "score": policy.Score, "placement": policy.Placement, "filters": policy.Filters, "guards": policy.PolicyGuards,
 }  # fmt: skip
 _EXPECTED = {
     "bool_type": "true or false", "string_type": "text", "int_type": "a whole number",
@@ -128,16 +125,14 @@ def _model_at(path: Path, tags: Mapping[Path, str]) -> type[BaseModel]:
             return schema.ConstraintsDocument
         case ("policy",):
             return policy.PolicyDocument
-        case ("policy", "wait"):
-            return waiting.Wait
         case ("policy", "amount"):
             return _AMOUNTS[tags[path]]
-        case ("policy", "score" | "placement" | "filters" | "guards"):
-            return _PARTS[str(path[-1])]
         case ("policy", "detector", *_, "persist"):
             return policy.Persist
         case ("policy", "detector", *_, "hysteresis"):
             return policy.Hysteresis
+        case ("policy", str(part), *_) if part != "detector":
+            return _model_within(policy.PolicyDocument, path[1:])
     return _DETECTORS[tags[path]]
 
 

@@ -1,0 +1,98 @@
+"""A batch keeps a plan small enough to be carried out at once, by whatever makes it, and leaves the rest for the next plan."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from math import ceil
+
+import pytest
+
+from cluster_model.errors import ConfigurationError
+from cluster_model.snapshot import Snapshot
+from goals.document import parse_goals
+from goals.model import GoalSet
+from optimizer.options import PlanOptions
+from optimizer.plan import Plan
+from optimizer.planner import plan
+from optimizer.policies.batches import moves_of
+from tests.clusters.synthetic import cluster
+from trimtab.service.standing import after
+
+
+@pytest.fixture(scope="module")
+def uneven() -> Snapshot:
+    return cluster(6, 240, "b")
+
+
+def goals(policy: str = "{}") -> GoalSet:
+    return parse_goals(
+        "version: 1\ngoals:\n - {kind: rack_aware}\n - {kind: usage_distribution, resource: network_in}\n"
+        f" - {{kind: usage_distribution, resource: leaders}}\npolicy: {policy}\n", "goals.yaml",
+    )  # fmt: skip
+
+
+def within(made: Plan, snapshot: Snapshot, of_broker: int, share: float, sources: int) -> None:
+    """The limits, counted from the actions in any order."""
+    moves = [move for action in made.actions for move in moves_of(action)]
+    touched = Counter(b for m in moves for b in (m.source, m.target))
+    most = max(len(action.changes) for action in made.actions) - 1  # of one action, which is never parted
+    assert max(touched.values()) <= of_broker + most
+    of_topic, gives = defaultdict(set), defaultdict(set)
+    for m in moves:
+        of_topic[m.topic].add(m.partition)
+        gives[m.target].add(m.source)
+    partitions = Counter(snapshot.topics[t] for t in snapshot.partition_topic.tolist())
+    assert all(len(moved) <= ceil(partitions[topic] * share) + most for topic, moved in of_topic.items())
+    assert max(map(len, gives.values())) <= sources + most
+
+
+@pytest.mark.parametrize("rule", ["moves_per_broker: 3", "topic_share: 0.1", "sources_per_target: 1", "moves_per_broker: 2, batches: 3"])
+def test_a_cut_plan_is_the_first_actions_of_the_whole_one(uneven: Snapshot, rule: str) -> None:
+    whole, made = plan(uneven, goals()), plan(uneven, goals(f"{{batch: {{{rule}}}}}"))
+    kept = len(made.actions)
+    assert 0 < kept < len(whole.actions)
+    assert [a.changes for a in made.actions] == [a.changes for a in whole.actions[:kept]]
+    assert [a.score for a in made.actions] == pytest.approx([a.score for a in whole.actions[:kept]])
+    assert [a.reason for a in made.actions] == [a.reason for a in whole.actions[:kept]]
+    rest = sum(len(moves_of(a)) for a in whole.actions[kept:])
+    assert any(note.startswith("policy: batch: ") and f"the last {rest} are left for the next plan" in note for note in made.notes)
+    assert all("batch leaves" in (b.why or "") for b in made.brokers if b.violates), "no broker is said to be stuck"
+    assert made.options["policy"]["batch"]  # type: ignore[index]
+    assert made.plan_id != whole.plan_id
+
+
+def test_plan_after_plan_keeps_the_limits_and_gets_as_level_as_one_plan_does(uneven: Snapshot) -> None:
+    rule = goals("{batch: {moves_per_broker: 6, topic_share: 0.25, sources_per_target: 2}}")
+    standing, rounds = uneven, 0
+    while (made := plan(standing, rule)).actions:
+        within(made, standing, 6, 0.25, 2)
+        standing, rounds = after(standing, made), rounds + 1
+        assert rounds < 60
+    assert rounds > 1
+    assert not any(b.violates for b in made.brokers)
+
+
+def test_a_policys_own_plan_is_cut_too_and_what_fits_is_not_mentioned(uneven: Snapshot) -> None:
+    policy = "{{preset: danube-balanced, score: {{kind: throughput}}, guards: {{moves: 30}}, batch: {{{}}}}}"
+    rules = ("moves_per_broker: 2", "moves_per_broker: 1000, topic_share: 1, sources_per_target: 100")
+    made, free = (plan(uneven, goals(policy.format(rule))) for rule in rules)
+    assert 0 < len(made.actions) < len(free.actions)
+    assert made.actions[0].reason == free.actions[0].reason
+    assert [any("batch: " in note for note in p.notes) for p in (made, free)] == [True, False]
+
+
+def test_repairs_are_never_left_for_the_next_plan(uneven: Snapshot) -> None:
+    made = plan(uneven, goals("{batch: {moves_per_broker: 1}}"), PlanOptions(remove_brokers=(int(uneven.broker_ids[0]),)))
+    assert not made.cannot_be_emptied
+    assert int(uneven.broker_ids[0]) not in {b for c in made.proposals for b in c.replicas_after}
+    left = after(uneven, made)
+    assert left.broker_load("replicas")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [("{topic_share: 0}", "policy.batch.topic_share"), ("{sources: 3}", "policy.batch"), ("{moves_per_broker: 0}", "moves_per_broker")],
+)
+def test_a_batch_that_is_none_is_refused_with_its_place(batch: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        goals(f"{{batch: {batch}}}")
