@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cluster_model.build import build_snapshot
+from cluster_model.errors import ExternalError
 from cluster_model.metadata.events import (
     BrokerFenced,
     BrokerRegistered,
@@ -30,7 +31,7 @@ from optimizer.detectors.guards import Deed, Guards, may_act
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
-from optimizer.policies import batches
+from optimizer.policies import batches, picking
 from optimizer.policies.board import Board, Step
 from optimizer.policies.recording import plan_of
 from tests.unit.cluster_model.batches import NOW, Reports, replica
@@ -91,6 +92,12 @@ def leaves_in_order(listed: dict[str, float]) -> object:
 
 
 @runner
+def picked(how: str, amounts: list[float], late: list[bool], wanted: float) -> object:
+    found: object = getattr(picking, how)(amounts, wanted, late=late)
+    return found
+
+
+@runner
 def merged(brokers: list[int], at: dict[str, int], actions: list[list[list[Any]]]) -> object:
     """The net result of actions, each a list of [topic-partition, to]."""
     snapshot = placed(at, brokers)
@@ -135,35 +142,44 @@ def model(steps: list[list[Any]]) -> object:
     """The live model after events and samples: active and other brokers, topics, and which broker leads which partition."""
     of = ClusterModel("c", short=Horizon(10_000, 1), long=Horizon(10_000, 6), stale_after_ms=30_000, dead_after_ms=60_000)
     reports = Reports()
-    for what, *given in steps:
-        match what:
-            case "register":
-                of.apply(BrokerRegistered(given[0], None), NOW)
-            case "unregister":
-                of.apply(BrokerRemoved(given[0]), NOW)
-            case "fence":
-                of.apply(BrokerFenced(given[0]), NOW)
-            case "topic":
-                of.apply(TopicCreated(given[0], f"id-{given[0]}"), NOW)
-            case "delete":
-                of.apply(TopicDeleted(given[0]), NOW)
-            case "partition":
-                topic, number, leader = given
-                hosts = (leader,) if leader is not None else (1,)
-                of.apply(PartitionChanged(topic, number, hosts, hosts if leader is not None else (), leader), NOW)
-            case "report":
-                of.ingest(reports.of(given[0], NOW, replica(LEADER, given[2], network_in=given[3]), topics=(given[1],)), NOW)
+    try:
+        for step in steps:
+            _take(of, reports, step)
+    except ExternalError as error:
+        return str(error)
     found = of.snapshot(NOW)
     ids = found.broker_ids
-    leaders = found.leader.tolist()
     return {
         "active": ids[found.broker_states == BrokerState.ACTIVE].tolist(),
         "brokers": ids.tolist(),
         "topics": list(found.topics),
-        "leaders": {found.partition_name(p): int(ids[b]) if b >= 0 else None for p, b in enumerate(leaders)},
+        "leaders": {found.partition_name(p): int(ids[b]) if b >= 0 else None for p, b in enumerate(found.leader.tolist())},
         "load": found.broker_load("network_in").tolist(),
+        "voices": {v.broker: v.voice for v in of.voices(NOW)},
         "stale": of.staleness(NOW).partitions,
     }
+
+
+def _take(of: ClusterModel, reports: Reports, step: list[Any]) -> None:
+    """One event, or samples of one partition."""
+    what, *given = step
+    match what:
+        case "register":
+            of.apply(BrokerRegistered(given[0], None), NOW)
+        case "unregister":
+            of.apply(BrokerRemoved(given[0]), NOW)
+        case "fence":
+            of.apply(BrokerFenced(given[0]), NOW)
+        case "topic":
+            of.apply(TopicCreated(given[0], f"id-{given[0]}"), NOW)
+        case "delete":
+            of.apply(TopicDeleted(given[0]), NOW)
+        case "partition":
+            topic, number, leader = given
+            hosts = (leader,) if leader is not None else (1,)
+            of.apply(PartitionChanged(topic, number, hosts, hosts if leader is not None else (), leader), NOW)
+        case "report":
+            of.ingest(reports.of(given[0], NOW, replica(LEADER, given[2], network_in=given[3]), topics=(given[1],)), NOW)
 
 
 @runner

@@ -102,6 +102,17 @@ def test_a_removed_broker_is_emptied(preset: str) -> None:
     assert loads_after(snapshot, made, "replicas")[2] == 0
 
 
+@pytest.mark.parametrize("preset", PIPELINES)
+def test_too_few_brokers_are_not_balanced_but_what_leaves_one_is_moved(preset: str) -> None:
+    snapshot = cluster([[2 * MB] * 5, [2 * MB] * 45, [], []])
+    goals = goals_with(f"{{preset: {preset}, guards: {{min_brokers: 4}}}}")
+    assert plan(snapshot, goals).actions
+    made = plan(snapshot, goals, PlanOptions(remove_brokers=(0,)))
+    assert {c.replicas_before for c in made.proposals} == {(0,)}
+    assert made.summary.replica_moves == 5
+    assert any("guard min_brokers: 3 active brokers, 4 must be there" in note for note in made.notes)
+
+
 def test_a_filter_leaves_topics_alone_and_a_guard_ends_the_plan() -> None:
     snapshot = cluster([[MB] * 20, []])
     policy = "{amount: {kind: one}, accept: detector, filters: {exclude: ['t[0-3]']}, guards: {moves: 3}}"
