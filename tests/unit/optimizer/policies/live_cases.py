@@ -121,8 +121,8 @@ def batched(rule: dict[str, Any], partitions: dict[str, int], moves: list[str]) 
         source, _, target = way.partition(">")
         actions.append([batches.Moved(topic, int(number), int(source), int(target))])
     found: dict[int, list[str]] = defaultdict(list)
-    for number, text in zip(batches.grouped(actions, Batch(**rule), partitions), moves, strict=True):
-        found[number].append(text.partition(":")[0])
+    for at, text in zip(batches.grouped(actions, Batch(**rule), partitions), moves, strict=True):
+        found[at].append(text.partition(":")[0])
     return list(found.values())
 
 
@@ -210,5 +210,5 @@ def topic_weights(topics: list[list[float]], weights: dict[str, float] | None = 
     """Weights of topics, each [MB/s, connections, backlog]."""
     from optimizer.policies.rankings import TopicWeights, topic_weight
 
-    columns = np.array(topics, np.float64).T
-    return topic_weight(*columns, weights=TopicWeights(**(weights or {}))).tolist()
+    megabytes, connections, backlog = np.array(topics, np.float64).T
+    return topic_weight(megabytes, connections, backlog, TopicWeights(**(weights or {}))).tolist()
