@@ -69,12 +69,17 @@ def _against(judged: Verdict, taken: bool, options: PlanOptions) -> str:
     """What speaks against a change that is not in the plan."""
     score = f"would score {judged.score:.4f}"
     if taken:
-        return f"{score}, but {LITTLE_BUDGET if options.budgeted else 'it would gain too little for what it moves'}"
+        return f"{score}, but {little_budget(options) if options.budgeted else 'it would gain too little for what it moves'}"
     if not judged.allowed:
         return f"{score}, but would make a hard goal worse"
     if judged.better or options.acceptance == "potential":
         return f"{score}, but would leave the cluster as a whole no more level"
     return f"{score}, and more than 0.5 is asked" + (" in every group" if judged.score > 0.5 else "")
+
+
+def little_budget(options: PlanOptions) -> str:
+    """Why a change that would do good is not in the plan, where a budget or a batch ended it."""
+    return LITTLE_BUDGET if options.batch_left is None else "the policy's batch ends the plan before it; the next plan may make it"
 
 
 def after_plan(snapshot: Snapshot, compiled: Compiled, made: Plan) -> State:

@@ -113,7 +113,7 @@ def within_batches(
         board.make(_step(board, action))
     notes = [note for note in made.notes if note.startswith("policy: ")]
     rest = sum(len(moves_of(action)) for action in made.actions[kept:])
-    options = replace(options, cut=f"the policy's batch leaves {counted(rest, 'move')} for the next plan")
+    options = replace(options, batch_left=rest)
     return plan_of(given, board, goals, options, policy.model_dump(exclude_none=True), [*notes, f"policy: {told}"])
 
 

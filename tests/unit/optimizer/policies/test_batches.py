@@ -11,10 +11,12 @@ from cluster_model.errors import ConfigurationError
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
 from goals.model import GoalSet
+from optimizer.explain import explain_partition
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.policies.batches import moves_of
+from optimizer.report.verdict import verdict
 from tests.clusters.synthetic import cluster
 from trimtab.service.standing import after
 
@@ -59,6 +61,11 @@ def test_a_cut_plan_is_the_first_actions_of_the_whole_one(uneven: Snapshot, rule
     assert all("batch leaves" in (b.why or "") for b in made.brokers if b.violates), "no broker is said to be stuck"
     assert made.options["policy"]["batch"]  # type: ignore[index]
     assert made.plan_id != whole.plan_id
+    assert made.options["batch_left"] == rest
+    assert all("budget" not in remark and "not all" not in remark for remark in verdict(made).remarks)
+    asked = next(c for c in whole.proposals if c.replicas_before != c.replicas_after and c not in made.proposals)
+    told = explain_partition(uneven, goals(f"{{batch: {{{rule}}}}}"), PlanOptions(), asked.topic, asked.partition)
+    assert "would change in" in told or "the policy's batch ends the plan before it" in told or "would be within every goal" in told
 
 
 def test_plan_after_plan_keeps_the_limits_and_gets_as_level_as_one_plan_does(uneven: Snapshot) -> None:
