@@ -7,6 +7,7 @@ any more is whole again. Source: Apache Pulsar's bundles and their automatic spl
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import numpy as np
 
 from cluster_model.snapshot import FloatArray, Snapshot
 from goals.policy import Split
-from optimizer.policies.bundles import bundle_at, equal_boundaries, namespace_of, topic_hash
+from optimizer.policies.bundles import FULL, bundle_at, equal_boundaries, namespace_of, topic_hash
 from optimizer.policies.splits import (
     Bundle,
     Flow,
@@ -135,11 +136,13 @@ def _split_up(
     group over a limit."""
     limits = Limits(topics=rule.partitions, rate=rule.rate, throughput=rule.bandwidth, most_bundles=rule.max_groups)
     told: list[str] = []
+    flows = sorted(flows, key=lambda flow: flow.hash)
+    hashes = [flow.hash for flow in flows]
     left = list(range(len(bounds) - 1))
     while left and len(bounds) - 1 < rule.max_groups:
         at = left.pop(0)
         lower, upper = bounds[at], bounds[at + 1]
-        inside = [f for f in flows if bundle_at(f.hash, bounds) == at]
+        inside = flows[bisect_left(hashes, lower) : len(flows) if upper == FULL else bisect_left(hashes, upper)]
         bundle = Bundle("", len(inside), 0, sum(f.rate for f in inside), sum(f.throughput for f in inside), len(bounds) - 1)
         reason = reason_to_split(bundle, limits)
         if reason is None:
