@@ -41,6 +41,7 @@ class Host:
     rate: float | None = None
     throughput: float | None = None
     age: float = 0.0  # seconds since it reported
+    rested: float | None = None  # seconds from when it was last unloaded to that report; None: never
 
     @property
     def bytes_per_second(self) -> float:
@@ -205,36 +206,44 @@ def _levelled(idle: Host, busy: Host, limits: Average) -> list[Shed]:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Limits of the transfer shedder; `oldest` in seconds: a broker that reported longer ago is ignored."""
+    """Limits of the transfer shedder, times in seconds. A broker that reported longer ago than `oldest` is ignored; no broker gives while
+    one was unloaded less than `cooldown` before its report. It acts when it would have in more than `hits` checks in a row."""
 
     target: float = 0.25
     most_pairs: int = 3
     oldest: float = 1800.0
+    cooldown: float = 180.0
+    hits: int = 3
     overloaded: float = OVERLOADED
 
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """What a check of the transfer shedder decides: moves, the standard deviation it leads to, and why there is none."""
+    """What a check of the transfer shedder decides: moves, the standard deviation they lead to, why there are none; the hits for the next."""
 
     sheds: tuple[Shed, ...]
     std: float
     reason: str = ""
+    hits: int = 0
 
 
-def transfer(hosts: Sequence[Host], limits: Transfer | None = None, flows: Mapping[str, float] | None = None) -> Transferred:
+def transfer(
+    hosts: Sequence[Host], limits: Transfer | None = None, flows: Mapping[str, float] | None = None, hits: int = 0,
+    silent: Sequence[str] = (),
+) -> Transferred:  # fmt: skip
     """The most used broker gives to the least used half of what they are apart, pair after pair, as long as the spread is above target or
-    one stands out; a unit that is too heavy alone is swapped. `flows` are smoothed bytes/s of brokers; without, what they report.
+    one stands out; a unit that is too heavy alone is swapped. `flows` are smoothed bytes/s of brokers; without, what they report. `hits`
+    are those of the last check, `silent` brokers that are there and have not reported at all.
 
     What comes back in a swap is always counted (the source counts it in debug mode only).
     """
     limits = limits or Transfer()
     heard = [h for h in hosts if h.age <= limits.oldest]
-    if hosts and not heard:
-        return Transferred((), 0.0, "OutDatedData")
+    if stopped := _stopped(hosts, heard, silent, limits):
+        return Transferred((), 0.0, stopped, hits)
     hosts = heard
     if len(hosts) < 2:
-        return Transferred((), 0.0, "NoBrokers" if not hosts else "")
+        return Transferred((), 0.0)
     order = sorted(hosts, key=lambda h: (h.usage, h.name))
     loads = {h.name: h.usage for h in order}
     mean = float(np.mean([h.usage for h in order]))
@@ -242,8 +251,11 @@ def transfer(hosts: Sequence[Host], limits: Transfer | None = None, flows: Mappi
     std = float(np.std(list(loads.values())))
     if _condition(loads, flow, mean, order[0].name, order[-1].name, limits) is None:
         return Transferred((), std, "Balanced")
+    hits += 1
+    if hits <= limits.hits:
+        return Transferred((), std, "HitCount", hits)
     if not any(h.units for h in order):
-        return Transferred((), std, "NoBundles")
+        return Transferred((), std, "NoBundles", hits)
     sheds: list[Shed] = []
     low, high, pairs = 0, len(order) - 1, 0
     while pairs < limits.most_pairs and low < high:
@@ -262,7 +274,18 @@ def transfer(hosts: Sequence[Host], limits: Transfer | None = None, flows: Mappi
         flow[busy.name] -= net
         flow[idle.name] += net
         low, pairs = low + 1, pairs + 1
-    return Transferred(tuple(sheds), float(np.std(list(loads.values()))), "" if sheds else "NothingFits")
+    return Transferred(tuple(sheds), float(np.std(list(loads.values()))), *(("", 0) if sheds else ("NothingFits", hits)))
+
+
+def _stopped(hosts: Sequence[Host], heard: Sequence[Host], silent: Sequence[str], limits: Transfer) -> str:
+    """Why nothing is decided at all; empty where something may be."""
+    if hosts and not heard:
+        return "OutDatedData"
+    if any(h.rested is not None and h.rested < limits.cooldown for h in heard):
+        return "CoolDown"
+    if not heard:
+        return "NoBrokers"
+    return "NoLoadData" if silent else ""
 
 
 def _condition(

@@ -132,15 +132,16 @@ def uniform(hosts: list[Any], limits: dict[str, Any] | None = None) -> object:
 @runner
 def transfer(
     usage: list[float], recent: list[str] | None = None, flows: dict[str, float] | None = None, owned: bool = True,
-    units: dict[str, list[float]] | None = None, age: float = 0.0,
+    units: dict[str, list[float]] | None = None, age: float = 0.0, rested: float | None = None, silent: list[str] | None = None,
+    hits: int = 0, before: int = 0,
 ) -> object:  # fmt: skip
     hosts = []
     for letter, (name, amounts), share in zip("ABCDE", (units or TRANSFER).items(), usage, strict=False):
         loads = tuple(shedders.Load(f"{letter}{i}", 0.0, v, f"{letter}{i}" in (recent or [])) for i, v in enumerate(amounts, 1))
-        hosts.append(shedders.Host(name, share, loads if owned else (), throughput=sum(amounts) + 1.0, age=age))
-    made = shedders.transfer(hosts, flows=flows)
+        hosts.append(shedders.Host(name, share, loads if owned else (), throughput=sum(amounts) + 1.0, age=age, rested=rested))
+    made = shedders.transfer(hosts, shedders.Transfer(hits=hits), flows, before, silent or ())
     moves = [f"{s.unit} {s.source} {s.target} {s.reason}" for s in made.sheds]
-    return {"moves": moves, "std": made.std, "reason": made.reason}
+    return {"moves": moves, "std": made.std, "reason": made.reason, "hits": made.hits}
 
 
 @runner
