@@ -219,7 +219,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """What a check of the transfer shedder decides: moves, the standard deviation they lead to, why there are none; the hits for the next."""
+    """What a check of the transfer shedder decides: moves, the spread they lead to, why there are none; and the hits for the next check."""
 
     sheds: tuple[Shed, ...]
     std: float
