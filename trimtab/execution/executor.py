@@ -216,7 +216,7 @@ def _progress(found: Standing) -> Progress:
     failed = tuple(
         Failure(p.name.topic, p.name.number, p.reason) for p in found.partitions if p.stage in (Stage.SKIPPED, Stage.FAILED, Stage.BACK)
     )
-    moving = counts[Stage.ASKED] + counts[Stage.MOVING] + counts[Stage.PLACED]
+    moving = counts[Stage.ASKED] + counts[Stage.MOVING] + counts[Stage.ADDED] + counts[Stage.PLACED]
     waiting = counts[Stage.WAITING] if not found.over else 0
     if not found.over and not waiting and not moving:
         moving = 1  # throttles are still to be seen removed
