@@ -62,7 +62,7 @@ def execute_command(
         int | None,
         typer.Option(
             min=0, metavar="N",
-            help=f"Partitions whose old replicas go in one request (default {LIMITS.exchange}); 0: each when it is copied.",
+            help=f"Partitions whose old replicas go in a second, one by one (default {LIMITS.exchange}); 0: the cluster takes them away.",
         ),
     ] = None,
     reserve: Annotated[

@@ -65,7 +65,7 @@ class Execution(Recorded):
         self._port, self._view = port, View(port, clock) if view is None else view
         self._odd_looks: dict[Partition, int] = {}
         self._elected: list[tuple[int, int]] = []  # when, and how many
-        self._exchanged_ms: int | None = None  # old replicas went
+        self._exchanged: list[tuple[int, int]] = []  # when old replicas went, and of how many partitions
         self._meter = Meter()
 
     @property
@@ -142,6 +142,7 @@ class Execution(Recorded):
             header = self._paced(header, seen, now)
         unthrottled = self._throttle(header) if copies else ""
         self._elected = [(at, n) for at, n in self._elected if now - at < header.settings.limits.election_ms]
+        self._exchanged = [(at, n) for at, n in self._exchanged if now - at < FREED_MS]
         paused = header.paused or (self._pause.who if self._pause is not None else "")
         if header.direction == "forward":  # what takes back waits for people alone
             held = closed(header.settings.windows, now) or held
@@ -174,7 +175,7 @@ class Execution(Recorded):
 
     def _next(self, header: Header, seen: Observed, held: str) -> tuple[Observed, Turn, list[Partition]]:
         """The next steps by partitions that were described in this turn, and those that this look is not enough for."""
-        now, last = self._clock.wall_ms(), self._exchanged_ms
+        interval = self._clock.wall_ms() - header.settings.limits.election_ms
         for closer in range(CLOSER + 1):
             unsettled = self._unsettled(seen, count=closer == 0)
             turn = next_steps(
@@ -182,8 +183,8 @@ class Execution(Recorded):
                 lagging_before=frozenset(header.lagging_before),
                 held=held if closer < CLOSER else "looks again: the next partition to change is not as it was",
                 elected=sum(n for _, n in self._elected),
-                since_exchange_ms=now - (header.started_ms if last is None else last),
-                freeing=last is not None and now - last < FREED_MS,
+                exchanged=sum(n for at, n in self._exchanged if at > interval),
+                freeing=bool(self._exchanged),
             )  # fmt: skip
             steps = (*turn.begin, *turn.exchange, *turn.elect, *turn.take_back, *turn.turned)
             again = self._view.also(self._tasks, {*turn.marks, *(t.name for t in steps)})
@@ -213,9 +214,8 @@ class Execution(Recorded):
         if turn.asks:
             self._elected.append((now, turn.gaps))
             if turn.exchange:
-                self._exchanged_ms = now
-                log.info("old replicas of %d partitions go", len(turn.exchange))
-            for name, refusal in self._asked((*turn.begin, *turn.exchange), lambda: self._port.reassign(turn.asks)).items():
+                self._exchanged.append((now, len(turn.exchange)))
+            for name, refusal in self._asked((*turn.begin, *turn.exchange), lambda: self._reassigned(turn)).items():
                 mark = self._marks[name]
                 if refusal is not None and refusal.retriable:
                     stage = Stage.WAITING if mark.stage is Stage.ASKED else mark.stage
@@ -229,6 +229,14 @@ class Execution(Recorded):
             for name, refusal in self._asked(turn.elect, lambda: self._port.elect([t.name for t in turn.elect])).items():
                 if refusal is not None and not refusal.retriable:
                     self._mark(name, replace(self._marks[name], stage=Stage.FAILED, reason=f"its leader was not elected: {refusal}"))
+
+    def _reassigned(self, turn: Turn) -> Answers:
+        """Old replicas go by a request for each partition: followers that hear of many may ask a leader that has not come to theirs yet."""
+        begin = {t.name: turn.asks[t.name] for t in turn.begin}
+        answers = dict(self._port.reassign(begin)) if begin else {}
+        for task in turn.exchange:
+            answers |= self._port.reassign({task.name: turn.asks[task.name]})
+        return answers
 
     def _asked(self, tasks: Sequence[Task], call: Callable[[], Answers]) -> Answers:
         """The answers to a step. One that nothing answers is not counted as an attempt: the next look shows whether it arrived."""

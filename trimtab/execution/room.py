@@ -28,14 +28,15 @@ def missing_of(task: Task, seen: Observed) -> tuple[int, ...]:
 
 
 class Room:
-    """What limits leave, counting every reassignment in progress, also those of other tools."""
+    """What limits leave, counting every reassignment in progress, also those of other tools, and the partitions of which old replicas
+    still stand `beside` new ones."""
 
-    def __init__(self, moving: Sequence[Task], seen: Observed, limits: Limits) -> None:
+    def __init__(self, moving: Sequence[Task], seen: Observed, limits: Limits, *, beside: int = 0) -> None:
         self._seen, self._limits = seen, limits
         self._into: Counter[int] = Counter()
         self._out: Counter[int] = Counter()
         self._coming: dict[int, float] = defaultdict(float)
-        self.count = 0
+        self.count = beside
         for there in seen.partitions.values():
             if there.reassigning:
                 self.count += 1

@@ -196,8 +196,8 @@ class Limits:
     attempts
         Steps asked for on one partition, at most.
     exchange
-        Partitions whose old replicas go in one request, at most. New replicas are added first, and wait beside the old ones until there is
-        nothing left to copy, so many wait, or `exchange_ms` are over. 0: each by itself, as soon as its new replicas are in sync.
+        Partitions whose old replicas go in one `election_ms`, each by a request of its own, once the new ones that were added first are in
+        sync. 0: one step, by which the cluster takes old replicas away itself.
     """
 
     into: int = 5
@@ -209,5 +209,4 @@ class Limits:
     racks: bool = True
     patience_ms: int = 60_000
     attempts: int = 5
-    exchange: int = 200
-    exchange_ms: int = 300_000
+    exchange: int = 10

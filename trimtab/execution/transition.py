@@ -6,9 +6,9 @@ be asked again at any moment, after any interruption; what it answers depends on
 What it keeps: one step on a partition at a time, each a whole replica list; no partition has fewer replicas in sync after a step than
 before it, unless the plan wants fewer replicas; limits hold counting what is in progress already, whichever tool began it.
 
-Where replicas go elsewhere there are two steps: the new ones are added, and once they are in sync the old ones go, those of many
-partitions in one request, which copies nothing. Producers notice when a replica goes, and not when one is added. A replica on a broker
-that is down is replaced in one step.
+Where replicas go elsewhere there are two steps: the new ones are added, and once they are in sync the old ones go, which copies nothing.
+Producers may notice when a replica goes, and not when one is added; they seldom do where partitions go one after the other. A replica on
+a broker that is down is replaced in one step.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def next_steps(
     lagging_before: frozenset[Partition] = frozenset(),
     held: str = "",
     elected: int = 0,
-    since_exchange_ms: int = 0,
+    exchanged: int = 0,
     freeing: bool = False,
 ) -> Turn:
     """The next safe steps of an execution.
@@ -84,8 +84,8 @@ def next_steps(
         Why no step may begin, where something outside says so (a pause, a maintenance window).
     elected
         Leaders elected already in the current interval, and steps that left a partition without one for a moment.
-    since_exchange_ms
-        For how long no old replicas went; since the beginning where none ever did.
+    exchanged
+        Partitions whose old replicas went already in the current interval.
     freeing
         Whether brokers may still be deleting replicas that went, so that there may be more room soon.
 
@@ -112,8 +112,8 @@ def next_steps(
     if moves_left:
         repairs = [[t for t in group if _repairs(t, seen)] for group in (found.waiting, found.added)]
         allowed = replace(found, waiting=repairs[0], added=repairs[1]) if waits else found  # what is late repairs
-        gaps, due = max(limits.elections - elected, 0), since_exchange_ms >= limits.exchange_ms
-        moves = _moves(allowed, late, now, seen, limits, gaps, due=due, freeing=freeing)
+        gaps, going = max(limits.elections - elected, 0), max(max(limits.exchange, 1) - exchanged, 0)
+        moves = _moves(allowed, late, now, seen, limits, gaps, going, freeing=freeing)
         waits = "" if moves.asks else waits or moves.waits
         return replace(moves, marks={**changed, **moves.marks}, take_back=take_back, turned=turned, waits=waits)
     if waits:
@@ -148,14 +148,14 @@ def _far(tasks: Sequence[Task], now: Mapping[Partition, Mark], taken: set[Partit
 
 
 def _moves(
-    far: _Far, late: Sequence[Task], now: Mapping[Partition, Mark], seen: Observed, limits: Limits, gaps: int, *, due: bool, freeing: bool
+    far: _Far, late: Sequence[Task], now: Mapping[Partition, Mark], seen: Observed, limits: Limits, gaps: int, going: int, *, freeing: bool
 ) -> Turn:
-    """Replica lists to ask for now, with the marks of those and of what is given up."""
-    room = Room(far.moving, seen, limits)
+    """Replica lists to ask for now, with the marks of those and of what is given up; old replicas of `going` partitions may go."""
+    room = Room(far.moving, seen, limits, beside=sum(now[t.name].stage is Stage.ADDED for t in far.added))
     begin, why = _chosen(far.waiting, room, seen, limits, gaps, more_room=bool(far.added) or freeing)
     asks = {t.name: t.both if _in_two(t, seen, limits) else t.target for t in begin}
     gaps -= sum(t.gap and asks[t.name] == t.target for t in begin)
-    exchange, later = _exchanged(far.added, room, seen, limits, gaps, due=due or not (begin or far.moving))
+    exchange, later = _exchanged(far.added, seen, limits, gaps, going)
     exchange += tuple(late)
     marks = {n: _lost(now[n], r.text) for n, r in {**why, **later}.items() if r.final}
     marks |= {t.name: _asked(now[t.name], Stage.ASKED) for t in begin}
@@ -341,25 +341,24 @@ def _chosen(
 
 
 def _exchanged(
-    added: Sequence[Task], room: Room, seen: Observed, limits: Limits, gaps: int, *, due: bool
+    added: Sequence[Task], seen: Observed, limits: Limits, gaps: int, going: int
 ) -> tuple[tuple[Task, ...], dict[Partition, Reason]]:
-    """Those of which old replicas go now, in order, and why each that cannot be does not; `due` says that it is time.
-
-    All wait for one moment, but for those that free a broker that is down, and where a broker has no room for what it keeps.
-    """
+    """Those of which old replicas go now, `going` at most, and why those before them do not."""
+    chosen: list[Task] = []
     later: dict[Partition, Reason] = {}
-    ready = []
     for task in sorted(added, key=lambda t: (not _repairs(t, seen), -t.value, t.name)):
+        if len(chosen) >= going:
+            later[task.name] = Reason(f"waits for the next interval: old replicas of {max(limits.exchange, 1)} partitions may go in one")
+            break
         reason = _unsafe(task, seen, limits)
         if reason is None and task.gap and gaps <= 0:
             reason = _too_many_gaps(limits)
         if reason is None:
             gaps -= task.gap
-            ready.append(task)
+            chosen.append(task)
         else:
             later[task.name] = reason
-    due = due or len(ready) >= limits.exchange or any(room.free(b) <= 0.0 for t in ready for b in t.removing)
-    return tuple(t for t in ready if due or _repairs(t, seen))[: max(limits.exchange, 1)], later
+    return tuple(chosen), later
 
 
 def _too_many_gaps(limits: Limits) -> Reason:
