@@ -1,9 +1,9 @@
 """One execution, turn by turn: look, plan the next safe steps, write them down, take them.
 
-Used by the command `execute` and its companions, by the service and by the demo, each with its own port and ledger. It sleeps never and
-starts no thread: who calls `turn` decides how often. A step is taken only after what it is stands in the ledger; a ledger that another
-instance has claimed refuses that, so a deposed instance takes no step. Kafka's reassignment call carries no epoch: a step that was
-written down just before can still reach the controller, once, and it is one of the same plan.
+Used by the command `execute` and its companions, by the service and by the demo, each with its own port and ledger. It starts no thread,
+and sleeps only between two requests by which replicas go: who calls `turn` decides how often. A step is taken only after what it is
+stands in the ledger; a ledger that another instance has claimed refuses that, so a deposed instance takes no step. Kafka's reassignment
+call carries no epoch: steps that were written down just before can still reach the controller, once, and they are of the same plan.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ SILENT_MS = 30_000  # an instance that was not heard for so long is taken for de
 CLOSER = 3  # times that a turn looks closer at what it is about to do
 LOOKS = 10  # in a row, until what does not fit the last step is believed: brokers that are behind tell of the time before
 THROTTLE_CHECK_MS = 15_000
+APART_SECONDS = 0.1  # between two requests by which old replicas go, so that brokers do not hear of both at once
 FREED_MS = 120_000  # so long brokers may take to delete replicas that went; Kafka's file.delete.delay.ms is a minute
 GONE_MS = 120_000  # a broker that is down for so long does not keep an execution from ending
 
@@ -58,10 +59,16 @@ class Execution(Recorded):
         How this process is called in the shared record.
     view
         Looks through `port`; by default as much at a time as suits a real cluster.
+    pause
+        Lets some seconds pass; by default none do.
     """
 
-    def __init__(self, port: ClusterPort, ledger: Ledger, clock: Clock, *, instance: str, view: View | None = None) -> None:
+    def __init__(
+        self, port: ClusterPort, ledger: Ledger, clock: Clock, *, instance: str, view: View | None = None,
+        pause: Callable[[float], None] = lambda seconds: None,
+    ) -> None:  # fmt: skip
         super().__init__(ledger, clock, instance)
+        self._let_pass = pause
         self._port, self._view = port, View(port, clock) if view is None else view
         self._odd_looks: dict[Partition, int] = {}
         self._elected: list[tuple[int, int]] = []  # when, and how many
@@ -234,7 +241,9 @@ class Execution(Recorded):
         """Old replicas go by a request for each partition: followers that hear of many may ask a leader that has not come to theirs yet."""
         begin = {t.name: turn.asks[t.name] for t in turn.begin}
         answers = dict(self._port.reassign(begin)) if begin else {}
-        for task in turn.exchange:
+        for number, task in enumerate(turn.exchange):
+            if number:
+                self._let_pass(APART_SECONDS)
             answers |= self._port.reassign({task.name: turn.asks[task.name]})
         return answers
 

@@ -64,7 +64,7 @@ class EngineExecutor:
                 part.close()
 
     def _new(self) -> Execution:
-        return Execution(*self._reached(), self._clock, instance=self._instance)
+        return Execution(*self._reached(), self._clock, instance=self._instance, pause=self._pause)
 
     def _reached(self) -> tuple[ClusterPort, Ledger]:
         if self._connected is None:

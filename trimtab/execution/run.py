@@ -66,7 +66,7 @@ def reached(bootstrap_server: str, command_config: Path | None, journal: Path) -
     try:
         cluster_id = port.look((), topics=()).cluster_id
         ledger = JointLedger(Journal(journal, cluster_id), SharedRecord(bootstrap_server, settings.options, cluster_id))
-        yield Reached(port, ledger, Execution(port, ledger, SYSTEM_CLOCK, instance=instance_name()))
+        yield Reached(port, ledger, Execution(port, ledger, SYSTEM_CLOCK, instance=instance_name(), pause=time.sleep))
     finally:
         if ledger is not None:
             ledger.close()
