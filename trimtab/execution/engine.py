@@ -3,7 +3,7 @@
 Used by the command `execute` and its companions, by the service and by the demo, each with its own port and ledger. It starts no thread,
 and sleeps only between two requests by which replicas go: who calls `turn` decides how often. A step is taken only after what it is
 stands in the ledger; a ledger that another instance has claimed refuses that, so a deposed instance takes no step. Kafka's reassignment
-call carries no epoch: steps that were written down just before can still reach the controller, once, and they are of the same plan.
+call carries no epoch: a request that was written down just before can still reach the controller, once, and it is of the same plan.
 """
 
 from __future__ import annotations
@@ -244,6 +244,7 @@ class Execution(Recorded):
         for number, task in enumerate(turn.exchange):
             if number:
                 self._let_pass(APART_SECONDS)
+                self._write()  # an instance that was deposed meanwhile asks for nothing more
             answers |= self._port.reassign({task.name: turn.asks[task.name]})
         return answers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -214,11 +214,11 @@ class Asked(SimulatedPort):
 COUNT = 6
 
 
-def many(pauses: list[float] | None = None, **limits: Any) -> tuple[SimulatedCluster, Asked, MemoryDocuments, Execution]:
+def many(pause: Callable[[float], Any] = lambda seconds: None, **limits: Any) -> tuple[SimulatedCluster, Asked, MemoryDocuments, Execution]:
     made = SimulatedCluster([BrokerSpec(b) for b in (1, 2, 3)], traffic=Traffic(0, noise=0.0), resolution_s=1.0)
     made.create_topic(TopicSpec("t", ((1, 2),) * COUNT, np.zeros(COUNT), 1.0, np.full(COUNT, 100 * MB), filled=1.0))
     port, shared = Asked(made), MemoryDocuments()
-    execution = Execution(port, MemoryLedger(shared), clock(made), instance="here", pause=([] if pauses is None else pauses).append)
+    execution = Execution(port, MemoryLedger(shared), clock(made), instance="here", pause=pause)
     order = Order("sha256:x", made.cluster_id, tuple(Task(Partition("t", n), (1, 2), (3, 2), 1, 3) for n in range(COUNT)), racks=False)
     execution.begin(order, Settings(throttle=round(50 * MB), limits=Limits(into=2, out_of=2, reserve=0.0, **limits)))
     return made, port, shared, execution
@@ -236,13 +236,24 @@ def ended(made: SimulatedCluster, execution: Execution) -> Standing:
 def test_old_replicas_go_by_one_request_for_each_partition_and_a_few_in_a_second() -> None:
     """In one request followers hear of all before their leader has come to each, and producers wait for a second or two."""
     pauses: list[float] = []
-    made, port, _, execution = many(pauses, exchange=2)
+    made, port, _, execution = many(pauses.append, exchange=2)
     begin = made.now_ms
     assert ended(made, execution).state == "done"
     assert port.exchanges == [1] * COUNT
     assert made.now_ms - begin >= 1000 * (COUNT / 2 - 1)
     assert pauses == [APART_SECONDS] * (COUNT // 2), "brokers that are behind would hear of two at once, too"
     assert {made.leader(TopicPartition("t", n)) for n in range(COUNT)} == {3}
+
+
+def test_an_instance_that_is_deposed_between_two_requests_asks_for_nothing_more() -> None:
+    made, port, shared, execution = many(lambda seconds: other.adopt())
+    other = Execution(SimulatedPort(made), MemoryLedger(shared), clock(made), instance="there")
+    with pytest.raises(Fenced):
+        for _ in range(60):
+            execution.turn()
+            made.step(1)
+    assert port.exchanges == [1]
+    assert ended(made, other).state == "done"
 
 
 def waiting(execution: Execution) -> list[Partition]:
