@@ -218,6 +218,7 @@ def plan(scene: Scene, until: str) -> tuple[bool, str]:
 def execute(scene: Scene, until: str) -> tuple[bool, str]:
     """What `trimtab execute` does, in this process and without its pauses."""
     name = Partition("guarded", 0)
+    eventually(lambda: (len(placed(scene.kafka, "guarded")[name]) == 1, "what was begun before has not ended"))
     (at,) = placed(scene.kafka, "guarded")[name]
     path = plan_file(
         scene.folder / "moves.json", scene.kafka.cluster_id, {name: ((at,), (3 - at,))}, name=f"sha256:{time.monotonic_ns()}"
