@@ -144,7 +144,7 @@ class Balancer:
             self._reach, self._model, clock, look=config.look_seconds,
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
             controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._changed,
-            min_isr=lambda: self._min_isr.known,
+            min_isr=lambda: self._min_isr.known, constraints=lambda: self._goals.current.constraints,
         )  # fmt: skip
         self._feed = SampleFeed(
             self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,

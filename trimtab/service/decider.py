@@ -123,7 +123,7 @@ class Decider:
         self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
         self._busy, self._condition, self._learned = busy, condition, learned
         self._alone = config.mode == "auto" and has_executor  # plans are carried out without being approved
-        self._restoring = Restoring(condition, alone=self._alone)
+        self._restoring = Restoring(condition, lambda: lookout.newest, alone=self._alone)
         self._waited = False  # balance did, at the last decision
         self._prepared = False
         self._ask_again = True
@@ -146,6 +146,9 @@ class Decider:
         self._cooldown_until_ms = self._clock.wall_ms() + round(1000 * self._config.limits.cooldown)
         self._agenda.put_off(self._cooldown_until_ms)
         self._lookout.acted()
+        ended = self._desk.current
+        if ended is None or not ended.restores:
+            self._restoring.again()
 
     @property
     def cooldown_until_ms(self) -> int:
@@ -163,11 +166,14 @@ class Decider:
         if self._ask_again or known.checked_ms is None or now - known.checked_ms >= ASK_EVERY_MS:
             self._ask_again = False
             self._follow(self._leader.ask(), now)
+        full = self._decisions.probe(now)
         self._notice_readiness(now)
         self._notice_condition(now)
         if not self._leader.known.leads:
             self._agenda.clear()  # whoever leads next decides at once anyway
             return TURN
+        if full is not None:
+            self._desk.supersede("nothing can be written down", record=False)
         held = self._desk.open
         if (held is not None and held.state in ("approved", "running")) or self._busy():
             return TURN
