@@ -104,4 +104,4 @@ def _searched(work: Work, options: PlanOptions, watch: Watch | None, threads: Th
     bounds = threads.beside(lambda: lower_bounds(compiled.problem, bench.begin, topics_out))
     if compiled.caution is None:
         return worthwhile_search(compiled, options, watch, bench, threads), bounds()
-    return careful_search(compiled, compiled.caution, options, watch, threads), bounds()
+    return careful_search(compiled, compiled.caution, options, watch, bench, threads), bounds()
