@@ -302,7 +302,7 @@ def test_serve_carries_plans_out_with_the_acls_of_serve_and_execute(guarded: Kaf
     (tmp_path / "level.yaml").write_text(LEVEL)
     keys: dict[str, Any] = {
         "kafka": {"bootstrap_servers": guarded.addresses("BOTH"), "command_config": str(scram(certificates, tmp_path, "serve"))},
-        "kraft_log": None, "mode": "approve", "goals": str(tmp_path / "level.yaml"), "execution": {"throttle": "10MB", "reserve": 0},
+        "kraft_log": None, "mode": "approve", "goals": str(tmp_path / "level.yaml"), "execution": {"throttle": "10MB", "reserve": 1},
         "model": {"short": 3, "long": 6, "stale_after": 15, "dead_after": 60},
     }  # fmt: skip
     rows = [replace(row, command="serve") for row in (*of("serve"), *of("execute"))]

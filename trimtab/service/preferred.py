@@ -46,8 +46,8 @@ class Restoring:
     def at_once(self, policy: Wait, found: Sequence[Waiting], now_ms: int) -> bool:
         """Whether they are elected without being asked: nothing but that, and loads that settle, is waited for."""
         since = self._condition().since.get("astray", now_ms)
-        calm = all(w.kind in ("leaders", "settling") for w in found)
-        return self._alone and policy.elect and calm and now_ms - since >= LASTED_MS and self.first(policy, now_ms)
+        calm, lasted_ms = all(w.kind in ("leaders", "settling") for w in found), min(LASTED_MS, round(1000 * policy.leaders))
+        return self._alone and policy.elect and calm and now_ms - since >= lasted_ms and self.first(policy, now_ms)
 
     def first(self, policy: Wait, now_ms: int) -> bool:
         """Whether they come before moves; not again for as long as Kafka is given, where trying brought nothing, and no more than

@@ -197,6 +197,7 @@ def test_when_preferred_leaders_are_elected_unasked(found: list[Waiting], alone:
 def test_leaders_that_are_away_for_a_moment_are_left_alone_and_no_attempt_is_repeated_soon() -> None:
     restoring = Restoring(lambda: AWAY, alone=True)
     assert not restoring.at_once(Wait(), [], NOW - 1)
+    assert restoring.at_once(Wait(leaders=5), [], NOW - LASTED_MS + 5_000), "no longer than Kafka is given"
     restoring.tried(NOW)
     assert not restoring.at_once(Wait(), [], NOW + 599_999)
     assert not restoring.first(Wait(), NOW + 599_999), "balance goes on meanwhile"
