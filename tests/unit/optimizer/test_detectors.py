@@ -382,27 +382,17 @@ def test_words_for_people() -> None:
     assert found[2].sentence() == "Broker 1 is 34 % above the mean in network_in for 3 checks in a row; the margin is 10 %."
     band = goals("{kind: goal_band, persist: {hits_low: 2}}")
     found = run(band, [cluster({"network_in": [134, 104, 62]}, moment=m) for m in range(2)])
-<<<<<<< HEAD
-    said = "Broker 3 is 38 % below the mean in network_in for 2 checks in a row; its target range ends at 10 %. 1 more."
-    assert found[1].sentence(most=1) == said
-=======
     assert found[1].sentence(most=1) == (
         "Broker 3 is 38 % below the mean in network_in for 2 checks in a row; its target range ends at 10 %. 1 more."
     )
->>>>>>> service
 
 
 def test_what_is_nearest_is_named_while_nothing_happens() -> None:
     policy = goals("{kind: goal_band}")
     found = detect(policy, cluster({"network_in": [108, 96, 96]}), policy)
-<<<<<<< HEAD
-    said = "Nothing is over a line; nearest: broker 1 is 8 % above the mean in network_in; its target range ends at 10 %."
-    assert found.sentence() == said
-=======
     assert found.sentence() == (
         "Nothing is over a line; nearest: broker 1 is 8 % above the mean in network_in; its target range ends at 10 %."
     )
->>>>>>> service
     assert found.severity == pytest.approx(0.8)
 
 
