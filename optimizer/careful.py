@@ -25,8 +25,8 @@ from optimizer.search.search import Found, Round
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import standing_of
 from optimizer.search.state import Rows
+from optimizer.spending import affordable_search
 from optimizer.threads import Threads
-from optimizer.worth import worthwhile_search
 
 MOST_TURNS = 20
 
@@ -52,7 +52,7 @@ def careful_search(
         if turn and not repaired:
             break
         rest = replace(compiled, problem=trusted, replicas=walk.replicas, lead=walk.lead)
-        found = worthwhile_search(rest, walk.rest_of(options), watch, None if walk.rounds else bench, threads)
+        found = affordable_search(rest, walk.rest_of(options), watch, None if walk.rounds else bench, threads)
         for part in found.rounds:
             walk.take(part)
         stopped, left_out, state = found.stopped, found.left_out, found.end
