@@ -29,7 +29,7 @@ from optimizer.threads import Threads
 from optimizer.worth import straightened, without_small, worthwhile_search
 
 STAGED = 2_000  # replicas; in larger clusters stages take several times as long as the plan without a budget
-SHARES = tuple(2.0**-k for k in range(9, 1, -1))  # of all replicas, bytes and partitions, that stages end at
+SHARES = tuple(2.0**-k for k in range(8, 1, -1))  # of all replicas, bytes and partitions, that stages end at
 PLENTY = 1 / 16  # of them; with less, the plan without a budget is not looked for
 ROUNDING = 1e-12  # of a budget, as in `optimizer.search.ledger`
 
