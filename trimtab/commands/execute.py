@@ -61,13 +61,6 @@ def execute_command(
     elections: Annotated[
         int | None, typer.Option(min=1, metavar="N", help=f"Leaders elected in a second at most (default {LIMITS.elections}).")
     ] = None,
-    exchange: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N",
-            help=f"Partitions whose old replicas go in a second, one by one (default {LIMITS.exchange}); 0: the cluster takes them away.",
-        ),
-    ] = None,
     reserve: Annotated[
         int | None, typer.Option(parser=o.parsed_by(parse_size), metavar="SIZE", help="Stays free on every log directory (default 1GB).")
     ] = None,
@@ -99,7 +92,7 @@ def execute_command(
     each = LIMITS.into if concurrency is None else concurrency
     limits = Limits(
         into=each, out_of=each, cluster=cluster_concurrency or LIMITS.cluster, elections=elections or LIMITS.elections,
-        reserve=LIMITS.reserve if reserve is None else float(reserve), exchange=LIMITS.exchange if exchange is None else exchange,
+        reserve=LIMITS.reserve if reserve is None else float(reserve),
     )  # fmt: skip
     settings = Settings(throttle=throttle, strict=strict, foreign=foreign, limits=limits, windows=tuple(window or ()))
     return carry_out(context, order, settings, bootstrap_server, command_config, journal, form, out, interval)

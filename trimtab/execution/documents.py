@@ -92,7 +92,7 @@ def header_of(documents: Mapping[str, Document]) -> Header | None:
         raise InputError("record of executions", [Problem("version", message)])
     of: dict[str, Any] = {k: v for k, v in found.items() if k in Header.__dataclass_fields__}
     settings = dict(of["settings"])
-    settings["limits"] = Limits(**{"exchange": 0, **settings["limits"]})  # releases before this key moved each partition by itself
+    settings["limits"] = Limits(**settings["limits"])
     settings["windows"] = tuple(settings.get("windows", ()))
     of["settings"] = Settings(**settings)
     of["pace"] = Pace(**of["pace"]) if of.get("pace") else None

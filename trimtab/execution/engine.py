@@ -1,9 +1,9 @@
 """One execution, turn by turn: look, plan the next safe steps, write them down, take them.
 
-Used by the command `execute` and its companions, by the service and by the demo, each with its own port and ledger. It starts no thread,
-and sleeps only between two requests by which replicas go: who calls `turn` decides how often. A step is taken only after what it is
-stands in the ledger; a ledger that another instance has claimed refuses that, so a deposed instance takes no step. Kafka's reassignment
-call carries no epoch: a request that was written down just before can still reach the controller, once, and it is of the same plan.
+Used by the command `execute` and its companions, by the service and by the demo, each with its own port and ledger. It sleeps never and
+starts no thread: who calls `turn` decides how often. A step is taken only after what it is stands in the ledger; a ledger that another
+instance has claimed refuses that, so a deposed instance takes no step. Kafka's reassignment call carries no epoch: a step that was
+written down just before can still reach the controller, once, and it is one of the same plan.
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ SILENT_MS = 30_000  # an instance that was not heard for so long is taken for de
 CLOSER = 3  # times that a turn looks closer at what it is about to do
 LOOKS = 10  # in a row, until what does not fit the last step is believed: brokers that are behind tell of the time before
 THROTTLE_CHECK_MS = 15_000
-APART_SECONDS = 0.1  # between two requests by which old replicas go, so that brokers do not hear of both at once
-FREED_MS = 120_000  # so long brokers may take to delete replicas that went; Kafka's file.delete.delay.ms is a minute
 GONE_MS = 120_000  # a broker that is down for so long does not keep an execution from ending
 
 
@@ -59,20 +57,13 @@ class Execution(Recorded):
         How this process is called in the shared record.
     view
         Looks through `port`; by default as much at a time as suits a real cluster.
-    pause
-        Lets some seconds pass; by default none do.
     """
 
-    def __init__(
-        self, port: ClusterPort, ledger: Ledger, clock: Clock, *, instance: str, view: View | None = None,
-        pause: Callable[[float], None] = lambda seconds: None,
-    ) -> None:  # fmt: skip
+    def __init__(self, port: ClusterPort, ledger: Ledger, clock: Clock, *, instance: str, view: View | None = None) -> None:
         super().__init__(ledger, clock, instance)
-        self._let_pass = pause
         self._port, self._view = port, View(port, clock) if view is None else view
         self._odd_looks: dict[Partition, int] = {}
         self._elected: list[tuple[int, int]] = []  # when, and how many
-        self._exchanged: list[tuple[int, int]] = []  # when old replicas went, and of how many partitions
         self._meter = Meter()
 
     @property
@@ -95,8 +86,8 @@ class Execution(Recorded):
         admit(order, seen, settings)
         sizes = {} if order.shared else self._port.sizes([t.name for t in order.tasks if t.adding])
         limits = replace(settings.limits, racks=settings.limits.racks and order.racks)
-        if order.shared:  # nothing is copied, so there is nothing to throttle, and nothing to add first
-            settings, limits = replace(settings, throttle=None), replace(limits, exchange=0)
+        if order.shared:  # nothing is copied, so there is nothing to throttle
+            settings = replace(settings, throttle=None)
         self._tasks = {t.name: replace(t, size=sizes.get(t.name, 0.0)) for t in order.tasks}
         self._marks = {name: Mark() for name in self._tasks}
         documents = self._ledger.read()
@@ -149,7 +140,6 @@ class Execution(Recorded):
             header = self._paced(header, seen, now)
         unthrottled = self._throttle(header) if copies else ""
         self._elected = [(at, n) for at, n in self._elected if now - at < header.settings.limits.election_ms]
-        self._exchanged = [(at, n) for at, n in self._exchanged if now - at < FREED_MS]
         paused = header.paused or (self._pause.who if self._pause is not None else "")
         if header.direction == "forward":  # what takes back waits for people alone
             held = closed(header.settings.windows, now) or held
@@ -165,7 +155,7 @@ class Execution(Recorded):
             self._tasks[task.name] = task
             self._unwritten.add(task.name)
         self._waits = turn.waits or (f"looks again: {listed(unsettled)} may be told of by a broker that is behind" if unsettled else "")
-        steps = bool(turn.begin or turn.exchange or turn.elect or turn.take_back)
+        steps = bool(turn.begin or turn.elect or turn.take_back)
         if steps or self._unwritten or now - header.beat_ms >= BEAT_MS:
             try:
                 self._write()
@@ -182,7 +172,6 @@ class Execution(Recorded):
 
     def _next(self, header: Header, seen: Observed, held: str) -> tuple[Observed, Turn, list[Partition]]:
         """The next steps by partitions that were described in this turn, and those that this look is not enough for."""
-        interval = self._clock.wall_ms() - header.settings.limits.election_ms
         for closer in range(CLOSER + 1):
             unsettled = self._unsettled(seen, count=closer == 0)
             turn = next_steps(
@@ -190,10 +179,8 @@ class Execution(Recorded):
                 lagging_before=frozenset(header.lagging_before),
                 held=held if closer < CLOSER else "looks again: the next partition to change is not as it was",
                 elected=sum(n for _, n in self._elected),
-                exchanged=sum(n for at, n in self._exchanged if at > interval),
-                freeing=bool(self._exchanged),
             )  # fmt: skip
-            steps = (*turn.begin, *turn.exchange, *turn.elect, *turn.take_back, *turn.turned)
+            steps = (*turn.begin, *turn.elect, *turn.take_back, *turn.turned)
             again = self._view.also(self._tasks, {*turn.marks, *(t.name for t in steps)})
             if again is seen:
                 break
@@ -218,35 +205,20 @@ class Execution(Recorded):
             for name, refusal in self._port.reassign({t.name: None for t in turn.take_back}).items():
                 if refusal is not None and refusal.code != "NO_REASSIGNMENT_IN_PROGRESS":
                     log.warning("%s: its reassignment could not be cancelled: %s", name, refusal)
-        if turn.asks:
-            self._elected.append((now, turn.gaps))
-            if turn.exchange:
-                self._exchanged.append((now, len(turn.exchange)))
-            for name, refusal in self._asked((*turn.begin, *turn.exchange), lambda: self._reassigned(turn)).items():
-                mark = self._marks[name]
+        if turn.begin:
+            self._elected.append((now, sum(t.gap for t in turn.begin)))
+            for name, refusal in self._asked(turn.begin, lambda: self._port.reassign({t.name: t.target for t in turn.begin})).items():
                 if refusal is not None and refusal.retriable:
-                    stage = Stage.WAITING if mark.stage is Stage.ASKED else mark.stage
-                    self._mark(name, replace(mark, stage=stage, attempts=mark.attempts - 1))
+                    self._mark(name, replace(self._marks[name], stage=Stage.WAITING, attempts=self._marks[name].attempts - 1))
                     self._waits = f"waits: {name} was refused for now, {refusal}"
                 elif refusal is not None:
-                    self._mark(name, replace(mark, stage=Stage.FAILED, reason=str(refusal)))
+                    self._mark(name, replace(self._marks[name], stage=Stage.FAILED, reason=str(refusal)))
                     log.warning("%s: %s", name, refusal)
         if turn.elect:
             self._elected.append((now, len(turn.elect)))
             for name, refusal in self._asked(turn.elect, lambda: self._port.elect([t.name for t in turn.elect])).items():
                 if refusal is not None and not refusal.retriable:
                     self._mark(name, replace(self._marks[name], stage=Stage.FAILED, reason=f"its leader was not elected: {refusal}"))
-
-    def _reassigned(self, turn: Turn) -> Answers:
-        """Old replicas go by a request for each partition: followers that hear of many may ask a leader that has not come to theirs yet."""
-        begin = {t.name: turn.asks[t.name] for t in turn.begin}
-        answers = dict(self._port.reassign(begin)) if begin else {}
-        for number, task in enumerate(turn.exchange):
-            if number:
-                self._let_pass(APART_SECONDS)
-                self._write()  # an instance that was deposed meanwhile asks for nothing more
-            answers |= self._port.reassign({task.name: turn.asks[task.name]})
-        return answers
 
     def _asked(self, tasks: Sequence[Task], call: Callable[[], Answers]) -> Answers:
         """The answers to a step. One that nothing answers is not counted as an attempt: the next look shows whether it arrived."""
@@ -261,8 +233,7 @@ class Execution(Recorded):
     # -- looking ---------------------------------------------------------------------------------------------
 
     def _looked(self) -> Observed:
-        rests = {n for n, m in self._marks.items() if m.stage is Stage.ADDED and not m.attempts}  # described when its turn comes
-        near = [n for n, m in self._marks.items() if not m.stage.final and n not in rests and (m.touched or n in self._odd_looks)]
+        near = [n for n, m in self._marks.items() if not m.stage.final and (m.touched or n in self._odd_looks)]
         seen = self._view.look(self._tasks, near, {b for t in self._tasks.values() for b in (*t.source, *t.target)})
         self._copied = seen.copied
         return seen
@@ -274,16 +245,13 @@ class Execution(Recorded):
         return [n for n in odd if self._odd_looks[n] < LOOKS]
 
     def _odd(self, name: Partition, mark: Mark, seen: Observed) -> bool:
-        """Whether what is seen does not follow from what was done: gone, taken back, or old replicas that were asked to go."""
+        """Whether what is seen does not follow from what was done: gone, taken back, or both replica lists without a reassignment."""
         there, task = seen.partitions.get(name), self._tasks[name]
         if there is None:
             return True
         if there.reassigning or there.replicas == task.target or not mark.touched:
             return False
-        have = set(there.replicas)
-        if task.adding and have == set(task.both):
-            return mark.stage is Stage.ADDED and mark.attempts > 0
-        return mark.stage in (Stage.MOVING, Stage.ADDED) or have not in (set(task.source), set(task.target))
+        return mark.stage is Stage.MOVING or set(there.replicas) not in (set(task.source), set(task.target))
 
     # -- throttles -------------------------------------------------------------------------------------------
 

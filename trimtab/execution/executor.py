@@ -64,7 +64,7 @@ class EngineExecutor:
                 part.close()
 
     def _new(self) -> Execution:
-        return Execution(*self._reached(), self._clock, instance=self._instance, pause=self._pause)
+        return Execution(*self._reached(), self._clock, instance=self._instance)
 
     def _reached(self) -> tuple[ClusterPort, Ledger]:
         if self._connected is None:
@@ -216,7 +216,7 @@ def _progress(found: Standing) -> Progress:
     failed = tuple(
         Failure(p.name.topic, p.name.number, p.reason) for p in found.partitions if p.stage in (Stage.SKIPPED, Stage.FAILED, Stage.BACK)
     )
-    moving = counts[Stage.ASKED] + counts[Stage.MOVING] + counts[Stage.ADDED] + counts[Stage.PLACED]
+    moving = counts[Stage.ASKED] + counts[Stage.MOVING] + counts[Stage.PLACED]
     waiting = counts[Stage.WAITING] if not found.over else 0
     if not found.over and not waiting and not moving:
         moving = 1  # throttles are still to be seen removed

@@ -112,7 +112,7 @@ def taken_in(tasks: Mapping[Partition, Task], marks: Mapping[Partition, Mark], c
     found: dict[int, float] = {}
     for name, task in tasks.items():
         for broker in task.adding:
-            if marks[name].stage in (Stage.ADDED, Stage.PLACED, Stage.DONE):
+            if marks[name].stage in (Stage.PLACED, Stage.DONE):
                 found[broker] = found.get(broker, 0.0) + task.size
             elif marks[name].stage.begun:
                 found[broker] = found.get(broker, 0.0) + min(copied.get(name, 0.0) / len(task.adding), task.size)

@@ -84,8 +84,7 @@ class Standing:
 
     @property
     def moving(self) -> tuple[PartitionStanding, ...]:
-        """Those with a reassignment in progress, as far as known."""
-        return tuple(p for p in self.partitions if p.stage in (Stage.ASKED, Stage.MOVING))
+        return tuple(p for p in self.partitions if p.stage.begun)
 
     @property
     def unchanged(self) -> tuple[PartitionStanding, ...]:
@@ -150,7 +149,7 @@ def standing(
         counts[mark.stage] += 1
         lost = mark.stage in (Stage.SKIPPED, Stage.FAILED) or (mark.stage is Stage.BACK and header.direction != "rollback")
         size = 0.0 if lost else task.to_copy
-        done = size if mark.stage in (Stage.ADDED, Stage.PLACED, Stage.DONE, Stage.BACK) else min(copied.get(name, 0.0), size)
+        done = size if mark.stage in (Stage.PLACED, Stage.DONE, Stage.BACK) else min(copied.get(name, 0.0), size)
         partitions.append(PartitionStanding(name, mark.stage, mark.reason, task.target, done, task.to_copy, paces.of(name)))
         have, total = have + done, total + size
     took = None if header.ended_ms is None else (header.ended_ms - header.started_ms) / 1000

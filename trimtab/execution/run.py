@@ -66,7 +66,7 @@ def reached(bootstrap_server: str, command_config: Path | None, journal: Path) -
     try:
         cluster_id = port.look((), topics=()).cluster_id
         ledger = JointLedger(Journal(journal, cluster_id), SharedRecord(bootstrap_server, settings.options, cluster_id))
-        yield Reached(port, ledger, Execution(port, ledger, SYSTEM_CLOCK, instance=instance_name(), pause=time.sleep))
+        yield Reached(port, ledger, Execution(port, ledger, SYSTEM_CLOCK, instance=instance_name()))
     finally:
         if ledger is not None:
             ledger.close()
@@ -229,8 +229,7 @@ def _short(found: Standing) -> str:
 def sentence(found: Standing) -> str:
     """``12 of 200 partitions done, 8 in progress; 1.2 GB of 20 GB copied, 50 MB/s, about 6 min left``."""
     moving = found.counts[Stage.ASKED] + found.counts[Stage.MOVING] + found.counts[Stage.PLACED]
-    added = f", {found.counts[Stage.ADDED]} copied, whose old replicas are still to go" if found.counts[Stage.ADDED] else ""
-    parts = [f"{found.final} of {found.total} partitions done, {moving} in progress{added}"]
+    parts = [f"{found.final} of {found.total} partitions done, {moving} in progress"]
     if found.bytes_total:
         pace = f", {format_size(found.rate)}/s" if found.rate else ""
         left = f", about {spoken_seconds(found.eta_s)} left" if found.eta_s is not None else ""

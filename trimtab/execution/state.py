@@ -30,7 +30,6 @@ class Stage(StrEnum):
     WAITING = "waiting"
     ASKED = "asked"  # its reassignment was asked for, and was not seen yet
     MOVING = "moving"  # its reassignment was seen in progress
-    ADDED = "added"  # its new replicas stand beside the old ones, which are still to go
     PLACED = "placed"  # its replica list is as wanted; its leader may not be
     DONE = "done"
     BACK = "back"  # as it was before the execution
@@ -39,8 +38,8 @@ class Stage(StrEnum):
 
     @property
     def begun(self) -> bool:
-        """Whether something of it may be on the cluster, and not all."""
-        return self in (Stage.ASKED, Stage.MOVING, Stage.ADDED)
+        """Whether its reassignment may be in progress."""
+        return self in (Stage.ASKED, Stage.MOVING)
 
     @property
     def final(self) -> bool:
@@ -82,11 +81,6 @@ class Task:
     @property
     def removing(self) -> tuple[int, ...]:
         return tuple(b for b in self.source if b not in self.target)
-
-    @property
-    def both(self) -> tuple[int, ...]:
-        """The replica list with new and old replicas side by side, the old ones first, so that leaders stay."""
-        return (*self.source, *self.adding)
 
     @property
     def gap(self) -> bool:
@@ -195,9 +189,6 @@ class Limits:
         After so long a target that is down makes its step be taken back.
     attempts
         Steps asked for on one partition, at most.
-    exchange
-        Partitions whose old replicas go in one `election_ms`, each by a request of its own, once the new ones that were added first are in
-        sync. 0: one step, by which the cluster takes old replicas away itself.
     """
 
     into: int = 5
@@ -209,4 +200,3 @@ class Limits:
     racks: bool = True
     patience_ms: int = 60_000
     attempts: int = 5
-    exchange: int = 10

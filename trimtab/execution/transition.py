@@ -5,10 +5,6 @@ be asked again at any moment, after any interruption; what it answers depends on
 
 What it keeps: one step on a partition at a time, each a whole replica list; no partition has fewer replicas in sync after a step than
 before it, unless the plan wants fewer replicas; limits hold counting what is in progress already, whichever tool began it.
-
-Where replicas go elsewhere there are two steps: the new ones are added, and once they are in sync the old ones go, which copies nothing.
-Producers may notice when a replica goes, and not when one is added; they seldom do where partitions go one after the other. A replica on
-a broker that is down is replaced in one step.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trimtab.execution.room import Reason, Room, missing_of
+from cluster_model.quantities import format_size
 from trimtab.execution.state import Limits, Mark, Observed, Partition, SeenPartition, Stage, Task
 
 NAMED = 3  # partitions named in a sentence
@@ -31,10 +27,8 @@ class Turn:
     ----------
     marks
         What changed, by partition; write it down before the steps are taken.
-    begin, exchange, elect
-        Tasks of which a replica list is to be asked for now, as the first step or so that old replicas go, or the preferred leader.
-    asks
-        The replica list to ask for, of each that begins or is exchanged.
+    begin, elect
+        Tasks whose replica list, or preferred leader, is to be asked for now.
     take_back
         Tasks of which the opposite is in progress: cancel that now.
     turned
@@ -45,17 +39,10 @@ class Turn:
 
     marks: Mapping[Partition, Mark] = field(default_factory=dict)
     begin: tuple[Task, ...] = ()
-    exchange: tuple[Task, ...] = ()
     elect: tuple[Task, ...] = ()
-    asks: Mapping[Partition, tuple[int, ...]] = field(default_factory=dict)
     take_back: tuple[Task, ...] = ()
     turned: tuple[Task, ...] = ()
     waits: str = ""
-
-    @property
-    def gaps(self) -> int:
-        """Partitions that these steps leave without a leader for a moment."""
-        return sum(t.gap and self.asks[t.name] == t.target for t in (*self.begin, *self.exchange))
 
 
 def next_steps(
@@ -67,8 +54,6 @@ def next_steps(
     lagging_before: frozenset[Partition] = frozenset(),
     held: str = "",
     elected: int = 0,
-    exchanged: int = 0,
-    freeing: bool = False,
 ) -> Turn:
     """The next safe steps of an execution.
 
@@ -84,85 +69,45 @@ def next_steps(
         Why no step may begin, where something outside says so (a pause, a maintenance window).
     elected
         Leaders elected already in the current interval, and steps that left a partition without one for a moment.
-    exchanged
-        Partitions whose old replicas went already in the current interval.
-    freeing
-        Whether brokers may still be deleting replicas that went, so that there may be more room soon.
 
     Notes
     -----
     O(tasks + partitions of the cluster), and O(waiting tasks log waiting tasks) for their order.
     """
     now = {task.name: _found(task, marks.get(task.name, Mark()), seen, limits) for task in tasks}
-    turned = tuple(t.back("cancel", lost) for t in tasks if (lost := _hopeless(t, now[t.name].stage, seen, limits)))
+    turned = tuple(t.back("cancel", lost) for t in tasks if now[t.name].stage is Stage.MOVING and (lost := _hopeless(t, seen, limits)))
     gone = {t.name for t in turned}
     changed = {t.name: now[t.name] for t in tasks if now[t.name] != marks.get(t.name, Mark())}
     changed |= {name: Mark(touched=True) for name in gone}
     open_ = [t for t in tasks if t.name not in gone]
     take_back = tuple(t for t in open_ if now[t.name].stage is Stage.WAITING and _opposite(t, seen))
+    moving = [t for t in open_ if now[t.name].stage is Stage.MOVING]
+    waiting = [t for t in open_ if now[t.name].stage is Stage.WAITING and t not in take_back]
+    placed = [t for t in open_ if now[t.name].stage is Stage.PLACED]
     result = Turn(changed, take_back=take_back, turned=turned)
-    found = _far(open_, now, {t.name for t in take_back}, limits)
     # Leaders follow once no replica is on its way, so that no leadership goes to and fro while logs are copied.
-    moves_left = bool(found.waiting or found.moving or found.added or take_back or turned)
-    late = [t for t in found.moving if _source_went(t, now[t.name], seen, limits)]
-    candidates = [*found.waiting, *found.added, *late] if moves_left else found.placed
+    moves_left = bool(waiting or moving or take_back or turned)
+    candidates = waiting if moves_left else placed
     if not candidates or held:
         return replace(result, waits=held if candidates else "")
-    waits = _unhealthy(candidates, {t.name for t in found.moving}, seen, lagging_before)
+    waits = _unhealthy(candidates, {t.name for t in moving}, seen, lagging_before)
     if moves_left:
-        repairs = [[t for t in group if _repairs(t, seen)] for group in (found.waiting, found.added)]
-        allowed = replace(found, waiting=repairs[0], added=repairs[1]) if waits else found  # what is late repairs
-        gaps, going = max(limits.elections - elected, 0), max(max(limits.exchange, 1) - exchanged, 0)
-        moves = _moves(allowed, late, now, seen, limits, gaps, going, freeing=freeing)
-        waits = "" if moves.asks else waits or moves.waits
-        return replace(moves, marks={**changed, **moves.marks}, take_back=take_back, turned=turned, waits=waits)
+        allowed = [t for t in waiting if _repairs(t, seen)] if waits else waiting
+        begin, why = _chosen(allowed, moving, seen, limits, max(limits.elections - elected, 0))
+        changed |= {n: _lost(now[n], r.text) for n, r in why.items() if r.final}
+        changed |= {t.name: _asked(now[t.name], Stage.ASKED) for t in begin}
+        reasons = Counter(reason.text for reason in why.values() if not reason.final).most_common(1)
+        return replace(result, begin=begin, waits="" if begin else waits or (reasons[0][0] if reasons else ""))
     if waits:
         return replace(result, waits=waits)
-    ready = [t for t in found.placed if t.target[0] in seen.partitions[t.name].isr]
+    ready = [t for t in placed if t.target[0] in seen.partitions[t.name].isr]
     elect = tuple(ready[: max(limits.elections - elected, 0)])
     changed |= {t.name: _asked(now[t.name], Stage.PLACED) for t in elect}
     if elect:
         return replace(result, elect=elect)
-    first = found.placed[0]
-    slow = f"waits: broker {first.target[0]}, which is to lead {first.name}, is not in sync"
+    late = placed[0]
+    slow = f"waits: broker {late.target[0]}, which is to lead {late.name}, is not in sync"
     return replace(result, waits="waits for the next interval of elections" if ready else slow)
-
-
-@dataclass(frozen=True, slots=True)
-class _Far:
-    """Tasks by how far they are; `added` are those of which nothing but old replicas have to go."""
-
-    waiting: Sequence[Task]
-    moving: Sequence[Task]
-    added: Sequence[Task]
-    placed: Sequence[Task]
-
-
-def _far(tasks: Sequence[Task], now: Mapping[Partition, Mark], taken: set[Partition], limits: Limits) -> _Far:
-    by: dict[Stage, list[Task]] = defaultdict(list)
-    for task in tasks:
-        stage = now[task.name].stage
-        if task.name not in taken:
-            by[Stage.ADDED if stage is Stage.WAITING and limits.exchange and task.removing and not task.adding else stage].append(task)
-    return _Far(by[Stage.WAITING], by[Stage.MOVING], by[Stage.ADDED], by[Stage.PLACED])
-
-
-def _moves(
-    far: _Far, late: Sequence[Task], now: Mapping[Partition, Mark], seen: Observed, limits: Limits, gaps: int, going: int, *, freeing: bool
-) -> Turn:
-    """Replica lists to ask for now, with the marks of those and of what is given up; old replicas of `going` partitions may go."""
-    room = Room(far.moving, seen, limits, beside=sum(now[t.name].stage is Stage.ADDED for t in far.added))
-    begin, why = _chosen(far.waiting, room, seen, limits, gaps, more_room=bool(far.added) or freeing)
-    asks = {t.name: t.both if _in_two(t, seen, limits) else t.target for t in begin}
-    gaps -= sum(t.gap and asks[t.name] == t.target for t in begin)
-    exchange, later = _exchanged(far.added, seen, limits, gaps, going)
-    exchange += tuple(late)
-    marks = {n: _lost(now[n], r.text) for n, r in {**why, **later}.items() if r.final}
-    marks |= {t.name: _asked(now[t.name], Stage.ASKED) for t in begin}
-    marks |= {t.name: _asked(now[t.name], now[t.name].stage if now[t.name].stage.begun else Stage.ASKED) for t in exchange}
-    reasons = Counter(reason.text for reason in (*why.values(), *later.values()) if not reason.final).most_common(1)
-    asks |= {t.name: t.target for t in exchange}
-    return Turn(marks, begin=begin, exchange=exchange, asks=asks, waits=reasons[0][0] if reasons else "")
 
 
 def _asked(mark: Mark, stage: Stage) -> Mark:
@@ -188,8 +133,7 @@ def _found(task: Task, mark: Mark, seen: Observed, limits: Limits) -> Mark:
     if there is None:
         return _lost(mark, "there is no such partition any more")
     if there.reassigning:
-        # Ours, or the same by another tool: completion is all that counts.
-        if there.target == task.target or (task.adding and there.target == task.both):
+        if there.target == task.target:  # ours, or the same by another tool: completion is all that counts
             return replace(mark, stage=Stage.MOVING)
         if mark.stage.begun and not task.undo:
             return _lost(mark, f"another tool reassigns it to {list(there.target)}")
@@ -198,13 +142,10 @@ def _found(task: Task, mark: Mark, seen: Observed, limits: Limits) -> Mark:
         return _placed(task, mark, there, seen, limits)
     if task.undo == "cancel" and there.replicas == task.source:  # it was complete before it could be taken back
         return replace(mark, stage=Stage.DONE)
-    have = set(there.replicas)
-    if there.replicas != task.source and not (mark.touched and have in (set(task.source), set(task.target), set(task.both))):
+    if there.replicas != task.source and not (mark.touched and set(there.replicas) in (set(task.source), set(task.target))):
         wanted = f"its replicas are {list(there.replicas)}, not {list(task.source)} as the plan was made for"
         return _lost(mark, f"another tool changed it: {wanted}" if mark.touched else wanted)
-    if task.adding and have == set(task.both):
-        return _side_by_side(task, mark, there, seen, limits)
-    if mark.stage is Stage.MOVING or (mark.stage is Stage.ADDED and not task.undo):
+    if mark.stage is Stage.MOVING:
         return _lost(mark, "another tool took its reassignment back")
     if mark.attempts >= limits.attempts:
         return _lost(mark, f"its reassignment was asked for {mark.attempts} times and never started")
@@ -212,17 +153,6 @@ def _found(task: Task, mark: Mark, seen: Observed, limits: Limits) -> Mark:
     if any(_long_down(b, seen, limits) for b in down):
         return _lost(mark, f"its target, broker {_list(down)}, {_absence(down, seen)}")
     return replace(mark, stage=Stage.WAITING)
-
-
-def _side_by_side(task: Task, mark: Mark, there: SeenPartition, seen: Observed, limits: Limits) -> Mark:
-    down = [b for b in task.target if b not in there.isr and _long_down(b, seen, limits)]
-    if down and task.undo:
-        return _lost(mark, f"its target, broker {_list(down)}, {_absence(down, seen)}, so it keeps the replicas that it has")
-    if mark.stage is not Stage.ADDED:
-        return replace(mark, stage=Stage.ADDED, attempts=0)
-    if mark.attempts >= limits.attempts:
-        return _lost(mark, f"its new replicas are in place; that its old ones go was asked for {mark.attempts} times and never happened")
-    return mark
 
 
 def _placed(task: Task, mark: Mark, there: SeenPartition, seen: Observed, limits: Limits) -> Mark:
@@ -245,27 +175,13 @@ def _long_down(broker: int, seen: Observed, limits: Limits) -> bool:
 def _opposite(task: Task, seen: Observed) -> bool:
     """Whether what this task undoes is in progress."""
     there = seen.partitions.get(task.name)
-    there_and_added = (task.source, (*task.target, *task.removing))
-    return bool(task.undo) and there is not None and there.reassigning and there.target in there_and_added
+    return bool(task.undo) and there is not None and there.reassigning and there.target == task.source
 
 
-def _hopeless(task: Task, stage: Stage, seen: Observed, limits: Limits) -> str:
-    """Why a copy in progress cannot be completed, or old replicas must not go; empty where they can."""
-    there = seen.partitions.get(task.name)
-    if there is None or stage not in (Stage.MOVING, Stage.ADDED) or (stage is Stage.ADDED and task.undo):
-        return ""
-    new = there.adding if stage is Stage.MOVING else [b for b in task.adding if b not in there.isr]
-    down = [b for b in new if _long_down(b, seen, limits)]
-    if down:
-        return f"its target, broker {_list(down)}, {_absence(down, seen)}"
-    unsafe = _unsafe(task, seen, limits) if stage is Stage.ADDED else None
-    return unsafe.text if unsafe is not None and unsafe.final else ""
-
-
-def _source_went(task: Task, mark: Mark, seen: Observed, limits: Limits) -> bool:
-    """Whether new replicas are being added beside one on a broker that is down: so it is to go at once, and is not waited for."""
-    there = seen.partitions[task.name]
-    return there.target == task.both != task.target and _repairs(task, seen) and mark.attempts < limits.attempts
+def _hopeless(task: Task, seen: Observed, limits: Limits) -> str:
+    """Why a copy in progress cannot be completed; empty where it can."""
+    down = [b for b in seen.partitions[task.name].adding if _long_down(b, seen, limits)]
+    return f"its target, broker {_list(down)}, {_absence(down, seen)}" if down else ""
 
 
 def _absence(brokers: Sequence[int], seen: Observed) -> str:
@@ -296,21 +212,24 @@ def _repairs(task: Task, seen: Observed) -> bool:
     return any(not seen.alive(b) for b in task.removing)
 
 
-def _in_two(task: Task, seen: Observed, limits: Limits) -> bool:
-    """Whether new replicas are added first, and the old ones go later."""
-    return limits.exchange > 0 and bool(task.adding and task.removing) and not _repairs(task, seen)
-
-
 # -- which of the waiting begin --------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    text: str
+    final: bool = False
+    room: bool = False
+
+
 def _chosen(
-    waiting: Sequence[Task], room: Room, seen: Observed, limits: Limits, gaps: int, *, more_room: bool
-) -> tuple[tuple[Task, ...], dict[Partition, Reason]]:
-    """Those that begin now, in order, and why each of the others does not; `more_room` says that disks may have more room soon."""
+    waiting: Sequence[Task], moving: Sequence[Task], seen: Observed, limits: Limits, gaps: int
+) -> tuple[tuple[Task, ...], dict[Partition, _Reason]]:
+    """Those that begin now, in order, and why each of the others does not."""
+    room = _Room(moving, seen, limits)
     wanted: dict[int, float] = defaultdict(float)
     for task in waiting:
-        for broker in missing_of(task, seen):
+        for broker in _missing(task, seen):
             wanted[broker] += task.size
     crowded = {b for b, size in wanted.items() if size > room.free(b)}
 
@@ -319,79 +238,118 @@ def _chosen(
         return (not _repairs(task, seen), not drains, -task.value, task.name)
 
     chosen: list[Task] = []
-    why: dict[Partition, Reason] = {}
+    why: dict[Partition, _Reason] = {}
     for task in sorted(waiting, key=order):
         if room.full:  # the rest is looked at when a place is free
             why[task.name] = room.full
             break
         reason = _unsafe(task, seen, limits) or room.refuses(task)
-        gap = task.gap and not _in_two(task, seen, limits)
-        if reason is None and gap and gaps <= 0:
-            reason = _too_many_gaps(limits)
+        if reason is None and task.gap and gaps <= 0:
+            reason = _Reason(f"waits for the next interval: {limits.elections} partitions may be without a leader for a moment in one")
         if reason is None:
             room.take(task)
-            gaps -= gap
+            gaps -= task.gap
             chosen.append(task)
         else:
             why[task.name] = reason
-    if not chosen and not room.count and not more_room:
+    if not chosen and not room.count:
         # Nothing is on its way that could make room: those that lack it never get it.
         why = {name: replace(r, final=r.final or r.room) for name, r in why.items()}
     return tuple(chosen), why
 
 
-def _exchanged(
-    added: Sequence[Task], seen: Observed, limits: Limits, gaps: int, going: int
-) -> tuple[tuple[Task, ...], dict[Partition, Reason]]:
-    """Those of which old replicas go now, `going` at most, and why those before them do not."""
-    chosen: list[Task] = []
-    later: dict[Partition, Reason] = {}
-    for task in sorted(added, key=lambda t: (not _repairs(t, seen), -t.value, t.name)):
-        if len(chosen) >= going:
-            later[task.name] = Reason(f"waits for the next interval: old replicas of {max(limits.exchange, 1)} partitions may go in one")
-            break
-        reason = _unsafe(task, seen, limits)
-        if reason is None and task.gap and gaps <= 0:
-            reason = _too_many_gaps(limits)
-        if reason is None:
-            gaps -= task.gap
-            chosen.append(task)
-        else:
-            later[task.name] = reason
-    return tuple(chosen), later
+def _missing(task: Task, seen: Observed) -> tuple[int, ...]:
+    """Brokers to which a step would copy, by what is there."""
+    return tuple(b for b in task.target if b not in seen.partitions[task.name].replicas)
 
 
-def _too_many_gaps(limits: Limits) -> Reason:
-    return Reason(f"waits for the next interval: {limits.elections} partitions may be without a leader for a moment in one")
-
-
-def _unsafe(task: Task, seen: Observed, limits: Limits) -> Reason | None:
+def _unsafe(task: Task, seen: Observed, limits: Limits) -> _Reason | None:
     """Why a step would not be safe now, whatever the limits."""
-    there, missing = seen.partitions[task.name], missing_of(task, seen)
+    there, missing = seen.partitions[task.name], _missing(task, seen)
     if there.reassigning:
-        return Reason(f"waits: another tool reassigns {task.name} to {list(there.target)}")
+        return _Reason(f"waits: another tool reassigns {task.name} to {list(there.target)}")
     down = [b for b in missing if not seen.alive(b)]
     if down:
-        return Reason(f"waits: broker {_list(down)}, a target, is down")
+        return _Reason(f"waits: broker {_list(down)}, a target, is down")
     if there.leader is None and missing:
-        return Reason(f"waits: {task.name} has no leader to copy from")
+        return _Reason(f"waits: {task.name} has no leader to copy from")
     asked = seen.min_isr.get(task.name.topic, 1)
     if len(task.target) < min(asked, len(task.source)) and not task.undo:
         left = f"it would have {len(task.target)} replicas" if len(task.target) > 1 else "it would have one replica"
-        return Reason(f"{left}, and min.insync.replicas is {asked}: no producer with acks=all could write to it", final=True)
+        return _Reason(f"{left}, and min.insync.replicas is {asked}: no producer with acks=all could write to it", final=True)
     kept = sum(b in there.isr for b in task.target)
-    before = sum(b in there.isr for b in task.source) if set(there.replicas) == set(task.both) else len(there.isr)
-    if len(missing) + kept < min(before, len(task.target)):
-        return Reason(f"waits: {task.name} would have fewer replicas in sync")
+    if len(missing) + kept < min(len(there.isr), len(task.target)):
+        return _Reason(f"waits: {task.name} would have fewer replicas in sync")
     fewer = _racks(task.target, seen) < min(_racks(task.source, seen), len(task.target))
     if limits.racks and fewer and not task.undo and not _repairs(task, seen):
-        return Reason(f"its replicas would stand in fewer racks: {_racks(task.target, seen)}, not {_racks(task.source, seen)}", final=True)
+        return _Reason(f"its replicas would stand in fewer racks: {_racks(task.target, seen)}, not {_racks(task.source, seen)}", final=True)
     return None
 
 
 def _racks(replicas: Iterable[int], seen: Observed) -> int:
     """Distinct racks; a broker without one is a rack of its own."""
     return len({(seen.brokers[b].rack or b) if b in seen.brokers else b for b in replicas})
+
+
+class _Room:
+    """What limits leave, counting every reassignment in progress, also those of other tools."""
+
+    def __init__(self, moving: Sequence[Task], seen: Observed, limits: Limits) -> None:
+        self._seen, self._limits = seen, limits
+        self._into: Counter[int] = Counter()
+        self._out: Counter[int] = Counter()
+        self._coming: dict[int, float] = defaultdict(float)
+        self.count = 0
+        for there in seen.partitions.values():
+            if there.reassigning:
+                self.count += 1
+                self._into.update(there.adding)
+                if there.leader is not None:
+                    self._out[there.leader] += len(there.adding)
+        for task in moving:
+            adding = seen.partitions[task.name].adding
+            for broker in adding:
+                self._coming[broker] += max(task.size - seen.copied.get(task.name, 0.0) / len(adding), 0.0)
+
+    def free(self, broker: int) -> float:
+        """Bytes that may still be copied there; no end where not known."""
+        known = self._seen.brokers.get(broker)
+        if known is None or known.free is None:
+            return float("inf")
+        return max(known.free - self._limits.reserve - self._coming[broker], 0.0)
+
+    @property
+    def full(self) -> _Reason | None:
+        """Why nothing more may be in progress in the whole cluster; None where it may."""
+        if self.count < self._limits.cluster:
+            return None
+        return _Reason(f"waits: {self.count} partitions are in progress, the limit is {self._limits.cluster}")
+
+    def refuses(self, task: Task) -> _Reason | None:
+        """Which limit a step would exceed on one of its brokers."""
+        limits, missing = self._limits, _missing(task, self._seen)
+        leader = self._seen.partitions[task.name].leader
+        for broker in missing:
+            if self._into[broker] >= limits.into:
+                return _Reason(f"waits: {self._into[broker]} replicas are being copied into broker {broker}, the limit is {limits.into}")
+            if task.size > self.free(broker):
+                return _Reason(
+                    f"no room on broker {broker}: {format_size(task.size)} to copy, {format_size(self.free(broker))} free beyond the "
+                    f"reserve of {format_size(limits.reserve)}", room=True,
+                )  # fmt: skip
+        # A partition with more new replicas than the limit is copied alone.
+        if leader is not None and missing and self._out[leader] and self._out[leader] + len(missing) > limits.out_of:
+            return _Reason(f"waits: {self._out[leader]} replicas are being copied from broker {leader}, the limit is {limits.out_of}")
+        return None
+
+    def take(self, task: Task) -> None:
+        missing, leader = _missing(task, self._seen), self._seen.partitions[task.name].leader
+        self.count += 1
+        for broker in missing:
+            self._into[broker] += 1
+            self._coming[broker] += task.size
+        if leader is not None:
+            self._out[leader] += len(missing)
 
 
 def _names(names: Sequence[Partition]) -> str:

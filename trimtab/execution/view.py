@@ -63,7 +63,7 @@ class View:
             The cluster does not answer.
         """
         self._looked = set()
-        into = {b for n in near if n in tasks for b in tasks[n].adding if b not in self._in_sync(n)}
+        into = {b for n in near if n in tasks for b in tasks[n].adding}
         into |= {b for of in self._kept.values() for n, p in of.items() if n in tasks for b in p.adding}
         moving = {*near, *(n for of in self._kept.values() for n, p in of.items() if n in tasks and p.reassigning)}
         asked = self._to_ask(into, brokers)
@@ -80,10 +80,6 @@ class View:
         return self._describe(tasks, topics) if topics else self._seen
 
     # -- what is described -----------------------------------------------------------------------------------
-
-    def _in_sync(self, name: Partition) -> tuple[int, ...]:
-        kept = self._kept.get(name.topic, {}).get(name)
-        return () if kept is None else kept.isr
 
     def _alive(self) -> set[int]:
         return {b for b, known in self._brokers.items() if known.alive}

@@ -72,7 +72,6 @@ class ExecutionPart(Part):
     concurrency: int = Field(default=5, ge=1, description="replicas copied into, and from, a broker at a time")
     partitions: int = Field(default=50, ge=1, description="partitions in progress at a time")
     elections: int = Field(default=100, ge=1, description="leaders elected in a second")
-    exchange: int = Field(default=10, ge=0, description="partitions whose old replicas go in a second; 0: the cluster takes them away")
     reserve: Bytes = Field(default=1_000_000_000, description="bytes that stay free on every log directory")
     foreign: Literal["wait", "refuse"] = Field(default="wait", description="what to do about reassignments of other tools")
     windows: list[str] = Field(default=[], description="when steps may start, in UTC, such as Sat,Sun 08:00-20:00; always by default")

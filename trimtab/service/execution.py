@@ -52,9 +52,8 @@ def kafka_executor(config: ServiceConfig, clock: Clock) -> Executor:
 
     part = config.execution
     limits = Limits(
-        into=part.concurrency, out_of=part.concurrency, cluster=part.partitions, elections=part.elections, reserve=float(part.reserve),
-        exchange=part.exchange,
-    )  # fmt: skip
+        into=part.concurrency, out_of=part.concurrency, cluster=part.partitions, elections=part.elections, reserve=float(part.reserve)
+    )
     rate = AUTO if part.throttle == "auto" else part.throttle
     settings = Settings(throttle=rate, foreign=part.foreign, limits=limits, windows=tuple(part.windows))
 

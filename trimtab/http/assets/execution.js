@@ -3,7 +3,7 @@
 import { at, badge, count, fill, fresh, make, percent, size, span, whole } from "./dom.js";
 
 const TONES = { running: "some", done: "good", failed: "bad" };
-const STAGES = { waiting: "waiting", asked: "asked for", moving: "being copied", added: "copied, old replicas still to go", placed: "waiting for its leader", done: "done", back: "as before", skipped: "left alone", failed: "failed" };
+const STAGES = { waiting: "waiting", asked: "asked for", moving: "being copied", placed: "waiting for its leader", done: "done", back: "as before", skipped: "left alone", failed: "failed" };
 
 export function execution(state, acts) {
   const it = state.execution;

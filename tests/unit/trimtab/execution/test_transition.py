@@ -37,10 +37,6 @@ def begun(turn: Turn) -> list[int]:
     return [t.name.number for t in turn.begin]
 
 
-def exchanged(turn: Turn) -> list[int]:
-    return [t.name.number for t in turn.exchange]
-
-
 def test_no_step_leaves_fewer_replicas_in_sync() -> None:
     lagging = SeenPartition((1, 2, 3), (1, 2), 1)
     dropped = [task(0, (1, 2, 3), (2, 3))]  # 3 lags: only 2 would be left
@@ -162,103 +158,6 @@ def test_replicas_are_not_taken_below_min_isr() -> None:
     turn = steps([task(0, (1, 2, 3), (1,))], seen({0: (1, 2, 3)}, min_isr=2))
     assert turn.marks[name(0)].stage is Stage.SKIPPED
     assert "it would have one replica, and min.insync.replicas is 2" in turn.marks[name(0)].reason
-    assert exchanged(steps([task(0, (1, 2, 3), (1, 2))], seen({0: (1, 2, 3)}, min_isr=2))) == [0]
+    assert begun(steps([task(0, (1, 2, 3), (1, 2))], seen({0: (1, 2, 3)}, min_isr=2))) == [0]
     raised = task(0, (1,), (1, 2, 3)).back("rollback", "by anna")
-    assert exchanged(steps([raised], seen({0: (1, 2, 3)}, min_isr=2))) == [0], "it was so before"
-
-
-# -- new replicas are added first, and old ones go together ----------------------------------------------------
-
-BOTH, ADDED = SeenPartition((1, 2, 4), (1, 2, 4), 1), Mark(Stage.ADDED, touched=True)
-COPYING = SeenPartition((1, 2, 4), (1, 2), 1, (4,))
-
-
-def moves(count: int) -> list[Task]:
-    return [task(n, (1, 2), (4, 2)) for n in range(count)]
-
-
-def test_new_replicas_are_added_and_old_ones_go_a_few_at_a_time() -> None:
-    """Each time that a replica goes producers may wait, and do where many go at once."""
-    turn = steps(moves(2), seen({0: (1, 2), 1: (1, 2)}))
-    assert (begun(turn), turn.asks) == ([0, 1], {name(0): (1, 2, 4), name(1): (1, 2, 4)})
-    turn = steps(moves(2), seen({0: BOTH, 1: COPYING}), turn.marks, exchanged=LIMITS.exchange)
-    assert (turn.marks[name(0)].stage, turn.marks[name(1)].stage, exchanged(turn)) == (Stage.ADDED, Stage.MOVING, [])
-    assert turn.waits == "waits for the next interval: old replicas of 10 partitions may go in one"
-    turn = steps(moves(2), seen({0: BOTH, 1: BOTH}), turn.marks, exchanged=LIMITS.exchange - 1)
-    assert (exchanged(turn), turn.asks) == ([0], {name(0): (4, 2)})
-    turn = steps(moves(2), seen({0: SeenPartition((4, 2), (4, 2), 4), 1: BOTH}), turn.marks)
-    assert (turn.marks[name(0)].stage, exchanged(turn), turn.waits) == (Stage.DONE, [1], "")
-
-
-def test_all_goes_in_one_step_where_that_is_wanted() -> None:
-    turn = steps(moves(1), seen({0: (1, 2)}), limits=replace(LIMITS, exchange=0))
-    assert (begun(turn), turn.asks) == ([0], {name(0): (4, 2)})
-
-
-def test_a_replica_on_a_broker_that_is_down_is_replaced_in_one_step() -> None:
-    """What is under-replicated waits for no other partition."""
-    down, only = SeenBroker("r1", alive=False), frozenset({name(0)})
-    turn = steps(moves(1), seen({0: SeenPartition((1, 2), (2,), 2)}, b1=down), lagging_before=only)
-    assert (begun(turn), turn.asks) == ([0], {name(0): (4, 2)})
-    # It went down while the new one was being added: ZooKeeper's controller would wait for it for ever.
-    late = steps(moves(1), seen({0: SeenPartition((1, 2, 4), (2,), 2, (4,))}, b1=down), {name(0): Mark(Stage.ASKED, "", 1, True)})
-    assert (exchanged(late), late.asks, late.marks[name(0)].stage) == ([0], {name(0): (4, 2)}, Stage.MOVING)
-    both = steps(moves(1), seen({0: SeenPartition((1, 2, 4), (2, 4), 2)}, b1=down), {name(0): ADDED}, lagging_before=only)
-    assert exchanged(both) == [0]
-
-
-def test_old_replicas_stay_while_fewer_would_be_in_sync() -> None:
-    behind = SeenPartition((1, 2, 4), (1, 2), 1)
-    turn = steps(moves(1), seen({0: behind}), {name(0): ADDED}, lagging_before=frozenset({name(0)}))
-    assert (exchanged(turn), turn.waits) == ([], "waits: t-0 would have fewer replicas in sync")
-    other = SeenPartition((1, 2, 4), (1, 4), 1)  # 2 lags and did before; 1 is as good as 4
-    assert exchanged(steps(moves(1), seen({0: other}), {name(0): ADDED}, lagging_before=frozenset({name(0)}))) == [0]
-    assert exchanged(steps(moves(1), seen({0: BOTH}), {name(0): ADDED}, held="paused by anna")) == []
-
-
-def test_what_was_added_goes_again_where_the_step_cannot_be_completed_or_is_taken_back() -> None:
-    down = SeenBroker("r4", alive=False, down_ms=2000)
-    turn = steps(moves(1), seen({0: SeenPartition((1, 2, 4), (1, 2), 1)}, b4=down), {name(0): ADDED})
-    (back,) = turn.turned
-    assert (back.target, back.undo, back.why) == ((1, 2), "cancel", "its target, broker 4, is down")
-    again = steps([back], seen({0: SeenPartition((1, 2, 4), (1, 2), 1)}, b4=down), turn.marks)
-    assert (exchanged(again), again.asks) == ([0], {name(0): (1, 2)})
-    # While it is being added the reassignment is cancelled.
-    assert [t.name for t in steps([back], seen({0: COPYING}), turn.marks).take_back] == [name(0)]
-    # Meanwhile min.insync.replicas was raised: the plan's list would take the partition away from producers.
-    fewer = [task(0, (1, 2, 3), (4,))]
-    both = SeenPartition((1, 2, 3, 4), (1, 2, 3, 4), 1)
-    turn = steps(fewer, seen({0: both}, min_isr=2), {name(0): ADDED})
-    assert [t.target for t in turn.turned] == [(1, 2, 3)]
-
-
-def test_a_rollback_keeps_new_replicas_where_the_old_broker_is_gone() -> None:
-    back = moves(1)[0].back("rollback", "by anna")
-    down = seen({0: SeenPartition((1, 2, 4), (2, 4), 2)}, b1=SeenBroker("r1", alive=False, down_ms=2000))
-    mark = steps([back], down, {name(0): Mark(touched=True)}).marks[name(0)]
-    assert mark.reason == "its target, broker 1, is down, so it keeps the replicas that it has"
-
-
-def test_what_another_tool_makes_of_both_lists_is_left_alone() -> None:
-    """It is not ours before a step was written down, and not any more when somebody took the new replicas away."""
-    assert steps(moves(1), seen({0: BOTH})).marks[name(0)].stage is Stage.SKIPPED
-    assert steps(moves(1), seen({0: (1, 2)}), {name(0): ADDED}).marks[name(0)].reason == "another tool took its reassignment back"
-
-
-def test_only_replicas_go_elsewhere_a_few_at_a_time() -> None:
-    alone = [Task(name(n), (1,), (4,), 1, 4) for n in range(3)]
-    turn = steps(alone, seen(dict.fromkeys(range(3), (1,))))
-    assert (begun(turn), turn.gaps) == ([0, 1, 2], 0)
-    turn = steps(alone, seen(dict.fromkeys(range(3), SeenPartition((1, 4), (1, 4), 1))), turn.marks)
-    assert (exchanged(turn), turn.gaps) == ([0, 1], LIMITS.elections)
-
-
-def test_room_that_is_on_its_way_is_waited_for() -> None:
-    """The replica that is to leave the broker still stands there, or is being deleted."""
-    tasks = [task(0, (4, 2), (5, 2), size=100.0), task(1, (1, 2), (4, 2), size=100.0)]
-    full = SeenBroker("r4", free=50.0)
-    turn = steps(tasks, seen({0: SeenPartition((4, 2, 5), (4, 2, 5), 4), 1: (1, 2)}, b4=full), {name(0): ADDED})
-    assert (exchanged(turn), name(1) in turn.marks) == ([0], False)
-    gone = seen({0: SeenPartition((5, 2), (5, 2), 5), 1: (1, 2)}, b4=full)
-    assert name(1) not in steps(tasks, gone, turn.marks, freeing=True).marks
-    assert steps(tasks, gone, turn.marks).marks[name(1)].stage is Stage.SKIPPED
+    assert begun(steps([raised], seen({0: (1, 2, 3)}, min_isr=2))) == [0], "it was so before"

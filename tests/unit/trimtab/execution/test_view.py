@@ -70,9 +70,8 @@ def test_after_the_first_no_look_describes_the_whole_cluster(cluster: SimulatedC
         cluster.step(1)
     assert [m.stage for m in execution.marks.values()] == [Stage.DONE] * MOVED
     assert port.described[0] == 2 * TOPICS
-    # Eight partitions in turn, and the topics of two in progress, of two that begin and of two that were copied; at the end once those of
-    # the plan.
-    assert max(port.described[1:]) <= 8 + 2 * 6
+    # Eight partitions in turn, and the topics of two in progress and of two that begin; at the end once those of the plan.
+    assert max(port.described[1:]) <= 8 + 2 * 4
     assert max(port.asked[1:]) <= 4
 
 
