@@ -20,7 +20,7 @@ from trimtab.reporter.config import ReporterConfig
 from trimtab.service.config import load_config
 
 INTERVAL = 10.0  # seconds between decisions
-HORIZON = 30.0
+HORIZON = 20.0
 GOALS = """
 version: 1
 goals:
