@@ -13,7 +13,7 @@ ARG PROCESSOR=x86-64-v3
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/trimtab
 COPY requirements/image.txt /build/requirements/image.txt
-RUN /opt/trimtab/bin/pip install --require-hashes --requirement /build/requirements/image.txt
+RUN /opt/trimtab/bin/pip install --require-hashes --no-deps --requirement /build/requirements/image.txt
 COPY . /build
 RUN /opt/trimtab/bin/pip install --no-deps --no-index --no-build-isolation /build \
     && /opt/trimtab/bin/trimtab compile --for "${PROCESSOR}" --out /opt/trimtab/kernels

@@ -120,15 +120,16 @@ $(BIN)/python: | need-python
 	@echo "Making $(VENV) with $(PYTHON)" >&2
 	@"$(PYTHON)" -m venv $(VENV)
 
+# Locks are complete, so nothing is resolved: pip 23 takes a newer release for a dependency with an extra, and refuses it for its hash.
 $(VENV)/.demo-ready: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what is locked in $<" >&2
-	@$(PIP) install --require-hashes --requirement $<
+	@$(PIP) install --require-hashes --no-deps --requirement $<
 	@$(ITSELF)
 	@touch $@
 
 $(VENV)/.test-ready: requirements/test.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what is locked in $<" >&2
-	@$(PIP) install --require-hashes --requirement $<
+	@$(PIP) install --require-hashes --no-deps --requirement $<
 	@$(ITSELF)
 	@$(BIN)/trimtab compile
 	@touch $@ $(VENV)/.demo-ready

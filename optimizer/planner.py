@@ -26,9 +26,9 @@ from optimizer.policies.replication import change_factors
 from optimizer.search.record import BrokenRuleError
 from optimizer.search.search import Found
 from optimizer.search_state import SearchState, Work, leaves_partitions_alone, work_on
+from optimizer.spending import affordable_search
 from optimizer.threads import Threads
 from optimizer.whatif import apply_whatifs
-from optimizer.worth import worthwhile_search
 
 WORTH_THREADS = 10_000  # replicas; fewer are planned in the time that handing work to threads takes
 
@@ -105,5 +105,5 @@ def _searched(work: Work, options: PlanOptions, watch: Watch | None, threads: Th
     topics_out = bench.topics_out(compiled.problem)
     bounds = threads.beside(lambda: lower_bounds(compiled.problem, bench.begin, topics_out))
     if compiled.caution is None:
-        return worthwhile_search(compiled, options, watch, bench, threads), bounds()
-    return careful_search(compiled, compiled.caution, options, watch, threads), bounds()
+        return affordable_search(compiled, options, watch, bench, threads), bounds()
+    return careful_search(compiled, compiled.caution, options, watch, bench, threads), bounds()

@@ -35,11 +35,14 @@ def matching_topics(topics: tuple[str, ...], patterns: Iterable[str]) -> BoolArr
 
 def movable_topics(snapshot: Snapshot, constraints: Constraints, options: PlanOptions) -> BoolArray:
     """bool [T], topics whose partitions may change for balance."""
-    excluded = matching_topics(
-        snapshot.topics, (*constraints.exclude_topics, *constraints.freeze_topics, *options.exclude_topics)
-    )
+    return may_change(snapshot.topics, constraints) & ~matching_topics(snapshot.topics, options.exclude_topics)
+
+
+def may_change(topics: tuple[str, ...], constraints: Constraints) -> BoolArray:
+    """bool [T], topics that the constraints of goals let change for balance."""
+    excluded = matching_topics(topics, (*constraints.exclude_topics, *constraints.freeze_topics))
     if constraints.include_topics:
-        excluded |= ~matching_topics(snapshot.topics, constraints.include_topics)
+        excluded |= ~matching_topics(topics, constraints.include_topics)
     return ~excluded
 
 

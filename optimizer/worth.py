@@ -51,17 +51,17 @@ def worthwhile_search(
     """As `search`, without parts that gain less than `PlanOptions.min_gain` for what they copy, and nothing for what may be noise."""
     setting, start = Setting(options, watch, threads or Threads()), Placement(compiled.replicas, compiled.lead)
     bench = Bench(compiled.problem, compiled.replicas, compiled.lead) if bench is None else bench
-    before, lopsided = distances(compiled.problem, bench.begin), not options.budgeted and is_lopsided(compiled, bench.begin)
+    before, lopsided = distances(compiled.problem, bench.begin), is_lopsided(compiled, bench.begin)
     found = search(compiled, options, watch, bench, setting.threads)
     turn = _turn(compiled, setting, start, found, before, lopsided)
     rounds, left_out = list(turn.rounds), turn.left_out
-    for _ in range(0 if options.budgeted else MOST_TURNS - 1):
+    for _ in range(MOST_TURNS - 1):
         if turn.settled or turn.stopped or not turn.rounds:
             break
         turn = _next(compiled, setting, start.after(rounds))
         rounds += turn.rounds
         left_out = turn.left_out or left_out
-    straight = _straight(compiled, options, start, rounds)
+    straight = straightened(compiled, options, start, rounds)
     rounds = rounds if straight is None else [straight]
     if len(rounds) == len(found.rounds) and all(one is other for one, other in zip(rounds, found.rounds, strict=True)):
         return found
@@ -85,18 +85,28 @@ def _turn(compiled: Compiled, setting: Setting, start: Placement, found: Found, 
     other = _better(compiled, setting, start, found) if lopsided else None
     if other is not None and other.stopped:
         return other
-    rounds, end = (found.rounds, found.end) if other is None else (other.rounds, start.after(other.rounds).state(compiled))
-    net, options = Net.of(rounds), setting.options
-    after, noise = distances(compiled.problem, end), noise_of(compiled, options.noise)
-    parts = parts_of(compiled, rounds, net, before, after, noise, noticed(compiled, start, end))
+    result = found if other is None else Found(other.rounds, start.after(other.rounds).state(compiled))
+    rounds, left_out = without_small(compiled, setting.options, start, result, before)
+    return Turn(rounds, other is None if left_out is None else not rounds, left_out)
+
+
+def without_small(
+    compiled: Compiled, options: PlanOptions, start: Placement, found: Found, before: FloatArray
+) -> tuple[list[Round], LeftOut | None]:
+    """The rounds `found` from `start`, where brokers are at distances `before`, without what gains too little; and what that is."""
+    if not found.rounds or found.stopped:
+        return found.rounds, None
+    net = Net.of(found.rounds)
+    after, noise = distances(compiled.problem, found.end), noise_of(compiled, options.noise)
+    parts = parts_of(compiled, found.rounds, net, before, after, noise, noticed(compiled, start, found.end))
     left_out = LeftOut.of(compiled, parts, net, options.least_gain)
     if left_out is None:
-        return Turn(rounds, other is None)
+        return found.rounds, None
     if len(left_out.partition) == len(net.rows):
-        return Turn([], left_out=left_out)
-    kept = start.after(rounds).with_rows(left_out.partition, start.taken(left_out.partition))
+        return [], left_out
+    kept = start.after(found.rounds).with_rows(left_out.partition, start.taken(left_out.partition))
     made, left = net_round(compiled, options, start, kept)
-    return Turn(rounds, other is None) if left else Turn([made], False, left_out)
+    return (found.rounds, None) if left else ([made], left_out)
 
 
 def _better(compiled: Compiled, setting: Setting, start: Placement, found: Found) -> Turn | None:
@@ -122,7 +132,7 @@ def _undone(compiled: Compiled, state: State) -> tuple[int, int, int, int, float
     return standing_of(problem, state).undone, hard, int(low.any(axis=1).sum()), int(low.sum()), round(distance, 6)
 
 
-def _straight(compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round]) -> Round | None:
+def straightened(compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round]) -> Round | None:
     """A way to where `rounds` lead without their detours, or one that is shorter and leaves nothing undone; None where they have few,
     or no such way is found."""
     if not rounds or not _has_detours(rounds):

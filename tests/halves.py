@@ -1,7 +1,7 @@
 """Tests in two processes side by side. What the first half says follows when the other is done.
 
-`make test` runs all: those with real Kafka and a real browser mostly wait, then Spark; the others compute. `make quick` runs unit tests
-only (``python -m tests.halves quick``), half of them in each process.
+`make test` runs all: those with real Kafka and a real browser mostly wait; beside them run those that compute, then Spark's. `make quick`
+runs unit tests only (``python -m tests.halves quick``), half of them in each process.
 """
 
 from __future__ import annotations
@@ -15,26 +15,24 @@ import tempfile
 from collections.abc import Sequence
 
 WAITING = ("tests/kafka", "tests/browser")
-SPARK = ("tests/spark",)  # after those: brokers are gone by then, and their memory is free
+SPARK = ("tests/spark",)
 UNIT = "tests/unit"
 HALF_OF_UNIT = tuple(f"{UNIT}/{room}" for room in ("trimtab", "cluster_model", "metrics_reporter"))
 NOTHING_RUN = 5  # pytest's exit code where nothing was chosen
 
 
-def main(first: Sequence[Sequence[str]], others: Sequence[str]) -> int:
-    """Run both halves to their end, the first one run after the other; arguments are those of pytest.
+def main(waiting: Sequence[str], runs: Sequence[Sequence[str]]) -> int:
+    """Run `waiting`, and beside it `runs` one after the other, to their end; arguments are those of pytest.
 
-    An interrupt reaches both, and the first half goes on to no further run. Returns the first exit code that is not 0.
+    An interrupt reaches both halves, and no further run begins. Returns the first exit code that is not 0.
     """
     pytest = [sys.executable, "-m", "pytest"]
     with tempfile.TemporaryFile() as said:
-        started = [subprocess.Popen([*pytest, *others])]
+        started = [subprocess.Popen([*pytest, *waiting], stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)]
         try:
-            _yield_to_waiting(started[0])
-            for each in first:
-                started.append(
-                    subprocess.Popen([*pytest, *each], stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
-                )
+            for run in runs:
+                started.append(subprocess.Popen([*pytest, *run]))
+                _yield_to_waiting(started[-1])
                 if _interrupted(started[-1]):
                     break
             _interrupted(started[0])
@@ -69,6 +67,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     quick = sys.argv[1:2] == ["quick"]
     given = sys.argv[2:] if quick else sys.argv[1:]
-    halves = (HALF_OF_UNIT,) if quick else (WAITING, SPARK)
-    ignored = [f"--ignore={folder}" for half in halves for folder in half]
-    sys.exit(main([[*given, *half] for half in halves], [*given, *ignored, *([UNIT] if quick else [])]))
+    half = HALF_OF_UNIT if quick else WAITING
+    computing = [*given, *(f"--ignore={folder}" for folder in (*half, *([] if quick else SPARK))), *([UNIT] if quick else [])]
+    sys.exit(main([*given, *half], [computing] if quick else [computing, [*given, *SPARK]]))

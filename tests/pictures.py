@@ -1,7 +1,8 @@
-"""Pictures of the page on each bad day, light and dark, on a desk and on a phone, for docs/pictures.md.
+"""Pictures of the page on each bad day, light and dark, on a desk and on a phone, for docs/pictures.md, and of all of it for docs/http.md.
 
-``python -m tests.pictures`` makes them all again in docs/images/days; needs Chromium. Each is the real page of a real service beside a
-simulated cluster that has such a day, in virtual time, so what is read there is what an operator would read.
+``python -m tests.pictures`` makes them all again in docs/images; needs Chromium. A day is the real page of a real service beside a
+simulated cluster that has such a day, in virtual time, so what is read there is what an operator would read. The whole page is that of the
+examples, and of a thousand brokers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ import numpy.typing as npt
 from pydantic import SecretStr
 
 from tests.browser.chromium import Chromium, Tab, found
+from tests.service_face import FakeFace, large, small
 from tests.unit.trimtab.service.beside import NODE, OTHER, Service, World, simulated_executor
 from trimtab.http import HttpServer, HttpSettings, serve
 from trimtab.http.others import ClusterPart
@@ -30,9 +33,11 @@ from trimtab.simulator.cluster import SimulatedCluster
 from trimtab.simulator.spec import GB, MB, BrokerSpec, TopicSpec
 from trimtab.simulator.traffic import Traffic
 
-FOLDER = Path(__file__).parents[1] / "docs" / "images" / "days"
+FOLDER = Path(__file__).parents[1] / "docs" / "images"
 SIZES = {"desk": (1400, 900), "phone": (390, 844)}
-MOST_BYTES = 1_500_000  # of all pictures
+WHOLE: Mapping[str, Callable[[], FakeFace]] = {"page-light": small, "page-dark": partial(large, 1000)}
+WHOLE_SIZE = (1280, 1950)
+MOST_BYTES = 2_000_000  # of all pictures
 COLOURS, ALIKE = 96, 200  # of a picture, and the square of the distance of two that are as one
 TOKEN = "a-token-of-some-length"
 GOALS = """
@@ -222,13 +227,21 @@ def shown(tab: Tab, server: HttpServer) -> None:
     tab.run(QUIET)
 
 
-def pictures(folder: Path, days: Sequence[str], say: Callable[[str], object]) -> int:
+def pictures(folder: Path, days: Sequence[str], whole: Sequence[str], say: Callable[[str], object]) -> int:
     """Bytes of all that were made."""
     program, folder = found(), folder.absolute()
     if program is None:
         raise SystemExit("Chromium is needed and was not found: install it (make chromium)")
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "days").mkdir(parents=True, exist_ok=True)
     total = 0
+
+    def take(tab: Tab, path: Path, size: tuple[int, int], theme: str, server: HttpServer) -> int:
+        tab.show_as(*size, dark=theme == "dark")
+        shown(tab, server)
+        tab.picture(path, whole=False)
+        path.write_bytes(few_colours(pixels_of(blank, path.read_bytes())))
+        return path.stat().st_size
+
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(contextlib.chdir(scratch))  # no path of this machine is in a picture
@@ -236,16 +249,18 @@ def pictures(folder: Path, days: Sequence[str], say: Callable[[str], object]) ->
         blank = stack.enter_context(chromium.tab())
         for name in days:
             with served(name, Path()) as server, chromium.tab() as tab:
-                for size, (width, height) in SIZES.items():
+                for size, pixels in SIZES.items():
                     for theme in ("light", "dark"):
-                        tab.show_as(width, height, dark=theme == "dark")
-                        shown(tab, server)
-                        path = folder / f"{name}-{size}-{theme}.png"
-                        tab.picture(path, whole=False)
-                        path.write_bytes(few_colours(pixels_of(blank, path.read_bytes())))
-                        total += path.stat().st_size
+                        total += take(tab, folder / "days" / f"{name}-{size}-{theme}.png", pixels, theme, server)
                 tab.open("about:blank#over")
             say(f"{name}: {(DAYS[name].__doc__ or '').strip()}")
+        for name in whole:
+            server = serve(WHOLE[name](), HttpSettings(port=0, token=SecretStr(TOKEN)))
+            stack.callback(server.stop)
+            with chromium.tab() as tab:
+                total += take(tab, folder / f"{name}.png", WHOLE_SIZE, name.partition("-")[2], server)
+                tab.open("about:blank#over")
+            say(f"{name}: all of the page")
     return total
 
 
@@ -292,17 +307,18 @@ def pixels_of(tab: Tab, png: bytes) -> npt.NDArray[np.uint8]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the pictures")
-    parser.add_argument("--days", default=",".join(DAYS), help=f"of {', '.join(DAYS)}; all by default")
+    every = [*DAYS, *WHOLE]
+    parser.add_argument("--days", default=",".join(every), help=f"of {', '.join(every)}; all by default")
     options = parser.parse_args()
-    days = options.days.split(",")
-    unknown = [name for name in days if name not in DAYS]
+    chosen = options.days.split(",")
+    unknown = [name for name in chosen if name not in every]
     if unknown:
-        parser.error(f"unknown days: {', '.join(unknown)}; there are {', '.join(DAYS)}")
+        parser.error(f"unknown days: {', '.join(unknown)}; there are {', '.join(every)}")
 
     def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
-    total = pictures(options.out, days, say)
+    total = pictures(options.out, [n for n in chosen if n in DAYS], [n for n in chosen if n in WHOLE], say)
     say(f"{total:,} bytes in {options.out}")
     return 0 if total <= MOST_BYTES else 1
 

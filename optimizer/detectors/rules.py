@@ -89,7 +89,7 @@ def _goal_band(detector: GoalBand, sight: Sight) -> list[Gauge]:
                 result.append(_units(sight, goal.name, rows, state.units[RACKS], "in over-full racks", "replica"))
             case TopicDistribution():
                 noun = goal.resource.removesuffix("s")
-                result.append(_units(sight, goal.name, rows, state.units[topic_row], "outside of its topics' bands", noun))
+                result.append(_units(sight, goal.name, rows, state.units[topic_row], "outside its topics' target ranges", noun))
     return result
 
 
@@ -103,8 +103,8 @@ def _band(
     line = goal.bound if detector.deviation is None else detector.deviation
 
     def words(row: int) -> tuple[str, str]:
-        band = "its band is" if detector.deviation is None else "allowed is"
-        return _beside_mean(sight, rows[row], shares[row], goal.resource), f"; {band} {percent(line)}"
+        limit = "its target range ends at" if detector.deviation is None else "allowed is"
+        return _beside_mean(sight, rows[row], shares[row], goal.resource), f"; {limit} {percent(line)}"
 
     return Gauge(goal.name, sight.ids(rows), np.abs(shares - 1.0), np.full(len(rows), line), words, strict=True)
 
@@ -122,8 +122,12 @@ def _limit(
 
     def words(row: int) -> tuple[str, str]:
         side = "above" if load[row] > ceiling[row] else "within"
-        held = f"broker {sight.snapshot.broker_ids[rows[row]]} has {amount(float(load[row]), goal.resource)} of {goal.resource}"
-        return f"{held}, {side} its limit of {amount(float(ceiling[row]), goal.resource)}", ""
+        held, most = (amount(float(value), goal.resource) for value in (load[row], ceiling[row]))
+        if RESOURCES[goal.resource] == "count":
+            held = counted(round(float(load[row])), goal.resource.removesuffix("s"))
+        else:
+            held += f" of {goal.resource}"
+        return f"broker {sight.snapshot.broker_ids[rows[row]]} has {held}, {side} its limit of {most}", ""
 
     return Gauge(goal.name, sight.ids(rows), shares, np.ones(len(rows)), words, strict=True, latched=False)
 

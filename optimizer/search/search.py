@@ -256,7 +256,7 @@ def one_round(
             schedule(target.replicas, target.lead, limits)
     low, roles, enough = len(problem.broker) + 1, _led_goals(problem, compiled.roles), plenty(problem, budget)
     begun, cut, firm, marks = int(log.used[0]), False, False, bench.topics_out(problem)
-    packing = replicas.size <= MOST_ESCAPED
+    packing = escaping = replicas.size <= MOST_ESCAPED and not options.budgeted  # a budget goes to what is easier
     wish, most = problem, len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
@@ -269,7 +269,7 @@ def one_round(
         spread_topics(wish, target, seed, True, marks)
         # Escape: destroy and repair as long as that brings brokers into band, then swaps of all with all.
         packing = packing and repack(wish, target, seed) > 0
-        if replicas.size <= MOST_ESCAPED and count_low(problem, target):
+        if escaping and count_low(problem, target):
             edges = _without_middle(wish)
             appraise(edges, target)
             swap_out(edges, target, seed)

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import IO
 
 from tests.kafka import jars
+from tests.kafka.islands import Islands
 from tests.kafka.proxy import Proxy
 
 READY = "Kafka Server started"
@@ -133,6 +134,8 @@ class KafkaCluster:
         Heap of each JVM, as Java takes it.
     jvm_options
         More options of a broker's JVM by its id, such as an agent.
+    islands
+        Where controllers run that can be cut off, one in each; its numbers are theirs.
     """
 
     def __init__(
@@ -146,7 +149,9 @@ class KafkaCluster:
         listeners: Sequence[Listener] = (),
         heap: str = "256m",
         jvm_options: Callable[[int], Sequence[str]] = lambda broker: (),
+        islands: Islands | None = None,
     ) -> None:
+        self.islands = islands
         self._heap, self._jvm_options = heap, jvm_options
         self._class_path = jars.class_path()
         self._java = jars.java()
@@ -348,7 +353,8 @@ class KafkaCluster:
 
     def _launch(self, role: _Role) -> None:
         options = self._jvm_options(role.id) if role.id in self._brokers else ()
-        command = [*self._jvm(self._heap), *options, "kafka.Kafka", str(role.folder / "server.properties")]
+        where = self.islands.within(role.id) if self.islands is not None and role.id in self._controllers else ()
+        command = [*where, *self._jvm(self._heap), *options, "kafka.Kafka", str(role.folder / "server.properties")]
         role.process = _Process(command, self.log_file(role.id), os.environ)
         self._tell(f"+{role.process.pid}")
 
@@ -368,10 +374,13 @@ class KafkaCluster:
             self._watchdog.stdin.write(line + "\n")
             self._watchdog.stdin.flush()
 
+    def address(self, controller: int) -> str:
+        return "127.0.0.1" if self.islands is None else self.islands.address(controller)
+
     def _common(self, id: int) -> dict[str, str]:
         return {
             "node.id": str(id),
-            "controller.quorum.voters": ",".join(f"{i}@127.0.0.1:{port}" for i, port in self.quorum.items()),
+            "controller.quorum.voters": ",".join(f"{i}@{self.address(i)}:{port}" for i, port in self.quorum.items()),
             "controller.listener.names": "CONTROLLER",
             "auto.leader.rebalance.enable": "false",
             "broker.session.timeout.ms": "6000",
@@ -384,7 +393,7 @@ class KafkaCluster:
     def _controller(self, id: int) -> dict[str, str]:
         return self._common(id) | {
             "process.roles": "controller",
-            "listeners": f"CONTROLLER://127.0.0.1:{self.quorum[id]}",
+            "listeners": f"CONTROLLER://{self.address(id)}:{self.quorum[id]}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.folder / f"controller-{id}" / "data"),
         }

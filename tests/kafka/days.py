@@ -373,17 +373,22 @@ def broker_dead(scene: Scene, broker: int = 4) -> list[str]:
 
 
 def controller_cut_off(scene: Scene) -> list[str]:
-    """The active controller answers nobody any more, and comes back: another instance decides meanwhile, one at a time."""
-    if len(scene.services) < 3:
-        return ["there is no other controller"]
+    """No packet reaches the active controller, or leaves it: another instance decides meanwhile, one at a time, and it comes back."""
+    if len(scene.services) < 3 or scene.kafka.islands is None:
+        return ["cannot be tried here: there is no other controller, or none that can be cut off"]
     before = scene.state()["leadership"]["controller"]
     others = [node for node in scene.services if node != before]
-    scene.kafka.freeze_broker(before)
+    address = (scene.kafka.address(before), scene.kafka.quorum[before])
+    scene.kafka.islands.cut(before)
+    begun = time.monotonic()
     try:
+        with suppress(OSError), socket.create_connection(address, timeout=2):
+            return [f"controller {before} is reached all the same"]
         taken = scene.until(lambda: any(scene.state(node)["leadership"]["leads"] for node in others))
+        scene.say(f"  another instance decides {time.monotonic() - begun:.0f} s after controller {before} was cut off")
         held = scene.until(lambda: not scene.state(before)["leadership"]["leads"])
     finally:
-        scene.kafka.thaw_broker(before)
+        scene.kafka.islands.mend(before)
     wrong = [] if taken else ["no other instance decides"]
     return wrong if held else [*wrong, f"the instance beside {before} goes on deciding"]
 
@@ -461,8 +466,14 @@ def idle_connections(scene: Scene) -> list[str]:
 
 
 def disk_full(scene: Scene) -> list[str]:
-    """The disk of the history is full: the service is unhealthy and not ready, shows no plan as current, and goes on when there is room."""
-    node = scene.state()["leadership"]["controller"]  # a standby writes no decisions
+    """The disk of the history is full, of the instance that decides and of one that would take over: it is unhealthy and not ready, shows
+    no plan as current, and goes on when there is room."""
+    decides = scene.state()["leadership"]["controller"]
+    standby = next((node for node in scene.services if node != decides), None)
+    return _disk_full(scene, decides) + (_disk_full(scene, standby) if standby is not None else [])
+
+
+def _disk_full(scene: Scene, node: int) -> list[str]:
     child, history = scene.services[node], scene.folder / str(node) / "history"
     child.end(signal.SIGTERM)
     mounted = f"mount -t tmpfs -o size=16m none '{history}' && exec \"$@\""
@@ -484,8 +495,8 @@ def disk_full(scene: Scene) -> list[str]:
             return not state["healthy"] and not state["ready"] and not current
 
         if not scene.until(ill):
-            wrong.append(f"the disk is full, and the service says: {scene.state(node)['why_unhealthy']} {scene.state(node)['plan']}")
-        wrong += [f"{path} answers 200" for path in ("/healthz", "/readyz") if scene.fetch(node, path)[0] == 200]
+            wrong.append(f"the disk is full, and service {node} says: {scene.state(node)['why_unhealthy']} {scene.state(node)['plan']}")
+        wrong += [f"{path} of {node} answers 200" for path in ("/healthz", "/readyz") if scene.fetch(node, path)[0] == 200]
         if scene.figures(node).get(("trimtab_healthy", ())) != 0.0:
             wrong.append("no alert fires on trimtab_healthy")
         for name in ("everything", "the rest"):

@@ -20,7 +20,7 @@ from trimtab.reporter.config import ReporterConfig
 from trimtab.service.config import load_config
 
 INTERVAL = 10.0  # seconds between decisions
-HORIZON = 30.0
+HORIZON = 20.0
 GOALS = """
 version: 1
 goals:
@@ -113,7 +113,7 @@ class Reporters:
 class Embedded:
     """A `Balancer` of this process, and whoever waits for what it does."""
 
-    def __init__(self, kafka: KafkaCluster, node: int, folder: Path, **keys: Any) -> None:
+    def __init__(self, kafka: KafkaCluster, node: int, folder: Path, /, **keys: Any) -> None:
         self.node, self.folder = node, folder
         self.balancer = Balancer(load_config(configuration(kafka, node, folder, **keys)))
         self._news = threading.Condition()

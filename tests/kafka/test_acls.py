@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from subprocess import TimeoutExpired
+from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
@@ -33,22 +33,33 @@ from metrics_reporter.topic import TopicError
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.executions import placed, plan_file
 from tests.kafka.guarded import mutual, scram
-from tests.kafka.services import configuration
+from tests.kafka.services import Embedded, Reporters, configuration
 from tests.kafka.traffic import administering, create_topic
-from tests.kafka.watched import PATIENCE, ROOT, Watched
+from tests.kafka.watched import PATIENCE, ROOT
 from tests.unit.trimtab.command_line import CommandLine
 from trimtab import Balancer
-from trimtab.execution.state import Partition
+from trimtab.execution.documents import Settings
+from trimtab.execution.order import read_order
+from trimtab.execution.run import carried_out, reached
+from trimtab.execution.state import Limits, Partition
 from trimtab.reporter import run
 from trimtab.reporter.config import ReporterConfig
 from trimtab.service.config import load_config
 from trimtab.service.min_isr import MinIsr
 from trimtab.service.reach import KafkaReach
+from trimtab.story import Story
 
 ROW = re.compile(r"^\| (?P<command>\w+) \| (?P<operation>\w+) \| (?P<kind>cluster|topic|group|transactional-id)(?: `(?P<name>[^`]+)`)? \|")
 PLAIN = {"security_protocol": "PLAINTEXT"}
 NEVER = "\0"
+TURNS_AFTER = 5  # of an execution, once it said what is missing: that it does nothing then
 METRICS, RECORD = "__trimtab_metrics", "__trimtab_executions"
+LEVEL = """
+version: 1
+goals: [{kind: usage_distribution, resource: replicas, bound: 0.2}]
+constraints: {include_topics: [approved]}
+policy: {wait: {settle: 0}}
+"""
 
 
 @dataclass(frozen=True)
@@ -205,24 +216,31 @@ def plan(scene: Scene, until: str) -> tuple[bool, str]:
 
 
 def execute(scene: Scene, until: str) -> tuple[bool, str]:
+    """What `trimtab execute` does, in this process and without its pauses."""
     name = Partition("guarded", 0)
+    eventually(lambda: (len(placed(scene.kafka, "guarded")[name]) == 1, "what was begun before has not ended"))
     (at,) = placed(scene.kafka, "guarded")[name]
     path = plan_file(
         scene.folder / "moves.json", scene.kafka.cluster_id, {name: ((at,), (3 - at,))}, name=f"sha256:{time.monotonic_ns()}"
     )
     without(scene.kafka, RECORD)  # of an attempt before, which may have been ended in the middle
-    journal = scene.folder / f"journal-{time.monotonic_ns()}"
-    known = ("--bootstrap-server", scene.where, "--command-config", scene.properties, "--journal", journal)
-    process = Watched(scene.folder, "execute", *map(str, known), "--plan", str(path), "--throttle", "10MB/s", "--reserve", "0")
-    try:
-        if until != NEVER:
-            process.hears(until, seconds=60)
-        code = process.ends(PATIENCE if until == NEVER else 10)
-    except TimeoutExpired:
-        code = -1  # it waits until the permission is there
-    finally:
-        process.done()
-    return code == 0 and placed(scene.kafka, "guarded")[name] == (3 - at,), "\n".join(process.said)
+    deadline, left, over = time.monotonic() + PATIENCE, TURNS_AFTER, False
+
+    def stop(seconds: float) -> bool:
+        nonlocal left
+        threading.Event().wait(min(seconds, 0.2))
+        left -= until in str(heard)  # it waits until the permission is there
+        return not left or time.monotonic() > deadline
+
+    with hearing() as heard, suppress(ExternalError):
+        try:
+            with reached(scene.where, scene.properties, scene.folder / f"journal-{time.monotonic_ns()}") as there:
+                there.execution.begin(read_order(path), Settings(throttle=10_000_000, limits=Limits(reserve=0.0)))
+                over = carried_out(there.execution, Story(), stop).over
+        except ExternalError as error:
+            logging.getLogger().error("%s", error)
+            raise
+    return over and placed(scene.kafka, "guarded")[name] == (3 - at,), str(heard)
 
 
 RUNS: dict[str, Says] = {"reporter": reporter, "serve": serve, "plan": plan, "execute": execute}
@@ -276,6 +294,37 @@ def test_a_command_works_with_its_acls_alone(
         eventually(lambda: RUNS[command](scene(properties, "BOTH" if way == "scram" else "MUTUAL"), NEVER))
 
 
+def test_serve_carries_plans_out_with_the_acls_of_serve_and_execute(guarded: KafkaCluster, certificates: Path, tmp_path: Path) -> None:
+    """In the mode `approve`: who names one row too few finds plans that wait for ever."""
+    without(guarded, RECORD)
+    with administering(guarded) as admin:
+        create_topic(admin, "approved", [[1]] * 4)
+    (tmp_path / "level.yaml").write_text(LEVEL)
+    keys: dict[str, Any] = {
+        "kafka": {"bootstrap_servers": guarded.addresses("BOTH"), "command_config": str(scram(certificates, tmp_path, "serve"))},
+        "kraft_log": None, "mode": "approve", "goals": str(tmp_path / "level.yaml"), "execution": {"throttle": "10MB", "reserve": 1},
+        "model": {"short": 3, "long": 6, "stale_after": 15, "dead_after": 60},
+    }  # fmt: skip
+    rows = [replace(row, command="serve") for row in (*of("serve"), *of("execute"))]
+    with allowed(guarded, rows), Reporters(guarded, 0.5), hearing() as heard:
+        service = Embedded(guarded, 100, tmp_path / "100", **keys)
+
+        def stands(state: str) -> bool:
+            found = service.balancer.state().plan
+            return found is not None and found.state == state
+
+        try:
+            assert service.until(lambda: stands("proposed")), service.balancer.state()
+            made = service.balancer.state().plan
+            assert made is not None
+            service.balancer.approve(made.plan_id, "anna")
+            assert service.until(lambda: stands("done")), (service.balancer.state().plan, str(heard))
+        finally:
+            service.stop()
+    assert (2,) in placed(guarded, "approved").values()
+    assert "needs " not in str(heard)
+
+
 @pytest.mark.parametrize("row", TABLE, ids=str)
 def test_a_missing_acl_is_named(guarded: KafkaCluster, certificates: Path, tmp_path: Path, scene: Making, row: Permission) -> None:
     prepare(guarded, row.command, row.operation)
@@ -307,8 +356,11 @@ class Heard(logging.Handler):
 @contextmanager
 def hearing() -> Iterator[Heard]:
     heard, root = Heard(), logging.getLogger()
+    level = root.level
     root.addHandler(heard)
+    root.setLevel(logging.INFO)
     try:
         yield heard
     finally:
+        root.setLevel(level)
         root.removeHandler(heard)

@@ -11,11 +11,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from tests.kafka.cluster import KafkaCluster
+from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster
 from tests.kafka.days import DAYS, Scene, at_random
+from tests.kafka.islands import Islands, enter
 
 RANDOM = "random"
 
@@ -36,16 +38,22 @@ def main() -> int:
     unknown = [name for name in chosen if name not in every]
     if unknown:
         parser.error(f"unknown days: {', '.join(unknown)}; there are {', '.join(every)}")
+    why = enter("tests.kafka.unrest", sys.argv[1:])
+    if why is not None:
+        say(f"no controller can be cut off: {why}")
     days = dict(DAYS) | {RANDOM: partial(at_random, minutes=options.minutes, seed=options.seed)}
     folder, wrong = Path(tempfile.mkdtemp(prefix="trimtab-unrest-")), []
-    with KafkaCluster(controllers=3) as kafka:
+    with ExitStack() as stack:
+        controllers = range(FIRST_CONTROLLER, FIRST_CONTROLLER + 3)
+        islands = stack.enter_context(Islands(controllers)) if why is None else None
+        kafka = stack.enter_context(KafkaCluster(controllers=len(controllers), islands=islands))
         scene = Scene(kafka, folder, say=say)
         with scene:
             if not scene.ready():
                 say("WRONG: the services are not ready")
                 return 1
             for name in chosen:
-                say(f"{name}: {(days[name].__doc__ or at_random.__doc__ or '').strip()}")
+                say(f"{name}: {({**DAYS, RANDOM: at_random}[name].__doc__ or '').strip()}")
                 begun = time.monotonic()
                 found = days[name](scene) + scene.settled()
                 say(f"{name}: {'as it should be' if not found else 'WRONG'} after {time.monotonic() - begun:.0f} s")

@@ -30,7 +30,7 @@ def plan_options(acceptance: str, options: Document, *, threads: int = 1) -> Pla
     """`PlanOptions` of a case."""
     tuples = {
         name: tuple(options.get(name) or ())
-        for name in ("remove_brokers", "exclude_brokers", "exclude_topics", "scale_load", "replication_factor")
+        for name in ("remove_brokers", "exclude_brokers", "exclude_topics", "scale_load", "replication_factor", "resting")
     }
     budgets = {name: options.get(name) for name in BUDGETS}
     added = tuple(AddedBroker(broker, rack) for broker, rack in options.get("add_brokers") or ())

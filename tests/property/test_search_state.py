@@ -29,7 +29,7 @@ from tests.oracle.runs import plan_options
 Document = dict[str, Any]
 
 thorough = settings(
-    max_examples=12, deadline=None, derandomize=True,
+    max_examples=16, deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 
@@ -96,9 +96,13 @@ def changed(document: Document, r: Random) -> Document:
     return document
 
 
-def told_otherwise(options: Document, r: Random) -> Document:
+def told_otherwise(options: Document, r: Random, document: Document) -> Document:
     """Other options, now and then."""
     options = dict(options)
+    if r.random() < 0.3:  # moved lately
+        partitions = document["partitions"]
+        some = r.sample(partitions, r.randrange(len(partitions) + 1)) if r.random() < 0.7 else []
+        options["resting"] = tuple((q["topic"], q["partition"]) for q in some)
     if r.random() < 0.3:
         options["max_moves"] = r.choice((None, 1, 5))
     if r.random() < 0.1:
@@ -123,7 +127,7 @@ def test_a_plan_does_not_depend_on_what_the_last_one_left(seed: int) -> None:
         anew = text_of(build_snapshot(document), parsed, asked, None)
         assert text_of(snapshot, parsed, asked, state) == anew
         document = changed(document, r)
-        options = told_otherwise(options, r)
+        options = told_otherwise(options, r, document)
         if r.random() < 0.15:  # other goals
             goals = json.dumps(case_of(seed + 1, most_brokers=8, per_broker=5).goals)
         if r.random() < 0.1:  # another cluster altogether

@@ -21,13 +21,13 @@ def _light(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
-def ended(folder: Path, waiting: str, spark: str, others: str, *more: str) -> int:
-    """The exit code of a run of these files, the first two one after the other."""
+def ended(folder: Path, waiting: str, computing: str, spark: str, *more: str) -> int:
+    """The exit code of a run of these files, the last two one after the other beside the first."""
     files = []
-    for name, text in (("test_waiting.py", waiting), ("test_spark.py", spark), ("test_others.py", others)):
+    for name, text in (("test_waiting.py", waiting), ("test_computing.py", computing), ("test_spark.py", spark)):
         (folder / name).write_text(text)
         files.append([str(folder / name), f"--rootdir={folder}", "-q", *more])
-    return main(files[:2], files[2])
+    return main(files[0], files[1:])
 
 
 @pytest.mark.parametrize("texts", [(GOOD, GOOD, GOOD), (BAD, GOOD, GOOD), (GOOD, BAD, GOOD), (GOOD, GOOD, BAD)])
@@ -45,7 +45,7 @@ def test_a_half_of_which_nothing_is_chosen_is_no_failure(tmp_path: Path, capfd: 
 
 
 def test_ctrl_c_ends_both_halves_and_starts_no_other_run(tmp_path: Path) -> None:
-    names = ("first", "second", "other")
+    names = ("waiting", "computing", "spark")
     for name in names:
         os.mkfifo(tmp_path / name)  # opened by both sides once the test runs
         (tmp_path / f"test_{name}.py").write_text(
@@ -53,9 +53,9 @@ def test_ctrl_c_ends_both_halves_and_starts_no_other_run(tmp_path: Path) -> None
             f"    open({str(tmp_path / name)!r}, 'w').close()\n    threading.Event().wait()\n"
         )
     runs = [[str(tmp_path / f"test_{name}.py"), f"--rootdir={tmp_path}", "-q"] for name in names]
-    program = f"from tests.halves import main; import sys; sys.exit(main({runs[:2]!r}, {runs[2]!r}))"
+    program = f"from tests.halves import main; import sys; sys.exit(main({runs[0]!r}, {runs[1:]!r}))"
     with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as running:
-        for name in ("first", "other"):
+        for name in names[:2]:
             (tmp_path / name).open().close()
         os.killpg(running.pid, signal.SIGINT)
-        assert running.wait() == 2  # with the second run, it would wait for somebody who opens the other end
+        assert running.wait() == 2  # with the third run, it would wait for somebody who opens the other end

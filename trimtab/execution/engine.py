@@ -34,7 +34,7 @@ from trimtab.execution.recorded import Recorded, id_of
 from trimtab.execution.state import Mark, Observed, Partition, Stage, Task
 from trimtab.execution.throttle import Setting, seconds_at
 from trimtab.execution.throttling import missing, needed, restore, stand
-from trimtab.execution.transition import Turn, next_steps
+from trimtab.execution.transition import Turn, next_steps, went
 from trimtab.execution.view import View
 from trimtab.execution.windows import closed
 
@@ -45,6 +45,7 @@ SILENT_MS = 30_000  # an instance that was not heard for so long is taken for de
 CLOSER = 3  # times that a turn looks closer at what it is about to do
 LOOKS = 10  # in a row, until what does not fit the last step is believed: brokers that are behind tell of the time before
 THROTTLE_CHECK_MS = 15_000
+FREED_MS = 120_000  # so long brokers may take to delete replicas that went: Kafka's file.delete.delay.ms is a minute
 GONE_MS = 120_000  # a broker that is down for so long does not keep an execution from ending
 
 
@@ -64,6 +65,7 @@ class Execution(Recorded):
         self._port, self._view = port, View(port, clock) if view is None else view
         self._odd_looks: dict[Partition, int] = {}
         self._elected: list[tuple[int, int]] = []  # when, and how many
+        self._freed_ms: int | None = None  # replicas went
         self._meter = Meter()
 
     @property
@@ -147,6 +149,8 @@ class Execution(Recorded):
             held = ""
         seen, turn, unsettled = self._next(header, seen, f"paused by {paused}" if paused else held or unthrottled)
         marks, tasks = dict(self._marks), dict(self._tasks)
+        if went(self._tasks.values(), turn.marks):
+            self._freed_ms = now
         for name, mark in turn.marks.items():
             self._mark(name, mark)
             if mark.stage.final and mark.stage is not Stage.DONE:
@@ -179,6 +183,7 @@ class Execution(Recorded):
                 lagging_before=frozenset(header.lagging_before),
                 held=held if closer < CLOSER else "looks again: the next partition to change is not as it was",
                 elected=sum(n for _, n in self._elected),
+                freeing=self._freed_ms is not None and self._clock.wall_ms() - self._freed_ms < FREED_MS,
             )  # fmt: skip
             steps = (*turn.begin, *turn.elect, *turn.take_back, *turn.turned)
             again = self._view.also(self._tasks, {*turn.marks, *(t.name for t in steps)})

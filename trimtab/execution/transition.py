@@ -54,6 +54,7 @@ def next_steps(
     lagging_before: frozenset[Partition] = frozenset(),
     held: str = "",
     elected: int = 0,
+    freeing: bool = False,
 ) -> Turn:
     """The next safe steps of an execution.
 
@@ -69,6 +70,8 @@ def next_steps(
         Why no step may begin, where something outside says so (a pause, a maintenance window).
     elected
         Leaders elected already in the current interval, and steps that left a partition without one for a moment.
+    freeing
+        Whether brokers may still be deleting replicas that went, so that there may be more room soon.
 
     Notes
     -----
@@ -93,7 +96,7 @@ def next_steps(
     waits = _unhealthy(candidates, {t.name for t in moving}, seen, lagging_before)
     if moves_left:
         allowed = [t for t in waiting if _repairs(t, seen)] if waits else waiting
-        begin, why = _chosen(allowed, moving, seen, limits, max(limits.elections - elected, 0))
+        begin, why = _chosen(allowed, moving, seen, limits, max(limits.elections - elected, 0), freeing=freeing or went(tasks, changed))
         changed |= {n: _lost(now[n], r.text) for n, r in why.items() if r.final}
         changed |= {t.name: _asked(now[t.name], Stage.ASKED) for t in begin}
         reasons = Counter(reason.text for reason in why.values() if not reason.final).most_common(1)
@@ -108,6 +111,11 @@ def next_steps(
     late = placed[0]
     slow = f"waits: broker {late.target[0]}, which is to lead {late.name}, is not in sync"
     return replace(result, waits="waits for the next interval of elections" if ready else slow)
+
+
+def went(tasks: Iterable[Task], changed: Mapping[Partition, Mark]) -> bool:
+    """Whether replicas were seen to be gone from where they were to go, with the marks that changed."""
+    return any(t.removing and t.name in changed and changed[t.name].stage in (Stage.PLACED, Stage.DONE, Stage.BACK) for t in tasks)
 
 
 def _asked(mark: Mark, stage: Stage) -> Mark:
@@ -223,7 +231,7 @@ class _Reason:
 
 
 def _chosen(
-    waiting: Sequence[Task], moving: Sequence[Task], seen: Observed, limits: Limits, gaps: int
+    waiting: Sequence[Task], moving: Sequence[Task], seen: Observed, limits: Limits, gaps: int, *, freeing: bool
 ) -> tuple[tuple[Task, ...], dict[Partition, _Reason]]:
     """Those that begin now, in order, and why each of the others does not."""
     room = _Room(moving, seen, limits)
@@ -252,8 +260,8 @@ def _chosen(
             chosen.append(task)
         else:
             why[task.name] = reason
-    if not chosen and not room.count:
-        # Nothing is on its way that could make room: those that lack it never get it.
+    if not chosen and not room.count and not freeing:
+        # Nothing is on its way that could make room, or went a moment ago: those that lack it never get it.
         why = {name: replace(r, final=r.final or r.room) for name, r in why.items()}
     return tuple(chosen), why
 

@@ -31,7 +31,7 @@ from trimtab.service.aftermath import Aftermath
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
 from trimtab.service.coverage import Coverage
-from trimtab.service.decider import Decider
+from trimtab.service.decider import Decider, Surroundings
 from trimtab.service.desk import Held, PlanDesk
 from trimtab.service.execution import TURN as STEP
 from trimtab.service.execution import Execution, kafka_executor
@@ -49,6 +49,7 @@ from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.read_model import Form, ReadModel, Server
 from trimtab.service.readiness import Readiness
 from trimtab.service.samples import SampleFeed
+from trimtab.service.scribe import Scribe
 from trimtab.service.stand_in import StandIn
 from trimtab.service.views import DecisionView, PlanView, StateView
 from trimtab.service.watchers import Watchers
@@ -144,7 +145,7 @@ class Balancer:
             self._reach, self._model, clock, look=config.look_seconds,
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
             controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._changed,
-            min_isr=lambda: self._min_isr.known,
+            min_isr=lambda: self._min_isr.known, constraints=lambda: self._goals.current.constraints,
         )  # fmt: skip
         self._feed = SampleFeed(
             self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,
@@ -168,13 +169,15 @@ class Balancer:
         self._aftermath = Aftermath(
             self._decisions, clock, span_ms=config.horizon_ms, cooldown_ms=round(1000 * config.limits.cooldown)
         )  # fmt: skip
-        self._decider = Decider(
-            config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk, self._decisions,
-            self._told, clock, instance=self._instance, has_executor=executor is not None, prepare=self._compile,
+        around = Surroundings(
+            has_executor=executor is not None, prepare=self._compile, changed=self._changed, busy=lambda: self._execution.busy,
             plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
-            changed=self._changed, busy=lambda: self._execution.busy,
             condition=lambda: self._metadata.health.condition, learned=self._aftermath.reasons,
+        )  # fmt: skip
+        self._decider = Decider(
+            config, self._goals, self._leader, self._agenda, self._lookout, self._readiness, self._desk,
+            Scribe(config, self._goals, self._decisions, clock, self._instance, self._changed), self._told, around,
         )  # fmt: skip
         self._execution = Execution(
             executor, self._desk, self._leader, self._model, self._told, clock, finished=self._finished,

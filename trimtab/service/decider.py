@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING
 
 from cluster_model.errors import ExternalError
 from cluster_model.trust import spoken
-from metrics_reporter.reporter import Clock
-from trimtab.history.records import Decision, Verdict
 from trimtab.service.agenda import INTERVAL, Agenda
 from trimtab.service.choice import Case, Make, Refuse, Rest, choose
 from trimtab.service.config import ServiceConfig
 from trimtab.service.desk import Held, PlanDesk, note_of
 from trimtab.service.goals import GoalsKeeper
 from trimtab.service.health import Condition
-from trimtab.service.keeping import DecisionKeeper, Told
+from trimtab.service.keeping import Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.look import Looked, Lookout
 from trimtab.service.planning import Made, Planner, budgets, planned, rest_of
 from trimtab.service.preferred import CAUSE, Restoring, restored
 from trimtab.service.readiness import Readiness
-from trimtab.service.recording import doubts, placed, plan_text, standings
+from trimtab.service.recording import doubts, placed
+from trimtab.service.scribe import LastVerdict, Scribe, Turn
 from trimtab.service.slow import gives_up_leaders, handed_over, set_apart
 from trimtab.service.standing import after
 from trimtab.service.unwell import Waiting, led_by_others, waits
@@ -50,29 +49,10 @@ UNWELL = ("down", "settling", "under_replicated", "foreign")
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One decision under way: since when, who led then, and why now."""
+class Surroundings:
+    """The service around the decider: what it is, what it does for the decider, and what it knows.
 
-    began: int
-    lead: Leadership
-    cause: str
-
-
-@dataclass(frozen=True, slots=True)
-class LastVerdict:
-    """What was decided last, for `why_nothing`."""
-
-    at_ms: int
-    cause: str
-    verdict: Verdict
-    reason: str
-    kind: str
-
-
-class Decider:
-    """See the module.
-
-    Parameters
+    Attributes
     ----------
     has_executor
         Whether plans can be carried out.
@@ -84,13 +64,29 @@ class Decider:
         Called while planning takes long.
     interrupted
         Whether planning is to end with what there is, because the service stops.
-    busy
-        Why no plan is made now, where an execution is not over that is not of the plan in hand.
+    changed
+        Called when there is something else to see.
     condition
         How well the cluster is.
+    busy
+        Why no plan is made now, where an execution is not over that is not of the plan in hand.
     learned
         Why no plan for balance is made now, by what came of those before.
     """
+
+    has_executor: bool
+    plan: Planner
+    prepare: Callable[[], None]
+    beat: Callable[[], None]
+    interrupted: Callable[[], bool]
+    changed: Callable[[], None]
+    condition: Callable[[], Condition]
+    busy: Callable[[], str]
+    learned: Callable[[Looked, int], tuple[str, ...]]
+
+
+class Decider:
+    """See the module."""
 
     def __init__(
         self,
@@ -101,39 +97,29 @@ class Decider:
         lookout: Lookout,
         readiness: Readiness,
         desk: PlanDesk,
-        decisions: DecisionKeeper,
+        scribe: Scribe,
         told: Told,
-        clock: Clock,
-        *,
-        instance: str,
-        has_executor: bool,
-        plan: Planner,
-        prepare: Callable[[], None],
-        beat: Callable[[], None],
-        interrupted: Callable[[], bool],
-        changed: Callable[[], None],
-        condition: Callable[[], Condition],
-        busy: Callable[[], str] = str,
-        learned: Callable[[Looked, int], tuple[str, ...]] = lambda looked, now: (),
+        around: Surroundings,
     ) -> None:
         self._config, self._goals, self._leader, self._agenda = config, goals, leader, agenda
-        self._lookout, self._readiness, self._desk, self._decisions = lookout, readiness, desk, decisions
-        self._told, self._clock, self._instance, self._has_executor = told, clock, instance, has_executor
-        self._plan = plan
-        self._prepare, self._beat, self._interrupted, self._changed = prepare, beat, interrupted, changed
-        self._busy, self._condition, self._learned = busy, condition, learned
-        self._alone = config.mode == "auto" and has_executor  # plans are carried out without being approved
-        self._restoring = Restoring(condition, alone=self._alone)
+        self._lookout, self._readiness, self._desk, self._told = lookout, readiness, desk, told
+        self._scribe, self._decisions, self._clock, self._around = scribe, scribe.decisions, scribe.clock, around
+        self._alone = config.mode == "auto" and around.has_executor  # plans are carried out without being approved
+        self._restoring = Restoring(around.condition, lambda: lookout.newest, alone=self._alone)
         self._waited = False  # balance did, at the last decision
         self._prepared = False
         self._ask_again = True
         self._led: tuple[int | None, int | None] | None = None  # controller and epoch under which this instance last led
         self._ready_before = False
         self._cooldown_until_ms = 0
-        self.last: LastVerdict | None = None
         self.made: Made | None = None
         self.planning = False
         self.considered_ms: int | None = None  # when a decision was come to last, also where it was no news
+
+    @property
+    def last(self) -> LastVerdict | None:
+        """What was decided last."""
+        return self._scribe.last
 
     # -- told by others ------------------------------------------------------------------------------------
 
@@ -146,6 +132,9 @@ class Decider:
         self._cooldown_until_ms = self._clock.wall_ms() + round(1000 * self._config.limits.cooldown)
         self._agenda.put_off(self._cooldown_until_ms)
         self._lookout.acted()
+        ended = self._desk.current
+        if ended is None or not ended.restores:
+            self._restoring.again()
 
     @property
     def cooldown_until_ms(self) -> int:
@@ -156,20 +145,23 @@ class Decider:
     def turn(self) -> float:
         """Decide, where it is time to."""
         if not self._prepared:
-            self._prepare()
+            self._around.prepare()
             self._prepared = True
         now = self._clock.wall_ms()
         known = self._leader.known
         if self._ask_again or known.checked_ms is None or now - known.checked_ms >= ASK_EVERY_MS:
             self._ask_again = False
             self._follow(self._leader.ask(), now)
+        full = self._decisions.probe(now)
         self._notice_readiness(now)
         self._notice_condition(now)
         if not self._leader.known.leads:
             self._agenda.clear()  # whoever leads next decides at once anyway
             return TURN
+        if full is not None:
+            self._desk.supersede("nothing can be written down", record=False)
         held = self._desk.open
-        if (held is not None and held.state in ("approved", "running")) or self._busy():
+        if (held is not None and held.state in ("approved", "running")) or self._around.busy():
             return TURN
         if self._told.pause is not None or now < self._cooldown_until_ms:
             return TURN
@@ -194,7 +186,7 @@ class Decider:
 
     def _waits(self, held: Held, now: int) -> bool:
         """Whether a plan that waits for approval goes on waiting."""
-        if self._config.mode != "approve" or not self._has_executor:
+        if self._config.mode != "approve" or not self._around.has_executor:
             return False
         if now - held.made_ms >= 1000 * self._config.approval_valid:
             self._agenda.add(f"the plan was not approved within {spoken(round(1000 * self._config.approval_valid))}", now, at_once=True)
@@ -214,14 +206,14 @@ class Decider:
         else:
             log.info("this instance decides: node %s is the active controller, epoch %s", answer.controller, answer.epoch)
             self._agenda.add("took over" if before is None else "elected again", now, at_once=True)
-        self._changed()
+        self._around.changed()
 
     def _notice_readiness(self, now: int) -> None:
         ready = not self._readiness.holds(now)
         if ready and not self._ready_before:
             log.info("ready: enough is known to decide")
             self._agenda.add("ready", now, at_once=True)
-            self._changed()
+            self._around.changed()
         self._ready_before = ready
 
     @property
@@ -238,7 +230,7 @@ class Decider:
     def waits(self, now_ms: int) -> tuple[Waiting, ...]:
         """What balance waits for. Any thread."""
         dead_after_ms = round(1000 * self._config.model.dead_after)
-        return waits(self._condition(), self._wait_policy, now_ms, dead_after_ms, elects=self._alone)
+        return waits(self._around.condition(), self._wait_policy, now_ms, dead_after_ms, elects=self._alone)
 
     def _notice_condition(self, now: int) -> None:
         """Decide again when the cluster is well again, and when it is unwell while a plan waits that was made before."""
@@ -281,7 +273,7 @@ class Decider:
             calm = " ".join([looked.detection.sentence(), *(f"{_capital(note)}." for note in looked.detection.notes)]) + set_apart(looked)
             found, wait = self.waits(turn.began), looked.policy.wait
             if self._restoring.first(wait, turn.began):
-                calm = f"{calm} {led_by_others(self._condition())}."
+                calm = f"{calm} {led_by_others(self._around.condition())}."
             case = Case(
                 waits=found, repair=looked.repair, asked=ASKED in cause, fired=looked.detection.fired, calm=calm, limits=reached,
                 astray=self._restoring.first(wait, turn.began), elect=self._restoring.at_once(wait, found, turn.began),
@@ -291,11 +283,11 @@ class Decider:
         match choose(case):
             case Refuse(kind, text):
                 if kind == "limits" or self._is_news(cause, kind):
-                    self._write(turn, "refused", text, looked=looked, kind=kind)
+                    self._scribe.write(turn, "refused", text, looked=looked, kind=kind)
                 if any(w.kind in UNWELL for w in case.waits):
                     self._desk.supersede("the cluster is unwell", record=self._binding)
             case Rest(text):
-                self._write(turn, "nothing", text, looked=looked, kind="detector")
+                self._scribe.write(turn, "nothing", text, looked=looked, kind="detector")
                 self._desk.supersede("nothing is out of line any more", record=self._binding)
             case Make() as make:
                 assert looked is not None
@@ -304,20 +296,20 @@ class Decider:
         self.considered_ms = turn.began
 
     def _make(self, turn: Turn, looked: Looked, options: PlanOptions, make: Make) -> None:
-        astray, rests = self._condition().health.astray, self._resting(looked, turn.began)
+        astray, rests = self._around.condition().health.astray, self._resting(looked, turn.began)
         self.planning = True
-        self._changed()
+        self._around.changed()
         try:
-            made = planned(self._plan, looked, options, make, self._watch, astray, rests)
+            made = planned(self._around.plan, looked, options, make, self._watch, astray, rests)
         except Exception as error:
             log.error("planning failed", exc_info=True)
             if "preferred" in (make.scope, make.otherwise):
                 self._restoring.tried(turn.began)  # else it would be tried, and fail, each turn
-            self._write(turn, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
+            self._scribe.write(turn, "failed", f"Planning failed, {type(error).__name__}: {error}", looked=looked, kind="failed")
             return
         finally:
             self.planning = False
-        if self._interrupted():
+        if self._around.interrupted():
             return
         if made.scope == "preferred" and (self._alone or not made.plan.summary.actions):
             self._restoring.tried(turn.began)
@@ -325,8 +317,8 @@ class Decider:
         self._conclude(turn, made, make)
 
     def _watch(self, low: int) -> bool:
-        self._beat()
-        return not self._interrupted()
+        self._around.beat()
+        return not self._around.interrupted()
 
     def _is_news(self, cause: str, kind: str) -> bool:
         return cause != INTERVAL or self.last is None or self.last.verdict != "refused" or self.last.kind != kind
@@ -344,7 +336,7 @@ class Decider:
         if self._binding and gate.moves_left is not None:
             most = options.max_moves
             options = replace(options, max_moves=gate.moves_left if most is None else min(most, gate.moves_left))
-        return options, (*gate.reasons, *(self._learned(looked, now) if self._binding else ()))
+        return options, (*gate.reasons, *(self._around.learned(looked, now) if self._binding else ()))
 
     def _resting(self, looked: Looked, now: int) -> tuple[tuple[str, int], ...]:
         """Partitions that were moved lately; none where nothing is carried out here."""
@@ -373,19 +365,19 @@ class Decider:
         ended = confirmed.checked_ms
         if not confirmed.leads or (confirmed.controller, confirmed.epoch) != (lead.controller, lead.epoch):
             why = f"Leadership went elsewhere while planning. {who_leads(confirmed)}"
-            self._write(turn, "refused", why, looked=looked, kind="leadership", ended=ended)
+            self._scribe.write(turn, "refused", why, looked=looked, kind="leadership", ended=ended)
         elif self._goals.current.digest != looked.goal_set.digest:
-            self._write(turn, "refused", "The goals changed while planning.", looked=looked, kind="goals")
+            self._scribe.write(turn, "refused", "The goals changed while planning.", looked=looked, kind="goals")
         elif not made.summary.actions and make.note:
-            self._write(turn, "refused", sentence, looked=looked, made=made, ended=ended, kind="unwell")
+            self._scribe.write(turn, "refused", sentence, looked=looked, made=made, ended=ended, kind="unwell")
             self._desk.supersede("the cluster is unwell", record=self._binding)
         elif not made.summary.actions:
             stuck = any(b.violates for b in made.brokers)
-            self._write(turn, "nothing", sentence, looked=looked, made=made, ended=ended, kind="stuck" if stuck else "plan")
+            self._scribe.write(turn, "nothing", sentence, looked=looked, made=made, ended=ended, kind="stuck" if stuck else "plan")
             self._desk.supersede("a newer look found nothing to do", record=self._binding)
         elif not make.urgent and found.scope not in ("preferred", "demote", "place") and not self._is_wanted(looked, made):
             why = f"The detector would not be better off with the plan that the goals suggest ({sentence})"
-            self._write(turn, "nothing", why, looked=looked, ended=ended, kind="accept")
+            self._scribe.write(turn, "nothing", why, looked=looked, ended=ended, kind="accept")
         else:
             self._propose(turn, found, sentence, ended)
 
@@ -399,47 +391,14 @@ class Decider:
         return agrees(looked.policy, looked.detection, ahead)
 
     def _propose(self, turn: Turn, found: Made, sentence: str, ended: int | None) -> None:
-        id = self._write(turn, "planned", sentence, looked=found.looked, made=found.plan, ended=ended, kind="plan")
+        id = self._scribe.write(turn, "planned", sentence, looked=found.looked, made=found.plan, ended=ended, kind="plan")
         self._desk.supersede("a newer plan was made", record=self._binding)
-        note, is_balance = note_of(self._config.mode, self._has_executor), found.scope in ("all", "preferred", "place")
+        note, is_balance = note_of(self._config.mode, self._around.has_executor), found.scope in ("all", "preferred", "place")
         restores, demotes = found.scope == "preferred", found.scope == "demote"
         held = Held(found.plan, id, self._clock.wall_ms(), note=note, is_balance=is_balance, restores=restores, demotes=demotes)
         self._desk.put(held)
         if self._alone:
             self._desk.become(held, "approved", "approved", "auto", "mode is auto")
-
-    def _write(
-        self, turn: Turn, what: Verdict, reason: str, *, kind: str,
-        looked: Looked | None = None, made: Plan | None = None, ended: int | None = None,
-    ) -> int:  # fmt: skip
-        began, lead, cause = turn.began, turn.lead, turn.cause
-        summary = made.summary if made is not None else None
-        decision = Decision(
-            began_ms=began,
-            ended_ms=max(ended if ended is not None else self._clock.wall_ms(), began),
-            instance=self._instance,
-            cause=cause,
-            mode=self._config.mode,
-            verdict=what,
-            reason=reason,
-            controller=lead.controller,
-            controller_epoch=lead.epoch,
-            horizon=self._config.horizon,
-            snapshot_digest=looked.snapshot.digest if looked is not None else None,
-            goals_digest=looked.goal_set.digest if looked is not None else self._goals.current.digest,
-            plan_id=made.plan_id if made is not None and what == "planned" else None,
-            actions=summary.actions if summary is not None else 0,
-            replica_moves=summary.replica_moves if summary is not None else 0,
-            leadership_changes=summary.leadership_changes if summary is not None else 0,
-            bytes_to_move=summary.bytes_to_move if summary is not None else 0,
-            goals=standings(made, looked),
-            plan=plan_text(made) if made is not None and what == "planned" else None,
-        )
-        id = self._decisions.record(decision)
-        self.last = LastVerdict(began, cause, what, reason, kind)
-        log.info("decision %d (%s): %s. %s", id, cause, what, reason)
-        self._changed()
-        return id
 
 
 def _capital(text: str) -> str:

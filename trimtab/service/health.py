@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cluster_model.metadata.image import BrokerEntry, MetadataImage
+from goals.model import Constraints
+from optimizer.whatif import may_change
 from trimtab.service.views import BrokerLife
 
 MOST_EXAMPLES = 5
 UNKNOWN_MIN_ISR: Mapping[str, int] = {}
+UNBOUND = Constraints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class BrokerHealth:
     replicas, lacking
         On it, and those of them that are out of sync, reassignments apart.
     preferred, astray
-        Partitions that it is the preferred leader of, and those of them that another leads though it serves and is in sync.
+        Partitions that it is the preferred leader of, and those of them that are in `ClusterHealth.astray`.
     """
 
     id: int
@@ -64,8 +67,10 @@ class ClusterHealth:
         How many of those it is not known of.
     reassigning
         With a reassignment in progress.
+    not_preferred
+        Led by another than their preferred leader, though that serves and is in sync.
     astray
-        Led by another than their preferred leader, though that serves and is in sync: topic and number.
+        Those of them that goals let change: topic and number.
     examples
         The first offline, then those under min ISR, then other under-replicated ones by name.
     """
@@ -78,6 +83,7 @@ class ClusterHealth:
     unread: int = 0
     last_copy: int = 0
     reassigning: int = 0
+    not_preferred: int = 0
     astray: tuple[tuple[str, int], ...] = ()
     brokers: tuple[BrokerHealth, ...] = ()
     examples: tuple[str, ...] = ()
@@ -88,10 +94,11 @@ class ClusterHealth:
 
 
 def health_of(
-    image: MetadataImage, now_ms: int, dead_after_ms: int, min_isr: Mapping[str, int] = UNKNOWN_MIN_ISR
-) -> ClusterHealth:
-    """The health of the cluster that an image describes; `min_isr` by topic, as far as it is known. O(replicas), vectorized, plus
-    reassignments."""
+    image: MetadataImage, now_ms: int, dead_after_ms: int, min_isr: Mapping[str, int] = UNKNOWN_MIN_ISR,
+    constraints: Constraints = UNBOUND,
+) -> ClusterHealth:  # fmt: skip
+    """The health of the cluster that an image describes; `min_isr` by topic, as far as it is known, and what goals let change. O(replicas),
+    vectorized, plus reassignments and topics whose leaders are away."""
     slots = image.live_slots()
     replicas, leader = image.replicas[slots], image.leader[slots]
     present, in_sync = replicas >= 0, image.in_sync_places[slots]
@@ -113,6 +120,9 @@ def health_of(
     first = replicas[:, 0]
     astray = (first != leader) & ~offline & in_sync[:, 0]
     astray[astray] = serving[np.searchsorted(ids, first[astray])]
+    not_preferred = int(astray.sum())
+    away, of = np.unique(topics[astray], return_inverse=True)
+    astray[astray] = may_change(tuple(names[row] for row in away.tolist()), constraints)[of]
 
     def count(values: np.ndarray) -> list[int]:
         return [int(n) for n in np.bincount(np.searchsorted(ids, values), minlength=len(ids)).tolist()]
@@ -129,6 +139,7 @@ def health_of(
         unread=sum(names[row] not in min_isr for row in short),
         last_copy=int((under & (synced == 1)).sum()),
         reassigning=len(image.reassigning),
+        not_preferred=not_preferred,
         astray=tuple(
             (names[row], number) for row, number in zip(topics[astray].tolist(), image.number[slots[astray]].tolist(), strict=True)
         ),
@@ -156,7 +167,8 @@ class Condition:
     Attributes
     ----------
     since
-        Of what is not well now (``offline``, ``under_replicated``, ``under_min_isr``, ``reassigning``, ``astray``): since when.
+        Of what is not well now (``offline``, ``under_replicated``, ``under_min_isr``, ``reassigning``, ``not_preferred``,
+        ``astray``): since when.
     down
         Brokers that are down or gone -> since when this instance sees them so.
     catching_up
@@ -172,7 +184,7 @@ class Condition:
     back: Mapping[int, int] = field(default_factory=dict)
 
 
-WATCHED = ("offline", "under_replicated", "under_min_isr", "reassigning", "astray")
+WATCHED = ("offline", "under_replicated", "under_min_isr", "reassigning", "not_preferred", "astray")
 
 
 def went_on(before: Condition, health: ClusterHealth, now_ms: int) -> Condition:
@@ -207,13 +219,16 @@ class HealthWatch:
         Partitions are looked at again after so long where only they changed; brokers that come and go are seen at once.
     min_isr
         `min.insync.replicas` by topic, as far as it is known; another mapping where there is news.
+    constraints
+        Of the goals in force; another object where there is news.
     """
 
     def __init__(
-        self, dead_after_ms: int, every_ms: int = 1_000, min_isr: Callable[[], Mapping[str, int]] = lambda: UNKNOWN_MIN_ISR
-    ) -> None:
-        self._dead_after_ms, self._every_ms, self._min_isr = dead_after_ms, every_ms, min_isr
-        self._needed = UNKNOWN_MIN_ISR
+        self, dead_after_ms: int, every_ms: int = 1_000, min_isr: Callable[[], Mapping[str, int]] = lambda: UNKNOWN_MIN_ISR,
+        constraints: Callable[[], Constraints] = lambda: UNBOUND,
+    ) -> None:  # fmt: skip
+        self._dead_after_ms, self._every_ms, self._min_isr, self._constraints = dead_after_ms, every_ms, min_isr, constraints
+        self._needed, self._bound = UNKNOWN_MIN_ISR, UNBOUND
         self._looked_ms: int | None = None
         self._dirty = True
         self._lives: Mapping[int, BrokerLife] = {}
@@ -221,12 +236,12 @@ class HealthWatch:
 
     def look(self, image: MetadataImage, changed: bool, now_ms: int) -> bool:
         """Look again, where something changed; whether it did."""
-        needed = self._min_isr()
-        self._dirty |= changed or needed is not self._needed
+        needed, bound = self._min_isr(), self._constraints()
+        self._dirty |= changed or needed is not self._needed or bound is not self._bound
         lives = {b: _life(entry, now_ms, self._dead_after_ms) for b, entry in image.brokers.items()}
         rested = self._looked_ms is None or now_ms - self._looked_ms >= self._every_ms
         if lives == self._lives and not (self._dirty and rested):
             return False
-        self._lives, self._dirty, self._looked_ms, self._needed = lives, False, now_ms, needed
-        self.condition = went_on(self.condition, health_of(image, now_ms, self._dead_after_ms, needed), now_ms)
+        self._lives, self._dirty, self._looked_ms, self._needed, self._bound = lives, False, now_ms, needed, bound
+        self.condition = went_on(self.condition, health_of(image, now_ms, self._dead_after_ms, needed, bound), now_ms)
         return True

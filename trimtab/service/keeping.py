@@ -6,6 +6,7 @@ slow disk holds up nobody.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -36,6 +37,7 @@ TURN = 1.0  # seconds
 MOST_QUEUED = 2_000_000  # values that wait for the writer
 HOUR_MS = 3_600_000
 FIRST_RETRY_MS, LONGEST_RETRY_MS = 5_000, 300_000  # after a decision that could not be written down
+ROOM, ROOM_FILE, ROOM_EVERY_MS = 1 << 20, ".room", 10_000  # bytes that have to find room in the folder, also where nothing is decided
 LOOKED_BACK = 20  # decisions
 UNFINISHED = ("approved", "started", "noted")
 KILLED = "the service was killed in the middle; what was in progress went on by itself, and the rest was not started"
@@ -127,10 +129,39 @@ class DecisionKeeper:
         self._cluster_id: str | None = None
         self._history: DecisionHistory | None = None
         self._lock = Lock()
-        self.broken: str | None = None  # why the newest decision could not be written down; None again once one could
+        self._unwritten: str | None = None  # why the newest decision could not be written down; None again once one could
         self._failures = 0
+        self._full: str | None = None  # why there is no room for another one
+        self._probed_ms: int | None = None
         self._retry_ms = 0
         self._moved: Moved | None = None  # as it was written down last
+
+    @property
+    def broken(self) -> str | None:
+        """Why a decision cannot be written down: the newest one could not, or there is no room for another; None where it can."""
+        return self._full if self._full is not None else self._unwritten
+
+    def probe(self, now_ms: int) -> str | None:
+        """See now and then whether there is room for a decision; why there is none. So a standby, which decides nothing, knows it
+        before it takes over."""
+        if self._probed_ms is not None and 0 <= now_ms - self._probed_ms < ROOM_EVERY_MS:
+            return self._full
+        self._probed_ms = now_ms
+        path = self.path.with_name(ROOM_FILE)
+        before, self._full = self._full, None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with path.open("wb", buffering=0) as file:
+                    if file.write(bytes(ROOM)) < ROOM:
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            finally:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            self._full = f"{path.parent}: there is no room for another decision: {error.strerror or error}"
+        if before is not None and self._full is None:
+            self._retry_ms = now_ms  # what could not be written down then may be now
+        return self._full
 
     def record(self, decision: Decision) -> int:
         """Write a decision down; its id.
@@ -145,14 +176,14 @@ class DecisionKeeper:
         except ExternalError as error:
             self._failures += 1
             self._retry_ms = self._clock.wall_ms() + min(FIRST_RETRY_MS * 2 ** (self._failures - 1), LONGEST_RETRY_MS)
-            self.broken = str(error)
+            self._unwritten = str(error)
             raise
-        self.broken, self._failures = None, 0
+        self._unwritten, self._failures = None, 0
         return id
 
     def rests(self, now_ms: int) -> str | None:
-        """Why no decision is tried now: the last one could not be written down a short while ago."""
-        return self.broken if self.broken is not None and now_ms < self._retry_ms else None
+        """Why no decision is tried now: there is no room, or the last one could not be written down a short while ago."""
+        return self._full if self._full is not None else self._unwritten if now_ms < self._retry_ms else None
 
     def moved(self, found: Moved) -> None:
         """Write down what an execution has moved, once; where that cannot be, it is tried when it is told again."""

@@ -12,6 +12,7 @@ from cluster_model.errors import ConfigurationError, InputError, Problem
 from cluster_model.metadata.follower import Follower
 from cluster_model.metadata.image import MetadataImage
 from cluster_model.model import ClusterModel
+from goals.model import Constraints
 from metrics_reporter.reporter import Clock
 from trimtab.service.health import HealthWatch
 from trimtab.service.reach import Reach
@@ -35,8 +36,8 @@ class MetadataWatch:
         Hears of brokers that are lost or added.
     capacities
         Stated capacities of a broker, resource -> amount.
-    min_isr
-        `min.insync.replicas` by topic, as far as it is known; another mapping where there is news.
+    min_isr, constraints
+        As `HealthWatch` takes them.
     looked
         Called when the cluster's health was looked at again.
     """
@@ -54,6 +55,7 @@ class MetadataWatch:
         controller_changed: Callable[[], None],
         capacities: Callable[[int], dict[str, float]],
         min_isr: Callable[[], Mapping[str, int]],
+        constraints: Callable[[], Constraints],
         looked: Callable[[], None] = lambda: None,
     ) -> None:
         self._reach, self._model, self._clock, self._look = reach, model, clock, look
@@ -65,7 +67,7 @@ class MetadataWatch:
         self._controller: tuple[int, int] | None = None
         self._held: str | None = None
         self._held_since_ms: int | None = None
-        self.health = HealthWatch(dead_after_ms, min_isr=min_isr)
+        self.health = HealthWatch(dead_after_ms, min_isr=min_isr, constraints=constraints)
         self.cluster_id: str | None = None
         self.loaded = False
         self.known: frozenset[int] = frozenset()  # registered brokers, and those of them that serve

@@ -174,11 +174,11 @@ def cluster_view(now: Condition, known: bool, found: Iterable[Waiting]) -> Clust
                 if broker in sizes and any(w.kind == "settling" and w.since_ms == at for w in waiting):
                     b = sizes[broker]
                     down.append(DownView(id=broker, life=life, since_ms=at, replicas=b.replicas, lacking=b.lacking))
-    since = {"not_preferred" if what == "astray" else what: at for what, at in now.since.items()}
+    since = {what: at for what, at in now.since.items() if what != "astray"}
     return ClusterView(
         known=known, partitions=health.partitions, offline=health.offline, under_replicated=health.under_replicated,
         under_min_isr=health.under_min_isr, min_isr_unread=health.unread, last_copy=health.last_copy,
-        reassigning=health.reassigning, not_preferred=len(health.astray), examples=health.examples,
+        reassigning=health.reassigning, not_preferred=health.not_preferred, examples=health.examples,
         since_ms=since, down=tuple(down), lives=Counter(b.life for b in health.brokers),
         waits=tuple(dict.fromkeys(w.kind for w in waiting)),
     )  # fmt: skip

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 from cluster_model.trust import spoken
 from trimtab.execution.people import Pause
-from trimtab.service.decider import LastVerdict
 from trimtab.service.desk import Held
 from trimtab.service.leadership import who_leads
 from trimtab.service.readiness import Hold
+from trimtab.service.scribe import LastVerdict
 from trimtab.service.unwell import Waiting, sentence
 from trimtab.service.views import Leadership, Mode
 

@@ -354,9 +354,9 @@ def test_goal_band_judges_every_kind_of_goal() -> None:
     assert {f.text for f in found.findings} == {
         "broker 1 holds 4 replicas in over-full racks", "broker 2 holds 4 replicas in over-full racks",
         "broker 1 has 80 B of disk, above its limit of 50 B", "broker 2 has 80 B of disk, above its limit of 50 B",
-        "broker 1 has 4 of replicas, above its limit of 3", "broker 2 has 4 of replicas, above its limit of 3",
-        "broker 1 holds 1 replica outside of its topics' bands", "broker 2 holds 1 replica outside of its topics' bands",
-        "broker 3 holds 2 replicas outside of its topics' bands",
+        "broker 1 has 4 replicas, above its limit of 3", "broker 2 has 4 replicas, above its limit of 3",
+        "broker 1 holds 1 replica outside its topics' target ranges", "broker 2 holds 1 replica outside its topics' target ranges",
+        "broker 3 holds 2 replicas outside its topics' target ranges",
     }  # fmt: skip
 
 
@@ -382,13 +382,17 @@ def test_words_for_people() -> None:
     assert found[2].sentence() == "Broker 1 is 34 % above the mean in network_in for 3 checks in a row; the margin is 10 %."
     band = goals("{kind: goal_band, persist: {hits_low: 2}}")
     found = run(band, [cluster({"network_in": [134, 104, 62]}, moment=m) for m in range(2)])
-    assert found[1].sentence(most=1) == "Broker 3 is 38 % below the mean in network_in for 2 checks in a row; its band is 10 %. 1 more."
+    assert found[1].sentence(most=1) == (
+        "Broker 3 is 38 % below the mean in network_in for 2 checks in a row; its target range ends at 10 %. 1 more."
+    )
 
 
 def test_what_is_nearest_is_named_while_nothing_happens() -> None:
     policy = goals("{kind: goal_band}")
     found = detect(policy, cluster({"network_in": [108, 96, 96]}), policy)
-    assert found.sentence() == "Nothing is over a line; nearest: broker 1 is 8 % above the mean in network_in; its band is 10 %."
+    assert found.sentence() == (
+        "Nothing is over a line; nearest: broker 1 is 8 % above the mean in network_in; its target range ends at 10 %."
+    )
     assert found.severity == pytest.approx(0.8)
 
 

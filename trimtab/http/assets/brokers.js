@@ -148,7 +148,7 @@ const sentence = (b, r) => `broker ${b.id}${b.rack ? `, ${b.rack}` : ""}: ${perc
   (r.name in b.loads ? `, ${amount(b.loads[r.name], r.name)}` : "");
 
 const caption = (r, words) => make("figcaption", {}, make("b", {}, label(r.name)), " ",
-  make("span", {}, `${r.bound === null ? "" : `band ±${percent(r.bound, Number.isInteger(r.bound * 100) ? 0 : undefined)}; `}${words}`));
+  make("span", {}, `${r.bound === null ? "" : `target range ±${percent(r.bound, Number.isInteger(r.bound * 100) ? 0 : undefined)}; `}${words}`));
 
 function bars(brokers, r) {
   const known = brokers.filter((b) => r.name in b.share_of_mean);

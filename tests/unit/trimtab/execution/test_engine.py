@@ -112,6 +112,40 @@ def test_the_report_sets_what_was_made_against_the_plan(cluster: SimulatedCluste
     assert 10.0 <= found.report.seconds <= 20.0
 
 
+class Deleting(SimulatedPort):
+    """Brokers delete the log of a replica that went a minute later, as Kafka's do."""
+
+    def __init__(self, cluster: SimulatedCluster, broker: int, size: float) -> None:
+        super().__init__(cluster)
+        self._broker, self._size, self._went_ms = broker, size, 0
+
+    def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
+        seen = super().look(names, brokers, topics)
+        known = seen.brokers[self._broker]
+        if known.free is None:
+            return seen
+        hosts = self._broker in self._cluster.replicas(TopicPartition(*NAME))
+        self._went_ms = seen.at_ms if hosts else self._went_ms
+        still = 0.0 if hosts or seen.at_ms - self._went_ms > 60_000 else self._size
+        return replace(seen, brokers={**seen.brokers, self._broker: replace(known, free=known.free - still)})
+
+
+def test_room_of_a_replica_that_went_is_waited_for() -> None:
+    """Its broker deletes its log a minute later; the step that needs the room must not be given up before."""
+    size = 100 * MB
+    made = SimulatedCluster([BrokerSpec(1), BrokerSpec(2, disk=150 * MB), BrokerSpec(3)], traffic=Traffic(0, noise=0.0), resolution_s=1.0)
+    made.create_topic(TopicSpec("t", ((2, 1), (1, 3)), np.zeros(2), 1.0, np.full(2, size), filled=1.0))
+    other = Partition("t", 1)
+    tasks = (Task(NAME, (2, 1), (3, 1), 2, 3), Task(other, (1, 3), (2, 3), 1, 2))
+    execution = Execution(Deleting(made, 2, size), MemoryLedger(), clock(made), instance="here")
+    execution.begin(Order("sha256:x", made.cluster_id, tasks, racks=False), Settings(limits=Limits(reserve=0.0)))
+    for _ in range(300):
+        if execution.turn().over:
+            break
+        made.step(1)
+    assert {n: m.stage for n, m in execution.marks.items()} == {NAME: Stage.DONE, other: Stage.DONE}
+
+
 @pytest.mark.parametrize("copied", [False, True], ids=["in the middle", "when all is copied"])
 def test_an_instance_that_was_deposed_leaves_throttles_alone(copied: bool, cluster: SimulatedCluster) -> None:
     """It was cut off for long; the other one has come to the end meanwhile, or is on its way, with throttles of its own."""

@@ -86,6 +86,8 @@ def test_room_counts_the_rest_of_copies_in_progress_and_the_reserve() -> None:
 def test_what_never_gets_room_is_given_up_with_the_numbers() -> None:
     turn = steps([task(0, (1, 2), (4, 2), size=100.0)], seen({0: (1, 2)}, b4=SeenBroker("r4", free=50.0)))
     assert turn.marks[name(0)] == Mark(Stage.SKIPPED, "no room on broker 4: 100 B to copy, 40 B free beyond the reserve of 10 B")
+    soon = steps([task(0, (1, 2), (4, 2), size=100.0)], seen({0: (1, 2)}, b4=SeenBroker("r4", free=50.0)), freeing=True)
+    assert (soon.marks, soon.waits) == ({}, turn.marks[name(0)].reason)
 
 
 def test_limits_count_what_other_tools_move() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from optimizer.plan import Plan
 from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, simulated_executor
 from trimtab.http.glance import glance
 from trimtab.service.health import BrokerHealth, ClusterHealth, Condition
-from trimtab.service.preferred import LASTED_MS, Restoring
+from trimtab.service.preferred import LASTED_MS, MOST_TRIES, Restoring
 from trimtab.service.unwell import Waiting
 from trimtab.service.views import StateView
 from trimtab.simulator.cluster import SimulatedCluster
@@ -112,14 +113,36 @@ def test_a_person_who_asks_gets_preferred_leaders_at_once_and_reads_what_the_pla
     service.stop()
 
 
-def test_leaders_that_may_not_go_back_keep_balance_from_nothing_for_ever(world: World) -> None:
-    """Frozen topics: trying again and again would be all that the service does."""
-    goals = f"{GOALS}policy: {{wait: {{settle: 5, leaders: 60}}}}\nconstraints: {{freeze_topics: [orders]}}\n"
+TRIED = "SELECT COUNT(*) FROM decision WHERE reason LIKE 'No preferred leader can be restored: their brokers are draining, excluded%'"
+
+
+@pytest.mark.parametrize("constraints", ["freeze_topics: [orders]", "exclude_topics: ['o*']", "include_topics: [payments]"])
+def test_leaders_of_topics_that_may_not_change_are_not_waited_for_and_not_tried(world: World, constraints: str) -> None:
+    goals = f"{LEVEL}policy: {{wait: {{settle: 5, leaders: 60}}}}\nconstraints: {{{constraints}}}\n"
     service = Service(world, goals=goals, mode="auto", executor=simulated_executor(world))
-    restarted(world, service, 55)
-    tried = "SELECT COUNT(*) FROM decision WHERE reason LIKE 'No preferred leader can be restored: topics are excluded or frozen%'"
-    assert service.rows(tried) == [(1,)]
+    state = restarted(world, service, 55)
+    assert service.rows(TRIED) == [(0,)]
     assert planned(service) == []
+    assert (state.cluster.not_preferred, "not_preferred" in state.cluster.since_ms) == (6, True), "it is told all the same"
+    assert state.cluster.waits == ()
+    assert "preferred" not in " ".join(state.why_nothing)
+    service.goals.write_text(f"{LEVEL}policy: {{wait: {{settle: 5, leaders: 60}}}}\n")
+    service.balancer.reload_goals()
+    service.run(60)
+    assert [row[2] for row in planned(service)] == [6], "as soon as they may change"
+    service.stop()
+
+
+def test_leaders_that_cannot_go_back_are_given_up_after_a_few_attempts_until_goals_let_them(world: World) -> None:
+    """Trying again and again, every ten minutes for months, was all that the service did."""
+    wait = "policy: {wait: {settle: 5, leaders: 60}}\n"
+    service = Service(world, goals=f"{LEVEL}{wait}constraints: {{exclude_brokers: [2]}}\n", mode="auto", executor=simulated_executor(world))
+    restarted(world, service, 1200)
+    assert service.rows(TRIED) == [(3,)]
+    service.goals.write_text(f"{LEVEL}{wait}")
+    service.balancer.reload_goals()
+    service.run(60)
+    assert [row[2] for row in planned(service)] == [6]
     service.stop()
 
 
@@ -174,7 +197,29 @@ def test_when_preferred_leaders_are_elected_unasked(found: list[Waiting], alone:
 def test_leaders_that_are_away_for_a_moment_are_left_alone_and_no_attempt_is_repeated_soon() -> None:
     restoring = Restoring(lambda: AWAY, alone=True)
     assert not restoring.at_once(Wait(), [], NOW - 1)
+    assert restoring.at_once(Wait(leaders=5), [], NOW - LASTED_MS + 5_000), "no longer than Kafka is given"
     restoring.tried(NOW)
     assert not restoring.at_once(Wait(), [], NOW + 599_999)
     assert not restoring.first(Wait(), NOW + 599_999), "balance goes on meanwhile"
     assert restoring.at_once(Wait(), [], NOW + 600_000)
+
+
+def test_attempts_end_that_bring_nothing_and_begin_again_where_there_is_hope() -> None:
+    now = [AWAY]
+    restoring, policy = Restoring(lambda: now[0], alone=True), Wait(leaders=1)
+    tries = 0
+    for ms in range(NOW, NOW + 20_000, 1000):
+        if restoring.first(policy, ms):
+            restoring.tried(ms)
+            tries += 1
+    assert tries == MOST_TRIES
+    now[0] = replace(AWAY, health=replace(AWAY.health, astray=(("orders", 0), ("orders", 1))))
+    assert restoring.first(policy, NOW + 30_000), "more are away"
+    restoring.tried(NOW + 30_000)
+    now[0] = AWAY
+    assert restoring.first(policy, NOW + 40_000), "some came back, so trying helps"
+    for ms in range(NOW + 40_000, NOW + 60_000, 1000):
+        restoring.tried(ms)
+    assert not restoring.first(policy, NOW + 70_000)
+    restoring.again()
+    assert restoring.first(policy, NOW + 70_000)

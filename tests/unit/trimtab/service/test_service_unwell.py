@@ -12,7 +12,7 @@ from goals.model import GoalSet
 from optimizer.options import PlanOptions, Watch
 from optimizer.plan import Plan
 from optimizer.planner import plan
-from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, said, simulated_executor
+from tests.unit.trimtab.service.beside import GOALS, LEVEL, NODE, Service, World, said, simulated_executor
 from trimtab.http.glance import glance
 from trimtab.service.views import Refused
 from trimtab.simulator.spec import TopicPartition
@@ -146,6 +146,31 @@ def test_broken_hard_limits_are_mended_while_replicas_are_out_of_sync_and_nothin
     ((reason, moves),) = service.rows("SELECT reason, replica_moves FROM decision WHERE verdict = 'planned'")
     assert "Only repairs are planned. Balance waits: 1 partition is under-replicated" in reason
     assert moves == 2, "one from each broker; balance would move eight"
+    service.stop()
+
+
+@pytest.mark.parametrize("decides", [True, False])
+def test_a_disk_without_room_is_told_where_nothing_is_decided_too(world: World, decides: bool) -> None:
+    """A standby was healthy and ready until it took over and could write nothing; and who decides once an hour notices at once."""
+    service = Service(world, interval=3600)
+    assert service.run(40).plan is not None
+    if not decides:
+        world.elect(NODE + 1)
+    room = service.folder / "history" / ".room"
+    assert service.run(10).healthy
+    assert not room.exists()
+    room.mkdir()  # where the file should find room
+    state = service.run(15)
+    assert (state.healthy, state.ready, state.leadership.leads) == (False, False, decides)
+    why = "there is no room for another decision: Is a directory"
+    assert "no decision is made while none can be written down" in state.why_unhealthy[0]
+    assert why in state.why_unhealthy[0] + said(state)
+    assert why in state.why_not_ready[0]
+    assert state.plan is not None
+    assert state.plan.state == "superseded"
+    room.rmdir()
+    state = service.run(15)
+    assert (state.healthy, state.ready) == (True, True)
     service.stop()
 
 

@@ -18,6 +18,7 @@ from cluster_model.metadata.events import (
     TopicCreated,
 )
 from cluster_model.metadata.image import MetadataImage
+from goals.model import Constraints
 from goals.waiting import Wait, quiet_hours
 from trimtab.service.health import Condition, HealthWatch, health_of
 from trimtab.service.unwell import astray, sentence, waits
@@ -114,6 +115,23 @@ def test_leaders_that_nothing_restores_come_before_moves_and_stop_nothing_for_ev
     assert not astray(cluster.watch.condition, Wait(leaders=0))
     cluster.after(5, cluster.partition(0))
     assert not astray(cluster.watch.condition, policy)
+
+
+def test_leaders_of_topics_that_goals_hold_fast_are_counted_and_not_waited_for() -> None:
+    cluster = Cluster()
+    found = cluster.after(2, TopicCreated("__own", "id2"), cluster.partition(0, leader=2), PartitionChanged("__own", 0, (1, 2), (1, 2), 2))
+    assert (found.health.not_preferred, found.health.astray, [b.astray for b in found.health.brokers]) == (
+        2, (("orders", 0), ("__own", 0)), [2, 0, 0],
+    )  # fmt: skip
+    bound = [Constraints(exclude_topics=("__*",))]
+    cluster.watch = HealthWatch(DEAD_AFTER, every_ms=0, constraints=lambda: bound[-1])
+    found = cluster.tell()
+    assert (found.health.not_preferred, found.health.astray, [b.astray for b in found.health.brokers]) == (2, (("orders", 0),), [1, 0, 0])
+    bound.append(Constraints(exclude_topics=("__*",), freeze_topics=("orders",)))
+    cluster.now += 1
+    found = cluster.tell()
+    assert (found.health.not_preferred, found.health.astray, cluster.waits()) == (2, (), [])
+    assert set(found.since) == {"not_preferred"}
 
 
 def test_a_leader_that_cannot_lead_is_not_astray() -> None:

@@ -1,0 +1,27 @@
+"""Limits beside bands: brokers stand where the table says before a plan, and no form of question leaves one there."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.heavy_tails import FORMS, LIMIT, SMALL, _above, instance, machines, planned
+
+
+def test_brokers_drifted_and_some_are_half_as_large() -> None:
+    snapshot = instance(40, 9_000, 0, machines(None))
+    above = _above(snapshot, 2.0).any(axis=1).mean()
+    assert 0.05 < above < 0.3
+    disk = snapshot.capacity["disk"]
+    assert set((disk / disk.max()).tolist()) == {0.5, 1.0}
+    assert abs((disk < disk.max()).mean() - SMALL) < 0.2
+    assert _above(snapshot, LIMIT).any(axis=1).mean() < 0.7
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_plans_bring_brokers_below_the_limit(form: str) -> None:
+    found = planned((instance(20, 6_000, 0, machines(None)), form, "score"))
+    assert found.over == found.broken == found.racks_broken == 0
+    assert found.moves > 0
+    if form != "bands":  # whose bounds are of both sides
+        assert 0 < found.least_moves <= found.moves
+        assert 0.0 < found.least_share <= found.share

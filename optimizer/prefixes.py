@@ -1,0 +1,152 @@
+"""What every beginning of a list of actions leaves undone, and what it costs: one look at a whole list.
+
+Called by `optimizer.spending`, which looks for the best beginning that a budget is enough for.
+
+*Undone* is what an operator compares, first things first: repairs left, hard goals that brokers miss, by how much their scores fall short
+of 1 there, and by how much scores of soft goals do, by weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster_model.snapshot import BrokerState, FloatArray
+from optimizer.course import Placement
+from optimizer.problem import (
+    HARD,
+    NO_RACK_GOAL,
+    RACK_GOAL,
+    RACK_LIMIT,
+    RACK_OF,
+    STATE,
+    WEIGHT,
+    Compiled,
+    Problem,
+)
+from optimizer.search.ledger import Log
+from optimizer.search.record import Lists, Record
+from optimizer.search.search import Round
+from optimizer.search.standing import standing_of
+from optimizer.search.state import COST, Rows, State
+
+DIGITS = 9  # of sums of scores: with more, their order would show
+Undone = tuple[float, float, float, float]
+
+
+def undone_of(compiled: Compiled, state: State) -> Undone:
+    """Smaller is better. O(brokers x goals)."""
+    problem = compiled.problem
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    missed, short, soft = (float(x.sum()) for x in _falls_short(problem, state.score[active, :COST]))
+    return float(standing_of(problem, state).undone), missed, round(short, DIGITS), round(soft, DIGITS)
+
+
+def undone_along(compiled: Compiled, begin: State, rounds: list[Round]) -> FloatArray:
+    """float64 [A + 1, 4]: `undone_of` after each of the first 0 to A actions of `rounds`, which start at `begin`. O(changes x goals)."""
+    problem, start = compiled.problem, np.array(undone_of(compiled, begin))
+    if not rounds:
+        return start[None, :]
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    broker = np.concatenate([part.record.broker for part in rounds])
+    after = np.concatenate([part.record.after for part in rounds])
+    actions = sum(int(part.log.used[0]) for part in rounds)
+    action = np.repeat(np.arange(actions), np.concatenate([np.diff(part.record.first) for part in rounds]))
+    now = np.stack(_falls_short(problem, after), axis=1) * active[broker, None]
+    order = np.argsort(broker, kind="stable")
+    was = np.empty_like(now)
+    first = np.append(True, np.diff(broker[order]) != 0) if len(order) else np.zeros(0, np.bool_)
+    was[order[~first]] = now[order[np.flatnonzero(~first) - 1]]
+    met = order[first]
+    was[met] = np.stack(_falls_short(problem, begin.score[broker[met], :COST]), axis=1) * active[broker[met], None]
+    steps = np.zeros((actions, 4))
+    waits = np.concatenate([_open(problem, part, True) - _open(problem, part, False) for part in rounds])
+    np.add.at(steps[:, 0], _actions_of(rounds), waits)
+    np.add.at(steps[:, 1:], action, now - was)
+    return np.round(np.vstack([start, start + np.cumsum(steps, axis=0)]), DIGITS)
+
+
+def spent_along(compiled: Compiled, rounds: list[Round]) -> FloatArray:
+    """float64 [A + 1, 3]: moves, bytes and partitions that the first 0 to A actions of `rounds` cost against where they start."""
+    if not rounds:
+        return np.zeros((1, 3))
+    start = Placement(rounds[0].replicas, rounds[0].lead)
+    rows = np.concatenate([part.log.partition for part in rounds])
+    home = start.taken(rows)
+    led = np.maximum(home.lead, 0) == 0
+    spent = []
+    lists = [part.changes for part in rounds]
+    before = Placement(np.concatenate([one.before for one in lists]), np.concatenate([one.lead_before for one in lists]))
+    after = Placement(np.concatenate([one.after for one in lists]), np.concatenate([one.lead_after for one in lists]))
+    for to, touched in ((before, ~_firsts_of(rows)), (after, np.ones(len(rows), np.bool_))):
+        moves, same = home.moved(to), home.relieved(to) == 0
+        free = (moves == 0) & same & (~touched | led)
+        spent.append(np.stack([moves, moves * compiled.problem.size[rows], ~free], axis=1).astype(np.float64))
+    steps = np.zeros((sum(int(part.log.used[0]) for part in rounds), 3))
+    np.add.at(steps, _actions_of(rounds), spent[1] - spent[0])
+    return np.vstack([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+
+
+def beginning(rounds: list[Round], actions: int) -> list[Round]:
+    """The first so many actions of `rounds`, as rounds."""
+    kept = []
+    for part in rounds:
+        n = min(int(part.log.used[0]), actions)
+        if n == int(part.log.used[0]):
+            kept.append(part)
+        elif n:
+            kept.append(_cut(part, n))
+        actions -= n
+    return kept
+
+
+def _cut(part: Round, actions: int) -> Round:
+    """The first so many actions of a round."""
+    log, record, lists = part.log, part.record, part.changes
+    changes, rows = int(log.first[actions]), int(record.first[actions])
+    used = np.array([actions, changes])
+    return replace(
+        part,
+        log=Log(used, log.first[: actions + 1], log.partition[:changes], log.replicas[:changes], log.lead[:changes]),
+        record=Record(
+            record.score[:actions], record.repairs[:actions], record.goal_score[:actions], record.first[: actions + 1],
+            record.broker[:rows], record.earlier[:rows], record.other, record.after[:rows],
+        ),
+        changes=Lists(lists.before[:changes], lists.lead_before[:changes], lists.after[:changes], lists.lead_after[:changes]),
+    )  # fmt: skip
+
+
+def _falls_short(problem: Problem, score: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """float64 [n] three times, of brokers' scores float64 [n, G]: hard goals missed, by how much, and soft goals by how much, by weight."""
+    hard, short = problem.goal[:, HARD] == 1, 1.0 - score
+    missed = (short[:, hard] > 0.0).sum(axis=1).astype(np.float64)
+    return missed, short[:, hard].sum(axis=1), (short * problem.force[:, WEIGHT])[:, ~hard].sum(axis=1)
+
+
+def _open(problem: Problem, part: Round, after: bool) -> npt.NDArray[np.int64]:
+    """int64 [n]: repairs that the partition of each change waits for, before or after it (as `standing_of` counts them)."""
+    lists, lead = (part.changes.after, part.changes.lead_after) if after else (part.changes.before, part.changes.lead_before)
+    states, racks = problem.broker[:, STATE], problem.broker[:, RACK_OF]
+    leaving = np.append((states == BrokerState.DEAD) | (states == BrokerState.DRAINING), False)
+    leaders = Placement(lists, lead).leaders()
+    waits = leaving[lists].sum(axis=1) + leaving[leaders] + (lead < 0)
+    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
+        at = np.append(racks, -1)[lists]
+        mates = (at[:, :, None] == at[:, None, :]).sum(axis=2)
+        waits = waits + ((mates > problem.partition[part.log.partition, RACK_LIMIT][:, None]) & (lists >= 0)).sum(axis=1)
+    return np.asarray(waits, np.int64)
+
+
+def _firsts_of(rows: Rows) -> npt.NDArray[np.bool_]:
+    """bool [n]: whether a partition stands there for the first time."""
+    first = np.zeros(len(rows), np.bool_)
+    first[np.unique(rows, return_index=True)[1]] = True
+    return first
+
+
+def _actions_of(rounds: list[Round]) -> Rows:
+    """int64 [changes]: the action that each change belongs to, over all rounds."""
+    sizes = np.concatenate([np.diff(part.log.first) for part in rounds])
+    return np.repeat(np.arange(len(sizes)), sizes)

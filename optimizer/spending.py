@@ -1,0 +1,150 @@
+"""Searches within a budget: the best beginning, that the budget is enough for, of lists of actions that do not depend on it.
+
+Called by the planner and by `optimizer.careful` in place of `optimizer.worth`, which plans what has no budget. A list that is the same for
+every budget has more beginnings for a larger one, so what is best among them never leaves more undone.
+
+The lists are the plan without a budget; what is free first (leadership transfers, where moves or bytes are limited), then everything, as
+searches with a budget order it: repairs, hard limits, the rest; and the same in stages, each a search within a fixed share of all that
+could be moved, so that small budgets have lists that are made for about as much. A stage that begins beyond the budget is not looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster_model.snapshot import FloatArray
+from optimizer.course import Placement
+from optimizer.gain import LeftOut, distances
+from optimizer.options import PlanOptions, Watch
+from optimizer.prefixes import beginning, spent_along, undone_along
+from optimizer.problem import RF, Compiled
+from optimizer.search.bench import Bench
+from optimizer.search.ledger import budget_for
+from optimizer.search.parameters import ENDLESS
+from optimizer.search.search import Found, Round, search
+from optimizer.threads import Threads
+from optimizer.worth import straightened, without_small, worthwhile_search
+
+STAGED = 2_000  # replicas; in larger clusters stages take several times as long as the plan without a budget
+SHARES = tuple(2.0**-k for k in range(8, 1, -1))  # of all replicas, bytes and partitions, that stages end at
+PLENTY = 1 / 16  # of them; with less, the plan without a budget is not looked for
+ROUNDING = 1e-12  # of a budget, as in `optimizer.search.ledger`
+
+
+
+@dataclass(frozen=True)
+class Way:
+    """A list of actions from where the plan starts: its rounds, and what was left out of it."""
+
+    rounds: list[Round]
+    left_out: LeftOut | None = None
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all lists share. Searches take turns at `bench`."""
+
+    compiled: Compiled
+    options: PlanOptions
+    start: Placement
+    watch: Watch | None
+    threads: Threads
+    bench: Bench
+
+    @property
+    def limits(self) -> FloatArray:
+        """float64 [3]: moves, bytes, partitions; infinite where they are not limited."""
+        limits = budget_for(self.compiled, self.options).limits
+        return np.where(limits < 0, np.inf, limits)
+
+    @property
+    def unlimited(self) -> PlanOptions:
+        """The options without budgets."""
+        return replace(self.options, max_moves=None, max_bytes=None, max_partitions=None)
+
+    def stage(self, share: float) -> FloatArray:
+        """float64 [3]: a share of all replicas, their bytes, and all partitions; infinite where they are not limited."""
+        problem = self.compiled.problem
+        factor = problem.partition[:, RF].astype(np.float64)
+        every = np.array([factor.sum(), (problem.size * factor).sum(), len(factor)])
+        return np.where(np.isinf(self.limits), np.inf, np.ceil(share * every) if share < np.inf else ENDLESS)
+
+    def within(self, limits: FloatArray) -> PlanOptions:
+        """The options with other limits (float64 [3]) of what is limited."""
+        asked = [self.options.max_moves, self.options.max_bytes, self.options.max_partitions]
+        moves, data, partitions = (
+            None if one is None else int(min(limit, ENDLESS)) for one, limit in zip(asked, limits.tolist(), strict=True)
+        )
+        return replace(self.options, max_moves=moves, max_bytes=data, max_partitions=partitions)
+
+
+def affordable_search(
+    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None, threads: Threads | None = None
+) -> Found:
+    """As `worthwhile_search`, within the budgets of `options`; with larger ones a plan never leaves more undone (`optimizer.prefixes`)."""
+    if not options.budgeted or not len(compiled.replicas):
+        return worthwhile_search(compiled, options, watch, bench, threads)
+    start = Placement(compiled.replicas, compiled.lead)
+    bench = Bench(compiled.problem, compiled.replicas, compiled.lead) if bench is None else bench
+    setting = Setting(compiled, options, start, watch, threads or Threads(), bench)
+    begin, limits = start.state(compiled), setting.limits * (1.0 + ROUNDING)
+    best: tuple[float, ...] | None = None
+    rounds: list[Round] = []
+    left_out, stopped = None, False
+    for way in _ways(setting):
+        left_out, stopped = left_out or way.left_out, way.stopped
+        undone, spent = undone_along(compiled, begin, way.rounds), spent_along(compiled, way.rounds)
+        affordable = int((np.maximum.accumulate(spent) <= limits).all(axis=1).sum())
+        last = int(np.lexsort((*spent[:affordable, 1::-1].T, *undone[:affordable, ::-1].T))[0])
+        key = (*undone[last].tolist(), *spent[last, :2].tolist())
+        if best is None or key < best:
+            best, rounds = key, beginning(way.rounds, last)
+        if stopped or not undone[last].any():
+            break
+    straight = straightened(compiled, setting.unlimited, start, rounds)
+    rounds = rounds if straight is None else [straight]
+    end = start.after(rounds)
+    setting.threads.settle()
+    return Found(rounds, bench.at(compiled.problem, end.replicas, end.lead), stopped, left_out)
+
+
+def _ways(setting: Setting) -> Iterator[Way]:
+    """Lists of actions, none of which depends on how large the budgets are; a larger one only has more of them, or more of one."""
+    limits = setting.limits
+    if (limits >= setting.stage(PLENTY))[np.isfinite(limits)].all():
+        found = worthwhile_search(setting.compiled, setting.unlimited, setting.watch, setting.bench, setting.threads)
+        yield Way(found.rounds, found.left_out, found.stopped)
+    free = _continued(setting, Way([]), setting.stage(0.0))
+    yield free
+    if not limits.any():
+        return
+    yield _continued(setting, free, setting.stage(np.inf))
+    if setting.compiled.replicas.size <= STAGED:
+        yield _in_stages(setting, free)
+
+
+def _in_stages(setting: Setting, way: Way) -> Way:
+    """The list goes on in stages, as long as the next begins within the budget."""
+    for share in (*SHARES, np.inf):
+        spent = spent_along(setting.compiled, way.rounds).max(axis=0)
+        left = setting.stage(share) - spent
+        if way.stopped or (spent > setting.limits).any():
+            break
+        if (left >= 1.0).all():
+            way = _continued(setting, way, left)
+    return way
+
+
+def _continued(setting: Setting, way: Way, limits: FloatArray) -> Way:
+    """The list, and what a search with `limits` finds from its end."""
+    at = setting.start.after(way.rounds)
+    compiled = replace(setting.compiled, replicas=at.replicas, lead=at.lead)
+    setting.threads.settle()
+    before = distances(compiled.problem, setting.bench.at(compiled.problem, at.replicas, at.lead))
+    found = search(compiled, setting.within(limits), setting.watch, setting.bench, setting.threads)
+    rounds, left_out = without_small(compiled, setting.unlimited, at, found, before)
+    return Way([*way.rounds, *rounds], left_out or way.left_out, found.stopped)
