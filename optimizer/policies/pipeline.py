@@ -49,6 +49,7 @@ class Run:
     groups: Groups | None = None  # of unit `group`
     dropped: Counter[str] = field(default_factory=Counter)
     changed: set[int] = field(default_factory=set)
+    unloading: bool = False  # parts of what was split are offered
     moves: int = 0
     moved_bytes: float = 0.0
 
@@ -140,6 +141,7 @@ def _unloaded(one: Run) -> list[str]:
     if one.groups is None or split is None or not split.unload or not one.groups.parts:
         return []
     offers = moved = 0
+    one.unloading = True
     for row in np.flatnonzero(one.board.active).tolist():
         units = [unit for unit in _filtered(one, Source(row)) if unit.name in one.groups.parts]
         for i in _ranked(one, [unit.amount for unit in units], _late(one, units)):
@@ -149,6 +151,7 @@ def _unloaded(one: Run) -> list[str]:
             if scores[row] > scores[one.board.active].min():
                 offers += 1
                 moved += _made(one, units[i], row, -1, None)
+    one.unloading = False
     return [f"split unload: {offers} parts offered, {moved} moved"]
 
 
@@ -331,8 +334,9 @@ def _why(board: Board, one: Run, unit: Unit, source: int, target: int, other: Un
     text = f"detector {one.when.found.findings[0].text}" if one.when.found.findings else "the detector goes on until its stop"
     swap = f", against {other.name}" if other is not None else ""
     kind = one.policy.placement.kind if one.policy.placement else "least"
+    first = "split unload" if one.unloading else f"order {one.policy.order or 'lightest'}"
     return (
-        f"{text}; order {one.policy.order or 'lightest'}: {unit.name} ({amount}) would leave {board.name(source)}; "
+        f"{text}; {first}: {unit.name} ({amount}) would leave {board.name(source)}; "
         f"placement {kind}: {board.name(target)} would take it{swap}"
     )
 

@@ -11,6 +11,7 @@ from cluster_model.errors import ConfigurationError
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
 from goals.model import GoalSet
+from goals.policy_presets import POLICY_PRESETS
 from optimizer.explain import explain_partition
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
@@ -86,6 +87,16 @@ def test_a_policys_own_plan_is_cut_too_and_what_fits_is_not_mentioned(uneven: Sn
     assert 0 < len(made.actions) < len(free.actions)
     assert made.actions[0].reason == free.actions[0].reason
     assert [any("batch: " in note for note in p.notes) for p in (made, free)] == [True, False]
+
+
+@pytest.mark.parametrize("preset", sorted(POLICY_PRESETS))
+def test_the_plan_of_every_preset_can_be_cut(uneven: Snapshot, preset: str) -> None:
+    """With the lists and leaders that each action has in the whole plan: reordered lists and handed-over leaderships, too."""
+    policy = "{{preset: {}, batch: {{moves_per_broker: {}, topic_share: 1, sources_per_target: 100}}}}"
+    made, free = (plan(uneven, goals(policy.format(preset, most))) for most in (2, 10_000))
+    kept = len(made.actions)
+    assert kept or not free.actions
+    assert [a.changes for a in made.actions] == [a.changes for a in free.actions[:kept]]
 
 
 def test_repairs_are_never_left_for_the_next_plan(uneven: Snapshot) -> None:

@@ -279,6 +279,7 @@ def test_parts_of_a_split_bundle_are_offered_in_the_same_plan_even_beyond_what_t
     assert not kept.actions
     assert offered.actions
     assert any(re.search(r"split unload: \d+ parts offered, [1-9]\d* moved", note) for note in offered.notes)
+    assert all("; split unload: bundle (all)/0x" in a.reason for a in offered.actions)
     assert not plan(after(hot_bundle(), offered), goals_with(policy.format("true"))).actions, "and they stay where they are then"
 
 
