@@ -274,7 +274,7 @@ def transfer(
         flow[busy.name] -= net
         flow[idle.name] += net
         low, pairs = low + 1, pairs + 1
-    return Transferred(tuple(sheds), float(np.std(list(loads.values()))), *(("", 0) if sheds else ("NothingFits", hits)))
+    return Transferred(tuple(sheds), float(np.std(list(loads.values()))), *(("", 0) if sheds else ("NoBundles", hits)))
 
 
 def _stopped(hosts: Sequence[Host], heard: Sequence[Host], silent: Sequence[str], limits: Transfer) -> str:

@@ -133,15 +133,25 @@ def uniform(hosts: list[Any], limits: dict[str, Any] | None = None) -> object:
 def transfer(
     usage: list[float], recent: list[str] | None = None, flows: dict[str, float] | None = None, owned: bool = True,
     units: dict[str, list[float]] | None = None, age: float = 0.0, rested: float | None = None, silent: list[str] | None = None,
-    hits: int = 0, before: int = 0,
+    hits: int = 0, before: int = 0, reported: dict[str, float] | None = None, target: float = 0.25,
 ) -> object:  # fmt: skip
     hosts = []
     for letter, (name, amounts), share in zip("ABCDE", (units or TRANSFER).items(), usage, strict=False):
         loads = tuple(shedders.Load(f"{letter}{i}", 0.0, v, f"{letter}{i}" in (recent or [])) for i, v in enumerate(amounts, 1))
-        hosts.append(shedders.Host(name, share, loads if owned else (), throughput=sum(amounts) + 1.0, age=age, rested=rested))
-    made = shedders.transfer(hosts, shedders.Transfer(hits=hits), flows, before, silent or ())
+        whole = (reported or {}).get(name, sum(amounts) + 1.0)
+        hosts.append(shedders.Host(name, share, loads if owned else (), throughput=whole, age=age, rested=rested))
+    made = shedders.transfer(hosts, shedders.Transfer(target, hits=hits), flows, before, silent or ())
     moves = [f"{s.unit} {s.source} {s.target} {s.reason}" for s in made.sheds]
     return {"moves": moves, "std": made.std, "reason": made.reason, "hits": made.hits}
+
+
+@runner
+def one_apart(brokers: int, usage: float, other: float) -> object:
+    """Many equal brokers and one, ``z``, that stands out: what the first shed is, and the standard deviation before."""
+    loads = {f"b{i:02}": usage for i in range(brokers)} | {"z": other}
+    hosts = [shedders.Host(n, u, tuple(shedders.Load(f"{n}-{i}", 0.0, u * 1e5) for i in range(10))) for n, u in loads.items()]
+    first = shedders.transfer(hosts, shedders.Transfer(hits=0)).sheds[0]
+    return {"first": f"{first.source} {first.target} {first.reason}", "std": float(np.std(list(loads.values())))}
 
 
 @runner
