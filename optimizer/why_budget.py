@@ -21,7 +21,7 @@ def budget_text(compiled: Compiled, end: State, options: PlanOptions) -> str | N
     if not options.budgeted:
         return None
     if options.batch_left is not None:
-        return f"the policy's batch leaves {counted(options.batch_left, 'move')} for the next plan"
+        return f"the policy's batch leaves {counted(options.batch_left, 'action')} for the next plan"
     before, after = compiled.replicas, end.replicas
     new = ((after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)).sum(axis=1)
     moves, data = int(new.sum()), float((new * compiled.problem.size).sum())

@@ -17,9 +17,11 @@ from goals.policy import Batch, PolicyDocument
 from optimizer.options import PlanOptions
 from optimizer.plan import Action, Plan
 from optimizer.policies.board import Board, Step
-from optimizer.policies.recording import plan_of
+from optimizer.policies.recording import Evaluator, plan_of
 from optimizer.problem import Compiled
 from optimizer.why_words import counted
+
+TRIES = 8  # repairs that cannot be made alone, before all up to the last one is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,51 +82,78 @@ def moves_of(action: Action) -> list[Moved]:
     return found
 
 
-def kept_in(actions: Sequence[Action], rule: Batch, partitions: Mapping[str, int]) -> tuple[int, str]:
-    """How many of `actions`, from the first, are within the batches of `rule`, and that in words. A repair is never left for later, nor is
-    what comes before it."""
-    moves = [moves_of(action) for action in actions]
-    batch = grouped(moves, rule, partitions)
-    kept = next((i for i, number in enumerate(batch) if number >= rule.batches), len(batch))
-    kept = max(kept, max((i + 1 for i, action in enumerate(actions) if action.repairs), default=0))
-    if kept == len(actions):
-        return kept, ""
-    total, left = sum(map(len, moves)), sum(map(len, moves[kept:]))
-    limits = f"{rule.moves_per_broker:,} moves of a broker, {rule.topic_share:.0%} of a topic's partitions"
-    return kept, (
-        f"batch: {counted(total, 'move')} make {batch[-1] + 1:,} batches ({limits}, {rule.sources_per_target:,} sources "
-        f"of a target); the last {left:,} {'is' if left == 1 else 'are'} left for the next plan"
-    )
-
-
 def within_batches(
     made: Plan, given: Snapshot, imagined: Snapshot, compiled: Compiled, goals: GoalSet, options: PlanOptions, policy: PolicyDocument
 ) -> Plan:
-    """`made`, or the first of its actions where the policy's `batch` leaves the others for the next plan. `given` and `imagined` are the
-    snapshot before and after what-ifs, which `compiled` is of. Every action was acceptable at its turn, so the first ones are a plan."""
-    if policy.batch is None:
+    """`made`, or a part of it where the policy's `batch` leaves actions for the next plan: the first batches, and of what follows the
+    repairs. `given` and `imagined` are the snapshot before and after what-ifs, which `compiled` is of."""
+    rule = policy.batch
+    if rule is None:
         return made
-    counts = Counter(imagined.topics[t] for t in imagined.partition_topic.tolist())
-    kept, told = kept_in(made.actions, policy.batch, counts)
-    if not told:
+    actions = list(made.actions)
+    moves = [moves_of(action) for action in actions]
+    batch = grouped(moves, rule, Counter(imagined.topics[t] for t in imagined.partition_topic.tolist()))
+    first = next((i for i, number in enumerate(batch) if number >= rule.batches), len(batch))
+    if first == len(actions):
         return made
-    board = Board.of(imagined, compiled)
-    for action in made.actions[:kept]:
-        board.make(_step(board, action))
-    notes = [note for note in made.notes if note.startswith("policy: ")]
-    rest = sum(len(moves_of(action)) for action in made.actions[kept:])
-    options = replace(options, batch_left=rest)
-    return plan_of(given, board, goals, options, policy.model_dump(exclude_none=True), [*notes, f"policy: {told}"])
+    board = _kept(imagined, compiled, actions, first)
+    left, beyond = len(actions) - len(board.steps), len(board.steps) - first
+    limits = f"{rule.moves_per_broker:,} moves of a broker, {rule.topic_share:.0%} of a topic's partitions"
+    told = (
+        f"policy: batch: {counted(sum(map(len, moves)), 'move')} make {batch[-1] + 1:,} batches ({limits}, "
+        f"{rule.sources_per_target:,} sources of a target); {left:,} of {counted(len(actions), 'action')} left for the next plan"
+    )
+    if beyond:
+        told += f"; {counted(beyond, 'action')} beyond the last batch: repairs, and what they need"
+    if not left:
+        return replace(made, notes=(*made.notes, told))
+    notes = [*(note for note in made.notes if note.startswith("policy: ")), told]
+    return plan_of(given, board, goals, replace(options, batch_left=left), policy.model_dump(exclude_none=True), notes)
 
 
-def _step(board: Board, action: Action) -> Step:
-    """An action in the slots of `board`, as it stands now: a broker that comes takes the slot of one that goes."""
+def _kept(imagined: Snapshot, compiled: Compiled, actions: Sequence[Action], first: int) -> Board:
+    """A board with the first actions, and the repairs among the others.
+
+    Every action was acceptable at its turn, so the first ones are a plan. Where a repair cannot be made without what is left before it, all
+    up to it is kept, and after some such repairs all up to the last one: a batch holds none back.
+    """
+    for _ in range(TRIES):
+        board, stuck = _tried(imagined, compiled, actions, first)
+        if stuck is None:
+            return board
+        first = stuck + 1
+    return _tried(imagined, compiled, actions, max(i + 1 for i, action in enumerate(actions) if action.repairs))[0]
+
+
+def _tried(imagined: Snapshot, compiled: Compiled, actions: Sequence[Action], first: int) -> tuple[Board, int | None]:
+    """A board with the first actions, and the repairs among the others up to one that cannot be made, which is the index."""
+    board, evaluator = Board.of(imagined, compiled), Evaluator(compiled)
+    for i, action in enumerate(actions):
+        if i >= first and not action.repairs:
+            continue
+        step = _step(board, action)
+        verdict = evaluator.verdict(step) if step is not None else None
+        if i >= first and not (verdict is not None and verdict.allowed and verdict.repairs):
+            return board, i
+        assert step is not None  # the first ones stand where they stood in the plan
+        evaluator.make(step)
+        board.make(step)
+    return board, None
+
+
+def _step(board: Board, action: Action) -> Step | None:
+    """An action in the slots of `board`: a broker that comes takes the slot of one that goes. None where a partition is not, on `board`, as
+    the action found it."""
     partitions, lists, leads = [], [], []
-    rows = board.snapshot.row_of_broker
+    rows, ids = board.snapshot.row_of_broker, board.snapshot.broker_ids
+    leaders = board.leaders
     for change in action.changes:
         p = board.snapshot.row_of_partition(change.topic, change.partition)
-        after = [rows[b] for b in change.replicas_after]
         row = board.lists[p].tolist()
+        leader = int(ids[leaders[p]]) if leaders[p] >= 0 else None
+        if {int(ids[b]) for b in row if b >= 0} != set(change.replicas_before) or leader != change.leader_before:
+            return None
+        after = [rows[b] for b in change.replicas_after]
         coming = iter([b for b in after if b not in row])
         row = [b if b < 0 or b in after else next(coming, -1) for b in row]
         partitions.append(p)

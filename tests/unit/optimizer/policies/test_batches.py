@@ -57,8 +57,8 @@ def test_a_cut_plan_is_the_first_actions_of_the_whole_one(uneven: Snapshot, rule
     assert [a.changes for a in made.actions] == [a.changes for a in whole.actions[:kept]]
     assert [a.score for a in made.actions] == pytest.approx([a.score for a in whole.actions[:kept]])
     assert [a.reason for a in made.actions] == [a.reason for a in whole.actions[:kept]]
-    rest = sum(len(moves_of(a)) for a in whole.actions[kept:])
-    assert any(note.startswith("policy: batch: ") and f"the last {rest} are left for the next plan" in note for note in made.notes)
+    rest = len(whole.actions) - kept
+    assert any(f"{rest} of {len(whole.actions)} actions left for the next plan" in note for note in made.notes)
     assert all("batch leaves" in (b.why or "") for b in made.brokers if b.violates), "no broker is said to be stuck"
     assert made.options["policy"]["batch"]  # type: ignore[index]
     assert made.plan_id != whole.plan_id
@@ -97,6 +97,27 @@ def test_the_plan_of_every_preset_can_be_cut(uneven: Snapshot, preset: str) -> N
     kept = len(made.actions)
     assert kept or not free.actions
     assert [a.changes for a in made.actions] == [a.changes for a in free.actions[:kept]]
+
+
+def limited(snapshot: Snapshot, resource: str, share: float, policy: str) -> Plan:
+    """A plan with a hard limit at so much of the mean."""
+    most = int(snapshot.broker_load(resource).mean() * share)
+    text = (
+        f"version: 1\ngoals:\n - {{kind: count_limit, resource: {resource}, max: {most}}}\n"
+        f" - {{kind: usage_distribution, resource: network_in}}\n - {{kind: usage_distribution, resource: replicas}}\npolicy: {policy}\n"
+    )
+    return plan(snapshot, parse_goals(text, "g"))
+
+
+@pytest.mark.parametrize(("resource", "share"), [("network_in", 1.3), ("network_out", 1.25), ("replicas", 1.05), ("leaders", 1.3)])
+def test_a_batch_holds_no_repair_back_and_says_what_is_made_beyond_it(uneven: Snapshot, resource: str, share: float) -> None:
+    whole = limited(uneven, resource, share, "{}")
+    made = limited(uneven, resource, share, "{batch: {moves_per_broker: 2}}")
+    repairs = [a.changes for a in whole.actions if a.repairs]
+    assert repairs
+    assert {a.changes for a in made.actions} >= set(repairs)
+    assert made.hard_violations_left <= whole.hard_violations_left
+    assert [n for n in made.notes if n.startswith("policy: batch: ") and "beyond the last batch: repairs, and what they need" in n]
 
 
 def test_repairs_are_never_left_for_the_next_plan(uneven: Snapshot) -> None:
