@@ -25,6 +25,7 @@ from goals.calibration import Calibration, load_calibration
 from goals.calibration.filling import Fill, calibrated, filled_in
 from goals.file_text import file_text
 from goals.model import Calibrated, Capacity, Constraints, Goal, GoalSet, TopicDistribution, UsageDistribution
+from goals.policy_presets import POLICY_PRESETS
 from goals.problems import to_problems
 from goals.registry import PRESETS, preset_text
 from goals.schema import GoalsDocument, default_name
@@ -223,6 +224,8 @@ def _require_preset(preset: str, place: str, name: str) -> None:
 
 
 def _unknown_preset(name: str) -> str:
+    if name in POLICY_PRESETS:
+        return f"{name!r} is a preset of policies, not of goals: write policy: {{preset: {name}}} in a goals file"
     return f"unknown preset {name!r}; {meant_or_known(name, PRESETS)}"
 
 

@@ -189,11 +189,11 @@ class CountLimitDocument(GoalDocument):
 
 
 class UsageDistributionDocument(GoalDocument):
-    """Load of a resource on every broker within a band around the mean."""
+    """Load of a resource on every broker within a range around the mean."""
 
     kind: Literal["usage_distribution"]
     resource: Resource = Field(description="resource that is levelled, such as network_in")
-    bound: float = Field(default=0.10, gt=0, description="half width of the band, share of the mean")
+    bound: float = Field(default=0.10, gt=0, description="half width of the target range, share of the mean")
     var: Var = Field(
         default=0.60, validate_default=True,
         description="end of the linear part: share of the mean, or a size above the bound such as 100MiB",
@@ -224,7 +224,7 @@ class TopicDistributionDocument(GoalDocument):
 
     kind: Literal["topic_distribution"]
     resource: Literal["replicas", "leaders"] = Field(description="replicas or leaders of each topic")
-    bound: float = Field(default=0.10, gt=0, description="half width of the band, share of the topic's mean")
+    bound: float = Field(default=0.10, gt=0, description="half width of the target range, share of the topic's mean")
     min_gap: int = Field(default=0, ge=0, description="its least half width, in replicas or leaders: spares small topics")
 
     def build(self) -> Goal:

@@ -91,10 +91,10 @@ def _goal_line(goal: Goal, outcome: BrokerOutcome, band: Band | None) -> str:
 def _standing(goal: UsageDistribution, band: Band, load: float, score: float, band_text: str) -> str:
     """Where a load stands, and why it counts as balanced where it does."""
     if score < 1.0:
-        return f"outside the band {band_text}"
+        return f"outside its target range {band_text}"
     if band.mean <= 0:
         return "balanced because the mean is 0"
     if not band.low <= load <= band.high and max(load, band.mean) < goal.min_load:
         least = amount(goal.min_load, goal.resource)
-        return f"balanced because it and the mean are below min_load {least}, though outside the band {band_text}"
-    return f"balanced because it is inside the band {band_text}"
+        return f"balanced because it and the mean are below min_load {least}, though outside its target range {band_text}"
+    return f"balanced because it is inside its target range {band_text}"

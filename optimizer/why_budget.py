@@ -38,6 +38,8 @@ def budget_text(compiled: Compiled, end: State, options: PlanOptions) -> str | N
         may = compiled.problem.partition[:, MENDABLE] == 1
         left = options.max_bytes - data
         if left < compiled.problem.size[may].max(initial=0.0):
-            rest = f" ({amount(left, 'disk')} is left, too little for some replicas)" if left > NOTABLE * options.max_bytes else ""
-            return f"the budget of {amount(options.max_bytes, 'disk')} is used up{rest}; a larger budget would continue"
+            used = f"the budget of {amount(options.max_bytes, 'disk')} is used up"
+            if left > NOTABLE * options.max_bytes:
+                used = f"of the budget of {amount(options.max_bytes, 'disk')}, {amount(left, 'disk')} is left, too little for some replicas"
+            return f"{used}; a larger budget would continue"
     return None

@@ -76,8 +76,8 @@ def _why_waiting(
     hosts = end.replicas[partitions]
     kept = ((hosts >= 0) & (problem.broker[np.maximum(hosts, 0), STATE] == BrokerState.EXCLUDED)).sum(axis=1)
     if eligible < int((problem.partition[partitions, RF] - kept).max()):
-        are = "is" if eligible == 1 else "are"
-        return f"{number} would need {needed} brokers and {eligible} {are} eligible; add {needed - eligible}", True
+        there = "no active broker is left" if not eligible else f"{eligible} {'is' if eligible == 1 else 'are'} eligible"
+        return f"{number} would need {counted(needed, 'broker')} and {there}; add {needed - eligible}", True
     full = _too_full(compiled, end)
     names: dict[str, None] = {}
     blocked = 0

@@ -49,14 +49,14 @@ class Seasonality(Part):
 class AlarmRate(Part):
     """How often a band of one width would be left by chance alone."""
 
-    bound: Positive = Field(description="half width of the band, share of the mean")
+    bound: Positive = Field(description="half width of the target range, share of the mean")
     false_alarms: NotNegative = Field(description="expected false triggers a week, whole cluster")
 
 
 class Levelling(Part):
     """What one bound at one horizon would have done to brokers' hourly loads: a model of levelling each resource by itself."""
 
-    bound: Positive = Field(description="half width of the band, share of the mean")
+    bound: Positive = Field(description="half width of the target range, share of the mean")
     horizon: float = Field(gt=0, description="seconds that loads are averaged over, and between two looks")
     acts: NotNegative = Field(description="looks a week that find a broker outside and level it")
     out: NotNegative = Field(description="broker-hours a week that are then beyond 10 % of the mean")
@@ -69,9 +69,9 @@ class ResourceCalibration(Part):
     mean: NotNegative = Field(description="load of a broker, mean over brokers and time, in the resource's unit")
     noise: NotNegative | None = Field(description="natural deviation of a balanced broker in one window, share of the mean")
     false_alarms: NotNegative | None = Field(default=None, description="expected false triggers a week at `bound`, whole cluster")
-    alarms: list[AlarmRate] = Field(default=[], description="false triggers a week at other widths of the band, ascending by bound")
+    alarms: list[AlarmRate] = Field(default=[], description="false triggers a week at other widths of the range, ascending by bound")
     levelling: list[Levelling] = Field(default=[], description="what bounds and horizons are good for")
-    bound: Positive | None = Field(description="recommended half width of the band, share of the mean; null: too little history")
+    bound: Positive | None = Field(description="recommended half width of the target range, share of the mean; null: too little history")
     var: Positive | None = Field(description="recommended end of the linear part, share of the mean, above bound")
     min_load: NotNegative | None = Field(description="recommended least load that is levelled, in the resource's unit")
     growth: float | None = Field(default=None, description="trend of the level, share of the mean a week")
@@ -134,7 +134,7 @@ class Tried(Part):
     bounds: dict[str, NotNegative] = Field(default={}, description="goal name -> bound, where another than the reference was tried")
     cadence: float = Field(gt=0, description="seconds between plans")
     horizon: float | None = Field(default=None, gt=0, description="seconds that loads were averaged over before each plan")
-    out_of_band_hours: NotNegative = Field(description="broker-hours outside the band of the reference bounds")
+    out_of_band_hours: NotNegative = Field(description="broker-hours outside the range of the reference bounds")
     peak_utilization: NotNegative = Field(description="highest load over capacity of any broker")
     out_of_band_error: NotNegative | None = Field(
         default=None, description="standard error of these hours' difference from the goals as they are, broker-hours"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cluster_model.quantities import format_size
 from cluster_model.snapshot import FloatArray
 from goals.model import GoalSet
 from goals.policy import Filters, Fraction, PolicyDocument, PolicyGuards, UntilBelow
@@ -330,7 +331,8 @@ def _accepted(one: Run, steps: list[Step], source: int) -> bool:
 
 
 def _why(board: Board, one: Run, unit: Unit, source: int, target: int, other: Unit | None) -> str:
-    amount = f"{unit.amount:.4g} {one.weights.unit}"
+    weight = one.weights.unit
+    amount = f"{format_size(unit.amount)}/s" if weight == "bytes/s" else f"{unit.amount:.4g} {weight}"
     text = f"detector {one.when.found.findings[0].text}" if one.when.found.findings else "the detector goes on until its stop"
     swap = f", against {other.name}" if other is not None else ""
     kind = one.policy.placement.kind if one.policy.placement else "least"

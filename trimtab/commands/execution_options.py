@@ -22,6 +22,9 @@ DataForm = Annotated[Literal["text", "json"], typer.Option("--format", help="Sha
 Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="In whose name (default: the user of this machine).")]
 
 
+LEAST_BARE = 1_000_000  # bytes/s that a number without a unit may be: kafka-reassign-partitions takes such
+
+
 def parse_throttle(text: str) -> int:
     """A rate in bytes/s, or `AUTO`."""
     if text.strip().lower() == "auto":
@@ -29,6 +32,8 @@ def parse_throttle(text: str) -> int:
     rate = parse_rate(text)
     if rate <= 0:
         raise ValueError(f"expected auto or a rate above 0 such as 50MB/s, found {text!r}")
+    if text.strip().isdigit() and rate < LEAST_BARE:  # a unit that was forgotten
+        raise ValueError(f"{text.strip()} is so many bytes a second; write {text.strip()}MB/s, or {text.strip()}B/s where that is meant")
     return rate
 
 

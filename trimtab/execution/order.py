@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster_model.content import content_of
+from cluster_model.content import STDIN, content_of
 from cluster_model.errors import InputError, Problem
+from cluster_model.kinds import KAFKA, SNAPSHOT, kind_of
 from trimtab.execution.comparison import Loads, predicted_loads
 from trimtab.execution.pacing import Headroom
 from trimtab.execution.state import Partition, Task
@@ -123,13 +124,18 @@ def read_order(path: Path) -> Order:
         It is no plan file, or somebody edited it: its actions do not lead to its proposals. All problems with their places.
     """
     try:
-        document = json.loads(content_of(path))
+        content = content_of(path)
+        if not content.strip():
+            raise InputError(str(path), [Problem("", f"expected a plan, found nothing{' on stdin' if path == STDIN else ''}")])
+        document = json.loads(content)
     except (OSError, ValueError) as error:
         raise InputError(str(path), [Problem("", f"expected a plan that `trimtab plan --format json` wrote: {error}")]) from error
     problems: list[Problem] = []
     if not isinstance(document, dict) or document.get("version") != VERSION or "proposals" not in document:
+        wanted, kind = "expected a plan, version 1, as `trimtab plan --format json` writes it", kind_of(document)
+        if kind in (SNAPSHOT, KAFKA):
+            raise InputError(str(path), [Problem("", f"{wanted}, found {kind}")])
         found = f"version {document.get('version')!r}" if isinstance(document, dict) else type(document).__name__
-        wanted = "expected a plan, version 1, as `trimtab plan --format json` writes it"
         raise InputError(str(path), [Problem("version", f"{wanted}, found {found}; make it again with this release")])
     proposals = [_change(f"proposals[{i}]", c, problems) for i, c in enumerate(_items(document, "proposals", problems))]
     actions = _items(document, "actions", problems)

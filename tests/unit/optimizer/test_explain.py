@@ -100,14 +100,14 @@ def test_a_broker_in_band_says_how_far_it_is_from_its_mean(level: Trial) -> None
     text = of_broker(level, 1)
     assert text.startswith("Broker 1 is active.")
     assert "network_in: score 1, would be 1; load 20 MB/s (+0.0 % of its mean 20 MB/s) is balanced because it is inside" in text
-    assert "the band 18 MB/s to 22 MB/s" in text
+    assert "its target range 18 MB/s to 22 MB/s" in text
     assert "Nothing would move here: it is balanced in every goal" in text
 
 
 def test_a_broker_that_takes_part_says_what_it_would_gain_and_lose(skewed: Trial) -> None:
     giver, taker = of_broker(skewed, 1), of_broker(skewed, 3)
     assert giver.startswith("Broker 1 in rack a is active.")
-    assert "is outside the band" in giver
+    assert "is outside its target range" in giver
     assert "and would be 40 MB/s" in giver
     assert "give it 0 replicas and take 1, and give it leadership of 0 partitions and take 1." in giver
     assert "give it 1 replica and take 0, and give it leadership of 1 partition and take 0." in taker
@@ -192,7 +192,7 @@ def test_a_broker_without_goals_is_not_called_balanced(options: dict[str, Any]) 
 def test_a_load_below_min_load_is_not_called_inside_the_band() -> None:
     trial = Trial([1, 2], [partition([1], network_in=10.0) for _ in range(2)], usage(min_load=1000.0))
     text = of_broker(trial, 1)
-    assert "is balanced because it and the mean are below min_load 1 kB/s, though outside the band 9 B/s to 11 B/s" in text
+    assert "is balanced because it and the mean are below min_load 1 kB/s, though outside its target range 9 B/s to 11 B/s" in text
     assert "inside" not in text
 
 

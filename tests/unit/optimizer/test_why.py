@@ -184,7 +184,7 @@ def test_a_budget_is_named_where_there_is_no_proof() -> None:
     assert "the budget of 1 replica move is used up" in why(level, 1, max_moves=1)
     assert "no acceptable action was found" in why(level, 1, max_bytes=1)  # no partition has bytes to copy
     sized = Trial([1, 2, 3], [{**p, "leader_load": {**p["leader_load"], "disk": 5e9}} for p in level.document["partitions"]], usage())
-    assert "the budget of 4 GB is used up (4 GB is left, too little for some replicas)" in why(sized, 1, max_bytes=4 * 10**9)
+    assert "of the budget of 4 GB, 4 GB is left, too little for some replicas" in why(sized, 1, max_bytes=4 * 10**9)
     assert "budget" not in why(sized, 1, max_bytes=10**12, max_moves=10, max_partitions=10)
     full = Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], disk=30.0), DISK)
     assert "the budget of 0 partitions is used up" in why(full, 1, max_partitions=0)

@@ -1,0 +1,52 @@
+"""A file of another kind than a command asks for is one problem, not a list of keys that it lacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.trimtab.command_line import REPOSITORY, CommandLine
+
+SNAPSHOT = REPOSITORY / "examples" / "three-brokers.json"
+NOWHERE = ("--bootstrap-server", "localhost:1")
+
+
+@pytest.fixture
+def files(trimtab: CommandLine, tmp_path: Path) -> dict[str, Path]:
+    plan, kafka, nothing = tmp_path / "plan.json", tmp_path / "moves.json", tmp_path / "nothing.json"
+    assert trimtab("plan", "--snapshot", SNAPSHOT, "--preset", "counts", "--out", plan).code == 0
+    changes = json.loads(plan.read_text())["proposals"]
+    partitions = [{"topic": c["topic"], "partition": c["partition"], "replicas": c["replicas_after"]} for c in changes]
+    kafka.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    nothing.write_text("")
+    return {"a snapshot": SNAPSHOT, "a plan": plan, "a file of Kafka's": kafka, "nothing": nothing}
+
+
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [
+        (("plan", "--preset", "counts", "--snapshot"), "a plan"), (("plan", "--preset", "counts", "--snapshot"), "a file of Kafka's"),
+        (("show",), "a snapshot"), (("show",), "a file of Kafka's"),
+        (("execute", *NOWHERE, "--plan"), "a snapshot"), (("execute", *NOWHERE, "--plan"), "a file of Kafka's"),
+        (("execute", *NOWHERE, "--plan"), "nothing"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_kind_is_named(trimtab: CommandLine, files: dict[str, Path], command: tuple[str, ...], given: str) -> None:
+    ended = trimtab(*command, files[given])
+    assert ended.code == 2
+    assert f"found {given}" in ended.err
+    assert "1 problem" in ended.err
+
+
+def test_a_throttle_without_its_unit_is_asked_about(trimtab: CommandLine, files: dict[str, Path]) -> None:
+    ended = trimtab("execute", *NOWHERE, "--plan", files["a plan"], "--throttle", "50")
+    assert ended.code == 2
+    assert "50 is so many bytes a second; write 50MB/s" in " ".join(ended.err.split())
+
+
+def test_a_preset_of_policies_is_told_from_one_of_goals(trimtab: CommandLine) -> None:
+    ended = trimtab("plan", "--snapshot", SNAPSHOT, "--preset", "pulsar-transfer")
+    assert ended.code == 2
+    assert "write policy: {preset: pulsar-transfer} in a goals file" in " ".join(ended.err.split())
