@@ -71,7 +71,7 @@ class ResourceCalibration(Part):
     false_alarms: NotNegative | None = Field(default=None, description="expected false triggers a week at `bound`, whole cluster")
     alarms: list[AlarmRate] = Field(default=[], description="false triggers a week at other widths of the range, ascending by bound")
     levelling: list[Levelling] = Field(default=[], description="what bounds and horizons are good for")
-    bound: Positive | None = Field(description="recommended half width of the target range, share of the mean; null: too little history")
+    bound: Positive | None = Field(description="recommended half width of the range, share of the mean; null: too little history")
     var: Positive | None = Field(description="recommended end of the linear part, share of the mean, above bound")
     min_load: NotNegative | None = Field(description="recommended least load that is levelled, in the resource's unit")
     growth: float | None = Field(default=None, description="trend of the level, share of the mean a week")

@@ -118,7 +118,7 @@ def test_everything_wrong_is_told_at_once_with_place_and_line() -> None:
     assert found == [
         "history.window: expected a number above 0, found 0 (line 4)",
         "resources.netwrok_in: unknown resource 'netwrok_in'; did you mean 'network_in'? (line 6)",
-        "resources.cpu.bound: missing; expected recommended half width of the target range, share of the mean; null: too little history (line 7)",
+        "resources.cpu.bound: missing; expected recommended half width of the range, share of the mean; null: too little history (line 7)",
         "resources.cpu.bund: unknown key; did you mean 'bound'? (line 7)",
         "resources.disk.var: expected a share above bound 0.6, found 0.6 (line 8)",
         "resources.disk.min_load: expected a number, found 'lots'; write it without quotes or unit (line 8)",
