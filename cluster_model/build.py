@@ -24,7 +24,7 @@ from cluster_model.columns import (
     broker_columns,
 )
 from cluster_model.errors import InputError, Problem
-from cluster_model.kinds import KAFKA, PLAN, kind_of
+from cluster_model.kinds import SNAPSHOT, other_kind
 from cluster_model.resources import MEASURED
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 
@@ -48,8 +48,8 @@ def build_snapshot(document: Mapping[str, object], name: str = "snapshot") -> Sn
     if not isinstance(given, Mapping):
         shape = f"expected an object with version, brokers and partitions, found {refusals.found(document)}"
         raise InputError(name, [Problem("", shape)])
-    if (kind := kind_of(document)) in (PLAN, KAFKA):
-        raise InputError(name, [Problem("", f"expected a snapshot, as `trimtab snapshot` writes it, found {kind}")])
+    if other := other_kind(document, SNAPSHOT):
+        raise InputError(name, [Problem("", other)])
     problems = refusals.head_problems(document)
     brokers, partitions = document.get("brokers"), document.get("partitions")
     if "brokers" in document:

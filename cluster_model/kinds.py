@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 PLAN, SNAPSHOT, KAFKA = "a plan", "a snapshot", "a file of Kafka's reassignment or election tool"
+MAKES = {PLAN: "trimtab plan --format json", SNAPSHOT: "trimtab snapshot"}
 
 
 def kind_of(document: object) -> str:
@@ -16,3 +17,9 @@ def kind_of(document: object) -> str:
     if "brokers" in document:
         return SNAPSHOT
     return KAFKA if "partitions" in document and set(document) <= {"version", "partitions"} else ""
+
+
+def other_kind(document: object, wanted: str) -> str:
+    """What to say of a document of another kind than `wanted`, `PLAN` or `SNAPSHOT`; empty where it is of that kind or of none."""
+    found = kind_of(document)
+    return "" if found in ("", wanted) else f"expected {wanted}, found {found}; `{MAKES[wanted]}` makes {wanted}"

@@ -16,6 +16,7 @@ SIZE_UNITS: Final[dict[str, int]] = {
     "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15,
     "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50,
 }  # fmt: skip
+LEAST_THROTTLE: Final = 1_000_000  # bytes/s of a plain number: with less, its unit was forgotten
 DURATION_UNITS: Final[dict[str, Decimal]] = {
     "ms": Decimal("0.001"),
     "s": Decimal(1),
@@ -56,6 +57,23 @@ def parse_size(value: str | float) -> int:
 def parse_rate(value: str | float) -> int:
     """Bytes per second of ``50MB/s``, ``50MB`` or a plain number. Raises as `parse_size` does."""
     return parse_size(value.strip().removesuffix("/s") if isinstance(value, str) else value)
+
+
+def parse_throttle(value: str | float) -> int:
+    """As `parse_rate`, of a rate that copies are limited to: above 0, and a plain number is `LEAST_THROTTLE` at least.
+
+    Raises
+    ------
+    ValueError
+        As `parse_size`, or it is 0, or a unit was forgotten.
+    """
+    rate = parse_rate(value)
+    if rate <= 0:
+        raise ValueError(f"expected a rate above 0 such as 50MB/s, found {value!r}")
+    if rate < LEAST_THROTTLE and (not isinstance(value, str) or value.strip().isdigit()):
+        number = str(value).strip()
+        raise ValueError(f"{number} is so many bytes a second; write {number}MB/s, or {number}B/s where that is meant")
+    return rate
 
 
 def parse_duration(value: str | float) -> float:

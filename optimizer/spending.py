@@ -34,7 +34,6 @@ PLENTY = 1 / 16  # of them; with less, the plan without a budget is not looked f
 ROUNDING = 1e-12  # of a budget, as in `optimizer.search.ledger`
 
 
-
 @dataclass(frozen=True)
 class Way:
     """A list of actions from where the plan starts: its rounds, and what was left out of it."""

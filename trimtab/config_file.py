@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from cluster_model.errors import ConfigurationError
-from cluster_model.quantities import parse_duration, parse_rate, parse_size
+from cluster_model.quantities import parse_duration, parse_rate, parse_size, parse_throttle
 from goals.file_text import file_text
 from goals.problems import to_problems
 from goals.yaml_source import in_order, read_yaml
@@ -95,6 +95,8 @@ def _quantity(parse: Callable[[Any], float]) -> BeforeValidator:
 
 Seconds = Annotated[float, _quantity(parse_duration), AfterValidator(_above_zero)]
 Bytes = Annotated[int, _quantity(parse_size), AfterValidator(_above_zero)]
+BytesOrZero = Annotated[int, _quantity(parse_size)]
+Throttle = Annotated[int | Literal["auto"], _quantity(lambda value: value if value == "auto" else parse_throttle(value))]
 Rate = Annotated[float, _quantity(parse_rate), AfterValidator(_above_zero)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

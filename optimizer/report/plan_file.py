@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from cluster_model.errors import InputError, Problem
-from cluster_model.kinds import KAFKA, SNAPSHOT, kind_of
+from cluster_model.kinds import PLAN, other_kind
 from optimizer.plan import (
     Action,
     Band,
@@ -77,9 +77,8 @@ def read_plan(content: bytes, name: str) -> Plan:
     try:
         read = _Document.model_validate_json(content, strict=True)
     except ValidationError as error:
-        kind = "" if any(e["type"] == "json_invalid" for e in error.errors()) else kind_of(json.loads(content))
-        if kind in (SNAPSHOT, KAFKA):
-            raise InputError(name, [Problem("", f"expected a plan, as `trimtab plan --format json` writes it, found {kind}")]) from None
+        if other := "" if any(e["type"] == "json_invalid" for e in error.errors()) else other_kind(json.loads(content), PLAN):
+            raise InputError(name, [Problem("", other)]) from None
         raise InputError(name, [_problem(e["type"], e["loc"], e["msg"], e["input"]) for e in error.errors()]) from None
     problems = [
         Problem(f"{part}[{i}]{inner}", message)

@@ -1,4 +1,4 @@
-"""Network namespaces of single processes, whose cable can be pulled: then no packet comes or goes, and nobody is told.
+"""Cuts processes off from the network: each runs in a network namespace of its own. While its link is down no packet arrives or leaves.
 
 For a `KafkaCluster` whose controllers can be cut off from everything. `enter` puts this process into a namespace of its own first, so the
 machine's network stays as it is; needs util-linux and iproute2, and Linux that lets this user make namespaces.

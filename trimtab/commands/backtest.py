@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cluster_model.errors import ConfigurationError, Problem
-from cluster_model.quantities import parse_duration, parse_rate
+from cluster_model.quantities import parse_duration, parse_throttle
 from trimtab.bar import bar
 from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
@@ -157,7 +157,7 @@ def backtest_command(
     throttle: Annotated[
         float,
         typer.Option(
-            "--throttle", parser=o.parsed_by(parse_rate), metavar="SIZE/s", help="Copied into, and out of, each broker at most."
+            "--throttle", parser=o.parsed_by(parse_throttle), metavar="SIZE/s", help="Copied into, and out of, each broker at most."
         ),
     ] = "50MB/s",  # type: ignore[assignment]
     snapshot: Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cluster_model.quantities import parse_rate
+from cluster_model.quantities import parse_throttle
 from trimtab.commands import options as o
 from trimtab.execution.pacing import AUTO
 
@@ -22,25 +22,15 @@ DataForm = Annotated[Literal["text", "json"], typer.Option("--format", help="Sha
 Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="In whose name (default: the user of this machine).")]
 
 
-LEAST_BARE = 1_000_000  # bytes/s that a number without a unit may be: kafka-reassign-partitions takes such
-
-
-def parse_throttle(text: str) -> int:
+def parse_pace(text: str) -> int:
     """A rate in bytes/s, or `AUTO`."""
-    if text.strip().lower() == "auto":
-        return AUTO
-    rate = parse_rate(text)
-    if rate <= 0:
-        raise ValueError(f"expected auto or a rate above 0 such as 50MB/s, found {text!r}")
-    if text.strip().isdigit() and rate < LEAST_BARE:  # a unit that was forgotten
-        raise ValueError(f"{text.strip()} is so many bytes a second; write {text.strip()}MB/s, or {text.strip()}B/s where that is meant")
-    return rate
+    return AUTO if text.strip().lower() == "auto" else parse_throttle(text)
 
 
 Throttle = Annotated[
     int | None,
     typer.Option(
-        "--throttle", parser=o.parsed_by(parse_throttle), metavar="SIZE/s",
+        "--throttle", parser=o.parsed_by(parse_pace), metavar="SIZE/s",
         help="Copied into, and out of, each broker at most; auto: by head-room, and by what is seen while it runs.",
     ),
 ]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.errors import ConfigurationError
 from trimtab.commands import options as o
 from trimtab.commands.records import expanded
 from trimtab.output import emit, overwritten, unwritable
@@ -49,10 +49,7 @@ def explain_command(
     Give the options that the plan was made with, so that the answer is about that plan.
     """
     problems = source.problems()
-    if (partition is None) == (broker is None):
-        found = "none" if partition is None else "both"
-        message = f"expected one of them, found {found}; ask about one partition or one broker"
-        problems.append(Problem("--partition, --broker", message))
+    problems += o.exactly_one({"--partition": partition, "--broker": broker}, "ask about one partition or one broker")
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     problems += unwritable("--out", out)
     if problems:

@@ -5,7 +5,7 @@ The planner's own defaults stay in `optimizer.options`: an option that was not g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -51,6 +51,13 @@ def there(value: Path | None) -> Path | None:
     if value is not None and value != STDIN and not value.exists():
         raise typer.BadParameter(f"there is no path {value}")
     return value
+
+
+def exactly_one(given: Mapping[str, object], ask: str) -> list[Problem]:
+    """A problem where not just one of two options is given (None: it is not); `ask` says what to do."""
+    found = [value for value in given.values() if value is not None]
+    many = "none" if not found else "both"
+    return [] if len(found) == 1 else [Problem(", ".join(given), f"expected one of them, found {many}; {ask}")]
 
 
 def parse_added_broker(text: str) -> AddedBroker:

@@ -83,9 +83,7 @@ def lookup(
     Bundles are those of `unit: group` in the policy of the goals, after its splits; without, the four of each namespace.
     """
     problems = source.problems()
-    if (topic is None) == (partition is None):
-        found = "none" if topic is None else "both"
-        problems.append(Problem("--topic, --partition", f"expected one of them, found {found}; ask about one topic or one partition"))
+    problems += o.exactly_one({"--topic": topic, "--partition": partition}, "ask about one topic or one partition")
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     problems += unwritable("--out", out)
     if problems:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_model.content import STDIN, content_of
 from cluster_model.errors import InputError, Problem
-from cluster_model.kinds import KAFKA, SNAPSHOT, kind_of
+from cluster_model.kinds import MAKES, PLAN, other_kind
 from trimtab.execution.comparison import Loads, predicted_loads
 from trimtab.execution.pacing import Headroom
 from trimtab.execution.state import Partition, Task
@@ -126,15 +126,16 @@ def read_order(path: Path) -> Order:
     try:
         content = content_of(path)
         if not content.strip():
-            raise InputError(str(path), [Problem("", f"expected a plan, found nothing{' on stdin' if path == STDIN else ''}")])
+            where = " on stdin" if path == STDIN else ""
+            raise InputError(str(path), [Problem("", f"expected a plan, found nothing{where}; `{MAKES[PLAN]}` makes one")])
         document = json.loads(content)
     except (OSError, ValueError) as error:
         raise InputError(str(path), [Problem("", f"expected a plan that `trimtab plan --format json` wrote: {error}")]) from error
     problems: list[Problem] = []
     if not isinstance(document, dict) or document.get("version") != VERSION or "proposals" not in document:
-        wanted, kind = "expected a plan, version 1, as `trimtab plan --format json` writes it", kind_of(document)
-        if kind in (SNAPSHOT, KAFKA):
-            raise InputError(str(path), [Problem("", f"{wanted}, found {kind}")])
+        if other := other_kind(document, PLAN):
+            raise InputError(str(path), [Problem("", other)])
+        wanted = "expected a plan, version 1, as `trimtab plan --format json` writes it"
         found = f"version {document.get('version')!r}" if isinstance(document, dict) else type(document).__name__
         raise InputError(str(path), [Problem("version", f"{wanted}, found {found}; make it again with this release")])
     proposals = [_change(f"proposals[{i}]", c, problems) for i, c in enumerate(_items(document, "proposals", problems))]

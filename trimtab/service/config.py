@@ -16,6 +16,7 @@ from cluster_model.errors import ConfigurationError
 from metrics_reporter.topic import DEFAULT_NAME
 from trimtab.config_file import (
     Bytes,
+    BytesOrZero,
     FilePath,
     FolderPath,
     FolderToBe,
@@ -23,6 +24,7 @@ from trimtab.config_file import (
     Part,
     Seconds,
     Share,
+    Throttle,
     TopicName,
     Wrong,
     or_defaults,
@@ -66,13 +68,13 @@ class LimitsPart(Part):
 
 
 class ExecutionPart(Part):
-    throttle: Bytes | Literal["auto"] | None = Field(
+    throttle: Throttle | None = Field(
         default=None, description="bytes a second copied into, and out of, each broker; auto: by head-room and what is seen"
     )
     concurrency: int = Field(default=5, ge=1, description="replicas copied into, and from, a broker at a time")
     partitions: int = Field(default=50, ge=1, description="partitions in progress at a time")
     elections: int = Field(default=100, ge=1, description="leaders elected in a second")
-    reserve: Bytes = Field(default=1_000_000_000, description="bytes that stay free on every log directory")
+    reserve: BytesOrZero = Field(default=1_000_000_000, description="bytes that stay free on every log directory")
     foreign: Literal["wait", "refuse"] = Field(default="wait", description="what to do about reassignments of other tools")
     windows: list[str] = Field(default=[], description="when steps may start, in UTC, such as Sat,Sun 08:00-20:00; always by default")
 

@@ -24,7 +24,7 @@ def test_a_file_that_is_no_plan_is_refused(trimtab: CommandLine, tmp_path: Path)
     path.write_text('{"version": 1, "partitions": []}')
     ended = trimtab("execute", "--plan", path, *NOWHERE)
     assert (ended.code, ended.out) == (2, "")
-    assert "expected a plan, version 1, as `trimtab plan --format json` writes it" in ended.err
+    assert "expected a plan, found a file of Kafka's reassignment or election tool; `trimtab plan --format json` makes a plan" in ended.err
 
 
 @pytest.mark.parametrize("command", ["execute", "status", "pause", "resume", "cancel", "rollback", "throttles", "drain", "activate"])

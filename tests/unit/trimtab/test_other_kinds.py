@@ -37,6 +37,7 @@ def test_a_file_of_another_kind_is_named(trimtab: CommandLine, files: dict[str, 
     ended = trimtab(*command, files[given])
     assert ended.code == 2
     assert f"found {given}" in ended.err
+    assert "makes" in ended.err
     assert "1 problem" in ended.err
 
 

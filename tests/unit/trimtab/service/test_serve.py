@@ -48,6 +48,14 @@ def test_the_shipped_example_and_the_smallest_file_are_valid(tmp_path: Path) -> 
     assert (config.http.host, config.mode) == ("127.0.0.1", "dry-run")
 
 
+def test_throttle_and_reserve_are_read_as_the_commands_read_them(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(SMALLEST + "execution: {throttle: auto, reserve: 0}\n")
+    execution = load_config(tmp_path / "good.yaml").execution
+    assert (execution.throttle, execution.reserve) == ("auto", 0)
+    [problem] = problems(tmp_path, SMALLEST + "execution: {throttle: 50}\n")
+    assert "write 50MB/s" in problem
+
+
 def test_every_mistake_is_told_at_once_with_its_place_and_what_was_meant(tmp_path: Path) -> None:
     text = """
 version: 1
