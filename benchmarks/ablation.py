@@ -47,6 +47,7 @@ OPERATORS: dict[str, tuple[str, str, Any]] = {
     "within reach": ("irreducible", "within_reach", as_given),
     "mending": ("search", "_mending", as_given),
     "replace": ("reduce", "replace", nothing),
+    "sideways": ("reduce", "sideways", nothing),
     "send_home": ("reduce", "send_home", nothing),
     "polish": ("search", "polish", nothing),
 }

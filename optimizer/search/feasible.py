@@ -9,6 +9,7 @@ from optimizer.problem import (
     BOUND,
     CEILING,
     COLUMN,
+    COUNTS_LEADERS,
     FOLLOWING,
     HARD,
     KIND,
@@ -24,6 +25,7 @@ from optimizer.problem import (
 )
 from optimizer.search.potential import NOTHING
 from optimizer.search.state import State
+from optimizer.search.topic_counts import topic_rise
 
 
 @inner
@@ -206,3 +208,55 @@ def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -
             if state.score[brokers[i], g] < before[i, g] - 1e-12:
                 return False
     return True
+
+
+@inner
+def misplaces(problem: Problem, state: State, p: int, s: int, lead: int) -> bool:
+    """Whether the topic goals of any broker suffer when `p` comes to `state.row`, led by `lead`: slot `s` moves, unless it is -1."""
+    t = whole(problem.topic[p])
+    for k in range(len(problem.topic_goal)):
+        if problem.topic_goal[k, COUNTS_LEADERS] == 1:
+            source = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1
+            target = state.row[lead] if lead >= 0 else -1
+        else:
+            source, target = (state.replicas[p, s], state.row[s]) if s >= 0 else (-1, -1)
+        if source == target:
+            continue
+        if source >= 0 and topic_rise(problem, state, k, t, source, whole(-1)) > 0.0:
+            return True
+        if target >= 0 and topic_rise(problem, state, k, t, target, whole(1)) > 0.0:
+            return True
+    return False
+
+
+@inner
+def linear_goals(problem: Problem) -> np.ndarray:
+    """Rows (int64) of the goals on loads, also of limits that no broker exceeds yet."""
+    found, count = np.zeros(len(problem.goal), np.int64), 0
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] <= LIMIT:
+            found[count] = g
+            count += 1
+    return found[:count].copy()
+
+
+@inner
+def window(problem: Problem, state: State, b: int, g: int) -> tuple[float, float]:
+    """Least and most load with which broker `b` is no worse off in goal `g` than it is."""
+    if problem.broker[b, STATE] != 0:
+        return -np.inf, np.inf
+    load, mean = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g, MEAN]
+    if problem.goal[g, KIND] == LIMIT:
+        return -np.inf, max(problem.table[b, g, CEILING], load)
+    if mean <= 0.0:
+        return -np.inf, np.inf
+    low, high = mean - problem.table[b, g, BOUND], mean + problem.table[b, g, BOUND]
+    if mean < problem.force[g, MIN_LOAD]:
+        low, high = -np.inf, max(high, problem.force[g, MIN_LOAD])
+    return min(low, load), max(high, load)
+
+
+@inner
+def role_of(state: State, entry: int) -> int:
+    slots = state.replicas.shape[1]
+    return whole(LEADING if state.lead[entry // slots] == entry % slots else FOLLOWING)

@@ -103,12 +103,13 @@ LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 
 # --- Reduce
 # `python -m benchmarks.ablation --without replace,send_home`.
-LITTLE_REPLACED = 0.005  # of the partitions that a target moves: with fewer replaced, it is not tried again
-REPLACE_TURNS, HOME_PASSES = 3, 3  # of replacing, and of sending home
+HOME_PASSES = 3  # of sending home
 STAND_INS = 8  # of stand-ins that fit by loads
 REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
 REPLACE_LOOKS, REPLACE_LOOKS_EACH = 1_000_000, 10  # candidates looked at in all, or so many for each replica, if that is more
 REFUSED_LOOKS = 200  # candidates in the time that it takes to try one without success
+SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 50_000  # random steps in a pass: for each replica that moves, and at most
+SIDEWAYS_WORTH = 50.0  # moves of mean cost that a pass saves, for another: a thousand steps, a millisecond, for one
 LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
 
 # --- Schedule

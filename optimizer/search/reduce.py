@@ -1,7 +1,7 @@
 """Reduce: the same balance for fewer moves and bytes.
 
 Called by `search` once a target, before its changes are put in order. What moved without need goes home; then cheaper replicas, or one for
-two, go in place of others (`replace`).
+two, go in place of others (`replace`); then other placements are tried that are as good (`sideways`).
 """
 
 from __future__ import annotations
@@ -11,35 +11,37 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
-from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, STATE, Problem
+from optimizer.problem import FOLLOWING, LEADING, STATE, Problem
 from optimizer.search.bench import differing
 from optimizer.search.commit import commit, write_row
-from optimizer.search.feasible import leaves_band, may_host, scores_hold
-from optimizer.search.parameters import HOME_PASSES, LITTLE_REPLACED, REPLACE_TURNS, SOON
+from optimizer.search.feasible import leaves_band, may_host, misplaces, scores_hold
+from optimizer.search.parameters import HOME_PASSES, SOON
 from optimizer.search.potential import NOTHING
 from optimizer.search.replace import replace
+from optimizer.search.sideways import sideways
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, Rows, State
-from optimizer.search.topic_counts import topic_rise
 
 
-def reduce(problem: Problem, target: State, standing: State, home: Rows, home_lead: Rows, firm: bool) -> None:
+def reduce(problem: Problem, target: State, standing: State, home: Rows, home_lead: Rows, firm: bool, seed: int) -> None:
     """Take back what `target` moved without need, then let cheaper replicas, or one for two, go in place of others.
 
     `home` int64 [P, R] and `home_lead` int64 [P] are where the round began; what `standing` has is in order already. No broker scores lower
     in any goal for any of it; where `firm`, the potential does not rise either, so that all that is left can be put in order.
     """
-    moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
-    order = moved[np.argsort(-problem.cost[moved], kind="stable")]
+    order = _elsewhere(problem, target, standing)
     send_home(problem, target, home, home_lead, order, firm)
-    # While a broker is out, the room left in bands may still be needed.
-    for _ in range(0 if firm or count_low(problem, target) else REPLACE_TURNS):
-        fewer = replace(problem, target, home, order)
-        if fewer <= LITTLE_REPLACED * len(order):
-            break
-        order = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
-        order = order[np.argsort(-problem.cost[order], kind="stable")]
-        send_home(problem, target, home, home_lead, order, firm)
+    if firm or count_low(problem, target):
+        return  # while a broker is out, the room left in bands may still be needed
+    replace(problem, target, home, order)
+    sideways(problem, target, home, _elsewhere(problem, target, standing), seed)
+    send_home(problem, target, home, home_lead, _elsewhere(problem, target, standing), firm)
+
+
+def _elsewhere(problem: Problem, target: State, standing: State) -> Rows:
+    """int64: partitions that differ, those that cost most first."""
+    moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
+    return moved[np.argsort(-problem.cost[moved], kind="stable")]
 
 
 class Way(NamedTuple):
@@ -133,23 +135,4 @@ def tried(problem: Problem, state: State, p: int, s: int, lead: int, n: int, fir
     if scores_hold(state, way.broker, n, way.before) and not (firm and rise > 0.0):
         return True
     commit(problem, state, p, way.was[:slots], whole(way.was[-1]))
-    return False
-
-
-@inner
-def misplaces(problem: Problem, state: State, p: int, s: int, lead: int) -> bool:
-    """Whether the topic goals of any broker suffer when `p` comes to `state.row`, led by `lead`: slot `s` moves, unless it is -1."""
-    t = whole(problem.topic[p])
-    for k in range(len(problem.topic_goal)):
-        if problem.topic_goal[k, COUNTS_LEADERS] == 1:
-            source = state.replicas[p, state.lead[p]] if state.lead[p] >= 0 else -1
-            target = state.row[lead] if lead >= 0 else -1
-        else:
-            source, target = (state.replicas[p, s], state.row[s]) if s >= 0 else (-1, -1)
-        if source == target:
-            continue
-        if source >= 0 and topic_rise(problem, state, k, t, source, whole(-1)) > 0.0:
-            return True
-        if target >= 0 and topic_rise(problem, state, k, t, target, whole(1)) > 0.0:
-            return True
     return False

@@ -12,15 +12,9 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import (
-    BOUND,
-    CEILING,
     COLUMN,
     FOLLOWING,
-    KIND,
     LEADING,
-    LIMIT,
-    MEAN,
-    MIN_LOAD,
     MOVABLE,
     RACK_GOAL,
     RACK_OF,
@@ -29,7 +23,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.commit import relocate
-from optimizer.search.feasible import may_swap, scores_hold
+from optimizer.search.feasible import linear_goals, may_swap, role_of, scores_hold, window
 from optimizer.search.parameters import (
     LESS_COST,
     REFUSED_LOOKS,
@@ -202,7 +196,7 @@ def needs_nothing(problem: Problem, state: State, table: Table, w: int, which: i
     slots = state.replicas.shape[1]
     p, role = table.gone[which] // slots, role_of(state, table.gone[which])
     for k in range(len(table.linear)):
-        bottom, _ = band_of(problem, state, w, table.linear[k])
+        bottom, _ = window(problem, state, w, table.linear[k])
         c = problem.goal[table.linear[k], COLUMN]
         if state.load[w, c] - problem.vector[p, role, c] < bottom:
             return False
@@ -305,39 +299,6 @@ def put(problem: Problem, state: State, entry: int, target: int) -> None:
 
 
 @inner
-def role_of(state: State, entry: int) -> int:
-    slots = state.replicas.shape[1]
-    return whole(LEADING if state.lead[entry // slots] == entry % slots else FOLLOWING)
-
-
-@inner
-def linear_goals(problem: Problem) -> np.ndarray:
-    """Rows (int64) of the goals on loads, also of limits that no broker exceeds yet."""
-    found, count = np.zeros(len(problem.goal), np.int64), 0
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] <= LIMIT:
-            found[count] = g
-            count += 1
-    return found[:count].copy()
-
-
-@inner
-def band_of(problem: Problem, state: State, b: int, g: int) -> tuple[float, float]:
-    """Least and most load with which broker `b` is no worse off in goal `g` than it is."""
-    if problem.broker[b, STATE] != 0:
-        return -np.inf, np.inf
-    load, mean = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g, MEAN]
-    if problem.goal[g, KIND] == LIMIT:
-        return -np.inf, max(problem.table[b, g, CEILING], load)
-    if mean <= 0.0:
-        return -np.inf, np.inf
-    low, high = mean - problem.table[b, g, BOUND], mean + problem.table[b, g, BOUND]
-    if mean < problem.force[g, MIN_LOAD]:
-        low, high = -np.inf, max(high, problem.force[g, MIN_LOAD])
-    return min(low, load), max(high, load)
-
-
-@inner
 def open_window(low: np.ndarray, high: np.ndarray) -> None:
     """Let everything into the window."""
     for k in range(len(low)):
@@ -352,7 +313,7 @@ def narrow(
     it `gives`, to what it may take once it has lost them. Returns whether anything is left of the window."""
     some = True
     for k in range(len(linear)):
-        bottom, top = band_of(problem, state, b, linear[k])
+        bottom, top = window(problem, state, b, linear[k])
         load = state.load[b, problem.goal[linear[k], COLUMN]]
         if gives:
             low[k], high[k] = max(low[k], load + back[k] - top), min(high[k], load + back[k] - bottom)

@@ -251,7 +251,7 @@ def one_round(
             appraise(limits, target)
             balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
             align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-            reduce(limits, target, standing, replicas, lead, False)
+            reduce(limits, target, standing, replicas, lead, False, options.seed)
             appraise(problem, target)
             schedule(target.replicas, target.lead, limits)
     low, roles, enough = len(problem.broker) + 1, _led_goals(problem, compiled.roles), plenty(problem, budget)
@@ -278,7 +278,7 @@ def one_round(
             appraise(problem, target)
         # Reduce.
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-        reduce(problem, target, standing, replicas, lead, firm)
+        reduce(problem, target, standing, replicas, lead, firm, seed)
         # Schedule.
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)

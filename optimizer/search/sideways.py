@@ -1,0 +1,211 @@
+"""Reduce: random local search among placements that are as good and cost no more.
+
+Many placements meet a target. Steps that cost nothing lead from one to another, as another broker for a replica that moves anyway; now and
+then one saves a move, or bytes. No broker scores lower in any goal for it. Called by `reduce`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.compiled import inner, kernel, whole
+from optimizer.problem import (
+    COLUMN,
+    FOLLOWING,
+    LEADING,
+    MOVABLE,
+    RACK_GOAL,
+    RACK_OF,
+    SOFT_RACK,
+    STATE,
+    Problem,
+)
+from optimizer.search.commit import relocate, transfer, write_row
+from optimizer.search.feasible import active_brokers, linear_goals, may_swap, misplaces, role_of, window
+from optimizer.search.order import draw, scramble
+from optimizer.search.parameters import SIDEWAYS_EACH, SIDEWAYS_STEPS, SIDEWAYS_WORTH
+from optimizer.search.potential import NOTHING
+from optimizer.search.state import State
+
+HOME, ELSEWHERE, STAND_IN, TRADE, LEADER = 0, 1, 2, 3, 4  # kinds of steps, all as likely
+
+
+class Walk(NamedTuple):
+    """What steps choose from. Some entries may have come home since."""
+
+    away: np.ndarray  # int64 [n], partition * R + slot of replicas that stand elsewhere than at first
+    count: np.ndarray  # int64 [1], how many of them count
+    home: np.ndarray  # int64 [P, R], where replicas were
+    linear: np.ndarray  # int64 [W], goals on loads
+    active: np.ndarray  # int64 [b], brokers
+    random: np.ndarray  # int64 [1]
+
+
+@kernel
+def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray, seed: int) -> float:
+    """Let replicas that a target moves go home, elsewhere, or trade places with others, and leaderships be passed on, by chance, wherever
+    no score falls and the cost of all moves does not rise. Returns by how much it fell.
+
+    `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere.
+
+    Notes
+    -----
+    Steps are O(G). `SIDEWAYS_STEPS` at most in a pass, and passes as long as each saves `SIDEWAYS_WORTH` moves of mean cost.
+    """
+    walk = Walk(
+        np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), home, linear_goals(problem), active_brokers(problem),
+        np.zeros(1, np.int64),
+    )  # fmt: skip
+    walk.random[0] = scramble(seed + 104_729) >> 8
+    total, saved = list_away(problem, state, walk, moved), 0.0
+    enough = SIDEWAYS_WORTH * total / max(walk.count[0], 1)
+    while True:
+        before = saved
+        for _ in range(min(SIDEWAYS_EACH * walk.count[0], SIDEWAYS_STEPS)):
+            if walk.count[0] > 0:
+                saved += step(problem, state, walk)
+        if saved - before < enough or walk.count[0] == 0:
+            return float(saved)
+
+
+@inner
+def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> float:
+    """Note what stands elsewhere; returns what that costs."""
+    n, total = 0, 0.0
+    for p in moved:
+        for s in range(state.replicas.shape[1]):
+            if walk.home[p, s] >= 0 and state.replicas[p, s] != walk.home[p, s]:
+                walk.away[n] = p * state.replicas.shape[1] + s
+                n += 1
+                total += problem.cost[p]
+    walk.count[0] = n
+    return total
+
+
+@inner
+def step(problem: Problem, state: State, walk: Walk) -> float:
+    """One random step, if it may be; returns what it saves."""
+    slots, at, kind = state.replicas.shape[1], draw(walk.random, walk.count[0]), draw(walk.random, whole(5))
+    one, other = walk.away[at], whole(-1)
+    p, s = one // slots, one % slots
+    here, target = state.replicas[p, s], walk.home[p, s]
+    if here == target:  # it came home by another's step
+        drop(walk, at)
+        return 0.0
+    if kind == ELSEWHERE:
+        target = walk.active[draw(walk.random, len(walk.active))]
+    elif kind == STAND_IN:
+        other = any_of(state, walk, target)
+    elif kind == TRADE:
+        other = walk.away[draw(walk.random, walk.count[0])]
+        target = state.replicas[other // slots, other % slots]
+    elif kind == LEADER:
+        pass_on(problem, state, walk, any_of(state, walk, target if draw(walk.random, whole(2)) == 0 else here))
+        return 0.0
+    if target == here or problem.broker[target, STATE] != 0:
+        return 0.0
+    saved = price(problem, walk, one, here) - price(problem, walk, one, target)
+    if other >= 0:
+        saved += price(problem, walk, other, target) - price(problem, walk, other, here)
+        fixed = other // slots == p or problem.partition[other // slots, MOVABLE] == 0
+        if saved < 0.0 or fixed or not may_take(problem, state, other, here):
+            return 0.0
+    if saved < 0.0 or not may_take(problem, state, one, target):
+        return 0.0
+    if not no_worse(problem, state, walk, target, one, other) or not no_worse(problem, state, walk, here, other, one):
+        return 0.0
+    relocate(problem, state, p, s, target, state.lead[p])
+    if other >= 0:
+        relocate(problem, state, other // slots, other % slots, here, state.lead[other // slots])
+    if kind == STAND_IN and price(problem, walk, other, here) > 0.0:
+        walk.away[at] = other
+    elif target == walk.home[p, s]:
+        drop(walk, at)
+    return saved
+
+
+@inner
+def any_of(state: State, walk: Walk, b: int) -> int:
+    """A replica of broker `b`, -1 where it has none."""
+    return whole(state.hosted[b, draw(walk.random, state.hosts[b])]) if state.hosts[b] > 0 else whole(-1)
+
+
+@inner
+def drop(walk: Walk, at: int) -> None:
+    """Entry `at` no longer counts."""
+    walk.count[0] -= 1
+    walk.away[at] = walk.away[walk.count[0]]
+
+
+@inner
+def price(problem: Problem, walk: Walk, entry: int, b: int) -> float:
+    """What it costs that replica `entry` stands on broker `b`."""
+    p, s = entry // walk.home.shape[1], entry % walk.home.shape[1]
+    return 0.0 if walk.home[p, s] == b else problem.cost[p]
+
+
+@inner
+def may_take(problem: Problem, state: State, entry: int, b: int) -> bool:
+    """Whether replica `entry` may go to broker `b` by racks, lists and goals on topics."""
+    p, s = entry // state.replicas.shape[1], entry % state.replicas.shape[1]
+    if not may_swap(problem, state, p, s, b) or state.hosts[b] >= state.hosted.shape[1]:
+        return False
+    if problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[b, RACK_OF] != problem.broker[state.replicas[p, s], RACK_OF]:
+        return False  # other brokers share in what a change of racks does
+    if len(problem.topic_goal) == 0:
+        return True
+    write_row(state, p, s, b)
+    return not misplaces(problem, state, p, s, state.lead[p])
+
+
+@inner
+def no_worse(problem: Problem, state: State, walk: Walk, b: int, came: int, gone: int) -> bool:
+    """Whether broker `b` scores no lower in goals on loads when replica `came` comes to it and `gone` leaves it (-1: none)."""
+    slots = state.replicas.shape[1]
+    p, q = came // slots, gone // slots
+    now = role_of(state, came) if came >= 0 else whole(NOTHING)
+    was = role_of(state, gone) if gone >= 0 else whole(NOTHING)
+    return keeps_scores(problem, state, walk, b, p, now, q, was)
+
+
+# wide: what comes, what goes, each in its role
+@inner
+def keeps_scores(problem: Problem, state: State, walk: Walk, b: int, p: int, now: int, q: int, was: int) -> bool:
+    """Whether broker `b` scores no lower in goals on loads with partition `p` in role `now` more, and `q` in role `was` less."""
+    for g in walk.linear:
+        c, change = problem.goal[g, COLUMN], 0.0
+        if now != NOTHING:
+            change += problem.vector[p, now, c]
+        if was != NOTHING:
+            change -= problem.vector[q, was, c]
+        if change == 0.0:
+            continue
+        low, high = window(problem, state, b, g)
+        load = state.load[b, c] + change
+        if load > high or load < low:
+            return False
+    return True
+
+
+@inner
+def pass_on(problem: Problem, state: State, walk: Walk, entry: int) -> None:
+    """Let replica `entry` lead its partition, or another in its place, if it may be."""
+    slots = state.replicas.shape[1]
+    p, s, lead = entry // slots, entry % slots, state.lead[entry // slots]
+    if entry < 0 or lead < 0 or problem.partition[p, MOVABLE] == 0:
+        return
+    follower = s if lead != s else draw(walk.random, slots)
+    there, here = state.replicas[p, follower], state.replicas[p, lead]
+    if follower == lead or there < 0 or problem.broker[there, STATE] != 0:
+        return
+    if not keeps_scores(problem, state, walk, there, p, whole(LEADING), p, whole(FOLLOWING)):
+        return
+    if not keeps_scores(problem, state, walk, here, p, whole(FOLLOWING), p, whole(LEADING)):
+        return
+    if len(problem.topic_goal) > 0:
+        write_row(state, p, follower, there)
+        if misplaces(problem, state, p, whole(-1), follower):
+            return
+    transfer(problem, state, p, follower)
