@@ -21,9 +21,10 @@ from optimizer.search.state import LEAD, MAX_CHANGES, PARTITION, RACKS, State
 @part
 def bundle(
     problem: Problem, state: State, budget: Budget, log: Log, left: np.ndarray, to: np.ndarray, to_lead: np.ndarray, by_potential: bool,
-    seen: np.ndarray,
+    seen: np.ndarray, seeds: int,
 ) -> int:  # fmt: skip
-    """Make exchanges of changes that are acceptable only together; used ones become -1 in `left`. Returns how many actions."""
+    """Make exchanges of changes that are acceptable only together, each with one of the first `seeds`; used ones become -1 in `left`.
+    Returns how many actions."""
     slots = state.replicas.shape[1]
     brokers, count = len(problem.broker), len(left)
     leaving, left_from = by_broker(state, left, count, to, to_lead, brokers, True)
@@ -32,7 +33,7 @@ def bundle(
     zero, one = whole(0), whole(1)
     members = np.zeros(MAX_CHANGES, np.int64)
     vain, most = 0, VAIN_LOOKS + VAIN_LOOKS_EACH * count
-    for first in range(count):
+    for first in range(seeds):
         if left[first] < 0 or vain > most:
             continue
         if not helps_someone(problem, state, left[first], to, to_lead):

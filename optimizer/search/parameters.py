@@ -114,6 +114,7 @@ LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may hav
 
 # --- Schedule
 FEW_TRANSFERS = 0.05  # of the leaderships that are left: with fewer in a turn, where a budget allows nothing else, there is no other
+LATE_SHARE = 0.01  # of the changes: where more find no turn, these go first, and the others after them
 JUDGED_TOGETHER = 2000  # changes that are judged at a time: some milliseconds
 BUNDLE_LOOKS = 16  # changes weighed for the next place in a bundle
 VAIN_LOOKS, VAIN_LOOKS_EACH = 1_000, 2  # in a row without a bundle, after which there is none: so many, and for each change waiting

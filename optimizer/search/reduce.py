@@ -15,7 +15,7 @@ from optimizer.problem import FOLLOWING, LEADING, STATE, Problem
 from optimizer.search.bench import differing
 from optimizer.search.commit import commit, write_row
 from optimizer.search.feasible import leaves_band, may_host, misplaces, scores_hold
-from optimizer.search.parameters import HOME_PASSES, SOON
+from optimizer.search.parameters import HOME_PASSES, LAST_BROKERS, SOON
 from optimizer.search.potential import NOTHING
 from optimizer.search.replace import replace
 from optimizer.search.sideways import sideways
@@ -31,8 +31,8 @@ def reduce(problem: Problem, target: State, standing: State, home: Rows, home_le
     """
     order = _elsewhere(problem, target, standing)
     send_home(problem, target, home, home_lead, order, firm)
-    if firm or count_low(problem, target):
-        return  # while a broker is out, the room left in bands may still be needed
+    if firm or count_low(problem, target) > LAST_BROKERS * len(problem.broker):
+        return  # where many brokers are out, they may still need the room that is left in bands
     replace(problem, target, home, order)
     sideways(problem, target, home, _elsewhere(problem, target, standing), seed)
     send_home(problem, target, home, home_lead, _elsewhere(problem, target, standing), firm)

@@ -258,6 +258,8 @@ def one_round(
     begun, cut, firm, marks = int(log.used[0]), False, False, bench.topics_out(problem)
     packing = escaping = replicas.size <= MOST_ESCAPED and not options.budgeted  # a budget goes to what is easier
     wish, most = problem, len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
+    if not options.budgeted:
+        wish = _mending(problem, _broken_limits(problem, target) * _tightest(problem))
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
         # Improve.
@@ -349,12 +351,26 @@ def _cheapest_broker_first(problem: Problem, state: State, rows: Rows, to: Rows,
     return [rows[source == b] for b in sorted(np.flatnonzero(broken).tolist(), key=lambda b: price[b + 1])] + [rows[source < 0]]
 
 
+def _tightest(problem: Problem) -> npt.NDArray[np.bool_]:
+    """bool [G]: goals on loads whose upper end lies below that of every other on the same load, for some active broker."""
+    high = problem.table[problem.broker[:, STATE] == BrokerState.ACTIVE, :, HIGH]
+    linear = problem.goal[:, KIND] <= LIMIT
+    tight = np.zeros(len(problem.goal), np.bool_)
+    for g in np.flatnonzero(linear):
+        others = linear & (problem.goal[:, COLUMN] == problem.goal[g, COLUMN])
+        others[g] = False
+        tight[g] = bool((high[:, g] < high[:, others].min(axis=1, initial=np.inf)).any())
+    return tight
+
+
 def _mending(problem: Problem, broken: npt.NDArray[np.int64]) -> Problem:
     """The problem in which `broken` hard limits are wishes of great weight: a target may exceed them on the way.
 
     The order of actions holds them all the same.
     """
     goals = np.flatnonzero(broken)
+    if not len(goals):
+        return problem
     goal, table = problem.goal.copy(), problem.table.copy()
     goal[goals, HARD] = 0
     at_limit = table[:, goals, HIGH] == table[:, goals, CEILING]

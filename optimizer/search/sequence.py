@@ -21,10 +21,11 @@ from optimizer.search.bundle import (
     moved_slots,
     note_change,
 )
+from optimizer.search.commit import commit
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.ledger import Budget, Log, asks, has_room, is_limited, publish
 from optimizer.search.order import ascending
-from optimizer.search.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LEAST_STEP, SOON
+from optimizer.search.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LATE_SHARE, LEAST_STEP, SOON
 from optimizer.search.potential import thrift_of
 from optimizer.search.state import State
 from optimizer.threads import Threads
@@ -57,7 +58,8 @@ def sequence(
     """Carry out the net changes of partitions `pending` (int64) towards `to` int64 [P, R], `to_lead`; returns changes left.
 
     The budget, where there is one, is spent on the most gain per byte first, and what it is not enough for is not weighed again. All
-    changes are judged once before the first, by all `threads`; from then on one comes after the other.
+    changes are judged once before the first, by all `threads`; from then on one comes after the other. Where many find no turn, all is
+    taken back, and those go first, each in one action with what makes up for it, while there is most to choose from.
     """
     threads = threads or Threads()
     count = len(pending)
@@ -70,7 +72,17 @@ def sequence(
         judge_each(problem, own, edges[i], edges[i + 1], pending, to, to_lead, by_potential, judged)
 
     threads.share(judge_part, parts)
-    return in_turn(problem, state, budget, log, pending, to, to_lead, by_potential, judged)
+    used, before, before_lead = log.used.copy(), state.replicas[pending], state.lead[pending]
+    known = judged.gain.copy(), judged.repairs.copy(), judged.good.copy()
+    left = in_turn(problem, state, budget, log, pending, to, to_lead, by_potential, judged, 0)
+    if is_limited(budget) or not LATE_SHARE * count < len(left) < count:
+        return len(left)
+    take_back(problem, state, pending, before, before_lead)
+    log.used[:] = used
+    late = np.isin(pending, left)
+    order = np.argsort(~late, kind="stable")
+    judged = Judged(*(each[order] for each in known))
+    return len(in_turn(problem, state, budget, log, pending[order], to, to_lead, by_potential, judged, int(late.sum())))
 
 
 def apart(state: State) -> State:
@@ -104,9 +116,10 @@ def judge_each(
 @kernel
 def in_turn(
     problem: Problem, state: State, budget: Budget, log: Log, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
-    by_potential: bool, judged: Judged,
-) -> int:  # fmt: skip
-    """As `sequence`, after all changes were `judged` (which is written to)."""
+    by_potential: bool, judged: Judged, late: int,
+) -> np.ndarray:  # fmt: skip
+    """As `sequence`, after all changes were `judged` (which is written to); the first `late` of them go first, in bundles. Returns the
+    partitions that are left, int64."""
     left, item = pending.copy(), np.arange(len(pending))
     count = len(left)
     # What is known of each item, and since when; a broker changed last at its `seen`. What no touched broker made stale still holds.
@@ -115,6 +128,9 @@ def in_turn(
     seen = np.zeros(len(problem.broker), np.int64)
     zero, one = whole(0), whole(1)
     limited, asked = is_limited(budget), whole(0)
+    if late > 0:
+        bundle(problem, state, budget, log, left[:count], to, to_lead, by_potential, seen, late)
+        count = keep(left, item, count)
     while count > 0:
         keys = np.zeros(count)
         for i in range(count):
@@ -162,15 +178,28 @@ def in_turn(
         if limited and asking == 0 and done <= FEW_TRANSFERS * count:  # only leaderships are left, of which there are many more
             break
         if done == 0:
-            bundled = bundle(problem, state, budget, log, left[:count], to, to_lead, by_potential, seen)
+            bundled = bundle(problem, state, budget, log, left[:count], to, to_lead, by_potential, seen, whole(count))
             if bundled == 0:
                 break
-            kept = whole(0)
-            for i in range(count):
-                if left[i] >= 0:
-                    left[kept], item[kept] = left[i], item[i]
-                    kept += 1
-            count = kept
-    return count
+            count = keep(left, item, count)
+    return left[:count].copy()
+
+
+@inner
+def keep(left: np.ndarray, item: np.ndarray, count: int) -> int:
+    """Drop from both what is -1 in the first; returns how many are left."""
+    kept = whole(0)
+    for i in range(count):
+        if left[i] >= 0:
+            left[kept], item[kept] = left[i], item[i]
+            kept += 1
+    return kept
+
+
+@kernel
+def take_back(problem: Problem, state: State, rows: np.ndarray, before: np.ndarray, before_lead: np.ndarray) -> None:
+    """Put partitions `rows` back to `before` int64 [n, R], led by `before_lead`."""
+    for i in range(len(rows)):
+        commit(problem, state, rows[i], before[i], before_lead[i])
 
 

@@ -36,7 +36,7 @@ class Walk(NamedTuple):
     """What steps choose from. Some entries may have come home since."""
 
     away: np.ndarray  # int64 [n], partition * R + slot of replicas that stand elsewhere than at first
-    count: np.ndarray  # int64 [1], how many of them count
+    left: np.ndarray  # int64 [1], how many of them count
     home: np.ndarray  # int64 [P, R], where replicas were
     linear: np.ndarray  # int64 [W], goals on loads
     active: np.ndarray  # int64 [b], brokers
@@ -60,13 +60,13 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     )  # fmt: skip
     walk.random[0] = scramble(seed + 104_729) >> 8
     total, saved = list_away(problem, state, walk, moved), 0.0
-    enough = SIDEWAYS_WORTH * total / max(walk.count[0], 1)
+    enough = SIDEWAYS_WORTH * total / max(walk.left[0], 1)
     while True:
         before = saved
-        for _ in range(min(SIDEWAYS_EACH * walk.count[0], SIDEWAYS_STEPS)):
-            if walk.count[0] > 0:
+        for _ in range(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS)):
+            if walk.left[0] > 0:
                 saved += step(problem, state, walk)
-        if saved - before < enough or walk.count[0] == 0:
+        if saved - before < enough or walk.left[0] == 0:
             return float(saved)
 
 
@@ -80,14 +80,14 @@ def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> 
                 walk.away[n] = p * state.replicas.shape[1] + s
                 n += 1
                 total += problem.cost[p]
-    walk.count[0] = n
+    walk.left[0] = n
     return total
 
 
 @inner
 def step(problem: Problem, state: State, walk: Walk) -> float:
     """One random step, if it may be; returns what it saves."""
-    slots, at, kind = state.replicas.shape[1], draw(walk.random, walk.count[0]), draw(walk.random, whole(5))
+    slots, at, kind = state.replicas.shape[1], draw(walk.random, walk.left[0]), draw(walk.random, whole(5))
     one, other = walk.away[at], whole(-1)
     p, s = one // slots, one % slots
     here, target = state.replicas[p, s], walk.home[p, s]
@@ -99,7 +99,7 @@ def step(problem: Problem, state: State, walk: Walk) -> float:
     elif kind == STAND_IN:
         other = any_of(state, walk, target)
     elif kind == TRADE:
-        other = walk.away[draw(walk.random, walk.count[0])]
+        other = walk.away[draw(walk.random, walk.left[0])]
         target = state.replicas[other // slots, other % slots]
     elif kind == LEADER:
         pass_on(problem, state, walk, any_of(state, walk, target if draw(walk.random, whole(2)) == 0 else here))
@@ -135,8 +135,8 @@ def any_of(state: State, walk: Walk, b: int) -> int:
 @inner
 def drop(walk: Walk, at: int) -> None:
     """Entry `at` no longer counts."""
-    walk.count[0] -= 1
-    walk.away[at] = walk.away[walk.count[0]]
+    walk.left[0] -= 1
+    walk.away[at] = walk.away[walk.left[0]]
 
 
 @inner
