@@ -292,9 +292,10 @@ def one_round(
         if lookout.stopped:
             return written(log), standing
         broken = _broken_limits(problem, standing)
+        mended = wish is not problem
         wish, most = (_mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
-        stuck = low > ENOUGH_BETTER * left and wish is problem
-        if low == 0 or (stuck and (firm or low <= reached)) or not put or options.budgeted:
+        stuck = low > ENOUGH_BETTER * left and wish is problem and not mended
+        if low == 0 or (stuck and (firm or low <= reached)) or not (put or mended) or options.budgeted:
             break
         firm = stuck  # what was reduced may be a rise of the potential, which no action may be
     # Finish: what single acceptable actions still reach.

@@ -190,6 +190,16 @@ def keeps_scores(problem: Problem, state: State, walk: Walk, b: int, p: int, now
 
 
 @inner
+def weighs(problem: Problem, walk: Walk, p: int) -> bool:
+    """Whether a leader of partition `p` counts more than a follower in a goal on loads."""
+    for g in walk.linear:
+        c = problem.goal[g, COLUMN]
+        if problem.vector[p, LEADING, c] != problem.vector[p, FOLLOWING, c]:
+            return True
+    return False
+
+
+@inner
 def pass_on(problem: Problem, state: State, walk: Walk, entry: int) -> None:
     """Let replica `entry` lead its partition, or another in its place, if it may be."""
     slots = state.replicas.shape[1]
@@ -198,7 +208,9 @@ def pass_on(problem: Problem, state: State, walk: Walk, entry: int) -> None:
         return
     follower = s if lead != s else draw(walk.random, slots)
     there, here = state.replicas[p, follower], state.replicas[p, lead]
-    if follower == lead or there < 0 or problem.broker[there, STATE] != 0:
+    if follower == lead or there < 0 or problem.broker[there, STATE] != 0 or problem.broker[here, STATE] != 0:
+        return
+    if not weighs(problem, walk, p):
         return
     if not keeps_scores(problem, state, walk, there, p, whole(LEADING), p, whole(FOLLOWING)):
         return
