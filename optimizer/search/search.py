@@ -353,14 +353,14 @@ def _cheapest_broker_first(problem: Problem, state: State, rows: Rows, to: Rows,
 
 
 def _tightest(problem: Problem) -> npt.NDArray[np.bool_]:
-    """bool [G]: goals on loads whose upper end lies below that of every other on the same load, for some active broker."""
+    """bool [G]: goals on loads whose upper end lies below that of every other on the same load, for all active brokers."""
     high = problem.table[problem.broker[:, STATE] == BrokerState.ACTIVE, :, HIGH]
     linear = problem.goal[:, KIND] <= LIMIT
     tight = np.zeros(len(problem.goal), np.bool_)
     for g in np.flatnonzero(linear):
         others = linear & (problem.goal[:, COLUMN] == problem.goal[g, COLUMN])
         others[g] = False
-        tight[g] = bool((high[:, g] < high[:, others].min(axis=1, initial=np.inf)).any())
+        tight[g] = bool((high[:, g] < high[:, others].min(axis=1, initial=np.inf)).all())
     return tight
 
 
