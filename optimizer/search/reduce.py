@@ -20,22 +20,22 @@ from optimizer.search.potential import NOTHING
 from optimizer.search.replace import replace
 from optimizer.search.sideways import sideways
 from optimizer.search.standing import count_low
-from optimizer.search.state import COST, Rows, State
+from optimizer.search.state import Rows, State
 
 
-def reduce(problem: Problem, target: State, standing: State, home: Rows, home_lead: Rows, firm: bool, seed: int) -> None:
+def reduce(problem: Problem, target: State, standing: State, home: Rows, home_lead: Rows, seed: int) -> None:
     """Take back what `target` moved without need, then let cheaper replicas, or one for two, go in place of others.
 
     `home` int64 [P, R] and `home_lead` int64 [P] are where the round began; what `standing` has is in order already. No broker scores lower
-    in any goal for any of it; where `firm`, the potential does not rise either, so that all that is left can be put in order.
+    in any goal for any of it.
     """
     order = _elsewhere(problem, target, standing)
-    send_home(problem, target, home, home_lead, order, firm)
-    if firm or count_low(problem, target) > LAST_BROKERS * len(problem.broker):
+    send_home(problem, target, home, home_lead, order)
+    if count_low(problem, target) > LAST_BROKERS * len(problem.broker):
         return  # where many brokers are out, they may still need the room that is left in bands
     replace(problem, target, home, order)
     sideways(problem, target, home, _elsewhere(problem, target, standing), seed)
-    send_home(problem, target, home, home_lead, _elsewhere(problem, target, standing), firm)
+    send_home(problem, target, home, home_lead, _elsewhere(problem, target, standing))
 
 
 def _elsewhere(problem: Problem, target: State, standing: State) -> Rows:
@@ -49,15 +49,15 @@ class Way(NamedTuple):
 
     was: np.ndarray  # int64 [R + 1], replicas before it and the slot that led
     broker: np.ndarray  # int64 [n]
-    before: np.ndarray  # float64 [n, G + 1], scores and potential
+    before: np.ndarray  # float64 [n, G], scores
 
 
 @kernel
-def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray, firm: bool) -> int:
-    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it; where `firm`, only
-    where the potential does not rise either. Returns how many."""
+def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray) -> int:
+    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it. Returns how
+    many."""
     slots = state.replicas.shape[1]
-    way = Way(np.zeros(slots + 1, np.int64), np.zeros(3, np.int64), np.zeros((3, len(problem.goal) + 1)))
+    way = Way(np.zeros(slots + 1, np.int64), np.zeros(3, np.int64), np.zeros((3, len(problem.goal))))
     done = 0
     for _ in range(HOME_PASSES):
         taken = 0
@@ -72,9 +72,9 @@ def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
                 ahead(problem.vector[q], FOLLOWING)
             p = order[i]
             for s in range(slots):
-                if home[p, s] >= 0 and home[p, s] != state.replicas[p, s] and goes_home(problem, state, home, home_lead, p, s, firm, way):
+                if home[p, s] >= 0 and home[p, s] != state.replicas[p, s] and goes_home(problem, state, home, home_lead, p, s, way):
                     taken += 1
-            if leads_again(problem, state, home, home_lead, p, firm, way):
+            if leads_again(problem, state, home, home_lead, p, way):
                 taken += 1
         done += taken
         if taken == 0:
@@ -84,7 +84,7 @@ def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
 
 @inner
 def goes_home(
-    problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, p: int, s: int, firm: bool, way: Way
+    problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, p: int, s: int, way: Way
 ) -> bool:
     """Take slot `s` of `p` home if nothing speaks against it, with the leadership where it led there."""
     here, back, lead = state.replicas[p, s], home[p, s], state.lead[p]
@@ -99,11 +99,11 @@ def goes_home(
     if leaves_band(problem, state, back, p, whole(NOTHING), role) or not may_host(problem, state, p, s, back):
         return False
     write_row(state, p, s, back)
-    return tried(problem, state, p, s, lead, n, firm, way)
+    return tried(problem, state, p, s, lead, n, way)
 
 
 @inner
-def leads_again(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, p: int, firm: bool, way: Way) -> bool:
+def leads_again(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, p: int, way: Way) -> bool:
     """Take the leadership of `p` home if nothing speaks against it."""
     want, lead = home_lead[p], state.lead[p]
     if want < 0 or want == lead or lead < 0 or home[p, want] != state.replicas[p, want]:
@@ -113,26 +113,23 @@ def leads_again(problem: Problem, state: State, home: np.ndarray, home_lead: np.
         return False
     way.broker[0], way.broker[1] = b, state.replicas[p, lead]
     write_row(state, p, want, b)
-    return tried(problem, state, p, whole(-1), want, whole(2), firm, way)
+    return tried(problem, state, p, whole(-1), want, whole(2), way)
 
 
 @inner
-def tried(problem: Problem, state: State, p: int, s: int, lead: int, n: int, firm: bool, way: Way) -> bool:
+def tried(problem: Problem, state: State, p: int, s: int, lead: int, n: int, way: Way) -> bool:
     """Commit `state.row` led by slot `lead` unless one of `n` brokers is worse for it; `s` is the slot that moves, -1 if none does."""
     if len(problem.topic_goal) > 0 and misplaces(problem, state, p, s, lead):
         return False
     slots = state.replicas.shape[1]
     for o in range(slots):
         way.was[o] = state.replicas[p, o]
-    way.was[-1], rise = state.lead[p], 0.0
+    way.was[-1] = state.lead[p]
     for i in range(n):
         for g in range(way.before.shape[1]):
             way.before[i, g] = state.score[way.broker[i], g]
-        rise -= state.score[way.broker[i], COST]
     commit(problem, state, p, state.row, lead)
-    for i in range(n):
-        rise += state.score[way.broker[i], COST]
-    if scores_hold(state, way.broker, n, way.before) and not (firm and rise > 0.0):
+    if scores_hold(state, way.broker, n, way.before):
         return True
     commit(problem, state, p, way.was[:slots], whole(way.was[-1]))
     return False

@@ -251,11 +251,11 @@ def one_round(
             appraise(limits, target)
             balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
             align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-            reduce(limits, target, standing, replicas, lead, False, options.seed)
+            reduce(limits, target, standing, replicas, lead, options.seed)
             appraise(problem, target)
             schedule(target.replicas, target.lead, limits)
     low, roles, enough = len(problem.broker) + 1, _led_goals(problem, compiled.roles), plenty(problem, budget)
-    begun, cut, firm, marks = int(log.used[0]), False, False, bench.topics_out(problem)
+    begun, cut, held, marks = int(log.used[0]), False, False, bench.topics_out(problem)
     packing = escaping = replicas.size <= MOST_ESCAPED and not options.budgeted  # a budget goes to what is easier
     wish, most = problem, len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
     if not options.budgeted:
@@ -280,7 +280,7 @@ def one_round(
             appraise(problem, target)
         # Reduce.
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-        reduce(problem, target, standing, replicas, lead, firm, seed)
+        reduce(problem, target, standing, replicas, lead, seed)
         # Schedule.
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
@@ -295,9 +295,9 @@ def one_round(
         mended = wish is not problem
         wish, most = (_mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
         stuck = low > ENOUGH_BETTER * left and wish is problem and not mended
-        if low == 0 or (stuck and (firm or low <= reached)) or not (put or mended) or options.budgeted:
+        if low == 0 or (stuck and (held or low <= reached)) or not (put or mended) or options.budgeted:
             break
-        firm = stuck  # what was reduced may be a rise of the potential, which no action may be
+        held = stuck  # the order of actions kept more brokers out than the target: one more of these
     # Finish: what single acceptable actions still reach.
     if is_spent(problem, budget):
         if has_partitions(budget):
