@@ -130,6 +130,7 @@ def test_what_is_taken_back_leaves_no_trace(seed: int) -> None:
 
 USED = usage(bound=0.5)  # up to 15 of 10
 RACKS: Document = {"kind": "rack_aware", "name": "racks"}
+TOPICS: Document = {"kind": "topic_distribution", "resource": "replicas", "name": "topics", "bound": 0.1}
 LIMITS: dict[str, tuple[list[Document], list[bool]]] = {
     "alone": ([{"limit": 1.0}], [True]),
     "beyond a target range": ([USED, {"limit": 0.9}], [True, False]),
@@ -138,6 +139,7 @@ LIMITS: dict[str, tuple[list[Document], list[bool]]] = {
     "two alike": ([{"limit": 0.5}, {"limit": 0.5}], [False, False]),
     "on another load": ([USED, {"limit": 0.9, "resource": "disk"}], [True, True]),
     "and racks": ([RACKS, {"limit": 0.9}], [False, True]),
+    "and topics": ([TOPICS, {"limit": 0.9}], [False, True]),
     "and two below": ([{"limit": 0.9}, USED, {"limit": 0.12}], [False, False, True]),
 }
 

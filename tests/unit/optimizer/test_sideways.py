@@ -153,26 +153,38 @@ def test_no_stand_in_is_of_a_topic_that_is_left_alone(made: Trial) -> None:
     assert (found.saved, where(made, found)[40.0]) == (0.0, [1])
 
 
-def led_for_moved(follower: float, state: str = "active") -> Trial:
+def led_for_moved() -> Trial:
     """Broker 1 sends 115, of which 30 for a partition that broker 2 follows, and 30 for another: that goes to 2, or the leadership does."""
-    brokers: list[int | Document] = [1, {"id": 2, "state": state}, 3]
     rows = [
-        partition([1, 2], network_out=30.0, follower={"network_out": follower}), partition([1], network_out=30.0),
-        partition([1], network_out=55.0), partition([2], network_out=25.0 - follower), partition([3], network_out=70.0),
+        partition([1, 2], network_out=30.0, follower={}), partition([1], network_out=30.0),
+        partition([1], network_out=55.0), partition([2], network_out=25.0), partition([3], network_out=70.0),
     ]  # fmt: skip
-    return Trial(brokers, rows, usage("network_out", bound=0.25))
+    return Trial([1, 2, 3], rows, usage("network_out", bound=0.25))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_leadership_passed_on_saves_a_move(seed: int) -> None:
-    found = walked(led_for_moved(0.0), [(1, 0, 2)], seed)
+    found = walked(led_for_moved(), [(1, 0, 2)], seed)
     assert found == (1.0, [[1, 2], [1], [1], [2], [3]], [1, 0, 0, 0, 0])
 
 
 @pytest.mark.parametrize("state", ["draining", "excluded"])
 def test_no_leadership_goes_to_a_broker_that_is_not_active(state: str) -> None:
-    made = led_for_moved(0.0, state)
-    assert walked(made, [(1, 0, 3)]).lead == [0] * 5
+    rows = [partition([1, 2], network_out=1.0, follower={}) for _ in range(4)]
+    rows += [partition([b], network_out=x) for b, x in ((1, 30.0), (1, 10.0), (3, 20.0))]
+    made = Trial([1, {"id": 2, "state": state}, 3], rows, usage("network_out", bound=0.2))
+    assert walked(made, [(5, 0, 3)]).lead == [0] * 7
+
+
+def test_no_leadership_is_passed_on_where_its_topic_has_its_share_of_leaders() -> None:
+    """Either broker should lead 3 to 5 of eight."""
+    rows = [partition([b, 3 - b], network_out=0.1, follower={}) for b in (1, 2) * 4]
+    rows += [partition([b], topic="other", network_out=x) for b, x in ((1, 30.0), (1, 10.0), (2, 20.0))]
+    made = Trial([1, 2], rows, usage("network_out", bound=0.2), topics("leaders"))
+    eight = rows_of(made, made.compiled.problem.vector[:, LEADING, 0].min())
+    for seed in SEEDS:
+        found = walked(made, [(rows_of(made, 10.0)[0], 0, 2)], seed)
+        assert sum(found.brokers[p][found.lead[p]] == 1 for p in eight) in (3, 4, 5)
 
 
 def test_leaderships_stay_where_a_leader_counts_like_a_follower() -> None:
