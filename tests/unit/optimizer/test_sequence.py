@@ -1,0 +1,186 @@
+"""A placement worth reaching is reached, also where the actions that help most leave the others without one that helps."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from optimizer.options import PlanOptions
+from optimizer.problem import CEILING, HARD, HIGH, HINGE
+from optimizer.search.commit import build_state
+from optimizer.search.ledger import Budget, Log, budget_for, empty_log
+from optimizer.search.search import _mending, _tightest
+from optimizer.search.sequence import Judged, in_turn, judge_each, sequence, take_back
+from optimizer.search.state import State
+from tests.unit.optimizer.actions import Document, Trial, partition, usage
+from tests.unit.optimizer.test_sideways import assert_consistent
+
+CHANGES = ((2, 40.0, 2), (1, 50.0, 1), (2, 10.0, 3), (1, 20.0, 2), (2, 40.0, 3))  # broker, load, broker of the target
+
+
+class Way(NamedTuple):
+    """How the target was reached from brokers 1 to 3 with 70, 90 and 0, which should hold 40 to 67 each."""
+
+    state: State
+    log: Log
+    budget: Budget
+    left: int
+
+    @property
+    def actions(self) -> list[list[int]]:
+        """Partitions of each action."""
+        ends = self.log.first[: self.log.used[0] + 1].tolist()
+        return [self.log.partition[a:b].tolist() for a, b in pairwise(ends)]
+
+
+def cluster() -> Trial:
+    return Trial([1, 2, 3], [partition([b], network_in=x) for b, x, _ in CHANGES], usage(bound=0.25))
+
+
+def target(made: Trial) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [P, 1] replicas of the target, and the partitions that differ."""
+    to = np.array([[made.ids.index(b)] for _, _, b in CHANGES])
+    return to, np.flatnonzero((to != made.state.replicas).any(axis=1))
+
+
+def greedily(made: Trial) -> Way:
+    """What helps most at each time, alone."""
+    problem, (to, rows) = made.compiled.problem, target(made)
+    state, log, budget = made.moved_to(made.state.replicas), empty_log(1, len(rows) + 1), budget_for(made.compiled, PlanOptions())
+    judged = Judged(np.zeros(len(rows)), np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint8))
+    judge_each(problem, state, 0, len(rows), rows, to, state.lead, False, judged)
+    left = in_turn(problem, state, budget, log, rows, to, state.lead, False, judged, 0)
+    return Way(state, log, budget, len(left))
+
+
+def in_order(made: Trial, options: PlanOptions) -> Way:
+    problem, (to, rows) = made.compiled.problem, target(made)
+    state, log, budget = made.moved_to(made.state.replicas), empty_log(1, len(rows) + 1), budget_for(made.compiled, options)
+    log.used[:] = 1, 1  # an action of the round stands there already
+    log.first[1], log.partition[0] = 1, 1
+    left = sequence(problem, state, budget, log, rows, to, state.lead, False)
+    return Way(state, log, budget, left)
+
+
+# --- what finds no turn goes first ----------------------------------------------------------------------------------------
+
+
+def test_what_helps_most_leaves_others_without_a_turn() -> None:
+    """The 40 leaves brokers 2 and 3 in range, so that neither the 10 helps, nor the 20 of broker 1, which is still outside."""
+    way = greedily(cluster())
+    assert (way.actions, way.left, way.state.load[:, 0].tolist()) == ([[4]], 2, [70.0, 50.0, 40.0])
+
+
+def test_what_found_no_turn_goes_first_with_what_makes_up_for_it() -> None:
+    way = in_order(cluster(), PlanOptions())
+    assert (way.actions[1:], way.left, way.state.load[:, 0].tolist()) == ([[2, 4], [3]], 0, [50.0, 60.0, 50.0])
+    assert_consistent(cluster().compiled.problem, way.state)
+
+
+def test_the_log_has_nothing_of_what_was_taken_back() -> None:
+    way = in_order(cluster(), PlanOptions())
+    assert way.actions[0] == [1]  # what stood there before
+    assert way.log.used.tolist() == [3, 4]
+    at, lists = way.log.partition[1:4], np.array([to for _, _, to in CHANGES]) - 1
+    assert np.array_equal(way.log.replicas[1:4, 0], lists[at])
+    assert way.budget.spent.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_budget_is_spent_in_the_first_order() -> None:
+    way = in_order(cluster(), PlanOptions(max_moves=10))
+    assert (way.actions[1:], way.left, way.budget.spent.tolist()) == ([[4]], 2, [1.0, 0.0, 1.0])
+
+
+def test_the_order_is_the_same_each_time() -> None:
+    one, other = (in_order(cluster(), PlanOptions()) for _ in range(2))
+    assert one.actions == other.actions
+
+
+# --- taking back ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_taken_back_leaves_no_trace(seed: int) -> None:
+    r = np.random.default_rng(seed)
+    goals: list[Document] = [usage(bound=0.2), usage("network_out", bound=0.2), {"kind": "rack_aware", "name": "racks"}]
+    goals += [{"kind": "topic_distribution", "resource": counts, "name": counts, "bound": 0.1} for counts in ("replicas", "leaders")]
+    lists = [r.permutation(6)[: r.integers(1, 4)].tolist() for _ in range(30)]
+    rows = [partition(ids, topic="ab"[p % 2], network_in=float(r.integers(1, 9)), network_out=r.random()) for p, ids in enumerate(lists)]
+    made = Trial([{"id": b, "rack": "abc"[b % 3]} for b in range(6)], rows, *goals)
+    problem, home, lead = made.compiled.problem, made.state.replicas.copy(), made.state.lead.copy()
+    state = made.moved_to(home)
+    changed = np.flatnonzero(r.random(30) < 0.5)
+    before, before_lead = home[changed], lead[changed]
+    for p in changed:
+        size = int((home[p] >= 0).sum())
+        goal = np.append(r.permutation(6)[:size], np.full(home.shape[1] - size, -1))[None, :]
+        take_back(problem, state, np.array([p]), goal, np.array([r.integers(size)]))  # which puts a partition anywhere
+    assert not np.array_equal(state.load, made.state.load)
+    assert_consistent(problem, state)
+    take_back(problem, state, changed, before, before_lead)
+    for name in ("replicas", "lead", "hosts", "load", "units", "topic_count", "score"):
+        assert np.array_equal(getattr(state, name), getattr(made.state, name)), name
+    assert_consistent(problem, state)
+
+
+# --- limits that are wishes while a target is looked for ---------------------------------------------------------------
+
+USED = usage(bound=0.5)  # up to 15 of 10
+RACKS: Document = {"kind": "rack_aware", "name": "racks"}
+TOPICS: Document = {"kind": "topic_distribution", "resource": "replicas", "name": "topics", "bound": 0.1}
+LIMITS: dict[str, tuple[list[Document], list[bool]]] = {
+    "alone": ([{"limit": 1.0}], [True]),
+    "beyond a target range": ([USED, {"limit": 0.9}], [True, False]),
+    "within a target range": ([USED, {"limit": 0.12}], [False, True]),
+    "the lower of two": ([{"limit": 0.5}, {"limit": 0.4}], [False, True]),
+    "two alike": ([{"limit": 0.5}, {"limit": 0.5}], [False, False]),
+    "on another load": ([USED, {"limit": 0.9, "resource": "disk"}], [True, True]),
+    "and racks": ([RACKS, {"limit": 0.9}], [False, True]),
+    "and topics": ([TOPICS, {"limit": 0.9}], [False, True]),
+    "and two below": ([{"limit": 0.9}, USED, {"limit": 0.12}], [False, False, True]),
+}
+
+
+def limited(goals: list[Document], last: str = "active") -> Trial:
+    """Four brokers with 10 each, of 100 at most, the `last` in that state; a goal without a kind is a hard limit."""
+    brokers = [{"id": b, "capacity": {"network_in": 100.0, "disk": 100.0}, "state": last if b == 4 else "active"} for b in range(1, 5)]
+    limit: Document = {"kind": "capacity", "resource": "network_in", "hard": True}
+    named = [g if "kind" in g else {**limit, **g, "name": f"limit-{i}"} for i, g in enumerate(goals)]
+    return Trial(brokers, [partition([b], network_in=10.0, disk=10.0) for b in range(1, 5)], *named)
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_the_tightest_upper_ends(case: str) -> None:
+    goals, tight = LIMITS[case]
+    assert _tightest(limited(goals).compiled.problem).tolist() == tight
+
+
+@pytest.mark.parametrize(("state", "tight"), [("active", [True, True]), ("draining", [True, False]), ("excluded", [True, False])])
+def test_one_broker_is_enough_if_it_is_active(state: str, tight: list[bool]) -> None:
+    problem = limited([USED, {"limit": 0.9}], state).compiled.problem
+    table = problem.table.copy()
+    table[3, 1, HIGH] = 1.0
+    assert _tightest(problem._replace(table=table)).tolist() == tight
+
+
+def test_what_no_broker_breaks_stays_hard() -> None:
+    problem = limited([USED, {"limit": 0.9}]).compiled.problem
+    assert _mending(problem, np.zeros(2, np.int64)) is problem
+
+
+def test_a_broken_limit_becomes_a_wish_and_the_others_stay_hard() -> None:
+    problem = limited([{"limit": 0.09}, {"limit": 0.5}, USED]).compiled.problem
+    wish = _mending(problem, np.array([4, 0, 0]))
+    assert (problem.goal[:, HARD].tolist(), wish.goal[:, HARD].tolist()) == ([1, 1, 0], [0, 1, 0])
+    assert wish.table[:, 0, HIGH].tolist() == [HINGE * x for x in problem.table[:, 0, CEILING]]
+    assert np.array_equal(wish.table[:, 1:], problem.table[:, 1:])
+
+
+def test_a_state_is_judged_alike_by_wishes() -> None:
+    """Scores are of the limit itself: a wish changes where the potential rises, not what is outside."""
+    made = limited([{"limit": 0.09}, USED])
+    wish = _mending(made.compiled.problem, np.array([4, 0]))
+    assert np.array_equal(build_state(wish, made.state.replicas, made.state.lead).score[:, :-1], made.state.score[:, :-1])
