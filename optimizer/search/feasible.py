@@ -12,7 +12,6 @@ from optimizer.problem import (
     COUNTS_LEADERS,
     FOLLOWING,
     HARD,
-    HIGH,
     KIND,
     LEADING,
     LIMIT,
@@ -248,7 +247,7 @@ def window(problem: Problem, state: State, b: int, g: int) -> tuple[float, float
         return -np.inf, np.inf
     load, mean = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g, MEAN]
     if problem.goal[g, KIND] == LIMIT:
-        return -np.inf, max(min(problem.table[b, g, HIGH], problem.table[b, g, CEILING]), load)
+        return -np.inf, max(problem.table[b, g, CEILING], load)
     if mean <= 0.0:
         return -np.inf, np.inf
     low, high = mean - problem.table[b, g, BOUND], mean + problem.table[b, g, BOUND]

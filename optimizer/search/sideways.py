@@ -14,7 +14,10 @@ from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
     COLUMN,
     FOLLOWING,
+    HIGH,
+    KIND,
     LEADING,
+    LIMIT,
     MOVABLE,
     RACK_GOAL,
     RACK_OF,
@@ -23,7 +26,15 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.commit import relocate, transfer, write_row
-from optimizer.search.feasible import active_brokers, linear_goals, may_swap, misplaces, role_of, window
+from optimizer.search.feasible import (
+    active_brokers,
+    linear_goals,
+    may_swap,
+    misplaces,
+    role_of,
+    scores_hold,
+    window,
+)
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import SIDEWAYS_EACH, SIDEWAYS_STEPS, SIDEWAYS_WORTH
 from optimizer.search.potential import NOTHING
@@ -41,6 +52,8 @@ class Walk(NamedTuple):
     linear: np.ndarray  # int64 [W], goals on loads
     active: np.ndarray  # int64 [b], brokers
     random: np.ndarray  # int64 [1]
+    brokers: np.ndarray  # int64 [2], that a step touches
+    before: np.ndarray  # float64 [2, G], their scores
 
 
 @kernel
@@ -56,7 +69,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     """
     walk = Walk(
         np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), home, linear_goals(problem), active_brokers(problem),
-        np.zeros(1, np.int64),
+        np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros((2, len(problem.goal))),
     )  # fmt: skip
     walk.random[0] = scramble(seed + 104_729) >> 8
     total, saved = list_away(problem, state, walk, moved), 0.0
@@ -66,7 +79,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
         for _ in range(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS)):
             if walk.left[0] > 0:
                 saved += step(problem, state, walk)
-        if saved - before < enough or walk.left[0] == 0:
+        if saved - before <= enough or walk.left[0] == 0:
             return float(saved)
 
 
@@ -116,14 +129,40 @@ def step(problem: Problem, state: State, walk: Walk) -> float:
         return 0.0
     if not no_worse(problem, state, walk, target, one, other) or not no_worse(problem, state, walk, here, other, one):
         return 0.0
-    relocate(problem, state, p, s, target, state.lead[p])
-    if other >= 0:
-        relocate(problem, state, other // slots, other % slots, here, state.lead[other // slots])
-    if kind == STAND_IN and price(problem, walk, other, here) > 0.0:
+    if saved == 0.0 and kind == ELSEWHERE and at_edge(problem, state, walk, one, target):
+        return 0.0
+    if not done(problem, state, walk, one, other, here, target):
+        return 0.0
+    if kind == STAND_IN and other >= 0 and walk.home[other // slots, other % slots] != here:
         walk.away[at] = other
     elif target == walk.home[p, s]:
         drop(walk, at)
     return saved
+
+
+@inner
+def done(problem: Problem, state: State, walk: Walk, one: int, other: int, here: int, target: int) -> bool:
+    """Replica `one` goes from broker `here` to `target`, and `other` (-1: none) from there to here, unless one of them scores lower then."""
+    walk.brokers[0], walk.brokers[1] = here, target
+    for i in range(2):
+        for g in range(walk.before.shape[1]):
+            walk.before[i, g] = state.score[walk.brokers[i], g]
+    go(problem, state, one, target)
+    if other >= 0:
+        go(problem, state, other, here)
+    if scores_hold(state, walk.brokers, whole(2), walk.before):
+        return True
+    if other >= 0:
+        go(problem, state, other, target)
+    go(problem, state, one, here)
+    return False
+
+
+@inner
+def go(problem: Problem, state: State, entry: int, b: int) -> None:
+    """Commit that replica `entry` stands on broker `b`."""
+    slots = state.replicas.shape[1]
+    relocate(problem, state, entry // slots, entry % slots, b, state.lead[entry // slots])
 
 
 @inner
@@ -187,6 +226,18 @@ def keeps_scores(problem: Problem, state: State, walk: Walk, b: int, p: int, now
         if load > high or load < low:
             return False
     return True
+
+
+@inner
+def at_edge(problem: Problem, state: State, walk: Walk, entry: int, b: int) -> bool:
+    """Whether replica `entry` brings broker `b` to the edge of a limit, which what it costs less could be worth."""
+    p, role = entry // state.replicas.shape[1], role_of(state, entry)
+    for g in walk.linear:
+        if problem.goal[g, KIND] == LIMIT:
+            c = problem.goal[g, COLUMN]
+            if problem.vector[p, role, c] > 0.0 and state.load[b, c] + problem.vector[p, role, c] > problem.table[b, g, HIGH]:
+                return True
+    return False
 
 
 @inner

@@ -158,11 +158,11 @@ def test_the_tightest_upper_ends(case: str) -> None:
     assert _tightest(limited(goals).compiled.problem).tolist() == tight
 
 
-@pytest.mark.parametrize(("state", "tight"), [("active", [True, True]), ("draining", [True, False]), ("excluded", [True, False])])
-def test_one_broker_is_enough_if_it_is_active(state: str, tight: list[bool]) -> None:
-    problem = limited([USED, {"limit": 0.9}], state).compiled.problem
+@pytest.mark.parametrize(("state", "tight"), [("active", [False, False]), ("draining", [False, True]), ("excluded", [False, True])])
+def test_it_is_the_tightest_for_all_active_brokers(state: str, tight: list[bool]) -> None:
+    problem = limited([USED, {"limit": 0.12}], state).compiled.problem
     table = problem.table.copy()
-    table[3, 1, HIGH] = 1.0
+    table[3, 1, HIGH] = 90.0
     assert _tightest(problem._replace(table=table)).tolist() == tight
 
 

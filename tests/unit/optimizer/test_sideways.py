@@ -10,6 +10,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from optimizer.options import PlanOptions
+from optimizer.planner import plan
 from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_OF, SOFT_RACK, STATE, Problem
 from optimizer.search.commit import build_state
 from optimizer.search.sideways import sideways
@@ -276,3 +278,38 @@ def row_of(made: Trial, rows: Sequence[Document], p: int) -> int:
 @given(st.integers(0, 2**32))
 def test_any_walk_keeps_scores_and_costs_no_more(seed: int) -> None:
     walked(*placement(np.random.default_rng(seed)), seed)
+
+
+# --- corners that random steps found -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_empty_home_has_no_stand_in(seed: int) -> None:
+    """The last partition, which had moved for good reason, was moved on unchecked in the place of a replica that broker 1 does not have."""
+    loads = ((1, 1.0), (2, 15.0), (3, 15.0), (3, 10.0))
+    made = Trial([1, 2, 3, 4], [partition([b], network_in=x) for b, x in loads], usage(bound=0.59))
+    assert walked(made, [(0, 0, 2), (3, 0, 4)], seed).brokers[0] == [1]
+
+
+def test_a_load_of_exactly_min_load_is_not_below_it() -> None:
+    rows = [partition([b], network_in=x) for b, x in ((1, 2.0), (1, 3.0), (3, 2.0), (4, 1.0))]
+    walked(Trial([1, 2, 3, 4], rows, usage(bound=0.2, min_load=5.0)), [(0, 0, 2)])
+
+
+@pytest.mark.parametrize("hard", [True, False])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_broker_scores_lower_by_racks(hard: bool, seed: int) -> None:
+    limit: Document = {"kind": "capacity", "resource": "network_in", "limit": 1.0, "name": "limit", "hard": True}
+    brokers = [
+        {"id": b, "rack": rack, "capacity": {"network_in": x}}
+        for b, rack, x in ((1, "a", 100.0), (2, "a", 100.0), (3, "b", 100.0), (4, "b", 100.0), (5, "c", 1.0), (6, "a", 100.0))
+    ]
+    rows = [partition([1, 2, 3], network_in=10.0), partition([1], network_in=95.0), partition([6], network_in=1.0)]
+    walked(Trial(brokers, rows, racks(hard), limit), [(0, 0, 6)], seed)
+
+
+def test_a_plan_ends_where_moves_cost_nothing() -> None:
+    """With a move cost of 0, a plan that moved empty partitions alone went on for ever."""
+    held = [partition([b], network_in=x, disk=y) for b, x, y in ((1, 30.0, 5.0), (1, 10.0, 0.0), (2, 20.0, 5.0))]
+    made = Trial([1, 2], held, usage(bound=0.1))
+    assert plan(made.snapshot, made.parsed, PlanOptions(move_cost=0)).summary.replica_moves == 1
