@@ -96,8 +96,8 @@ def _nothing_found(
         return f"{text}; brokers in other racks, or room under their hard limits, could help"
     found = obstacles(snapshot, compiled, end, row, g) if looking and compiled.problem.goal[g, KIND] <= LIMIT else None
     if found is not None:
-        parts = [f"{number} would take the other broker out of {name}" for name, number in found.other.most_common(2)]
-        parts += [f"{number} would take this broker out of {name}" for name, number in found.own.most_common(1)]
+        parts = [f"{number} would put the other broker outside its target range in {name}" for name, number in found.other.most_common(2)]
+        parts += [f"{number} would put this broker outside its target range in {name}" for name, number in found.own.most_common(1)]
         parts += [f"{found.illegal} are against the rack rule, a hard limit or a replica that is there"] if found.illegal else []
         if found.illegal == found.moves:
             remedies = "brokers with room for them, in racks without a replica of the same partition, would help"

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
+from cluster_model.extras import missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +76,7 @@ def session(name: str, master: str | None = None, short: bool = False, **setting
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise ExternalError("Spark needs pyspark, which is not installed: pip install 'trimtab[spark]'") from None
+        raise ExternalError(f"Spark needs {missing('pyspark')}") from None
     java = _java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -46,6 +46,7 @@ MOOD = {
 }
 MOST_BROKERS = 2000
 DETAIL_DIGITS = 6
+SPREAD = "Spread: standard deviation over the brokers, as a share of the mean."
 NET = "A replica may take its leadership along, so in all they move"
 SCORE = "Score: 0.5 is neutral, 1 the best; it is the weighted mean over the goals."
 
@@ -60,13 +61,13 @@ def goals_table(plan: Plan) -> Markup:
         "violations",
         "in range",
         "worst deviation",
-        "spread (cv)",
+        "spread",
         "explanation",
     )
     return _wrapped(
         el(
             "table",
-            el("caption", "Goals in the order of the goals file, before and after the plan", class_="quiet"),
+            el("caption", f"Goals in the order of the goals file, before and after the plan. {SPREAD}", class_="quiet"),
             el(
                 "thead",
                 el(

@@ -342,8 +342,10 @@ def _first_reason(plan: Plan, why: str, told: str) -> str:
 
 
 def _brief(why: str) -> str:
-    """A reason as far as its clauses fit."""
+    """A reason as far as its clauses fit; of a first clause that is too long, what stands before its last colon."""
     text, *clauses = _bare(why).split("; ")
+    if len(text) > LONGEST_REASON and ": " in text:
+        return text.rpartition(": ")[0] + "; …"
     for clause in clauses:
         if len(text) + len(clause) > LONGEST_REASON:
             return text + "; …"
@@ -405,15 +407,16 @@ def what_ifs(options: Mapping[str, object]) -> list[str]:
     """The what-ifs among the options, spelt out: ``add broker 13 (rack a)``."""
     words = []
     for key, phrase in (
-        ("add_brokers", "with broker {} added"),
-        ("remove_brokers", "with broker {} removed"),
-        ("exclude_brokers", "with broker {} excluded"),
+        ("add_brokers", "with broker{s} {} added"),
+        ("remove_brokers", "with broker{s} {} removed"),
+        ("exclude_brokers", "with broker{s} {} excluded"),
         ("exclude_topics", "with topics {} excluded"),
         ("scale_load", "with load scaled {}"),
     ):
         value = options.get(key)
         if value:
-            words += [phrase.format(_spell(v)) for v in (value if isinstance(value, list | tuple) else [value])]
+            values = list(value) if isinstance(value, list | tuple) else [value]
+            words.append(phrase.format(listing([_spell(v) for v in values], most=len(values)), s="" if len(values) == 1 else "s"))
     return words
 
 
@@ -447,4 +450,4 @@ def _bare(text: str) -> str:
 
 
 def _stop(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else text + "."
+    return text if text.endswith((".", "!", "?", "…")) else text + "."
