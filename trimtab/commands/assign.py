@@ -45,7 +45,7 @@ def assign_command(
         bool, typer.Option("--existing", help="A plan that moves the partitions that the topic has to where they would be placed now.")
     ] = False,
     strategy: Annotated[Strategy, typer.Option("--strategy", help="Which broker gets a replica, of those that may.")] = "least",
-    score: Annotated[ScoreName, typer.Option("--score", help="By what brokers are ranked.")] = "count",
+    score: Annotated[ScoreName, typer.Option("--score", help="Rank brokers by this.")] = "count",
     like: Annotated[
         str | None, typer.Option("--like", metavar="TOPIC", help="A topic whose mean loads are expected of the new partitions.")
     ] = None,

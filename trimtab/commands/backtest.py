@@ -73,7 +73,7 @@ def backtest_command(
             dir_okay=False,
             metavar="FILE",
             rich_help_panel=o.WANTED,
-            help="Calibration file: its bounds are what is searched around, its capacities fill in for what brokers do not report.",
+            help="Calibration file: the search starts around its bounds, and its capacities stand in where brokers report none.",
         ),
     ] = None,
     search: Annotated[
@@ -157,7 +157,7 @@ def backtest_command(
     throttle: Annotated[
         float,
         typer.Option(
-            "--throttle", parser=o.parsed_by(parse_throttle), metavar="SIZE/s", help="Copied into, and out of, each broker at most."
+            "--throttle", parser=o.parsed_by(parse_throttle), metavar="SIZE/s", help="Copy at most so much into, and out of, each broker."
         ),
     ] = "50MB/s",  # type: ignore[assignment]
     snapshot: Annotated[
@@ -182,7 +182,7 @@ def backtest_command(
     report: so.Report = None,
     master: so.Master = None,
 ) -> int:
-    """Try goals on the past: replays a history through the planner and looks for bounds, weights, budgets and times that do better.
+    """Try goals on the past: replay a history through the planner and search for bounds, weights, budgets and times that do better.
 
     Every configuration is scored by the bounds of the goals as they are. The search, the choice and the test each have a part of the
     history of their own. Needs Java.

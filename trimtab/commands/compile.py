@@ -31,10 +31,14 @@ def compile_command(
         Path | None,
         typer.Option("--out", metavar="DIR", file_okay=False, help="Fill this folder, to be named by TRIMTAB_KERNELS where it is used."),
     ] = None,
-    processes: Annotated[int | None, typer.Option("--processes", min=1, metavar="N", help="Default: one for each core.")] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, metavar="N", help="Compile in so many processes. Default: one for each core.")
+    ] = None,
 ) -> None:
-    """Compile the planner ahead, so that no plan waits for that. Without it, plans of small clusters run interpreted, and the first one
-    of a large cluster compiles what it uses."""
+    """Compile the planner ahead, so that no plan waits for that.
+
+    Without it, plans of small clusters run interpreted, and the first one of a large cluster compiles the functions that it uses.
+    """
     from kernels import cache
     from kernels import processor as processors
     from kernels.compiled import COMPILED, rehearsed

@@ -62,7 +62,7 @@ def demo(
         typer.Option("--dir", file_okay=False, metavar="DIR", help="Keep the internal topic's file here."),
     ] = None,
 ) -> None:
-    """The whole loop on an embedded simulated cluster: measure, plan, carry out, compare. Needs no Kafka."""
+    """Show the whole loop on a simulated cluster: measure, plan, carry out, compare. Needs no Kafka."""
     from rich.console import Console
 
     from goals.document import load_goals

@@ -164,7 +164,7 @@ def status_command(
     form: DataForm = "text",
     out: o.Out = None,
 ) -> int:
-    """How the execution on a cluster stands: how far, how fast, why it waits, and each partition that was not changed."""
+    """Show how far the execution on a cluster is, how fast, why it waits, and each partition that was not changed."""
     from trimtab.execution.people import drains_of, pause_of
     from trimtab.execution.run import at_work, looked_on, reached
 

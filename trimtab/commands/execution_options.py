@@ -18,7 +18,7 @@ JournalFolder = Annotated[
     Path | None,
     typer.Option("--journal", metavar="DIR", file_okay=False, help="Folder of the journal (default ~/.local/state/trimtab)."),
 ]
-DataForm = Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data on stdout.")]
+DataForm = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format on stdout.")]
 Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="In whose name (default: the user of this machine).")]
 
 
@@ -31,7 +31,7 @@ Throttle = Annotated[
     int | None,
     typer.Option(
         "--throttle", parser=o.parsed_by(parse_pace), metavar="SIZE/s",
-        help="Copied into, and out of, each broker at most; auto: by head-room, and by what is seen while it runs.",
+        help="Copy at most so much into, and out of, each broker; auto: by head-room, adjusted while it runs.",
     ),
 ]
 

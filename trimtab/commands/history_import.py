@@ -191,7 +191,7 @@ def _span(days: tuple[str | None, str | None], out: str, now: datetime) -> tuple
 def mapping_command(
     form: Annotated[Literal["prometheus"], typer.Argument(metavar="FORM", help="prometheus")] = "prometheus",
 ) -> None:
-    """Print the mapping that an import uses where none is given, to start an own one from."""
+    """Print the mapping that an import uses where none is given, to start one of your own from."""
     emit(_shipped(form).read_text(encoding="utf-8"), None)
 
 

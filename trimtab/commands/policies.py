@@ -17,7 +17,7 @@ from trimtab.output import emit, overwritten, unwritable
 from trimtab.signals import ending_at_once
 from trimtab.story import Story
 
-Form = Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data.")]
+Form = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 
 
 def register(app: typer.Typer) -> None:
