@@ -6,6 +6,7 @@ Prints; what parts do is `optimizer.policies`', what a policy may say is `goals.
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from typing import Annotated, Literal
 
 import typer
@@ -49,7 +50,6 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a pre
     """Print a preset as YAML for a goals file, every default filled in; or what a part does."""
     from goals.policy import PolicyDocument
     from goals.policy_presets import POLICY_PRESETS
-    from goals.wording import meant_or_known
     from optimizer.policies.registry import parts_by_stage
 
     if name in POLICY_PRESETS:
@@ -60,8 +60,9 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a pre
     parts = [part for of in parts_by_stage().values() for part in of.values()]
     found = [part for part in parts if part.name == name]
     if not found:
-        known = [*POLICY_PRESETS, *(part.name for part in parts)]
-        raise ConfigurationError("trimtab policies show", [Problem("NAME", f"unknown {name!r}; {meant_or_known(name, known)}")])
+        near = get_close_matches(name, [*POLICY_PRESETS, *(part.name for part in parts)], n=1)
+        meant = f"did you mean {near[0]!r}?" if near else "`trimtab policies list` has all names"
+        raise ConfigurationError("trimtab policies show", [Problem("NAME", f"unknown {name!r}; {meant}")])
     emit("".join(f"{part.stage} {part.name}: {part.summary} ({part.source})\n" for part in found), None)
 
 
