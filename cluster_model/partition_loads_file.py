@@ -40,7 +40,7 @@ def read_partition_loads(place: str, statistic: Statistic, snapshot: Snapshot, c
     Raises
     ------
     InputError
-        Nothing there, not Parquet, a column that is missing or of a wrong type, a resource that nobody knows, an amount that is
+        Nothing there, not Parquet, a column that is missing or of a wrong type, an unknown resource, an amount that is
         negative or too large, two rows for one partition and resource, no amount at all.
 
     Notes

@@ -20,8 +20,9 @@ from optimizer.why_words import amount, counted
 def explain_broker(
     snapshot: Snapshot, goals: GoalSet, options: PlanOptions, broker: int, made: Plan | None = None
 ) -> str:
-    """Why a broker is or is not in band before and after the plan of these arguments, goal by goal; `made` is that plan, where it is
-    there already.
+    """Why a broker is or is not within its target ranges before and after the plan of these arguments, goal by goal.
+
+    `made` is that plan, where it is there already.
 
     Raises
     ------

@@ -88,7 +88,7 @@ def session(name: str, master: str | None = None, short: bool = False, **setting
             builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
             builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
             java_options = [SHORT_JAVA] if short else []
-            if "SPARK_CONF_DIR" not in os.environ:  # whoever has a folder of settings has one for logging, too
+            if "SPARK_CONF_DIR" not in os.environ:  # a user who has a folder of settings has one for logging, too
                 java_options.append(f"-Dlog4j2.configurationFile={QUIET.as_uri()}")
             if java_options:
                 builder = builder.config("spark.driver.extraJavaOptions", " ".join(java_options))

@@ -197,7 +197,7 @@ def _change(
 
 
 def _why(calibration: Calibration, resource: str, key: str) -> tuple[str, ...]:
-    """The calibration's sentences about a key; they begin with the keys they are about."""
+    """The calibration's sentences about a key; they start with the keys they are about."""
     found = calibration.resources.get(resource)
     if found is None:
         return ()

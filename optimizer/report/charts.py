@@ -203,7 +203,7 @@ def _reach(read: Sequence[Reading], shares: Sequence[tuple[float, float]]) -> fl
 
 
 def _shared_band(read: Sequence[Reading]) -> tuple[float, float] | None:
-    """Share below and above the mean that is in band (the same for all brokers of a goal)."""
+    """Share below and above the mean that is within the target range (the same for all brokers of a goal)."""
     band = next((r.band for r in read if r.band and r.band.mean > 0), None)
     return None if band is None else (1 - band.low / band.mean, band.high / band.mean - 1)
 

@@ -26,7 +26,7 @@ SAMPLES = 160
 @dataclass(frozen=True, slots=True)
 class Place:
     """One broker on the curve: signed deviation from its own mean, score, and `style`: before, after, or out (after,
-    and it would stay out of band).
+    and it would stay outside its target range).
     """
 
     broker: int

@@ -328,7 +328,7 @@ def _unchecked(plan: Plan) -> str:
 
 
 def _first_reason(plan: Plan, why: str, told: str) -> str:
-    """The first reason of a broker's, each of which may begin with the goals it is for, that `told` has not given already."""
+    """The first reason of a broker's, each of which may start with the goals it is for, that `told` has not given already."""
     names = tuple(g.name for g in plan.goals)
     reasons: list[str] = []
     for clause in _bare(why).split("; "):

@@ -15,7 +15,7 @@ from optimizer.report.units import percent, size
 from spark.report.page import Cell, Column, legend, table
 
 PANEL = Panel(WIDE, 360, left=76, right=30, top=20, bottom=40)
-KIND = "usage_distribution-"  # what the names of goals begin with that have none of their own
+KIND = "usage_distribution-"  # what the names of goals start with that have none of their own
 MOST_DOTS = 1_500
 STAR = ((0, -10), (2.9, -3.4), (10, -3), (4.6, 1.6), (6.4, 8.6), (0, 4.8), (-6.4, 8.6), (-4.6, 1.6), (-10, -3), (-2.9, -3.4))
 

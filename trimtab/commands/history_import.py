@@ -127,7 +127,7 @@ def _import_problems(
 
 
 def _day(text: str) -> int | None:
-    """Epoch seconds of a day's begin in UTC."""
+    """Epoch seconds of a day's start in UTC."""
     try:
         return int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
     except ValueError:

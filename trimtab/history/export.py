@@ -1,6 +1,6 @@
 """Decisions and outcomes as Parquet, for Spark, which reads no SQLite without help.
 
-Called by the service after decisions, and by whoever has the SQLite file. The files are made anew as a whole each time:
+Called by the service after decisions, and by operators who have the SQLite file. The files are made again as a whole each time:
 decisions are few.
 """
 
