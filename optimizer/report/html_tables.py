@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cluster_model.plain_text import printable
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, GoalState, Plan
+from optimizer.report.effort import action_size, effort
 from optimizer.report.json_form import value_text
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.markup import Child, Markup, el, join, trusted
@@ -26,7 +27,6 @@ from optimizer.report.survey import (
     type_words,
 )
 from optimizer.report.units import count, exact, percent, resource_label, share_in_band, turn
-from optimizer.report.verdict import action_size, effort
 
 SIGNS = {
     "satisfied": "✓",

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, Plan
+from optimizer.report.effort import action_size, effort
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.paper import Paper
 from optimizer.report.standing import standing, stay_out, worst_first
 from optimizer.report.strips import legend, scale, strip, strip_width, worst_deviation
 from optimizer.report.survey import Survey, partition_name, route, survey, type_words
 from optimizer.report.units import count, percent, share_in_band
-from optimizer.report.verdict import Tone, action_size, effort, verdict
+from optimizer.report.verdict import Tone, verdict
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -117,7 +117,7 @@ class Tally:
 def broker_loads(
     stretch: Stretch, resource: str, begin: int, end: int, replicas: IntArray, leader: IntArray
 ) -> FloatArray:
-    """float64 [end - begin, B], load of each broker in each window, in the resource's unit.
+    """float64 [`end` - `begin`, B], load of each broker in each window, in the resource's unit.
 
     Parameters
     ----------

@@ -69,11 +69,10 @@ def in_strings(source: str) -> Found:
 def in_docstrings(source: str) -> Found:
     """Python: docstrings, and comments."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node, clean=False):
-            written = node.body[0]
-            text = ast.get_source_segment(source, written) or ""
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node, clean=False) or ""
             for line, word in found_in(FIELD.sub("", CODE.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), text))):
-                yield written.lineno - 1 + line, word
+                yield node.body[0].lineno - 1 + line, word
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             for _, word in found_in(CODE.sub("", token.string)):

@@ -12,6 +12,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
+from trimtab.commands.planning_options import Seed
 from trimtab.commands.records import expanded
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.plan_output import Form as PlanForm
@@ -51,7 +52,7 @@ def assign_command(
     ] = None,
     source: o.Source,
     wanted: o.Wanted,
-    seed: o.Seed = None,
+    seed: Seed = None,
     form: Annotated[
         Form,
         typer.Option(

@@ -16,6 +16,8 @@ from cluster_model.quantities import parse_duration, parse_throttle
 from trimtab.bar import bar
 from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
+from trimtab.commands import values as v
+from trimtab.commands.planning_options import MaxBytes, MaxMoves
 from trimtab.commands.spark_options import spark_for
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story, log
@@ -131,7 +133,7 @@ def backtest_command(
         typer.Option(
             "--window",
             metavar="DURATION",
-            parser=o.parsed_by(parse_length),
+            parser=v.parsed_by(parse_length),
             help="Loads are averaged over it.",
         ),
     ] = "5m",  # type: ignore[assignment]
@@ -148,16 +150,16 @@ def backtest_command(
         typer.Option(
             "--stretch",
             metavar="DURATION",
-            parser=o.parsed_by(parse_length),
+            parser=v.parsed_by(parse_length),
             help="History is replayed in pieces of it.",
         ),
     ] = "7d",  # type: ignore[assignment]
-    max_moves: o.MaxMoves = None,
-    max_bytes: o.MaxBytes = None,
+    max_moves: MaxMoves = None,
+    max_bytes: MaxBytes = None,
     throttle: Annotated[
         float,
         typer.Option(
-            "--throttle", parser=o.parsed_by(parse_throttle), metavar="SIZE/s", help="Copy at most so much into, and out of, each broker."
+            "--throttle", parser=v.parsed_by(parse_throttle), metavar="SIZE/s", help="Copy at most so much into, and out of, each broker."
         ),
     ] = "50MB/s",  # type: ignore[assignment]
     snapshot: Annotated[

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from cluster_model.quantities import parse_throttle
-from trimtab.commands import options as o
+from trimtab.commands import values as v
 from trimtab.execution.pacing import AUTO
 
 Server = Annotated[str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="The live cluster.")]
@@ -30,7 +30,7 @@ def parse_pace(text: str) -> int:
 Throttle = Annotated[
     int | None,
     typer.Option(
-        "--throttle", parser=o.parsed_by(parse_pace), metavar="SIZE/s",
+        "--throttle", parser=v.parsed_by(parse_pace), metavar="SIZE/s",
         help="Copy at most so much into, and out of, each broker; auto: by head-room, adjusted while it runs.",
     ),
 ]

@@ -15,6 +15,7 @@ import typer
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from cluster_model.quantities import parse_duration
 from trimtab.commands import options as o
+from trimtab.commands import values as v
 from trimtab.output import emit, unwritable
 from trimtab.story import log
 
@@ -66,7 +67,7 @@ def metadata_command(
         float | None,
         typer.Option(
             "--interval",
-            parser=o.parsed_by(parse_duration),
+            parser=v.parsed_by(parse_duration),
             metavar="DURATION",
             help=f"Time between two looks of --follow (default {LOG_INTERVAL:g}s, {ADMIN_INTERVAL:g}s without a log).",
         ),

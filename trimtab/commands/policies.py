@@ -13,6 +13,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
+from trimtab.commands import values as v
 from trimtab.commands.records import expanded
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.signals import ending_at_once
@@ -72,8 +73,8 @@ def lookup(
     *,
     topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="All partitions of this topic.")] = None,
     partition: Annotated[
-        o.TopicPartition | None,
-        typer.Option("--partition", parser=o.parsed_by(o.parse_partition), metavar="TOPIC-N", help="This topic-partition."),
+        v.TopicPartition | None,
+        typer.Option("--partition", parser=v.parsed_by(v.parse_partition), metavar="TOPIC-N", help="This topic-partition."),
     ] = None,
     source: o.Source,
     wanted: o.Wanted,
@@ -86,7 +87,7 @@ def lookup(
     without such a policy plans use none, and the four of each namespace are shown.
     """
     problems = source.problems()
-    problems += o.exactly_one({"--topic": topic, "--partition": partition}, "ask about one topic or one partition")
+    problems += v.exactly_one({"--topic": topic, "--partition": partition}, "ask about one topic or one partition")
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     problems += unwritable("--out", out)
     if problems:

@@ -15,7 +15,7 @@ import typer
 from cluster_model.content import STDIN
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
-from trimtab.commands.options import parsed_by, there
+from trimtab.commands.values import parsed_by, there
 from trimtab.output import emit, unwritable, write_file
 from trimtab.story import log
 

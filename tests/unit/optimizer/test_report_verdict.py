@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from optimizer.plan import Change, LowerBounds, Plan
 from optimizer.report import to_html, to_markdown
-from optimizer.report.verdict import bounds_sentence, verdict
+from optimizer.report.remarks import bounds_sentence
+from optimizer.report.verdict import verdict
 from tests.unit.optimizer import plans
 from tests.unit.optimizer.reports import text_of, visible
 
