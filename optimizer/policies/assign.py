@@ -89,7 +89,7 @@ def _first(snapshot: Snapshot, new: NewTopic) -> int:
         first = int(snapshot.partition_number[rows].max()) + 1
         factor = int(snapshot.replication_factor[rows].max())
         if new.partitions <= first:
-            message = f"topic {new.name} has {first} partitions; expected the larger number that it is to have in all, found {new.partitions}"
+            message = f"topic {new.name} has {first} partitions; expected more, the number it is to have in all; found {new.partitions}"
             problems.append(Problem("--partitions", message))
         if factor != new.replication_factor:
             message = f"expected {factor}, as the other partitions of topic {new.name} have, found {new.replication_factor}"
