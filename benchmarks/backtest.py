@@ -5,7 +5,7 @@
 The trace (GWA-T-12 Bitbrains "Rnd", TU Delft Grid Workloads Archive: Shen, van Beek, Iosup, CCGrid 2015) is not part of the
 project. One virtual machine is one topic, spread over partitions by a fixed Zipf split; what it receives is produced, what it
 sends is fetched, its memory is the size on disk, its cpu is cpu. Windows of 5 minutes. The goals as they are see loads over the first
-of `--horizon-hours`, every first of `--cadence-hours`. The first day gives the placement that every stretch begins with (default goals,
+of `--horizon-hours`, every first of `--cadence-hours`. The first day gives the placement that every stretch starts with (default goals,
 planned once on the day's means); the first two thirds of the rest are searched and chosen on, the last is held out. All configurations
 have the same budget of moves a plan, and are scored by the default bounds.
 """
@@ -234,7 +234,7 @@ def main() -> None:
 
 
 def short(by_goal: Mapping[str, T]) -> dict[str, T]:
-    """Without what all names begin with."""
+    """Without what all names start with."""
     return {name.removeprefix("usage_distribution-"): value for name, value in by_goal.items()}
 
 

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.incremental [--size 1000x1M] [--variant topics] [--repeat 3] [--draws N] [--json FILE]``
 
-The cluster is level and everything on it is measured anew in the rows ``all loads``. With `--draws` there are N times as many hot rows:
+The cluster is level and everything on it is measured again in the rows ``all loads``. With `--draws` there are N times as many hot rows:
 other partitions, and topics of ordinary size drawn from all instead of the busiest. CPU milliseconds of `plan()` alone, the least of
 some repetitions (each after a plan for the level cluster), compiled kernels. Every plan is compared with the one from scratch, byte for
 byte; exit code 1 where one differs.
@@ -133,7 +133,7 @@ def row_of(name: str, change: Callable[[Snapshot], Snapshot], level: Snapshot, g
 
 
 def look_ms(level: Snapshot, goals: GoalSet, repeat: int) -> float:
-    """CPU milliseconds of what the service does between plans, of a cluster measured anew: goals, brokers and the detector."""
+    """CPU milliseconds of what the service does between plans, of a cluster measured again: goals, brokers and the detector."""
 
     def look(snapshot: Snapshot) -> None:
         found = judge(snapshot, goals)

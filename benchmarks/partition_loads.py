@@ -1,4 +1,4 @@
-"""What `trimtab plan --load` costs before the planner begins: reading loads of partitions from Parquet and putting them on a snapshot.
+"""What `trimtab plan --load` costs before the planner starts: reading loads of partitions from Parquet and putting them on a snapshot.
 
 `python -m benchmarks.partition_loads [--replicas 1000000]`. Rows stand in no order, as Spark writes them.
 """

@@ -1,6 +1,6 @@
 """Snapshot documents (the JSON shape of a snapshot file) to `Snapshot` and back.
 
-Called by `cluster_model.files`, by whoever captures a cluster, and by tests. Reads no files. Checks
+Called by `cluster_model.files`, by captures of a live cluster, and by tests. Reads no files. Checks
 run on whole columns; only a document in which something is wrong is walked partition by partition,
 to name every problem.
 """

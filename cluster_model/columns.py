@@ -30,7 +30,7 @@ LongArray = npt.NDArray[np.int64]
 
 
 class Doubtful(Exception):
-    """The array checks found something wrong; only the slow walk can say what. Never shown to anybody."""
+    """The array checks found something wrong; only the slow walk can say what. Never shown to a person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Called by every command that takes or gives a snapshot. What a snapshot may contain is known to
 `cluster_model.build` and `cluster_model.parquet`; this module knows paths, compression and how to
-replace a file so that nobody ever sees half of one.
+replace a file so that no reader ever sees half of one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Called by `cluster_model.model` in two steps: `RawLoads.read` under its lock, `derive` on what is private then.
 
-- `network_in`, `disk`: the leader's own; the followers' where nobody knows the leader's, or it is stale and theirs is not (estimated).
+- `network_in`, `disk`: the leader's own; the followers' where the leader's is unknown, or it is stale and theirs is not (estimated).
 - `network_out`: as measured, else what consumers fetch + (RF - 1) x `network_in`; a partition whose consumers are not
   measured while others' are gets the followers' part alone (estimated).
 - Consumers' bytes, requests, `cpu`: where they are old and the `network_in` of the partition is not, as much for each byte produced as

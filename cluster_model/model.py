@@ -1,6 +1,6 @@
 """The live picture of a cluster: metadata and samples in, frozen snapshots out.
 
-A follower feeds events, a consumer of the internal topic feeds batches, and whoever plans takes `snapshot`s, each in a
+A follower feeds events, a consumer of the internal topic feeds batches, and the planner takes `snapshot`s, each in a
 thread of its own if it likes. No I/O, and the clock comes in by parameter. Batches are taken in whatever room
 they were decoded (`ObservedBatch` is their shape), so this room needs no reporter.
 """
@@ -154,7 +154,7 @@ class ClusterModel:
             return [(names[row], number, leader) for row, number, leader in zip(*columns, strict=True)]
 
     def capacity(self, broker: int, resource: str) -> float | None:
-        """What a broker can carry, in the resource's unit; None where nobody said."""
+        """What a broker can carry, in the resource's unit; None where it was not given."""
         with self._reading():
             values = self._samples.brokers.capacities([broker]).get(resource)
         return None if values is None or np.isnan(values[0]) else float(values[0])

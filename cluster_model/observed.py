@@ -58,7 +58,7 @@ class ObservedBatch(Protocol):
 
 @dataclass(slots=True)
 class IngestCounts:
-    """What became of batches and values since the model began."""
+    """What became of batches and values since the model started."""
 
     batches: int = 0
     repeated: int = 0  # batches delivered before, or so late that it cannot be told

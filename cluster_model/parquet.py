@@ -18,6 +18,7 @@ from cluster_model import refusals
 from cluster_model.build import head_document
 from cluster_model.columns import Doubtful, LongArray, PartitionColumns, assemble, broker_columns
 from cluster_model.errors import InputError, Problem
+from cluster_model.extras import missing
 from cluster_model.parquet_columns import (
     HAS_FOLLOWER_LOAD,
     ColumnTests,
@@ -102,9 +103,8 @@ def _require_pyarrow(folder: Path) -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
-        missing = "a folder of Parquet files needs pyarrow, which is not installed"
-        remedy = "pip install 'trimtab[parquet]', or use a .json.gz file"
-        raise InputError(str(folder), [Problem("", f"{missing}: {remedy}")]) from None
+        found = f"a folder of Parquet files needs {missing('pyarrow')}, or use a .json.gz file"
+        raise InputError(str(folder), [Problem("", found)]) from None
 
 
 # Writing

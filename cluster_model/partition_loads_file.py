@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_model.errors import InputError, Problem
+from cluster_model.extras import missing
 from cluster_model.partition_loads import PartitionLoads, Statistic
 from cluster_model.resources import LARGEST_AMOUNT, LEAST_AMOUNT, MEASURED
 from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
@@ -39,7 +40,7 @@ def read_partition_loads(place: str, statistic: Statistic, snapshot: Snapshot, c
     Raises
     ------
     InputError
-        Nothing there, not Parquet, a column that is missing or of a wrong type, a resource that nobody knows, an amount that is
+        Nothing there, not Parquet, a column that is missing or of a wrong type, an unknown resource, an amount that is
         negative or too large, two rows for one partition and resource, no amount at all.
 
     Notes
@@ -85,7 +86,7 @@ def _table(place: str, statistic: str, cluster_id: str) -> pa.Table:
         import pyarrow.dataset as ds
         from pyarrow import fs
     except ImportError:
-        raise _refused(place, "loads in Parquet need pyarrow, which is not installed: pip install 'trimtab[parquet]'") from None
+        raise _refused(place, f"loads in Parquet need {missing('pyarrow')}") from None
     form = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns={"topic", "resource"}))
     try:
         uri = place.replace("s3a://", "s3://", 1)  # what Spark calls it

@@ -94,7 +94,7 @@ class Placement:
     factor
         int32 [P] replicas of each partition.
 
-    Read-only from the beginning, as snapshots make them: compiled code knows the difference.
+    Read-only from the start, as snapshots make them: compiled code knows the difference.
     """
 
     broker_ids: IntArray

@@ -188,7 +188,7 @@ class SampleStore:
         return self._image.slots(self._image.topic_rows(piece.topics)[piece.topic], piece.partition)
 
     def _of_deleted_topics(self, piece: Piece) -> BoolArray | None:
-        """Rows whose interval began before a topic of that name was deleted; None where there are none."""
+        """Rows whose interval started before a topic of that name was deleted; None where there are none."""
         if not self._deleted_ms or self._deleted_ms.keys().isdisjoint(piece.topics):
             return None
         deleted = np.array([self._deleted_ms.get(name, NEVER) for name in piece.topics], dtype=np.int64)

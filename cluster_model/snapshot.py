@@ -69,7 +69,7 @@ class Snapshot:
     has_follower_load
         bool [P]: False where the follower vector follows from the leader's (`network_in` and `disk`).
     notes
-        Remarks of whoever took the snapshot, such as which rates are lower bounds.
+        Remarks of the tool that took the snapshot, such as which rates are lower bounds.
     """
 
     cluster_id: str

@@ -1,6 +1,6 @@
 """Which numbers of a snapshot can be trusted, per resource, partition and broker, in words and as data.
 
-Made by `cluster_model.model`; read by whoever plans, by the HTTP interface and by people. Nothing is taken out of a
+Made by `cluster_model.model`; read by the planner, by the HTTP interface and by people. Nothing is taken out of a
 snapshot because it is stale: its last known load counts, and only what depends on it is refused (`LiveSnapshot.refusals`).
 """
 
@@ -71,7 +71,7 @@ class BrokerDoubts:
     load, stale, estimated
         float64 [B] in the resource's unit; a load that is both counts in both.
     replicas, unknown
-        int64 [B]: replicas hosted, and those among them that count as 0 because nobody measured them.
+        int64 [B]: replicas hosted, and those among them that count as 0 because no reporter measured them.
     """
 
     load: FloatArray

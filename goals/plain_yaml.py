@@ -64,7 +64,7 @@ class _Reader:
         self.kinds: dict[str, list[tuple[str, re.Pattern[str]]]] = YAML(typ="safe", pure=True).resolver.versioned_resolver
 
     def document(self) -> object:
-        self.next()  # the stream begins
+        self.next()  # the stream starts
         begin = self.next()
         if _name(begin) == "StreamEndEvent":
             return None

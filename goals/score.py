@@ -11,7 +11,7 @@ import math
 
 from kernels.compiled import inner
 
-TOLERANCE = 1e-9  # of the contract: whoever is over an edge by less than this share of it is inside
+TOLERANCE = 1e-9  # of the contract: a broker over an edge by less than this share of it is inside
 
 
 @inner

@@ -1,6 +1,6 @@
 """Changes to a goals file as its author wrote it: single values replaced, keys and goals added, every other sign left alone.
 
-Called by ``trimtab tune`` and ``trimtab goals show``. The text is not written anew: ruamel.yaml says where each value stands, and
+Called by ``trimtab tune`` and ``trimtab goals show``. The text is not written again: ruamel.yaml says where each value stands, and
 only those places change, so comments, order, quotes, flow style, alignment and line ends survive. Reading the result back proves it.
 """
 
@@ -123,7 +123,7 @@ def _replaced(text: str, old: Node, value: str) -> _Splice:
 
 
 def _added(text: str, root: MappingNode, goals: Node | None, listed: list[str], newline: str) -> _Splice:
-    """Goals at the end of the list, which is begun where there is none."""
+    """Goals at the end of the list, which is started where there is none."""
     if isinstance(goals, SequenceNode) and not goals.flow_style and goals.value:
         place = _line_end(text, _end(text, goals))
         return _Splice(place, place, "".join(f"{newline}{' ' * goals.start_mark.column}- {goal}" for goal in listed))

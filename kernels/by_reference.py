@@ -1,8 +1,8 @@
 """Tuples of arrays that kernels pass on by their address.
 
 numba passes a named tuple of arrays member by member, and each array as six words and more: some 300 for a problem and a state, written
-anew at every call, which took longer than many a kernel does. A `Reference` is one word: kernels read from the tuple what they use of
-it. The tuple is laid out once, where Python calls a kernel, and stands there until that returns; nobody writes to it. Kernels may read
+again at every call, which took longer than many a kernel does. A `Reference` is one word: kernels read from the tuple what they use of
+it. The tuple is laid out once, where Python calls a kernel, and stands there until that returns; no kernel writes to it. Kernels may read
 its fields, pass it on and no more: they neither make one nor return one. `kernels.compiled` calls this; it knows no tuple.
 """
 
@@ -100,8 +100,8 @@ def _read(builder: Any, pointer: Any, what: Any) -> Any:
 
 @extending.unbox(Reference)  # type: ignore[untyped-decorator]
 def lay_out(kind: Reference, given: Any, c: Any) -> Any:
-    """The address of the tuple's arrays, laid out beside the call. Python holds them as long as the kernel runs, so nobody counts
-    references. The kernel must not become part of the code that calls it from Python, where what it reads is written."""
+    """The address of the tuple's arrays, laid out beside the call. Python holds them as long as the kernel runs, so no
+    references are counted. The kernel must not become part of the code that calls it from Python, where what it reads is written."""
     c.builder.function.attributes.update(("noinline", "optnone"))
     room = cgutils.alloca_once(c.builder, layout(c.context, kind))
     failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)

@@ -39,6 +39,7 @@ class Kernel:
 
     interpreted_up_to = SMALL
     heard: list[tuple[Kernel, tuple[Any, ...]]] | None = None  # calls of a rehearsal, with the types of what they were given
+    interpreted = False  # whether all calls run interpreted
 
     def __init__(self, function: FunctionType) -> None:
         update_wrapper(self, function)
@@ -50,7 +51,8 @@ class Kernel:
     def __call__(self, *given: Any) -> Any:
         if Kernel.heard is not None:
             Kernel.heard.append((self, import_module("kernels.building").types_of(given)))
-        if Kernel.heard is not None or (self._dispatcher is None and not self.is_compiled(given)):
+        sized = given if Kernel.heard is None else ()  # a rehearsal compiles nothing for the size of its arrays
+        if Kernel.interpreted or (self._dispatcher is None and not self.is_compiled(sized)):
             with np.errstate(all="ignore"):  # as compiled
                 found = self.py_func(*map(_plain, given))
                 return found.item() if isinstance(found, np.generic) else found
@@ -92,14 +94,17 @@ def is_compiled(function: Callable[..., object]) -> bool:
     return cast("Kernel", function).is_compiled()
 
 
-def rehearsed(work: Callable[[], object]) -> list[tuple[Kernel, tuple[Any, ...]]]:
-    """Kernels that `work` calls, each with the types that it is called with, in the order of their first calls; all run interpreted."""
-    Kernel.heard = []
+def rehearsed(work: Callable[[], object], *, interpreted: bool = True) -> list[tuple[Kernel, tuple[Any, ...]]]:
+    """Kernels that `work` calls, each with the types that it is called with, in the order of their first calls.
+
+    All run interpreted, since what is on disk may be for another processor; without `interpreted`, only those that are not compiled yet.
+    """
+    Kernel.heard, Kernel.interpreted = [], interpreted
     try:
         work()
         return list(dict.fromkeys(Kernel.heard))
     finally:
-        Kernel.heard = None
+        Kernel.heard, Kernel.interpreted = None, False
 
 
 def compile_all() -> None:

@@ -30,7 +30,7 @@ class AutoMQFormat:
     interval_ms
         How often its reporters report; the records do not say it.
     incarnation
-        When reading began, Unix ms.
+        When reading started, Unix ms.
     """
 
     def __init__(self, interval_ms: int = INTERVAL_MS, *, incarnation: int = 0) -> None:

@@ -1,6 +1,6 @@
 """From the internal topic to batches: positions, decoding, and a count of what could not be decoded.
 
-Used by whoever keeps a model warm. Knows nothing of models; needs numpy through `metrics_reporter.columns`.
+Used by services that keep a model warm. Knows nothing of models; needs numpy through `metrics_reporter.columns`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ POLL_LIMIT = 500
 class SampleConsumer:
     """Reads a topic from the given positions on (default: its oldest records), each record once.
 
-    Partitions that the topic gets while it is read are read from their begin.
+    Partitions that the topic gets while it is read are read from their start.
 
     Parameters
     ----------

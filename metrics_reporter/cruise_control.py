@@ -43,7 +43,7 @@ PARTITION_SIZE = 4
 MAX_BROKERS = 10_000  # remembered; more than any cluster has
 MAX_VALUE = 2.0**63
 STRAGGLER_MS = 120_000  # a round so much older than the newest is late; an older one is of a clock that was set
-SILENCE_MS = 3_600_000  # after so long a broker is measured anew; perhaps only its clock was set
+SILENCE_MS = 3_600_000  # after so long a broker is measured again; perhaps only its clock was set
 
 Leads = Callable[[int, str, int], bool | None]
 """Whether a broker leads a partition, given by topic and number; None where the metadata does not know."""
@@ -81,7 +81,7 @@ class CruiseControlFormat:
     leads, cores
         What the records do not say.
     incarnation
-        When reading began, Unix ms.
+        When reading started, Unix ms.
     """
 
     def __init__(self, leads: Leads, cores: Cores = lambda broker: None, *, incarnation: int = 0) -> None:

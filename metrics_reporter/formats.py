@@ -54,7 +54,7 @@ class Assembler:
     Parameters
     ----------
     incarnation
-        When reading began, Unix ms: who begins anew numbers anew, and must not be taken for one that repeats itself.
+        When reading started, Unix ms: who starts again numbers again, and must not be taken for one that repeats itself.
     """
 
     def __init__(self, incarnation: int) -> None:

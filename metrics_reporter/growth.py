@@ -1,4 +1,4 @@
-"""What grew between two readings: counters that began anew and logs that were cut are told apart from growth.
+"""What grew between two readings: counters that started again and logs that were cut are told apart from growth.
 
 Pure; used by `metrics_reporter.loads`. A difference is taken over a monotonic clock, so that a jump of the wall
 clock changes no rate.
@@ -31,10 +31,10 @@ class CounterRates:
 
 
 def counter_rates(before: Counters, after: Counters) -> CounterRates | None:
-    """Rates between two readings; None where the counters began anew, as after a restart of the broker.
+    """Rates between two readings; None where the counters started again, as after a restart of the broker.
 
     A topic's counter that was not there before was made in between, so all that it says happened in between. One
-    that went backwards belongs to a topic that was made anew; it is left out this time.
+    that went backwards belongs to a topic that was made again; it is left out this time.
     """
     seconds = after.at - before.at
     restarted = None not in (before.epoch, after.epoch) and before.epoch != after.epoch

@@ -41,7 +41,7 @@ def admin_client(bootstrap: str, options: Mapping[str, object], **more: Any) -> 
     Raises
     ------
     kafka.errors.KafkaError, OSError
-        Nobody answers.
+        No broker answers.
     """
     _knock(bootstrap)
     return AdminClient(**{**options, **more, "bootstrap_servers": bootstrap.split(","), "bootstrap_timeout_ms": BOOTSTRAP_MS})

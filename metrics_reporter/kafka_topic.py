@@ -149,7 +149,7 @@ def _permitted(operation: str, topic: str) -> Iterator[None]:
 
 
 class KafkaTopicWriter:
-    """A `RecordSink`; connects at the first record, and anew after a failure.
+    """A `RecordSink`; connects at the first record, and again after a failure.
 
     One record at a time is under way and is waited for, so records stand in the topic in the order they were given,
     whatever fails. A record whose fate is unknown may be sent again: its batch has a number that readers know it by.

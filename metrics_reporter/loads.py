@@ -35,7 +35,7 @@ SHARED = {"consumer_out": BYTES_OUT, "produce_rate": PRODUCE_REQUESTS, "fetch_ra
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What all collectors read in one round; `at` is its begin on the monotonic clock. A part is None where
+    """What all collectors read in one round; `at` is its start on the monotonic clock. A part is None where
     its collector failed or there is none."""
 
     at: float

@@ -53,7 +53,7 @@ class Counters:
     at
         When they were read, seconds of a monotonic clock.
     epoch
-        When that process started; another value means that the counters began anew. None where unknown.
+        When that process started; another value means that the counters started again. None where unknown.
     broker
         Counter -> value.
     topics

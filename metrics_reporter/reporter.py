@@ -85,7 +85,7 @@ class Reporter:
     def round(self) -> RoundResult:
         """Ask all collectors once, and publish what can be said by now."""
         at = self._last_round = self._clock.monotonic()
-        time_ms = self._clock.wall_ms()  # of the begin, as `at`, so that intervals join
+        time_ms = self._clock.wall_ms()  # of the start, as `at`, so that intervals join
         readings: dict[str, Reading] = {}
         failures: dict[str, str] = {}
         for collector in self._sources.collectors:
@@ -126,7 +126,7 @@ class Reporter:
         return Round(at, logs.logs, counters.counters, host.counters, capacity, host.disk, counters.latencies)
 
     def _tell(self, collector: str, failure: str | None, now: float) -> None:
-        """Tell of a failure when it begins, and now and then while it lasts."""
+        """Tell of a failure when it starts, and now and then while it lasts."""
         told = self._failing.get(collector)
         if failure is None:
             if told is not None:

@@ -62,7 +62,7 @@ class ActionTable:
 
 
 def _taken(first: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """int64 [n + 1] where the parts of `rows` begin when only they are left, and int64 rows of all their parts."""
+    """int64 [n + 1] where the parts of `rows` start when only they are left, and int64 rows of all their parts."""
     count = first[rows + 1] - first[rows]
     begin = np.concatenate([[0], np.cumsum(count)])
     return begin, np.arange(begin[-1]) + np.repeat(first[rows] - begin[:-1], count)

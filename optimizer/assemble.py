@@ -1,6 +1,6 @@
 """From rounds of search to a `Plan`: actions with scores and reasons, proposals, outcomes, identity.
 
-Called by the planner only. Actions stay in arrays until somebody looks at one.
+Called by the planner only. Actions stay in arrays until a reader looks at one.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class _Walk:
     budget: Budget
 
     def take(self, part: Round) -> None:
-        """Append a round that begins at this placement."""
+        """Append a round that starts at this placement."""
         changes = int(part.log.used[1])
         rows = part.log.partition[:changes]
         self.rounds.append(part)

@@ -38,8 +38,8 @@ class Caution:
     brokers
         bool [B]: active, and too much of a load of theirs is stale or unknown.
     unmeasured
-        bool [B]: of these, those whose replicas count too little because nobody measured them. They look idle, so what is repaired
-        goes there only if nobody else takes it; none where they are most of the brokers.
+        bool [B]: of these, those whose replicas count too little because no reporter measured them. They look idle, so what is repaired
+        goes there only if no other broker takes it; none where they are most of the brokers.
     resting
         bool [P]: may move, and was moved lately.
     """

@@ -67,7 +67,7 @@ class Columns:
 
     def renew(self, snapshot: Snapshot, rows: np.ndarray) -> bool:
         """Make all but the placement of partitions `rows` (int64) that of `snapshot`, which differs in no others. False, with nothing
-        changed, where loads need another grid: then all has to be made anew."""
+        changed, where loads need another grid: then all has to be made again."""
         part, was = part_of(snapshot.rows(rows), self.resources, self.rules, self.laid.steps), self.laid
         before, vector = self.partition[rows], self.vector[rows]
         most = was.most + part.laid.most - bound_on_sums(vector, before[:, RF])

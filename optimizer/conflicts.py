@@ -100,7 +100,7 @@ class _Alike:
     rows: Rows  # [n]
     goals: Rows  # [m]
     room: Floats  # [n, m], up to the end of a band or limit
-    missing: Floats  # [n, m], to the beginning of a band
+    missing: Floats  # [n, m], to the start of a band
     offers: Floats  # [offers, m]
 
     def without(self, needs: int) -> list[Conflict]:

@@ -25,6 +25,7 @@ from optimizer.plan import Action, BrokerOutcome, Change, Plan
 from optimizer.planner import plan
 from optimizer.policies.lookup import bundles_in, carried, carried_text, locate
 from optimizer.problem import Compiled
+from optimizer.report.labels import goal_labels, plainly
 from optimizer.whatif import apply_whatifs, matching_topics, movable_topics
 from optimizer.why_hosts import blockers
 from optimizer.why_words import counted, few
@@ -43,7 +44,7 @@ def explain_partition(
     row = snapshot.row_of_partition(topic, partition)
     if row < 0:
         raise ConfigurationError(
-            "options", [Problem("--partition", _unknown_partition(snapshot, topic, partition))]
+            "options", [Problem("--partition", unknown_partition(snapshot, topic, partition))]
         )
     imagined = apply_whatifs(snapshot, goals, options)
     made = plan(snapshot, goals, options) if made is None else made
@@ -59,7 +60,7 @@ def explain_partition(
         lines.extend(_action_lines(action, topic, partition) for action in acting)
     else:
         lines.append("It would stay. " + _why_it_stays(imagined, compiled, made, row, goals, options))
-    return "\n".join(map(printable, lines))
+    return plainly("\n".join(map(printable, lines)), goal_labels(made))
 
 
 def _bundle(snapshot: Snapshot, goals: GoalSet, topic: str, partition: int) -> list[str]:
@@ -72,7 +73,8 @@ def _bundle(snapshot: Snapshot, goals: GoalSet, topic: str, partition: int) -> l
     return [f"What a broker holds of a bundle moves as one. {carried_text(carried(snapshot, groups, found.bundle))}"]
 
 
-def _unknown_partition(snapshot: Snapshot, topic: str, partition: int) -> str:
+def unknown_partition(snapshot: Snapshot, topic: str, partition: int) -> str:
+    """Why there is no such partition, in words."""
     if topic not in snapshot.row_of_topic:
         near = get_close_matches(topic, snapshot.topics, n=1)
         hint = f"; did you mean {near[0]}-{partition}?" if near else ""

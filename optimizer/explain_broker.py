@@ -12,6 +12,7 @@ from goals.model import Goal, GoalSet, UsageDistribution
 from optimizer.options import PlanOptions
 from optimizer.plan import Band, BrokerOutcome, Plan
 from optimizer.planner import plan
+from optimizer.report.labels import goal_labels, plainly
 from optimizer.whatif import apply_whatifs, no_broker
 from optimizer.why_words import amount, counted
 
@@ -19,8 +20,9 @@ from optimizer.why_words import amount, counted
 def explain_broker(
     snapshot: Snapshot, goals: GoalSet, options: PlanOptions, broker: int, made: Plan | None = None
 ) -> str:
-    """Why a broker is or is not in band before and after the plan of these arguments, goal by goal; `made` is that plan, where it is
-    there already.
+    """Why a broker is or is not within its target ranges before and after the plan of these arguments, goal by goal.
+
+    `made` is that plan, where it is there already.
 
     Raises
     ------
@@ -44,7 +46,7 @@ def explain_broker(
     lines.append(_changes_of(made, outcome))
     if outcome.why:
         lines.append(f"It would be left: {outcome.why}.")
-    return "\n".join(printable(line) for line in lines if line)
+    return plainly("\n".join(printable(line) for line in lines if line), goal_labels(made))
 
 
 def _changes_of(made: Plan, outcome: BrokerOutcome) -> str:
@@ -72,7 +74,7 @@ def _changes_of(made: Plan, outcome: BrokerOutcome) -> str:
 
 def _goal_line(goal: Goal, outcome: BrokerOutcome, band: Band | None) -> str:
     before, after = outcome.scores_before[goal.name], outcome.scores_after[goal.name]
-    text = f"  {goal.name}: score {before:.3g}, would be {after:.3g}"
+    text = f"  {goal.name}: score {before:.3g}" + (f", would be {after:.3g}" if f"{before:.3g}" != f"{after:.3g}" else "")
     if isinstance(goal, UsageDistribution) and band is not None:
         resource = goal.resource
         load, later = outcome.before[resource], outcome.after[resource]

@@ -1,7 +1,7 @@
 """What each further gigabyte buys: how balanced a cluster would be after each part of a plan.
 
 A plan does first what brings most balance for its bytes, so every first part of it is a plan for a smaller budget, and one search
-gives the whole curve. Called by the assembly of a plan; computed when somebody looks.
+gives the whole curve. Called by the assembly of a plan; computed when a report asks for it.
 """
 
 from __future__ import annotations

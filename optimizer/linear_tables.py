@@ -65,7 +65,7 @@ def linear_tables(
         elif isinstance(goal, Limit):
             limit = _ceilings(snapshot, goal, notes)
             table[:, g, CEILING] = limit
-            # As at the edge of a band: where the potential began to rise at the limit itself, brokers came under it ever more slowly.
+            # As at the edge of a band: where the potential started to rise at the limit itself, brokers came under it ever more slowly.
             table[:, g, HIGH] = limit if goal.hard else HINGE * limit
             counts = np.isfinite(limit) & eligible
             typical = float(totals[columns.index(goal.resource)]) / max(int(eligible.sum()), 1)

@@ -1,4 +1,4 @@
-"""Actions that lead back to where the cluster stood before them, which nobody needs.
+"""Actions that lead back to where the cluster stood before them, which no plan needs.
 
 Rounds of a search see bands a little differently (`optimizer.search.reach`), so that a later one may take back what an earlier one
 did. Called by `assemble`.

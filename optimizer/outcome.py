@@ -89,7 +89,7 @@ def judged(compiled: Compiled, g: int) -> np.ndarray:
 
 
 def goal_state(compiled: Compiled, state: State | Picture, g: int) -> GoalState:
-    """Violations (brokers that score below 1), mean over eligible brokers, spread of load over mean, share in band."""
+    """Violations (brokers that score below 1), mean over eligible brokers, spread of load over mean, share within their target range."""
     rows = judged(compiled, g)
     below = int((state.score[rows, g] < 1.0).sum())
     in_band = 1.0 - below / len(rows) if len(rows) else 1.0

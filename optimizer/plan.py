@@ -173,7 +173,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class LowerBounds:
-    """What no plan can avoid to bring every reducible broker into band."""
+    """What no plan can avoid to bring every reducible broker into its target range."""
 
     replica_moves: int
     bytes_to_move: int

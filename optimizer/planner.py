@@ -39,12 +39,12 @@ def plan(
 ) -> Plan:  # fmt: skip
     """The best plan found for `snapshot` under `goals`; deterministic in all its arguments.
 
-    `watch`, where given, is told between the phases of the search how many brokers are still out of band; when it returns False, the
-    plan is the best so far, and its notes say so. `state`, where given, makes planning a cluster like that of its last plan faster; the
-    plan is the same, byte for byte. Of a `LiveSnapshot`, what cannot be trusted is left alone except for repairs, and
-    `skipped` says so (`optimizer.caution`). Where the policy of `goals` names an `amount`, its parts make the plan (`optimizer.policies`);
-    where it has a `batch`, the plan ends with it. Where brokers are to be demoted, or `options` name replication factors, the plan does
-    nothing else.
+    `watch`, where given, is told between the phases of the search how many brokers are still outside their target range; when it
+    returns False, the plan is the best so far, and its notes say so. `state`, where given, makes planning a cluster like that of its
+    last plan faster; the plan is the same, byte for byte. Of a `LiveSnapshot`, what cannot be trusted is left alone except for repairs,
+    and `skipped` says so (`optimizer.caution`). Where the policy of `goals` names an `amount`, its parts make the plan
+    (`optimizer.policies`); where it has a `batch`, the plan ends with it. Where brokers are to be demoted, or `options` name
+    replication factors, the plan does nothing else.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def plan(
                 f"{snapshot.digest}, goals {goals.digest}, {replace(options, loads=None)}."
             ) from bug
         kept = work if state is not None else None
-        del work  # where nobody keeps it, the memory of its states is free for the columns of the plan
+        del work  # where no caller keeps it, the memory of its states is free for the columns of the plan
         made = assemble(snapshot, imagined, goals, options, compiled, start, bounds, found)
     if state is not None and kept is not None:
         state.keep(kept)

@@ -1,7 +1,7 @@
 """What one plan leaves for the next: compiled columns and the states of the search, brought up to date where the cluster changed.
 
 A caller that plans again and again owns a `SearchState` and hands it to `plan`. The plan is the same with and without it, byte for byte:
-what is kept is what would be made anew, loads lie on a grid on which sums are exact in any order, and whatever cannot be brought up to
+what is kept is what would be made again, loads lie on a grid on which sums are exact in any order, and whatever cannot be brought up to
 date (another set of brokers, topics or partitions, other goals, another grid) is made from scratch.
 """
 
@@ -25,7 +25,7 @@ from optimizer.topic_tables import topics_alike
 
 Rows = np.ndarray
 MOST_PLACED = 8  # of so many partitions one may stand elsewhere; beyond, all is made from scratch
-MOST_LOADED = 4  # of so many one may have other loads; beyond, all loads are taken anew
+MOST_LOADED = 4  # of so many one may have other loads; beyond, all loads are taken again
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ class SearchState:
     """
 
     def __init__(self) -> None:
-        self._kept: list[Work] = []  # of one at most; taking from a list is one step, whoever else does
+        self._kept: list[Work] = []  # of one at most; taking from a list is one step, whatever other threads do
 
     def take(self) -> Work | None:
         """What is kept; nothing is, from here on."""

@@ -75,7 +75,7 @@ class Threads:
         return given
 
     def begin(self) -> None:
-        """Tasks beside may begin: the caller has little to share for a while."""
+        """Tasks beside may start: the caller has little to share for a while."""
         waiting, self._waiting = self._waiting, []
         for start in waiting:
             start()

@@ -33,8 +33,8 @@ class Forced(NamedTuple):
 def forced_by_topics(problem: Problem, state: State, marks: Array) -> Forced:
     """What goals on the replicas of topics force from the placement of `state`; of several, the largest on each broker.
 
-    `marks` uint8 [K, T] are 0 where nobody is outside the band of a topic, which forces nothing. O(P R) for each goal that somebody does
-    not meet; topics that force anything are sorted.
+    `marks` uint8 [K, T] are 0 where no broker is outside the target range of a topic, which forces nothing. O(P R) for each goal that a
+    broker does not meet; topics that force anything are sorted.
     """
     brokers = len(problem.broker)
     best = Forced(np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(brokers), np.zeros(2))

@@ -21,7 +21,7 @@ from optimizer.capacity import with_capacity
 from optimizer.options import PlanOptions
 from optimizer.unknown import unsized
 
-MOST_NAMED = 20  # brokers of a cluster, to somebody who asks for another
+MOST_NAMED = 20  # brokers of a cluster, to an operator who asks for another
 
 
 def matching_topics(topics: tuple[str, ...], patterns: Iterable[str]) -> BoolArray:
@@ -122,7 +122,7 @@ def _constraint_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOption
 
 
 def no_broker(snapshot: Snapshot, broker: int) -> str:
-    """What to say to somebody who asks for a broker that is not there."""
+    """What to say to an operator who asks for a broker that is not there."""
     ids = ", ".join(str(b) for b in snapshot.broker_ids[:MOST_NAMED])
     more = snapshot.broker_count - MOST_NAMED
     return f"no broker {broker} in the snapshot; it has {ids}" + (f" and {more:,} more" if more > 0 else "")

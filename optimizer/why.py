@@ -1,4 +1,4 @@
-"""Why a broker would stay out of band, or would not be emptied: the proof where there is one, and what would fix it.
+"""Why a broker would stay outside its target range, or would not be emptied: the proof where there is one, and what would fix it.
 
 Called once per plan with the final state. The proofs come first, each kind of goal in a module of its own; only then "nothing
 acceptable was found".
@@ -51,7 +51,7 @@ def why_left(
 ) -> dict[int, Left]:
     """Broker row -> why it is left, for every eligible broker that scores below 1 and every one that is not emptied.
 
-    Where the search that `found` it was stopped, that is the reason, and nothing is proved: somebody waits, and most are left.
+    Where the search that `found` it was stopped, that is the reason, and nothing is proved: an operator waits, and most are left.
     """
     problem = compiled.problem
     stopped, left_out = (found.stopped, found.left_out) if found is not None else (False, None)
@@ -96,8 +96,8 @@ def _nothing_found(
         return f"{text}; brokers in other racks, or room under their hard limits, could help"
     found = obstacles(snapshot, compiled, end, row, g) if looking and compiled.problem.goal[g, KIND] <= LIMIT else None
     if found is not None:
-        parts = [f"{number} would take the other broker out of {name}" for name, number in found.other.most_common(2)]
-        parts += [f"{number} would take this broker out of {name}" for name, number in found.own.most_common(1)]
+        parts = [f"{number} would put the other broker outside its target range in {name}" for name, number in found.other.most_common(2)]
+        parts += [f"{number} would put this broker outside its target range in {name}" for name, number in found.own.most_common(1)]
         parts += [f"{found.illegal} are against the rack rule, a hard limit or a replica that is there"] if found.illegal else []
         if found.illegal == found.moves:
             remedies = "brokers with room for them, in racks without a replica of the same partition, would help"

@@ -77,7 +77,7 @@ class Totals:
         return float(self._once(("top", g, -1), lambda: (table[self._eligible, g, MEAN] + table[self._eligible, g, BOUND]).max()))
 
     def bands(self, rack: int, g: int) -> tuple[int, float, float]:
-        """Active brokers of a rack, and where their bands of goal `g` begin and end, all taken together."""
+        """Active brokers of a rack, and where their bands of goal `g` start and end, all taken together."""
         found: tuple[int, float, float] = self._once(("bands", g, rack), lambda: self._bands(rack, g))
         return found
 
@@ -86,7 +86,7 @@ class Totals:
         return float(self._once(("movable", g, -1), lambda: self._movable(g)))
 
     def rack(self, rack: int, g: int) -> tuple[float, float]:
-        """The least and the most that a rack can hold in goal `g` by the hard rule, whoever leads."""
+        """The least and the most that a rack can hold in goal `g` by the hard rule, whichever replica leads."""
         held: tuple[float, float] = self._once(("rack", g, rack), lambda: self._rack(rack, g))
         return held
 

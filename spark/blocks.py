@@ -175,7 +175,7 @@ def _sum(columns: list[Column]) -> Column:
 
 
 def _block_of(window_seconds: float) -> str:
-    """The begin of a sample's block, microseconds since the Unix epoch, in SQL."""
+    """The start of a sample's block, microseconds since the Unix epoch, in SQL."""
     return f"unix_micros(time) - pmod(unix_micros(time), {round(window_seconds * 1e6) * PER_BLOCK})"
 
 

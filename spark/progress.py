@@ -1,4 +1,4 @@
-"""How far Spark has come with what it is doing, told to whoever draws it.
+"""How far Spark has come with what it is doing, told to the code that draws it.
 
 Called by commands and by the backtest while a job runs. A thread asks twice a second, Spark's own tracker for instance.
 """
@@ -47,7 +47,7 @@ def far(ended: int, running: float, jobs: int) -> tuple[int, int]:
 
 
 def _rising(ask: Callable[[], tuple[int, int] | None]) -> Callable[[], tuple[int, int] | None]:
-    """The same, never less than before: a stage that begins has nothing done."""
+    """The same, never less than before: a stage that starts has nothing done."""
     most = 0.0
 
     def rising() -> tuple[int, int] | None:
@@ -67,7 +67,7 @@ def _ended(tracker: StatusTracker) -> list[int]:
 
 @contextmanager
 def followed(ask: Callable[[], tuple[int, int] | None], shown: Shown | None) -> Iterator[None]:
-    """While the block runs, `shown` hears what `ask` answers, twice a second and at the end; without it nobody asks."""
+    """While the block runs, `shown` hears what `ask` answers, twice a second and at the end; without it Spark is not asked."""
     if shown is None:
         yield
         return

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
+from cluster_model.extras import missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +76,7 @@ def session(name: str, master: str | None = None, short: bool = False, **setting
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise ExternalError("Spark needs pyspark, which is not installed: pip install 'trimtab[spark]'") from None
+        raise ExternalError(f"Spark needs {missing('pyspark')}") from None
     java = _java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -87,7 +88,7 @@ def session(name: str, master: str | None = None, short: bool = False, **setting
             builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
             builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
             java_options = [SHORT_JAVA] if short else []
-            if "SPARK_CONF_DIR" not in os.environ:  # whoever has a folder of settings has one for logging, too
+            if "SPARK_CONF_DIR" not in os.environ:  # a user who has a folder of settings has one for logging, too
                 java_options.append(f"-Dlog4j2.configurationFile={QUIET.as_uri()}")
             if java_options:
                 builder = builder.config("spark.driver.extraJavaOptions", " ".join(java_options))

@@ -24,7 +24,7 @@ NOTHING_RUN = 5  # pytest's exit code where nothing was chosen
 def main(waiting: Sequence[str], runs: Sequence[Sequence[str]]) -> int:
     """Run `waiting`, and beside it `runs` one after the other, to their end; arguments are those of pytest.
 
-    An interrupt reaches both halves, and no further run begins. Returns the first exit code that is not 0.
+    An interrupt reaches both halves, and no further run starts. Returns the first exit code that is not 0.
     """
     pytest = [sys.executable, "-m", "pytest"]
     with tempfile.TemporaryFile() as said:

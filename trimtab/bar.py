@@ -1,6 +1,6 @@
 """A bar on stderr for work that others do and that can be asked how far it is: `calibrate` and `backtest` while Spark works.
 
-Sentences go above it. Where nobody watches they are log lines, and there is no bar.
+Sentences go above it. Where no terminal watches they are log lines, and there is no bar.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Move = Callable[[int, int], None]
 
 @contextmanager
 def bar(story: Story, what: str, unit: str) -> Iterator[tuple[Tell, Move | None]]:
-    """What to tell sentences to, and what to tell the progress to: None where there is no bar, so that nobody needs to ask."""
+    """What to tell sentences to, and what to tell the progress to: None where there is no bar, so that callers need not ask."""
     if not story.animated:
         yield lambda sentence: log.info("%s", sentence), None
         return

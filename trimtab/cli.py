@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from cluster_model.errors import ConfigurationError, DocumentError, Problem, TrimtabError
+from cluster_model.extras import EXTRAS, missing
 from trimtab import __version__
 from trimtab.commands import (
     assign,
@@ -59,14 +60,6 @@ COMMANDS = {
     "schema": schema,
 }  # fmt: skip
 
-# What to install for a library that is missing; the distribution's extras.
-EXTRAS = {
-    "numpy": "plan", "numba": "plan", "scipy": "plan",
-    "pyarrow": "parquet",
-    "psutil": "reporter", "prometheus_client": "reporter",
-    "starlette": "service", "uvicorn": "service",
-    "pyspark": "spark", "pandas": "spark",
-}  # fmt: skip
 SHORT = {
     "out": "-o", "form": "-f", "snapshot": "-s", "bootstrap_server": "-b", "cluster": "-c", "goals": "-g", "preset": "-p",
 }  # fmt: skip
@@ -228,11 +221,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log.error("interrupted")
         return INTERRUPTED
     except ModuleNotFoundError as error:
-        extra = EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
             return _bug(error, story)
-        remedy = f"pip install 'trimtab[{extra}]'"
-        log.error("this needs %s, which is not installed: %s", error.name, remedy, exc_info=story.verbose)
+        log.error("this needs %s", missing(package), exc_info=story.verbose)
         return USAGE
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -72,7 +72,7 @@ class Executor(Protocol):
         ...
 
     def poll(self, held: str = "") -> Progress:
-        """Look at the cluster, take the next safe steps, and say how far it is. `held` is why no step of the plan may begin now."""
+        """Look at the cluster, take the next safe steps, and say how far it is. `held` is why no step of the plan may start now."""
         ...
 
     def pause(self, who: str) -> None:

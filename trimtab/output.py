@@ -1,6 +1,6 @@
 """Where data goes: stdout, or a file that is either complete or not there.
 
-Used by commands. A file is written beside its final place and renamed, so that nobody ever reads half of it,
+Used by commands. A file is written beside its final place and renamed, so that no reader ever sees half of it,
 also after Ctrl-C or on a full disk.
 """
 
@@ -21,7 +21,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def unwritable(option: str, path: Path | None) -> list[Problem]:
-    """What keeps `path` from being written, told before the work begins rather than after it."""
+    """What keeps `path` from being written, told before the work starts rather than after it."""
     if path is None or str(path) == "-":
         return []
     if path.is_dir():

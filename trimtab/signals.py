@@ -41,7 +41,7 @@ class Told:
         self._since = 0.0
 
     def ends_at_once(self) -> bool:
-        """A wish to end was heard: whether it is a second one, of somebody who will not wait."""
+        """A wish to end was heard: whether it is a second one, of a person who will not wait."""
         now = self._clock()
         if self.stop.is_set():
             return now - self._since >= SAME_REQUEST

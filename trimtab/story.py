@@ -72,7 +72,7 @@ def tell(story: Story) -> None:
 
 
 def tell_when() -> None:
-    """From now on, sentences begin with their time, UTC: for commands that run for days. The journal notes it by itself."""
+    """From now on, sentences start with their time, UTC: for commands that run for days. The journal notes it by itself."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Stderr) and isinstance(handler.formatter, _Sentences):
             handler.formatter.dated = "JOURNAL_STREAM" not in os.environ

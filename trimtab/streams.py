@@ -1,6 +1,6 @@
-"""stdout and stderr as a command finds them: open or closed, read by somebody or not any more.
+"""stdout and stderr as a command finds them: open or closed, read by a process or not any more.
 
-Called at the very beginning and end of a process, before anything heavy is imported.
+Called at the very start and end of a process, before anything heavy is imported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def prepare() -> None:
 
 
 def reader_gone() -> None:
-    """Let what is still to be flushed go nowhere, since nobody reads it."""
+    """Let what is still to be flushed go nowhere, since it has no reader."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

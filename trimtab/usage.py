@@ -98,7 +98,8 @@ def _of_parameter(error: typer.BadParameter, value: object) -> str:
     name = error.param.get_error_hint() if error.param is not None else ""
     if not error.message:
         kind = error.param.param_type_name if error.param is not None else "option"
-        return f"{_bare(name)}: expected this {kind}, found none; add it"
+        named = ", or name a cluster of trimtab.toml with --cluster" if _bare(name) == "--bootstrap-server" else ""
+        return f"{_bare(name)}: expected this {kind}, found none; add it{named}"
     text = error.message.removeprefix("Value error, ")
     for pattern, plain in PLAINLY:
         match = re.fullmatch(pattern, text, re.DOTALL)

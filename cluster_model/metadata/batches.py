@@ -1,7 +1,7 @@
-"""Record batches of the metadata log: where each begins, whether it is whole, and the records in it.
+"""Record batches of the metadata log: where each starts, whether it is whole, and the records in it.
 
 Used by `checkpoint`, `tail` and `fold`. Kafka's batch format with magic 2, which this log always has, uncompressed.
-Bytes come from whoever reads the files.
+Bytes come from the reader of the files.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def read_batch(data: bytes, at: int, position: int, expected: int | None) -> Bat
         raise MalformedError("a compressed batch, which a metadata log never has")
     if last < 0 or not 0 <= count <= last + 1:
         raise MalformedError(f"{count} records in {last + 1} offsets")
-    if count * LEAST_RECORD > size - HEADER.size:  # before anybody makes room for so many
+    if count * LEAST_RECORD > size - HEADER.size:  # before a reader makes room for so many
         raise MalformedError(f"{count} records in {size - HEADER.size} bytes")
     return Batch(position, size, base, base + last, epoch, bool(attributes & CONTROL), count, time_ms, crc)
 
@@ -127,7 +127,7 @@ def read_batches(
 
 
 def raw_records(data: bytes, at: int, batch: Batch) -> Iterator[tuple[int, bytes | None, int, int]]:
-    """(offset, key, begin and end of the value) of each record in the batch at ``data[at:]``.
+    """(offset, key, start and end of the value) of each record in the batch at ``data[at:]``.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Checkpoints of the metadata log: the newest whole one, folded into an image of its own.
 
-Used by `follower`. A checkpoint is committed as it stands. It always begins a new image and is never folded into
+Used by `follower`. A checkpoint is committed as it stands. It always starts a new image and is never folded into
 one that is there.
 """
 

@@ -1,6 +1,6 @@
 """What can happen to a cluster, as its metadata tells it.
 
-Followers of the metadata and the simulator produce events; `MetadataImage` folds them, and whoever keeps more
+Followers of the metadata and the simulator produce events; `MetadataImage` folds them, and code that keeps more
 than the image (`cluster_model.model`) listens to them. Broker ids are the ones on the wire.
 """
 

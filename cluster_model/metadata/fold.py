@@ -54,7 +54,7 @@ def _tables() -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
 
 @dataclass(slots=True)
 class FoldCounts:
-    """What was read since the beginning. `unknown`: api key -> records of types that are not known, skipped."""
+    """What was read since the start. `unknown`: api key -> records of types that are not known, skipped."""
 
     records: int = 0
     unknown: Counter[int] = field(default_factory=Counter)

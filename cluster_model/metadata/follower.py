@@ -1,6 +1,6 @@
 """Follows the KRaft metadata log on the disk of a controller or broker, up to the high watermark.
 
-Whoever keeps a live picture of a cluster calls `KRaftFollower.poll` again and again, in one thread. The files do not
+A caller that keeps a live picture of a cluster calls `KRaftFollower.poll` again and again, in one thread. The files do not
 say what is committed: the quorum is asked through a seam, so nothing here knows a Kafka client. No clock.
 """
 
@@ -32,8 +32,8 @@ class Update:
         What happened since the last poll, in order. Go through it before the next poll, which changes what it
         is made from.
     replaced
-        The image was loaded anew: `events` are the difference to the one before (for the first one: everything).
-        Whoever can may take the follower's `image` as a whole instead.
+        The image was loaded again: `events` are the difference to the one before (for the first one: everything).
+        A caller that can may take the follower's `image` as a whole instead.
     offset, epoch
         Everything before this offset of the metadata log is in the image, the last of it written in this epoch;
         -1 where the source has no offsets.
@@ -82,7 +82,7 @@ class KRaftFollower:
     quorum
         Who knows the high watermark. None applies checkpoints only, which are committed as they stand.
     unconfirmed
-        Apply everything on disk, committed or not: for a directory that was copied and that nobody leads any more.
+        Apply everything on disk, committed or not: for a directory that was copied and that has no leader any more.
 
     Notes
     -----
@@ -116,7 +116,7 @@ class KRaftFollower:
         ------
         InputError
             The directory or a checkpoint cannot be read, or a committed record cannot be folded (every later
-            poll says so again: a new follower must begin).
+            poll says so again: a new follower must start).
         ExternalError
             The quorum refuses to be asked, for good.
         """
@@ -159,12 +159,12 @@ class KRaftFollower:
         )
 
     def _load(self, listing: Listing, after: int, now_ms: int) -> LogTail | str:
-        """Begin anew with the newest whole checkpoint that ends after offset `after`; why, where there is none.
+        """Start again with the newest whole checkpoint that ends after offset `after`; why, where there is none.
 
         Raises
         ------
         InputError
-            This is the beginning, and no checkpoint can be read.
+            This is the start, and no checkpoint can be read.
         """
         refusals: list[InputError] = []
         for checkpoint in reversed(listing.checkpoints):

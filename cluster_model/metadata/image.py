@@ -147,7 +147,7 @@ class MetadataImage(PartitionTable):
         Raises
         ------
         ExternalError
-            The event names a topic or broker that no event before it brought; the image must be loaded anew.
+            The event names a topic or broker that no event before it brought; the image must be loaded again.
         """
         match event:
             case BrokerRegistered(id, rack, fenced, stopping):

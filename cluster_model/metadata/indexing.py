@@ -19,7 +19,7 @@ from cluster_model.metadata.batches import Batch
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records in columns of length N: where the fields of each begin and stop in `data`, what it is, its log offset.
+    """Records in columns of length N: where the fields of each start and stop in `data`, what it is, its log offset.
 
     `where` is what errors call the source.
     """

@@ -63,7 +63,7 @@ def _int64(data: Bytes, at: int) -> int:
 
 @inner
 def _list(data: Bytes, at: int, end: int, width: int) -> tuple[int, int, int]:
-    """Length (-1 for null), begin and next place of a list of elements of `width` bytes; place -1 where it is
+    """Length (-1 for null), start and next place of a list of elements of `width` bytes; place -1 where it is
     longer than its record."""
     length, at = _uvarint(data, at, end)
     if at < 0:
@@ -90,7 +90,7 @@ def index_records(
 ) -> int:
     """Number of records found in the data batches at ``starts[b]:ends[b]``; ``-1 - n`` where record n is not one.
 
-    For each record its log offset, where its fields begin and stop, its api key and its version are written.
+    For each record its log offset, where its fields start and stop, its api key and its version are written.
     """
     found = 0
     for b in range(len(starts)):

@@ -49,7 +49,7 @@ class LogTail:
     problem
         What keeps the log from being read further, as of the last look; None where nothing does.
     gone
-        The log begins after `offset` now: only a newer checkpoint leads on.
+        The log starts after `offset` now: only a newer checkpoint leads on.
     """
 
     def __init__(self, directory: Path, offset: int, epoch: int) -> None:
@@ -87,7 +87,7 @@ class LogTail:
             return listing
         try:
             if self._ahead and not self._is_still(*self._ahead[-1]):
-                self._ahead.clear()  # truncated, and perhaps written anew
+                self._ahead.clear()  # truncated, and perhaps written again
             if not self._ahead and (self._place is None or not self._begins_at(self._place)):
                 self._place = self._locate(listing)
             if self._place is not None:

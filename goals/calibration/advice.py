@@ -91,7 +91,7 @@ def advised(
 
 
 def unmeasured(goals: GoalSet, calibration: Calibration) -> Iterable[str]:
-    """Why nothing is recommended for the bands of some goals, a sentence for each reason."""
+    """Why nothing is recommended for the bounds of some goals, a sentence for each reason."""
     levelled = [goal for goal in goals.goals if isinstance(goal, UsageDistribution)]
     bands = [
         goal for goal in levelled
@@ -103,16 +103,16 @@ def unmeasured(goals: GoalSet, calibration: Calibration) -> Iterable[str]:
         return
     counts = [goal.name for goal in bands if RESOURCES[goal.resource] == "count"]
     if counts:
-        yield f"no band for {', '.join(counts)}: counts change only where replicas or leaders are moved, so there is no noise to measure"
+        yield f"no bound for {', '.join(counts)}: counts change only where replicas or leaders are moved, so there is no noise to measure"
     for goal in bands:
         if goal.resource in DERIVED_FROM:
             base = DERIVED_FROM[goal.resource]
             found = calibration.resources.get(base)
             known = found.bound if found is not None else None
             more = f"; a part of {base} usually swings more than all of it, whose bound is {known:.2g}" if known is not None else ""
-            yield f"no band for {goal.name}: {goal.resource} is not in a history{more}"
+            yield f"no bound for {goal.name}: {goal.resource} is not in a history{more}"
         elif goal.name not in counts:
-            yield f"no band for {goal.name}: there is no {goal.resource} in the history that was measured"
+            yield f"no bound for {goal.name}: there is no {goal.resource} in the history that was measured"
 
 
 def nice(value: float, digits: int = DIGITS) -> float:
@@ -197,7 +197,7 @@ def _change(
 
 
 def _why(calibration: Calibration, resource: str, key: str) -> tuple[str, ...]:
-    """The calibration's sentences about a key; they begin with the keys they are about."""
+    """The calibration's sentences about a key; they start with the keys they are about."""
     found = calibration.resources.get(resource)
     if found is None:
         return ()

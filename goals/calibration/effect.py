@@ -60,7 +60,7 @@ def _count(value: float) -> str:
 
 
 def expected(calibration: Calibration, goals: GoalSet) -> str:
-    """What the backtest found for its choice, against the goals as they are where it tried those, else against what it began with.
+    """What the backtest found for its choice, against the goals as they are where it tried those, else against what it started with.
 
     Empty without a backtest, and where the goals are what it chose.
     """
@@ -90,7 +90,7 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
 def rhythm(calibration: Calibration) -> tuple[str, ...]:
     """Sentences about what the backtest's choice needs and a goals file has no place for: how often to plan, and on which loads.
 
-    Empty where it kept what it began with.
+    Empty where it kept what it started with.
     """
     chosen = next((t for t in calibration.backtest if t.chosen), None)
     base = _began_with(calibration)

@@ -1,7 +1,7 @@
 """Kafka's metrics from the Prometheus endpoint of the JMX exporter in the broker's process.
 
 Reads the names that the shipped rules give (examples/jmx-exporter-kafka.yaml), those of the exporter's own example
-for Kafka, and those that it gives without any rules. Lines that nobody needs are put aside before they are parsed.
+for Kafka, and those that it gives without any rules. Lines that no sample needs are put aside before they are parsed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _wanted(lines: Iterable[str]) -> Iterable[str]:
 
 
 def take(table: AgentTable, name: str, labels: dict[str, str], value: float) -> None:
-    """Put one value, by its lower-case name, where it belongs; what nobody needs is passed over."""
+    """Put one value, by its lower-case name, where it belongs; what no goal needs is passed over."""
     if name in (CPU, f"{CPU}_total"):
         table.cpu_seconds(value)
     elif name == STARTED:

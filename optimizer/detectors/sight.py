@@ -73,7 +73,7 @@ class Sight:
 
     @cached_property
     def levelled(self) -> tuple[str, ...]:
-        """Resources that goals distribute and somebody reports, in the order of the goals."""
+        """Resources that goals distribute and a broker reports, in the order of the goals."""
         found = [g.resource for g in self.goals.goals if isinstance(g, UsageDistribution)]
         return self._known(found)
 

@@ -23,7 +23,7 @@ class Memory:
     Attributes
     ----------
     detector
-        The detector that this is of; any other starts anew.
+        The detector that this is of; any other starts again.
     taken_at
         Moment of the snapshot that was counted last: a second look at it is no second check.
     counts
@@ -38,7 +38,7 @@ class Memory:
     started: tuple[str, ...] = ()
 
     def acted(self) -> Memory:
-        """What is left once something was done about it: counts begin anew, hysteresis goes on until its stop."""
+        """What is left once something was done about it: counts start again, hysteresis goes on until its stop."""
         return replace(self, counts=())
 
 

@@ -89,10 +89,10 @@ def _first(snapshot: Snapshot, new: NewTopic) -> int:
         first = int(snapshot.partition_number[rows].max()) + 1
         factor = int(snapshot.replication_factor[rows].max())
         if new.partitions <= first:
-            message = f"topic {new.name} has {first} partitions; expected more, as how many it is to have, found {new.partitions}"
+            message = f"topic {new.name} has {first} partitions; expected more, the number it is to have in all; found {new.partitions}"
             problems.append(Problem("--partitions", message))
         if factor != new.replication_factor:
-            message = f"topic {new.name} has {factor} replicas of each partition, found {new.replication_factor}; give the same"
+            message = f"expected {factor}, as the other partitions of topic {new.name} have, found {new.replication_factor}"
             problems.append(Problem("--replication-factor", message))
     if problems:
         raise ConfigurationError("trimtab assign", problems)
@@ -243,7 +243,7 @@ def _overfull(now: Snapshot, goal: Limit, row: int) -> np.ndarray:
 def _no_room(blocked: dict[str, list[int]], placed: int) -> str:
     parts = [f"{name} (brokers {few([str(b) for b in ids], 8)})" if ids else name for name, ids in blocked.items()]
     goals = ", ".join(parts) or "its other replicas"
-    return f"no broker may take replica {placed + 1}: {goals} rule out every one; add a broker, or loosen the goal"
+    return f"no broker may take replica {placed + 1}: every one is ruled out by {goals}; add a broker, or loosen the goal"
 
 
 def replica_assignment(assigned: Assigned) -> str:

@@ -6,6 +6,7 @@ Called by `trimtab policies lookup` and `optimizer.explain`. Pure; it plans noth
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from cluster_model.snapshot import Snapshot
 from goals.policy import PolicyDocument
 from optimizer.policies.bundles import topic_hash
-from optimizer.policies.groups import Groups, groups_of
+from optimizer.policies.groups import NONE, Groups, groups_of
 from optimizer.why_words import counted
 
 
@@ -44,7 +45,7 @@ def bundles_in(snapshot: Snapshot, policy: PolicyDocument) -> Groups:
 
 
 def locate(snapshot: Snapshot, groups: Groups, topic: str, partition: int | None = None) -> tuple[Located, ...]:
-    """Partitions of a topic, ascending, or the one. Of a topic that is not there nothing, of a partition where it would be."""
+    """Partitions of a topic, ascending, or the one. An unknown topic gives nothing, an unknown partition where it would be."""
     if partition is None:
         row = snapshot.row_of_topic.get(topic, -1)
         return tuple(_located(snapshot, groups, p) for p in np.flatnonzero(snapshot.partition_topic == row).tolist())
@@ -70,8 +71,6 @@ def carried(snapshot: Snapshot, groups: Groups, bundle: str) -> Carried:
 
 def located_text(found: Located) -> str:
     """A sentence on a partition."""
-    if not found.replicas:
-        return f"{found.name} is not there; its hash {found.hash:08x} is in {found.bundle}."
     leads = "no broker leads it" if found.leader is None else f"broker {found.leader} leads it"
     return f"{found.name}, hash {found.hash:08x}, is in {found.bundle}; {leads}, replicas on {', '.join(map(str, found.replicas))}."
 
@@ -82,3 +81,13 @@ def carried_text(found: Carried) -> str:
         return f"{found.name} has no partition."
     led = ", ".join(f"broker {broker} leads {count:,}" for broker, count in found.leaders.items())
     return f"{found.name} has {counted(found.partitions, 'partition')}: {led or 'no broker leads any'}."
+
+
+def remarks(policy: PolicyDocument, bundles: Iterable[Carried]) -> list[str]:
+    """How to read the answer: whether plans use these bundles, and what stands for a missing namespace."""
+    said = []
+    if policy.unit != "group":
+        said.append("Bundles are not used: these goals have no policy with `unit: group`. Shown are the four of each namespace.")
+    if any(b.name.startswith(f"bundle {NONE}/") for b in bundles):
+        said.append(f"{NONE} stands for topics whose names have no namespace: no `/` and no dot.")
+    return said

@@ -96,7 +96,7 @@ def _asked(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> tuple[Ro
 
 
 def _matches(topics: tuple[str, ...], pattern: str) -> BoolArray:
-    """bool [T]; internal topics (``__*``) only by a pattern that begins as they do."""
+    """bool [T]; internal topics (``__*``) only by a pattern that starts as they do."""
     matches = re.compile(translate(pattern)).match
     internal = pattern.startswith("__")
     return np.array([matches(t) is not None and (internal or not t.startswith("__")) for t in topics], np.bool_)

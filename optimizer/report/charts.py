@@ -7,19 +7,20 @@ styled by the page.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from cluster_model.resources import RESOURCES
 from optimizer.plan import Band, BrokerOutcome
 from optimizer.report.markup import Child, Markup, el
+from optimizer.report.panel import NARROW, WIDE, Panel, or_zero, signed_percent
 from optimizer.report.scales import Scale, ticks
 from optimizer.report.units import amount, count, percent, resource_label
 
 MOST_BARS = 120
 WIDE_BARS = 36  # beyond, a chart takes the whole width
-WIDTH, WIDE, HEIGHT = 560, 1160, 216
-LEFT, RIGHT, TOP, BOTTOM = 66, 10, 16, 30
+PANEL = Panel(NARROW, 216, left=66, right=10, top=16, bottom=30)
+BROAD = replace(PANEL, width=WIDE)
 MOST_STEP = 72.0
 BINS = 40
 OUT_OF_RANGE = 1.0  # deviation at which the histogram ends
@@ -61,34 +62,34 @@ def is_wide(brokers: int) -> bool:
 
 
 def _bars(resource: str, read: Sequence[Reading]) -> Markup:
-    width = WIDE if is_wide(len(read)) else WIDTH
+    panel = BROAD if is_wide(len(read)) else PANEL
     top = max([x for r in read for x in (r.before, r.after, r.band.high if r.band else 0.0)], default=0.0) or 1.0
-    y = Scale(0.0, top * 1.06, HEIGHT - BOTTOM, TOP)
-    room = width - LEFT - RIGHT
+    y = panel.upward(0.0, top * 1.06)
+    room = panel.end - panel.left
     step = min(room / max(len(read), 1), MOST_STEP)
-    start = LEFT + (room - step * len(read)) / 2
-    parts: list[Child] = [_grid(y, resource, width)]
+    start = panel.left + (room - step * len(read)) / 2
+    parts: list[Child] = [_grid(panel, y, resource)]
     parts += [_band(r.band, start + i * step, step, y) for i, r in enumerate(read) if r.band]
     every = max(1, round(0.5 + _label_width(read) / step))
     for i, r in enumerate(read):
         x = start + i * step
         parts.append(_pair(resource, r, x, step, y))
         if i % every == 0:
-            parts.append(el("text", str(r.broker.id), x=x + step / 2, y=HEIGHT - BOTTOM + 13, class_="tick mid"))
-    parts.append(el("text", "broker", x=LEFT + room / 2, y=HEIGHT - 3, class_="tick mid"))
+            parts.append(panel.mark(x + step / 2, str(r.broker.id)))
+    parts.append(panel.title("broker"))
     out = sum(r.is_out for r in read)
     who = f"{resource_label(resource)} of {count(len(read), 'broker')}"
     label = f"{who} before and after; {out} would be outside the target range"
-    return _svg(width, label, parts)
+    return panel.svg(label, parts)
 
 
 def _pair(resource: str, r: Reading, x: float, step: float, y: Scale) -> Markup:
-    base = HEIGHT - BOTTOM
+    base = PANEL.base
     broad, narrow = step * 0.78, max(step * 0.42, 1.0)
     before, after = y(r.before), y(r.after)
     bars: list[Child] = [
         el("title", _describe(resource, r)),
-        el("rect", x=x, y=TOP, width=step, height=base - TOP, class_="hit"),
+        el("rect", x=x, y=PANEL.top, width=step, height=PANEL.tall, class_="hit"),
         el("rect", x=x + (step - broad) / 2, y=before, width=broad, height=base - before, class_="before"),
         el(
             "rect",
@@ -132,7 +133,7 @@ def _histogram(resource: str, read: Sequence[Reading]) -> Markup:
     """Active brokers by deviation from their own mean."""
     read = [r for r in read if r.broker.state == "active"]
     if not read:
-        return _svg(WIDTH, f"{resource_label(resource)}: no active broker", [])
+        return PANEL.svg(f"{resource_label(resource)}: no active broker", [])
     shares = [(_share(r, r.before, read), _share(r, r.after, read)) for r in read]
     reach = _reach(read, shares)
     bins, size = _bins(reach, _shared_band(read))
@@ -143,46 +144,33 @@ def _histogram(resource: str, read: Sequence[Reading]) -> Markup:
         before[first] += 1
         after[then] += 1
         out[then] += r.is_out
-    x = Scale(-reach, reach, LEFT, WIDTH - RIGHT)
-    y = Scale(0.0, max(*before, *after) * 1.06, HEIGHT - BOTTOM, TOP)
-    parts: list[Child] = [_grid(y, "replicas", WIDTH)]
+    x, y = PANEL.across(-reach, reach), PANEL.upward(0.0, max(*before, *after) * 1.06)
+    parts: list[Child] = [_grid(PANEL, y, "replicas")]
     widest = _shared_band(read)
     if widest is not None:
-        low, high = x(-widest[0]), x(widest[1])
-        parts.append(el("rect", x=low, y=TOP, width=high - low, height=HEIGHT - BOTTOM - TOP, class_="band"))
-    step = (WIDTH - LEFT - RIGHT) / bins
+        parts.append(PANEL.target_range(x(-widest[0]), x(widest[1])))
+    step = (PANEL.end - PANEL.left) / bins
     for i in range(bins):
         if before[i] or after[i]:
             brokers = f"{count(before[i], 'broker')} before, {after[i]:,} after"
             title = f"{_span(i, bins, reach)} of the mean: {brokers}"
-            parts.append(_bin(title, LEFT + i * step, step, y, before[i], after[i], out[i], below=i < bins // 2))
-    for tick in ticks(-reach, reach, 6):
-        at = "end" if x(tick) > WIDTH - RIGHT - 14 else "mid"
-        parts.append(el("text", percent(tick, signed=True), x=x(tick), y=HEIGHT - BOTTOM + 13, class_=f"tick {at}"))
-    parts.append(
-        el(
-            "text",
-            "deviation from the mean (height: number of brokers)",
-            x=(LEFT + WIDTH - RIGHT) / 2,
-            y=HEIGHT - 3,
-            class_="tick mid",
-        )
-    )
+            parts.append(_bin(title, PANEL.left + i * step, step, y, before[i], after[i], out[i], below=i < bins // 2))
+    parts.append(PANEL.below(x, ticks(-reach, reach, 6), signed_percent, "deviation from the mean (height: number of brokers)"))
     label = (
         f"{resource_label(resource)}: {count(len(read), 'broker')} by deviation before and after; "
         f"{sum(out)} would be outside the target range"
     )
-    return _svg(WIDTH, label, parts)
+    return PANEL.svg(label, parts)
 
 
 def _bin(title: str, x: float, step: float, y: Scale, before: int, after: int, out: int, *, below: bool) -> Markup:
-    base = HEIGHT - BOTTOM
+    base = PANEL.base
     level = y(after - out)
     top = min(y(after), level - 2.0) if out else level
     return el(
         "g",
         el("title", title),
-        el("rect", x=x, y=TOP, width=step, height=base - TOP, class_="hit"),
+        el("rect", x=x, y=PANEL.top, width=step, height=PANEL.tall, class_="hit"),
         el("rect", x=x + 0.5, y=y(before), width=step - 1, height=base - y(before), class_="before"),
         el("rect", x=x + step * 0.25, y=level, width=step * 0.5, height=base - level, class_="after"),
         el("rect", x=x + step * 0.25, y=top, width=step * 0.5, height=level - top, class_="out") if out else None,
@@ -215,7 +203,7 @@ def _reach(read: Sequence[Reading], shares: Sequence[tuple[float, float]]) -> fl
 
 
 def _shared_band(read: Sequence[Reading]) -> tuple[float, float] | None:
-    """Share below and above the mean that is in band (the same for all brokers of a goal)."""
+    """Share below and above the mean that is within the target range (the same for all brokers of a goal)."""
     band = next((r.band for r in read if r.band and r.band.mean > 0), None)
     return None if band is None else (1 - band.low / band.mean, band.high / band.mean - 1)
 
@@ -238,22 +226,10 @@ def _describe(resource: str, r: Reading) -> str:
     return f"{text} ({share} of the mean {amount(r.band.mean, resource)}; target range {low} to {high})"
 
 
-def _grid(y: Scale, resource: str, width: int) -> Markup:
-    return el(
-        "g",
-        *(
-            (
-                el("line", x1=LEFT, x2=width - RIGHT, y1=y(t), y2=y(t), class_="grid"),
-                el("text", amount(t, resource) if t else "0", x=LEFT - 10, y=y(t) + 3.5, class_="tick end"),
-            )
-            for t in ticks(0.0, y.high, 5, whole=RESOURCES.get(resource) == "count")
-        ),
-    )
+def _grid(panel: Panel, y: Scale, resource: str) -> Markup:
+    marks = ticks(0.0, y.high, 5, whole=RESOURCES.get(resource) == "count")
+    return panel.grid(y, marks, or_zero(lambda value: amount(value, resource)))
 
 
 def _label_width(read: Sequence[Reading]) -> float:
     return 8.0 + 6.5 * max((len(str(r.broker.id)) for r in read), default=1)
-
-
-def _svg(width: int, label: str, parts: Sequence[Child]) -> Markup:
-    return el("svg", *parts, viewBox=f"0 0 {width} {HEIGHT}", role="img", aria_label=label)

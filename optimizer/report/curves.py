@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from optimizer.plan import Band, BrokerOutcome, GoalOutcome
 from optimizer.report.markup import Child, Markup, el
+from optimizer.report.panel import NARROW, Panel, line, signed_percent
 from optimizer.report.scales import Scale, ticks
 from optimizer.report.units import count, percent
 
-WIDTH, HEIGHT = 560, 190
-LEFT, RIGHT, TOP, BOTTOM = 40, 14, 16, 32
+PANEL = Panel(NARROW, 190, left=40, right=14, top=16, bottom=32)
 MOST_DOTS = 120
 FARTHEST = 3.0  # deviation at which the drawing ends
 SAMPLES = 160
@@ -26,7 +26,7 @@ SAMPLES = 160
 @dataclass(frozen=True, slots=True)
 class Place:
     """One broker on the curve: signed deviation from its own mean, score, and `style`: before, after, or out (after,
-    and it would stay out of band).
+    and it would stay outside its target range).
     """
 
     broker: int
@@ -49,17 +49,17 @@ def score_curve(goal: GoalOutcome, brokers: Sequence[BrokerOutcome], bands: Mapp
     bound, var = band.high / band.mean - 1, band.var_high / band.mean - 1
     farthest = max([abs(p.deviation) for p in (*before, *after)] + [var * 1.1])
     reach = min(farthest * 1.04, FARTHEST)
-    x = Scale(max(-reach, -1.0), reach, LEFT, WIDTH - RIGHT)
-    y = Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
-    parts: list[Child] = [_axes(x, y)]
-    low, high = x(-bound), x(bound)
-    parts.append(el("rect", x=low, y=TOP, width=high - low, height=HEIGHT - BOTTOM - TOP, class_="band"))
-    points = " ".join(f"{x(d):.1f},{y(s):.1f}" for d, s in _samples(band, x, _is_absolute(after + before, bands)))
-    parts.append(el("polyline", points=points, class_="curve"))
+    x, y = PANEL.across(max(-reach, -1.0), reach), PANEL.upward(0.0, 1.0)
+    parts: list[Child] = [
+        PANEL.grid(y, (0.0, 0.5, 1.0), lambda score: f"{score:g}"),
+        PANEL.below(x, ticks(x.low, x.high, 8), signed_percent, "deviation from the broker's own mean"),
+        PANEL.target_range(x(-bound), x(bound)),
+        line(_samples(band, x, _is_absolute(after + before, bands)), x, y, "curve"),
+    ]
     parts += _dots(before, x, y) + _dots(after, x, y)
     out = sum(p.style == "out" for p in after)
     label = f"score curve of {goal.name}: {count(len(judged), 'broker')}, {out} would be outside the target range"
-    return el("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
+    return PANEL.svg(label, parts)
 
 
 def _place(
@@ -114,21 +114,3 @@ def _dots(places: Sequence[Place], x: Scale, y: Scale) -> list[Child]:
         dots.append(el("circle", el("title", text), cx=x(deviation), cy=y(score), r=radius, class_=f"dot {style}"))
     return dots
 
-
-def _axes(x: Scale, y: Scale) -> Markup:
-    parts: list[Child] = []
-    for t in (0.0, 0.5, 1.0):
-        parts.append(el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(t), y2=y(t), class_="grid"))
-        parts.append(el("text", f"{t:g}", x=LEFT - 6, y=y(t) + 3.5, class_="tick end"))
-    for t in ticks(x.low, x.high, 8):
-        parts.append(el("text", percent(t, signed=True), x=x(t), y=HEIGHT - BOTTOM + 14, class_="tick mid"))
-    parts.append(
-        el(
-            "text",
-            "deviation from the broker's own mean",
-            x=(LEFT + WIDTH - RIGHT) / 2,
-            y=HEIGHT - 3,
-            class_="tick mid",
-        )
-    )
-    return el("g", *parts)

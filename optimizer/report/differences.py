@@ -18,12 +18,13 @@ from optimizer.judgement import judge
 from optimizer.outcome import goal_state
 from optimizer.plan import Change, Plan
 from optimizer.report.json_form import value_text
-from optimizer.report.labels import goal_labels
+from optimizer.report.labels import goal_labels, labels_of
 from optimizer.report.survey import partition_name, route
 from optimizer.report.units import amount, count, listing, percent, size
 
 MOST_LINES = 20  # of one kind
 EXAMPLES = 3
+SIZES = ("max_bytes", "move_cost")  # options in bytes
 NOISE = 0.001  # of a load: a smaller difference is not told
 
 
@@ -44,7 +45,7 @@ def snapshot_differences(one: Snapshot, two: Snapshot, goals: GoalSet) -> list[S
     """From snapshot `one` to `two`; goals as `goals` judge both."""
     head = []
     if one.cluster_id != two.cluster_id:
-        head.append(f"cluster: {one.cluster_id or 'unnamed'} → {two.cluster_id or 'unnamed'}")
+        head.append(_other_cluster(one.cluster_id, two.cluster_id))
     if one.storage != two.storage:
         head.append(f"storage: {one.storage} → {two.storage}")
     return [
@@ -63,6 +64,8 @@ def plan_differences(one: Plan, two: Plan) -> list[Section]:
         return []
     a, b = {(c.topic, c.partition): c for c in one.proposals}, {(c.topic, c.partition): c for c in two.proposals}
     made = []
+    if one.cluster_id != two.cluster_id:
+        made.append(_other_cluster(one.cluster_id, two.cluster_id))
     if one.snapshot_digest != two.snapshot_digest:
         made.append(f"snapshot: {one.taken_at or 'an unknown time'} → {two.taken_at or 'an unknown time'}")
     if one.goals_digest != two.goals_digest:
@@ -70,7 +73,7 @@ def plan_differences(one: Plan, two: Plan) -> list[Section]:
     for key in dict.fromkeys((*one.options, *two.options)):
         given, then = one.options.get(key), two.options.get(key)
         if given != then:
-            made.append(f"{key}: {_said(given)} → {_said(then)}")
+            made.append(f"{key}: {_said(key, given)} → {_said(key, then)}")
     return [
         Section("Made from", tuple(made)),
         Section("Effort", tuple(_effort(one, two))),
@@ -86,6 +89,11 @@ def plan_differences(one: Plan, two: Plan) -> list[Section]:
         Section("Goals after the plan", tuple(_goals_of_plans(one, two))),
         Section("Brokers outside a target range after the plan", tuple(_outside(one, two))),
     ]
+
+
+def _other_cluster(one: str, two: str) -> str:
+    warning = ". These are two clusters: brokers and topics of equal names are compared, but are not the same" if one and two else ""
+    return f"cluster: {one or 'unnamed'} → {two or 'unnamed'}{warning}"
 
 
 def _cut(lines: list[str]) -> tuple[str, ...]:
@@ -193,7 +201,9 @@ def _loads(one: Snapshot, two: Snapshot) -> list[str]:
         if abs(p - q) <= NOISE * max(p, q) and all(abs(change[x]) <= NOISE * max(p, q) for x in most):
             continue
         share = f" ({percent(q / p - 1, signed=True)})" if p > 0 else ""
-        brokers = ", ".join(f"broker {x} {'+' if change[x] >= 0 else ''}{amount(change[x], resource)}" for x in most if change[x])
+        brokers = ", ".join(
+            f"broker {x} {'+' if change[x] >= 0 else ''}{amount(change[x], resource)}" for x in most if abs(change[x]) > NOISE * max(p, q)
+        )
         lines.append(f"{resource}: {amount(p, resource)} → {amount(q, resource)}{share}" + (f"; most at {brokers}" if brokers else ""))
     return lines
 
@@ -206,8 +216,9 @@ def _judged(one: Snapshot, two: Snapshot, goals: GoalSet) -> list[str]:
         standing.append(
             {g.name: goal_state(found.compiled, found.state, rows[g.name]).violations if g.name in rows else None for g in goals.goals}
         )
+    labels = labels_of(standing[0])
     return [
-        f"{name}: {_outside_words(before)} → {_outside_words(standing[1][name])}"
+        f"{labels[name]}: {_outside_words(before)} → {_outside_words(standing[1][name])}"
         for name, before in standing[0].items()
         if before != standing[1][name]
     ]
@@ -219,7 +230,12 @@ def _outside_words(violations: int | None) -> str:
     return "every broker within it" if not violations else f"{count(violations, 'broker')} outside"
 
 
-def _said(value: object) -> str:
+def _said(key: str, value: object) -> str:
+    """The value of an option as a person gives it."""
+    if isinstance(value, list | tuple) and all(isinstance(v, str | int) for v in value):
+        return ", ".join(map(str, value)) or "none"
+    if key in SIZES and isinstance(value, int | float):
+        return size(value)
     return "none" if value is None else value if isinstance(value, str) else value_text(value)
 
 

@@ -8,16 +8,18 @@ its way in (see `markup`).
 from __future__ import annotations
 
 from optimizer.plan import Plan
+from optimizer.report.effort import budgets, copied
 from optimizer.report.frame import Section, document, facts, tile
 from optimizer.report.html_figures import broker_figures, curve_figures
 from optimizer.report.html_tables import actions_section, brokers_table, goals_table
 from optimizer.report.json_form import value_text
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.markup import Child, Markup, el, join
+from optimizer.report.remarks import bounds_sentence
 from optimizer.report.standing import standing, stay_out
 from optimizer.report.survey import survey
 from optimizer.report.units import count, size
-from optimizer.report.verdict import Verdict, bounds_sentence, budgets, copied, verdict
+from optimizer.report.verdict import Verdict, verdict
 
 MOST_ACTIONS = 2000
 MOST_REASONS = 30  # beyond, folded away

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cluster_model.plain_text import printable
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, GoalState, Plan
+from optimizer.report.effort import action_size, effort
 from optimizer.report.json_form import value_text
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.markup import Child, Markup, el, join, trusted
@@ -26,7 +27,6 @@ from optimizer.report.survey import (
     type_words,
 )
 from optimizer.report.units import count, exact, percent, resource_label, share_in_band, turn
-from optimizer.report.verdict import action_size, effort
 
 SIGNS = {
     "satisfied": "✓",
@@ -46,6 +46,7 @@ MOOD = {
 }
 MOST_BROKERS = 2000
 DETAIL_DIGITS = 6
+SPREAD = "Spread: standard deviation over the brokers, as a share of the mean."
 NET = "A replica may take its leadership along, so in all they move"
 SCORE = "Score: 0.5 is neutral, 1 the best; it is the weighted mean over the goals."
 
@@ -60,13 +61,13 @@ def goals_table(plan: Plan) -> Markup:
         "violations",
         "in range",
         "worst deviation",
-        "spread (cv)",
+        "spread",
         "explanation",
     )
     return _wrapped(
         el(
             "table",
-            el("caption", "Goals in the order of the goals file, before and after the plan", class_="quiet"),
+            el("caption", f"Goals in the order of the goals file, before and after the plan. {SPREAD}", class_="quiet"),
             el(
                 "thead",
                 el(

@@ -56,7 +56,7 @@ def to_json(plan: Plan) -> str:
     Raises
     ------
     ValueError
-        A number of the plan is NaN or infinite (a bug of whoever made it).
+        A number of the plan is NaN or infinite (a bug of the code that made it).
 
     Notes
     -----

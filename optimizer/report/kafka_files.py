@@ -1,6 +1,6 @@
 """The plan in the forms that Kafka's own tools take: reassignment, election, and one file a topic.
 
-Called by the command line and by whoever executes with Kafka's tools. Net proposals only: the order of
+Called by the command line and by operators who execute with Kafka's tools. Net proposals only: the order of
 actions does not appear.
 
 Source: `kafka-reassign-partitions.sh --reassignment-json-file`, `kafka-leader-election.sh --path-to-json-

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from optimizer.plan import Plan
 
 
 def goal_labels(plan: Plan) -> Mapping[str, str]:
+    """`labels_of` the goals of a plan."""
+    return labels_of(g.name for g in plan.goals)
+
+
+def labels_of(names: Iterable[str]) -> Mapping[str, str]:
     """Goal name -> label: ``network_in`` for ``usage_distribution-network_in``, ``topic leaders`` for
     ``topic_distribution-leaders``; every other name stands for itself."""
-    short = {g.name: _short(g.name) for g in plan.goals}
+    short = {name: _short(name) for name in names}
     taken = Counter(short.values())
     return {name: label if taken[label] == 1 else name for name, label in short.items()}
 

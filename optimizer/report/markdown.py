@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
+from optimizer.report.effort import action_size, effort
 from optimizer.report.labels import goal_labels, plainly
+from optimizer.report.remarks import bounds_sentence
 from optimizer.report.standing import worst_first
 from optimizer.report.survey import flows, partition_name, route, survey, type_words
 from optimizer.report.units import percent, share_in_band, turn
-from optimizer.report.verdict import action_size, bounds_sentence, effort, verdict
+from optimizer.report.verdict import verdict
 
 MOST_BROKERS = 20
 MOST_ACTIONS = 20

@@ -1,4 +1,4 @@
-"""Who is in band before and after a plan, and who would stay out. Called by the verdict and the reports."""
+"""Brokers within their target ranges before and after a plan, and those that would stay outside. Called by the verdict and the reports."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ BANDED = ("usage_distribution", "topic_distribution")
 
 @dataclass(frozen=True)
 class Standing:
-    """Who is in band: judged brokers are those that have scores (active ones, where a goal counts)."""
+    """Brokers within their target ranges: judged brokers are those that have scores (active ones, where a goal counts)."""
 
     judged: tuple[BrokerOutcome, ...]
     out_before: tuple[BrokerOutcome, ...]
     out_after: tuple[BrokerOutcome, ...]
-    goals_out: tuple[str, ...]  # banded goals with a broker out of band before
+    goals_out: tuple[str, ...]  # goals with a broker outside its target range before
     limits: tuple[GoalOutcome, ...]  # other goals with violations before or after
     leaving: tuple[BrokerOutcome, ...]  # dead and draining brokers that host replicas before
 
@@ -31,7 +31,7 @@ class Standing:
 
     @property
     def mended(self) -> int:
-        """Brokers out of band before and in band after."""
+        """Brokers outside before and within their target range after."""
         after = {b.id for b in self.out_after}
         return sum(b.id not in after for b in self.out_before)
 

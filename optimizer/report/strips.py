@@ -32,7 +32,7 @@ class Deviation:
 
 def worst_deviation(plan: Plan, b: BrokerOutcome) -> Deviation | None:
     """In the goal where the broker stays out, else in the one it deviates most in, before or after; None
-    where no goal judges it (a broker that would be emptied is not out of band).
+    where no goal judges it (a broker that would be emptied is outside no target range).
     """
     if not b.scores_before and not b.scores_after:
         return None

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING
 
 from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, Plan
+from optimizer.report.effort import action_size, effort
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.paper import Paper
 from optimizer.report.standing import standing, stay_out, worst_first
 from optimizer.report.strips import legend, scale, strip, strip_width, worst_deviation
 from optimizer.report.survey import Survey, partition_name, route, survey, type_words
 from optimizer.report.units import count, percent, share_in_band
-from optimizer.report.verdict import Tone, action_size, effort, verdict
+from optimizer.report.verdict import Tone, verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 MOST_BROKERS = 20
 MOST_ACTIONS = 10
+SPREAD = "spread: standard deviation over the brokers, as a share of the mean (coefficient of variation)"
 SCORE = "Score: 0.5 is neutral, 1 the best."
 GAP = 2  # columns between columns
 LEFT_HEAD = "outside in"
@@ -78,7 +80,7 @@ def _goals(plan: Plan, paper: Paper) -> None:
         ("in range", True),
         ("worst deviation", True),
     ]
-    table = paper.table(*heads, *([("cv", True)] if paper.wide else []))
+    table = paper.table(*heads, *([("spread", True)] if paper.wide else []))
     for g in plan.goals:
         b, a = g.before, g.after
         cells = ["-"] * 4
@@ -96,6 +98,8 @@ def _goals(plan: Plan, paper: Paper) -> None:
             *map(paper.text, cells if paper.wide else cells[:3]),
         )
     paper.show(table)
+    if paper.wide and any(g.before is not None and g.before.cv is not None for g in plan.goals):
+        paper.show(paper.text(SPREAD, "dim"))
     for g in plan.goals:  # the words of those that are not simply satisfied
         if g.explanation and (g.status not in ("satisfied", "improved", "skipped") or g.unknown):  # those skipped stand at the end
             paper.item(plainly(f"{g.name}: {g.explanation}", labels))

@@ -69,7 +69,7 @@ def percent(share: float | None, *, signed: bool = False) -> str:
 
 
 def share_in_band(share: float) -> str:
-    """Percent that says 100% only when all are in band, and 0% only when none is."""
+    """Percent that says 100% only when all are within their target range, and 0% only when none is."""
     tenths = share * 1000
     if tenths <= 0 or tenths >= 1000:
         return "0%" if tenths <= 0 else "100%"

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
+from optimizer.plan import BrokerOutcome, GoalOutcome, Plan
+from optimizer.report.effort import budgets, copied, effort
 from optimizer.report.labels import goal_labels, plainly
+from optimizer.report.remarks import remarks_on, spelled, upper
 from optimizer.report.standing import Standing, standing, violations
-from optimizer.report.units import count, listing, resource_label, size
+from optimizer.report.units import count, listing, resource_label
 
 MOST_GOALS = 3  # named in a row
 LONGEST_REASON = 160  # characters of a reason in the verdict, as far as its clauses allow
-NEAR = 1.15  # times a lower bound: a plan within it is near the fewest
 COUNTS = re.compile(r"^[\d,]+ would remain, [\d,]+ before \(.*?\): ")
 LIMITS = ("capacity", "count_limit")
 Tone = Literal["balanced", "good", "partial", "stuck", "stopped", "infeasible", "unjudged", "unchecked"]
@@ -36,7 +37,7 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        return " ".join(_stop(_upper(_bare(p))) for p in (self.situation, self.remedy, self.remainder, self.unchecked) if p)
+        return " ".join(_stop(upper(_bare(p))) for p in (self.situation, self.remedy, self.remainder, self.unchecked) if p)
 
 
 def verdict(plan: Plan) -> Verdict:
@@ -51,7 +52,7 @@ def verdict(plan: Plan) -> Verdict:
         plainly(_remedy(plan, s), labels),
         plainly(_remainder(plan, s), labels),
         plainly(_unchecked(plan), labels),
-        tuple(plainly(remark, labels) for remark in _remarks(plan)),
+        tuple(plainly(remark, labels) for remark in remarks_on(plan)),
     )
 
 
@@ -60,7 +61,7 @@ def _of_factors(plan: Plan) -> Verdict:
     added, before = plan.summary.replica_moves, sum(len(c.replicas_before) for c in plan.proposals)
     removed = before + added - sum(len(c.replicas_after) for c in plan.proposals)
     asked = plan.options["replication_factor"]
-    factors = listing([f"{_spell(factor)} for {glob}" for glob, factor in asked.items()]) if isinstance(asked, Mapping) else ""
+    factors = listing([f"{spelled(factor)} for {glob}" for glob, factor in asked.items()]) if isinstance(asked, Mapping) else ""
     left = [s for s in plan.skipped if s.what.startswith("partition ") or s.what.endswith(" more")]
     parts = [f"adding {count(added, 'replica')} ({copied(plan)})"] if added else []
     parts += [f"removing {count(removed, 'replica')}"] if removed else []
@@ -72,50 +73,7 @@ def _of_factors(plan: Plan) -> Verdict:
     unmet = "; ".join(_unmet_goals(plan))
     tone: Tone = "partial" if left else "good" if parts else "balanced"
     situation = f"Replication factor {factors}"
-    return Verdict(tone, situation, remedy, "; ".join(filter(None, (remainder, unmet))), _unchecked(plan), tuple(_remarks(plan)))
-
-
-def budgets(options: Mapping[str, object]) -> list[str]:
-    """The budgets that were set: ``50 replica moves``."""
-    words = []
-    for key, noun in (("max_moves", "replica move"), ("max_partitions", "partition")):
-        limit = options.get(key)
-        if isinstance(limit, int):
-            words.append(count(limit, noun))
-    limit = options.get("max_bytes")
-    if isinstance(limit, int):
-        words.append(size(limit))
-    return words
-
-
-def copied(plan: Plan) -> str:
-    """The bytes that a plan would copy: ``41.2 GB``, ``unknown size``, ``at least 41.2 GB, 3 replicas of unknown size``."""
-    s = plan.summary
-    if plan.storage == "shared":
-        return "shared storage: moves no data"
-    if not s.unsized_moves:
-        return size(s.bytes_to_move)
-    if s.unsized_moves >= s.replica_moves:
-        return "unknown size"
-    return f"at least {size(s.bytes_to_move)}, {count(s.unsized_moves, 'replica')} of unknown size"
-
-
-def action_size(action: Action, plan: Plan) -> str:
-    """Bytes that one action would copy, where it moves a replica: ``41.2 GB``; ``unknown size`` where none is known."""
-    if not action.bytes_to_move and plan.summary.unsized_moves:
-        return "unknown size"
-    return size(action.bytes_to_move)
-
-
-def effort(plan: Plan) -> str:
-    """``118 replicas (41.2 GB) and 12 leaders``, to be moved."""
-    s = plan.summary
-    words = []
-    if s.replica_moves:
-        words.append(f"{count(s.replica_moves, 'replica')} ({copied(plan)})")
-    if s.leadership_changes:
-        words.append(count(s.leadership_changes, "leader"))
-    return " and ".join(words)
+    return Verdict(tone, situation, remedy, "; ".join(filter(None, (remainder, unmet))), _unchecked(plan), tuple(remarks_on(plan)))
 
 
 def _left(s: Standing) -> bool:
@@ -328,7 +286,7 @@ def _unchecked(plan: Plan) -> str:
 
 
 def _first_reason(plan: Plan, why: str, told: str) -> str:
-    """The first reason of a broker's, each of which may begin with the goals it is for, that `told` has not given already."""
+    """The first reason of a broker's, each of which may start with the goals it is for, that `told` has not given already."""
     names = tuple(g.name for g in plan.goals)
     reasons: list[str] = []
     for clause in _bare(why).split("; "):
@@ -342,8 +300,10 @@ def _first_reason(plan: Plan, why: str, told: str) -> str:
 
 
 def _brief(why: str) -> str:
-    """A reason as far as its clauses fit."""
+    """A reason as far as its clauses fit; of a first clause that is too long, what stands before its last colon."""
     text, *clauses = _bare(why).split("; ")
+    if len(text) > LONGEST_REASON and ": " in text:
+        return text.rpartition(": ")[0] + "; …"
     for clause in clauses:
         if len(text) + len(clause) > LONGEST_REASON:
             return text + "; …"
@@ -351,95 +311,9 @@ def _brief(why: str) -> str:
     return text
 
 
-def _remarks(plan: Plan) -> list[str]:
-    remarks = []
-    if plan.summary.actions:
-        remarks.append(bounds_sentence(plan))
-    if plan.options.get("acceptance") == "potential":
-        remarks.append(
-            "Acceptance is by potential: every action would lower the global potential, but its own combined "
-            "score may be 0.5 or below."
-        )
-    imagined = what_ifs(plan.options)
-    if imagined:
-        remarks.append("What-if: " + "; ".join(imagined) + ".")
-    if plan.storage == "shared":
-        remarks.append("Storage is shared: a reassignment moves no data.")
-    return remarks
-
-
-def bounds_sentence(plan: Plan) -> str:
-    """Lower bounds beside what the plan uses."""
-    used, least = plan.summary, plan.lower_bounds
-    sized = plan.storage != "shared" and not used.unsized_moves
-    needs, uses = count(least.replica_moves, "move"), f"{used.replica_moves:,}"
-    pairs = [(used.replica_moves, least.replica_moves)]
-    if sized:
-        pairs.append((used.bytes_to_move, least.bytes_to_move))
-        needs += f" and {size(least.bytes_to_move)}"
-    if any(x < y for x, y in pairs):
-        uses += f" and {size(used.bytes_to_move)}" if sized else ""
-        short = "the budget ends before" if budgets(plan.options) else "not all of it can be done"
-        if plan.stopped:
-            short = "planning was stopped"
-        elif "batch_left" in plan.options:
-            short = "the policy's batch leaves the rest for the next plan"
-        whole = "To bring every broker that can be helped into its target range"
-        return f"{whole} takes at least {needs}; this plan uses {uses}, since {short}."
-    uses += _more(*pairs[0]) + (f" and {size(used.bytes_to_move)}{_more(*pairs[1])}" if sized else "")
-    near = all(x <= NEAR * y for x, y in pairs)
-    lead = "" if not near else "Optimal: " if all(x == y for x, y in pairs) else "Near-optimal: "
-    text = f"any plan needs at least {needs}; this one needs {uses}."
-    return lead + text if lead else _upper(text)
-
-
-def _more(used: float, least: float) -> str:
-    """`` (+12 %)`` above a bound."""
-    if least <= 0 or used <= least:
-        return ""
-    share = (used / least - 1) * 100
-    return f" (+{share:,.0f} %)" if share >= 0.95 else f" (+{share:.1f} %)" if share >= 0.05 else ""
-
-
-def what_ifs(options: Mapping[str, object]) -> list[str]:
-    """The what-ifs among the options, spelt out: ``add broker 13 (rack a)``."""
-    words = []
-    for key, phrase in (
-        ("add_brokers", "with broker {} added"),
-        ("remove_brokers", "with broker {} removed"),
-        ("exclude_brokers", "with broker {} excluded"),
-        ("exclude_topics", "with topics {} excluded"),
-        ("scale_load", "with load scaled {}"),
-    ):
-        value = options.get(key)
-        if value:
-            words += [phrase.format(_spell(v)) for v in (value if isinstance(value, list | tuple) else [value])]
-    return words
-
-
-def _spell(value: object) -> str:
-    match value:
-        case {"id": broker, "rack": rack}:
-            return f"{broker} (rack {rack})" if rack is not None else f"{broker} (no rack)"
-        case {**pairs}:
-            return ", ".join(f"{k}={_spell(v)}" for k, v in pairs.items())
-        case list() | tuple():
-            return " x ".join(_spell(v) for v in value)
-        case float():
-            return f"{value:g}"
-        case _:
-            return str(value)
-
-
 def _named(brokers: list[BrokerOutcome]) -> str:
     ids = [str(b.id) for b in brokers]
     return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {listing(ids)}"
-
-
-def _upper(text: str) -> str:
-    """First letter in upper case, unless the sentence starts with a goal's name."""
-    plain = re.match(r"[a-z]+( |:|$)", text)
-    return text[:1].upper() + text[1:] if plain else text
 
 
 def _bare(text: str) -> str:
@@ -447,4 +321,4 @@ def _bare(text: str) -> str:
 
 
 def _stop(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else text + "."
+    return text if text.endswith((".", "!", "?", "…")) else text + "."

@@ -66,7 +66,7 @@ class Tally:
         self.begin = begin if self.begin is None else self.begin
 
     def add_plan(self, window: int, bytes_moved: float, replica_moves: int) -> None:
-        """Count what a plan cost that was carried out at the begin of a window."""
+        """Count what a plan cost that was carried out at the start of a window."""
         day = self._day(window)
         before = self.moved.get(day, (0.0, 0))
         self.moved[day] = (before[0] + bytes_moved, before[1] + replica_moves)
@@ -96,7 +96,7 @@ class Tally:
         )
 
     def course(self) -> tuple[tuple[float, float], ...]:
-        """Begin of each part of the time and brokers outside in it, on average; windows were added in order and without gaps."""
+        """Start of each part of the time and brokers outside in it, on average; windows were added in order and without gaps."""
         if self.begin is None:
             return ()
         parts = np.array_split(np.concatenate(self.outside), min(POINTS, sum(map(len, self.outside))))
@@ -117,7 +117,7 @@ class Tally:
 def broker_loads(
     stretch: Stretch, resource: str, begin: int, end: int, replicas: IntArray, leader: IntArray
 ) -> FloatArray:
-    """float64 [end - begin, B], load of each broker in each window, in the resource's unit.
+    """float64 [`end` - `begin`, B], load of each broker in each window, in the resource's unit.
 
     Parameters
     ----------

@@ -32,10 +32,10 @@ FOLLOWER, UNKNOWN_ROLE, CAPACITY = "follower.", "replica.", "capacity."
 
 @dataclass(frozen=True)
 class Cut:
-    """How history is cut: epoch seconds of its begin, window and stretch in seconds (a stretch is a whole number of windows).
+    """How history is cut: epoch seconds of its start, window and stretch in seconds (a stretch is a whole number of windows).
 
     Before each stretch there are `lead` seconds (at most a stretch) that are known to the first look and not scored: of the first
-    stretch those with which history begins, of the others the end of the one before.
+    stretch those with which history starts, of the others the end of the one before.
     """
 
     begin: int
@@ -58,12 +58,12 @@ class Cut:
         return self.lead_windows + self.windows
 
     def scored(self, number: int) -> float:
-        """Epoch seconds at which the scored part of a stretch begins."""
+        """Epoch seconds at which the scored part of a stretch starts."""
         return self.begin + self.lead + number * self.stretch
 
 
 def packed(measured: Windows, cut: Cut) -> DataFrame:
-    """One row per stretch, broker, topic, partition and metric: `at` (windows since its lead's begin) and `mean`, in any order.
+    """One row per stretch, broker, topic, partition and metric: `at` (windows since its lead's start) and `mean`, in any order.
 
     Rows about whole brokers say that a broker is there, and its newest capacity; of other metrics only those of measured resources,
     and what consumers fetch, are taken. One grouping of the windows.

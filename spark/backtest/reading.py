@@ -75,13 +75,13 @@ def read_series(
 
 
 def _begin(first_ms: int, stretch: float) -> int:
-    """Epoch seconds at which the first sample's day begins; its hour, where stretches are shorter than a day."""
+    """Epoch seconds at which the first sample's day starts; its hour, where stretches are shorter than a day."""
     whole = DAY if stretch >= DAY else HOUR
     return first_ms // 1000 // whole * whole
 
 
 def unscored(goals: GoalSet, resources: frozenset[str]) -> str:
-    """The goals that a backtest cannot score, since nobody measured what they are about, as a sentence; empty where there is none."""
+    """The goals that a backtest cannot score, since their resources were not measured, as a sentence; empty where there is none."""
     named = [
         f"{goal.name} ({base})" for goal in levelled(goals)
         if RESOURCES[goal.resource] != "count" and (base := DERIVED_FROM.get(goal.resource, goal.resource)) not in resources

@@ -1,6 +1,6 @@
 """Replay: a stretch of history goes by as snapshots, the real detector and planner look at them, and what they plan is applied.
 
-The placement comes from history once, at the begin; from then on only plans change it, while the loads of the partitions follow
+The placement comes from history once, at the start; from then on only plans change it, while the loads of the partitions follow
 history window by window. The pure core of the backtest: `spark.backtest.tasks` calls it in Spark tasks, tests call it directly.
 """
 
@@ -76,7 +76,7 @@ def replay(
     Notes
     -----
     Copies take their time at the stretch's throttle and are load on both brokers; the placement is the new one when they are all there,
-    and nobody looks before that. Looks happen at the begin of windows, with what was measured before them. As in the service, nothing is
+    and no look comes before that. Looks happen at the start of windows, with what was measured before them. As in the service, nothing is
     planned while the detector does not fire, and a plan that the detector is not better off with is not carried out. Of a plan that the
     end of the stretch cuts off, the bytes count that were copied. Deterministic. O(looks) snapshots, plus windows x replicas.
     """

@@ -115,7 +115,7 @@ def backtest(
     Parameters
     ----------
     tell
-        Told in a sentence of what is begun.
+        Told in a sentence of what is started.
     shown
         Hears of the replays of this step that are done, and of how many they are.
 

@@ -1,4 +1,4 @@
-"""A stretch of history as arrays: who hosted what when it began, and what every partition cost in each of its windows.
+"""A stretch of history as arrays: who hosted what when it started, and what every partition cost in each of its windows.
 
 Made by `spark.backtest.packing` out of partition windows (or by hand, in tests and benchmarks), read by the replay. Plain numpy;
 knows neither Spark nor goals.
@@ -30,7 +30,7 @@ class Stretch:
     Attributes
     ----------
     start
-        Epoch seconds of the first window's begin.
+        Epoch seconds of the first window's start.
     window
         Length of a window, seconds.
     broker_ids, racks, capacity
@@ -38,7 +38,7 @@ class Stretch:
     replicas
         int32 [P, R] broker rows, preferred leader first, -1 beyond the replication factor: when the partition was first seen.
     load
-        resource -> float32 [W, P], what the leader of each partition costs, in the resource's unit. NaN where nobody measured it:
+        resource -> float32 [W, P], what the leader of each partition costs, in the resource's unit. NaN where it was not measured:
         the newest earlier value holds, 0 before the first.
     follower
         resource -> float64 [P], what a follower costs as a share of its leader, the same throughout. A resource that is missing:
@@ -99,7 +99,7 @@ class Stretch:
         return np.asarray((self.first <= window) & (window <= self.last))
 
     def seen(self, window: int, horizon: int) -> dict[str, FloatArray]:
-        """What a service knows at the begin of `window`: resource -> float64 [P], the mean over the `horizon` windows before it (of
+        """What a service knows at the start of `window`: resource -> float64 [P], the mean over the `horizon` windows before it (of
         `disk` the newest), over those in which the partition was there. Nothing of `window` itself or later is in it."""
         begin = max(0, window - horizon)
         known = np.maximum(window - np.maximum(begin, self.first), 1)
@@ -116,7 +116,7 @@ class Stretch:
     def snapshot(
         self, window: int, horizon: int, replicas: IntArray, leader: IntArray
     ) -> tuple[Snapshot, IntArray]:
-        """The cluster as a service sees it at the begin of `window` (1 or later), with the given placement; and the partition rows
+        """The cluster as a service sees it at the start of `window` (1 or later), with the given placement; and the partition rows
         (int32 [n]) that are in it: those that were there in the window before."""
         rows = np.flatnonzero(self.present(window - 1)).astype(np.int32)
         seen = {name: values[rows] for name, values in self.seen(window, horizon).items()}

@@ -76,7 +76,7 @@ class Answers:
 
 
 def files_of(paths: Sequence[str]) -> list[Path]:
-    """Files of paths, folders and patterns, each once, in order; names that begin with a point or ``_`` are passed over in folders.
+    """Files of paths, folders and patterns, each once, in order; names that start with a point or ``_`` are passed over in folders.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """What a history has: by metric, broker and day, with its gaps, repeated samples, wrong clocks, and which goals it can feed.
 
-Called by ``trimtab history check``, before anybody spends an hour on a calibration. What comes to the driver grows with brokers,
+Called by ``trimtab history check``, before a person spends an hour on a calibration. What comes to the driver grows with brokers,
 metrics, days and hours, not with partitions or samples.
 """
 

@@ -1,4 +1,4 @@
-"""Counters into rates, as PromQL's ``rate`` has it: a counter that went down began anew at 0.
+"""Counters into rates, as PromQL's ``rate`` has it: a counter that went down started again at 0.
 
 Used by the importers, where what an operator has are counters; our own reporter sends rates. Column expressions over rows in
 the order of time.

@@ -30,7 +30,7 @@ def csv_rows(spark: SparkSession, paths: list[str], mapping: CsvMapping, cluster
     Raises
     ------
     InputError
-        A column that the mapping names is not in the header, or nobody says which cluster it is.
+        A column that the mapping names is not in the header, or the cluster is not named.
     """
     frame = spark.read.csv(paths, header=True, sep=mapping.delimiter, inferSchema=False, enforceSchema=False, mode="PERMISSIVE")
     _require(frame.columns, mapping, cluster_id, ", ".join(paths))

@@ -61,7 +61,7 @@ class Kept:
 
 
 def records(spark: SparkSession, at: TopicAt) -> DataFrame:
-    """A stream of the topic's records from its begin on, each once."""
+    """A stream of the topic's records from its start on, each once."""
     spark.dataSource.register(topic_source(at.options))
     stream = spark.readStream.format(NAME).option("bootstrap", at.bootstrap).option("topic", at.topic).load()
     return once(stream) if at.form == "own" else stream

@@ -1,4 +1,4 @@
-"""What a history has and has not, in words: resources that nobody measured, and metrics that nothing here reads.
+"""What a history has and has not, in words: resources that were not measured, and metrics that nothing here reads.
 
 Called by the jobs with the metrics that a tally saw, so that nothing is left out in silence. Pure.
 """

@@ -23,7 +23,7 @@ NOTE, STAGING = "_put-", "_batch-"
 
 
 def query_of(spark: SparkSession, checkpoint: str) -> str:
-    """The id that a checkpoint gives its query: another for a checkpoint that was made anew."""
+    """The id that a checkpoint gives its query: another for a checkpoint that was made again."""
     text = Folder(spark, checkpoint).text("metadata")
     try:
         return re.sub(r"[^0-9a-f]", "", str(json.loads(text)["id"]))[:12]

@@ -141,8 +141,8 @@ class _Stream(_Topic, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def ranges(start: Mapping[str, int], end: Mapping[str, int]) -> list[Range]:
-    """What to read from one position to another. A partition that was not there before is read from its begin, and so is one
-    whose end went back: the topic was made anew."""
+    """What to read from one position to another. A partition that was not there before is read from its start, and so is one
+    whose end went back: the topic was made again."""
     found = []
     for partition, stop in sorted((int(p), at) for p, at in end.items()):
         begin = start.get(str(partition), 0)

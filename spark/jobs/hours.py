@@ -118,7 +118,7 @@ def found_in(broker: IntArray, hour: IntArray, mean: FloatArray, capacity: Mappi
     load = np.full((len(brokers), int(hour.max()) - first + 1), np.nan)
     load[row, hour - first] = mean
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # an hour that nobody measured
+        warnings.simplefilter("ignore", RuntimeWarning)  # an hour that was not measured
         level = np.nanmean(load, axis=0)
     seen = np.flatnonzero(np.isfinite(level))
     hours, levels = seen + first, level[seen]

@@ -139,7 +139,7 @@ def _even(values: FloatArray) -> FloatArray:
 
 
 def _filled(share: FloatArray) -> FloatArray:
-    """Without brokers that were not measured for half of the time; a gap is as before it, at the begin as after; never 0."""
+    """Without brokers that were not measured for half of the time; a gap is as before it, at the start as after; never 0."""
     kept = share[np.isfinite(share).mean(axis=1) >= 0.5]
     if not len(kept):
         return np.ones((0, share.shape[1]))

@@ -171,7 +171,7 @@ def attributed(
 
     Notes
     -----
-    What an idle broker uses is nobody's: a move does not take it along.
+    What an idle broker uses belongs to no partition: a move does not take it along.
     """
     alone = costs.explained({name: np.nan_to_num(rate) for name, rate in rates.items()}, idle=False)
     if not measured:

@@ -182,7 +182,7 @@ def _trend(x: FloatArray, day: int) -> FloatArray:
 
 
 def _season(x: FloatArray, day: int) -> tuple[FloatArray, FloatArray]:
-    """Profile [series, cycle], which begins with the step after `x` and has mean 1; and levels [series, days] without it.
+    """Profile [series, cycle], which starts with the step after `x` and has mean 1; and levels [series, days] without it.
 
     The cycle is a week where there are two whole ones, else a day.
     """

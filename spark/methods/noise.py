@@ -74,7 +74,7 @@ def day(load: FloatArray, capacity: FloatArray | None = None, usual: FloatArray 
     A deviation that goes away within a day by itself is no imbalance to act on, so the slow part is the day's median. It is
     a ratio to the mean of all brokers, so what all of them do together (the hour, an incident of a producer) is in neither.
     Nor is a sample of one broker that was lost: the mean is then told from what the others carry of it, since without a broker
-    that carries much it would be lower, and everybody else seem to deviate.
+    that carries much it would be lower, and every other broker seem to deviate.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # medians of nothing are NaN, as meant

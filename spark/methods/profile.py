@@ -79,7 +79,7 @@ def profile(brokers: IntArray, hours: IntArray, share: FloatArray) -> Profile | 
     cells = np.full((len(brokers), whole * WEEK_HOURS), np.nan)
     cells[:, hours - MONDAY - first * WEEK_HOURS] = share
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of hours that nobody measured
+        warnings.simplefilter("ignore", RuntimeWarning)  # of hours that were not measured
         days = cells.reshape(len(brokers), whole * 7, DAY_HOURS)
         known = np.isfinite(days).sum(axis=2, keepdims=True) >= FEWEST_HOURS
         middle = np.where(known, np.nanmedian(days, axis=2, keepdims=True), np.nan)

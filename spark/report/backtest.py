@@ -144,7 +144,7 @@ def _timeline(evidence: BacktestEvidence) -> list[Child]:
     if drawn is None:
         return []
     keys = legend(*((f"line {STYLES[i % len(STYLES)]}".strip(), name) for i, (name, _, _) in enumerate(evidence.timeline)))
-    what = "brokers outside the band of the reference bounds, each goal counted by itself"
+    what = "brokers outside the target range of the reference bounds, each goal counted by itself"
     return figures([figure("Outside the target range", what, drawn, wide=True)], keys)
 
 

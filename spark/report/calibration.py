@@ -30,7 +30,7 @@ def calibration_html(calibration: Calibration, evidence: CalibrationEvidence = N
         "calibration",
         f"Calibration of {calibration.cluster_id or 'a cluster'}",
         [("cluster", calibration.cluster_id or "unnamed"), ("made", calibration.made_at)],
-        "Recommended" if _bounds(calibration) else "No band",
+        "Recommended" if _bounds(calibration) else "No recommendation",
         _verdict(calibration),
         [f"From {history.begin} to {history.end}, in windows of {duration(history.window)}.", *evidence.notes],
         _tiles(calibration),
@@ -59,11 +59,11 @@ def _bounds(calibration: Calibration) -> dict[str, float]:
 def _verdict(calibration: Calibration) -> str:
     bounds = _bounds(calibration)
     if not bounds:
-        return "This history tells no band; why stands below each resource."
-    names = listing([f"{resource_label(name)} {percent(bound)}" for name, bound in bounds.items()], most=6)
+        return "This history gives no target range; the reason stands below each resource."
+    names = listing([f"{resource_label(name)} ±{percent(bound)}" for name, bound in bounds.items()], most=6)
     alarms = [r.false_alarms for r in calibration.resources.values() if r.false_alarms is not None]
-    rate = f", left by chance alone at most {sum(alarms):.2g} times a week" if alarms else ""
-    return f"Bands: {names}{rate}."
+    rate = f". Chance alone takes a broker outside at most {sum(alarms):.2g} times a week" if alarms else ""
+    return f"Target ranges: {names}{rate}."
 
 
 def _tiles(calibration: Calibration) -> list[tuple[str, str, str]]:
@@ -115,7 +115,7 @@ def _noise(calibration: Calibration, evidence: CalibrationEvidence) -> list[Chil
         drawing = histogram_drawing(one.deviations, edges, label, "deviation from what the broker should carry, share of the mean")
         note = "windows of all brokers"
         if found and found.noise is not None and bound is not None:
-            note = f"noise {percent(found.noise)}, band ±{percent(bound)}"
+            note = f"noise {percent(found.noise)}, target range ±{percent(bound)}"
         if drawing is not None:
             drawn.append(figure(resource_label(one.resource).capitalize(), note, drawing))
     return figures(drawn, legend(("bar", "within the target range"), ("beyond", "outside it"), ("band", "recommended target range")))

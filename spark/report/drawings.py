@@ -6,19 +6,19 @@ there is nothing to draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite, log10
 
 from optimizer.report.markup import Child, Markup, el
+from optimizer.report.panel import NARROW, WIDE, Panel, Words, line, or_zero, signed_percent
 from optimizer.report.scales import Scale, ticks
 from optimizer.report.units import percent
 from spark.report.evidence import Histogram
 
-WIDTH, WIDE, HEIGHT = 560, 1160, 220
-LEFT, RIGHT, TOP, BOTTOM = 70, 24, 14, 34
+PANEL = Panel(NARROW, 220, left=70, right=24, top=14, bottom=34)
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-Words = Callable[[float], str]
 Points = Sequence[tuple[float, float]]
 
 
@@ -28,11 +28,13 @@ def histogram_drawing(shown: Histogram, edges: Sequence[float], label: str, x_wo
     if not most:
         return None
     total = sum(shown.counts)
-    x, y = Scale(shown.low, shown.high, LEFT, WIDTH - RIGHT), Scale(0.0, 1.05 * most / total, HEIGHT - BOTTOM, TOP)
-    parts: list[Child] = [_grid(y, percent, WIDTH), _x_ticks(x, lambda v: percent(v, signed=True), x_words)]
+    x, y = PANEL.across(shown.low, shown.high), PANEL.upward(0.0, 1.05 * most / total)
+    parts: list[Child] = [
+        PANEL.grid(y, ticks(y.low, y.high, 5), or_zero(percent)),
+        PANEL.below(x, ticks(x.low, x.high, 6), or_zero(signed_percent), x_words),
+    ]
     if edges:
-        low, high = x(min(edges)), x(max(edges))
-        parts.append(el("rect", x=low, y=TOP, width=max(high - low, 0.0), height=HEIGHT - BOTTOM - TOP, class_="band"))
+        parts.append(PANEL.target_range(x(min(edges)), x(max(edges))))
     for i, number in enumerate(shown.counts):
         if not number:
             continue
@@ -43,13 +45,13 @@ def histogram_drawing(shown: Histogram, edges: Sequence[float], label: str, x_wo
         parts.append(
             el(
                 "rect", el("title", f"{span}: {number:,} ({percent(number / total)})"), x=x(begin) + 0.3, y=top,
-                width=max(x(begin + shown.width) - x(begin) - 0.6, 0.6), height=HEIGHT - BOTTOM - top,
+                width=max(x(begin + shown.width) - x(begin) - 0.6, 0.6), height=PANEL.base - top,
                 class_="bar beyond" if outside else "bar",
             )
         )  # fmt: skip
     for edge in edges:
-        parts.append(el("line", x1=x(edge), x2=x(edge), y1=TOP, y2=HEIGHT - BOTTOM, class_="edge"))
-    return _svg(WIDTH, HEIGHT, label, parts)
+        parts.append(el("line", x1=x(edge), x2=x(edge), y1=PANEL.top, y2=PANEL.base, class_="edge"))
+    return PANEL.svg(label, parts)
 
 
 def week_drawing(profile: Sequence[float], label: str) -> Markup | None:
@@ -57,23 +59,25 @@ def week_drawing(profile: Sequence[float], label: str) -> Markup | None:
     if len(profile) != 168:
         return None
     low, high = min(profile), max(profile)
-    wide, tall = (WIDTH - LEFT - RIGHT) / 24, 22.0
+    tall = 22.0
+    panel = replace(PANEL, height=round(PANEL.top + 7 * tall + 36), bottom=36)
+    wide = (panel.end - panel.left) / 24
     parts: list[Child] = []
     for hour, value in enumerate(profile):
         day, of_day = divmod(hour, 24)
         strength = 0.08 + 0.92 * ((value - low) / (high - low) if high > low else 0.0)
         title = el("title", f"{DAYS[day]} {of_day:02d}:00 UTC: {percent(value)} of the mean")
-        x, y = LEFT + of_day * wide, TOP + day * tall
+        x, y = panel.left + of_day * wide, panel.top + day * tall
         parts.append(
             el("rect", title, x=x, y=y, width=wide - 1, height=tall - 1, class_="cell", fill_opacity=f"{strength:.2f}")
         )
     for day, name in enumerate(DAYS):
-        parts.append(el("text", name, x=LEFT - 8, y=TOP + day * tall + 15, class_="tick end"))
+        parts.append(el("text", name, x=panel.left - 8, y=panel.top + day * tall + 15, class_="tick end"))
     for of_day in range(0, 24, 3):
-        parts.append(el("text", f"{of_day:02d}", x=LEFT + (of_day + 0.5) * wide, y=TOP + 7 * tall + 13, class_="tick mid"))
+        parts.append(el("text", f"{of_day:02d}", x=panel.left + (of_day + 0.5) * wide, y=panel.top + 7 * tall + 13, class_="tick mid"))
     words = f"hour of the day, UTC; from {percent(low)} to {percent(high)} of the mean"
-    parts.append(el("text", words, x=(LEFT + WIDTH - RIGHT) / 2, y=TOP + 7 * tall + 30, class_="tick mid"))
-    return _svg(WIDTH, TOP + 7 * tall + 36, label, parts)
+    parts.append(panel.title(words))
+    return panel.svg(label, parts)
 
 
 def series_drawing(
@@ -84,16 +88,13 @@ def series_drawing(
     every = [p for _, points in drawn for p in points]
     if len(every) < 2:
         return None
-    width = WIDE if wide else WIDTH
+    panel = replace(PANEL, width=WIDE) if wide else PANEL
     begin, end = min(t for t, _ in every), max(t for t, _ in every)
     bottom = 0.0 if from_zero else min(v for _, v in every)
-    x = Scale(begin, end, LEFT, width - RIGHT)
-    y = Scale(bottom, (max(v for _, v in every) or 1.0) * 1.06, HEIGHT - BOTTOM, TOP)
-    parts: list[Child] = [_grid(y, words, width), *_time_ticks(x, width)]
-    for style, points in drawn:
-        if points:
-            parts.append(el("polyline", points=_path(points, x, y), class_=f"series {style}".strip()))
-    return _svg(width, HEIGHT, label, parts)
+    x, y = panel.across(begin, end), panel.upward(bottom, (max(v for _, v in every) or 1.0) * 1.06)
+    parts: list[Child] = [panel.grid(y, ticks(y.low, y.high, 5), or_zero(words)), *_time_marks(panel, x)]
+    parts += [line(points, x, y, f"series {style}".strip()) for style, points in drawn if points]
+    return panel.svg(label, parts)
 
 
 def scatter_drawing(
@@ -106,27 +107,32 @@ def scatter_drawing(
     heights = sorted(b for _, b in good if b > 0)
     steep = bool(heights) and heights[-1] > 8 * heights[len(heights) // 50]
     shown = [p for p in good if p[1] > 0] if steep else good
-    line = [p for p in fit if isfinite(p[1]) and (p[1] > 0 or not steep)]
+    fitted = [p for p in fit if isfinite(p[1]) and (p[1] > 0 or not steep)]
 
     def tall(value: float) -> float:
         return log10(value) if steep else value
 
     high = max(b for _, b in shown)
-    x = Scale(min(0.0, *(a for a, _ in shown)), max([a for a, _ in shown] + ([limit] if limit else [])) * 1.04, LEFT, WIDTH - RIGHT)
-    y = Scale(tall(heights[0]) - 0.05 if steep else 0.0, tall(high) + (0.05 if steep else 0.06 * high), HEIGHT - BOTTOM, TOP + 10)
-    parts: list[Child] = [_log_grid(y, y_words) if steep else _grid(y, y_words, WIDTH), _x_ticks(x, x_words, x_title)]
-    parts.append(el("text", y_title + (", logarithmic" if steep else ""), x=LEFT, y=TOP - 2, class_="tick"))
+    panel = replace(PANEL, top=PANEL.top + 10)
+    x = panel.across(min(0.0, *(a for a, _ in shown)), max([a for a, _ in shown] + ([limit] if limit else [])) * 1.04)
+    y = panel.upward(tall(heights[0]) - 0.05 if steep else 0.0, tall(high) + (0.05 if steep else 0.06 * high))
+    marks = _log_marks(y) if steep else ticks(y.low, y.high, 5)
+    parts: list[Child] = [
+        panel.grid(y, marks, or_zero(y_words), tall),
+        panel.below(x, ticks(x.low, x.high, 6), or_zero(x_words), x_title),
+    ]
+    parts.append(el("text", y_title + (", logarithmic" if steep else ""), x=panel.left, y=panel.top - 12, class_="tick"))
     parts += [
         el("circle", el("title", f"{x_words(a)}, {y_words(b)}"), cx=x(a), cy=y(tall(b)), r=2.4, class_="point")
         for a, b in shown
     ]  # fmt: skip
-    if len(line) > 1:
-        parts.append(el("polyline", points=_path([(a, tall(b)) for a, b in line], x, y), class_="fit"))
+    if len(fitted) > 1:
+        parts.append(line([(a, tall(b)) for a, b in fitted], x, y, "fit"))
     if limit:
         at = x(limit)
-        parts.append(el("line", x1=at, x2=at, y1=TOP + 10, y2=HEIGHT - BOTTOM, class_="limit"))
-        parts.append(el("text", x_words(limit), x=at - 5, y=HEIGHT - BOTTOM - 6, class_="say limit-words end"))
-    return _svg(WIDTH, HEIGHT, label, parts)
+        parts.append(el("line", x1=at, x2=at, y1=panel.top, y2=panel.base, class_="limit"))
+        parts.append(el("text", x_words(limit), x=at - 5, y=panel.base - 6, class_="say limit-words end"))
+    return panel.svg(label, parts)
 
 
 def diagonal(points: Points) -> tuple[tuple[float, float], ...]:
@@ -140,13 +146,14 @@ def matrix_drawing(names: Sequence[str], values: dict[tuple[str, str], float], l
     if len(names) < 2 or not values:
         return None
     left, wide, tall = 130.0, 104.0, 34.0
+    top = PANEL.top
     parts: list[Child] = []
     for row, one in enumerate(names):
-        parts.append(el("text", one, x=left - 8, y=TOP + (row + 0.5) * tall + 3, class_="tick end"))
-        parts.append(el("text", one, x=left + (row + 0.5) * wide, y=TOP + len(names) * tall + 14, class_="tick mid"))
+        parts.append(el("text", one, x=left - 8, y=top + (row + 0.5) * tall + 3, class_="tick end"))
+        parts.append(el("text", one, x=left + (row + 0.5) * wide, y=top + len(names) * tall + 14, class_="tick mid"))
         for column, other in enumerate(names):
             value = 1.0 if row == column else values.get((one, other), values.get((other, one)))
-            x, y = left + column * wide, TOP + row * tall
+            x, y = left + column * wide, top + row * tall
             parts.append(el("rect", x=x, y=y, width=wide - 2, height=tall - 2, class_="cell-back"))
             if value is None:
                 continue
@@ -156,7 +163,7 @@ def matrix_drawing(names: Sequence[str], values: dict[tuple[str, str], float], l
             parts.append(el("rect", title, x=x, y=y, width=wide - 2, height=tall - 2, class_=kind, fill_opacity=shade))
             if row != column:
                 parts.append(el("text", f"{value:.2f}", x=x + wide / 2 - 1, y=y + tall / 2 + 3, class_="say mid"))
-    return _svg(WIDE, TOP + len(names) * tall + 24, label, parts)
+    return replace(PANEL, width=WIDE, height=round(top + len(names) * tall + 24)).svg(label, parts)
 
 
 def share_bar(share: float) -> Markup:
@@ -175,63 +182,22 @@ def seconds(time: str) -> float:
 # -- axes ------------------------------------------------------------------------------------------------------------------
 
 
-def _grid(y: Scale, words: Words, width: int) -> Markup:
-    return el(
-        "g",
-        *(
-            (
-                el("line", x1=LEFT, x2=width - RIGHT, y1=y(t), y2=y(t), class_="grid"),
-                el("text", words(t) if t else "0", x=LEFT - 6, y=y(t) + 3.5, class_="tick end"),
-            )
-            for t in ticks(y.low, y.high, 5)
-        ),
-    )
-
-
-def _log_grid(y: Scale, words: Words) -> Markup:
+def _log_marks(y: Scale) -> list[float]:
+    """Round values on a scale of logarithms."""
     steps = (1, 2, 5) if y.high - y.low < 2.5 else (1,)
     marks = [m * 10.0**k for k in range(int(y.low) - 2, int(y.high) + 2) for m in steps]
-    return el(
-        "g",
-        *(
-            (
-                el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(log10(t)), y2=y(log10(t)), class_="grid"),
-                el("text", words(t), x=LEFT - 6, y=y(log10(t)) + 3.5, class_="tick end"),
-            )
-            for t in marks
-            if y.low <= log10(t) <= y.high
-        ),
-    )
+    return [mark for mark in marks if y.low <= log10(mark) <= y.high]
 
 
-def _x_ticks(x: Scale, words: Words, title: str) -> Markup:
-    return el(
-        "g",
-        *(el("text", words(t) if t else "0", x=x(t), y=HEIGHT - BOTTOM + 14, class_="tick mid") for t in ticks(x.low, x.high, 6)),
-        el("text", title, x=(x.start + x.end) / 2, y=HEIGHT - 4, class_="tick mid"),
-    )
-
-
-def _time_ticks(x: Scale, width: int) -> list[Child]:
+def _time_marks(panel: Panel, x: Scale) -> list[Child]:
     """Dates, or times of day where the span is short; at whole days or hours."""
     span = x.high - x.low
-    most = 12 if width == WIDE else 6
+    most = 12 if panel.width == WIDE else 6
     units = (3600.0, 6 * 3600.0, 86_400.0, 2 * 86_400.0, 7 * 86_400.0, 28 * 86_400.0, 91 * 86_400.0, 364 * 86_400.0)
     step = next((u for u in units if span / u <= most), units[-1])
     marks = [m * step for m in range(int(-(-x.low // step)), int(x.high // step) + 1)]
     shape = "%H:%M" if step < 86_400 else "%-d %b"
     found: list[Child] = [
-        el("text", datetime.fromtimestamp(m, UTC).strftime(shape), x=x(m), y=HEIGHT - BOTTOM + 14, class_="tick mid")
-        for m in marks
-        if x.start + 8 <= x(m) <= x.end - 8
+        panel.mark(x(m), datetime.fromtimestamp(m, UTC).strftime(shape)) for m in marks if x.start + 8 <= x(m) <= x.end - 8
     ]
-    found.append(el("text", "time, UTC", x=(x.start + x.end) / 2, y=HEIGHT - 4, class_="tick mid"))
-    return found
-
-
-def _path(points: Points, x: Scale, y: Scale) -> str:
-    return " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in points)
-
-
-def _svg(width: float, height: float, label: str, parts: Sequence[Child]) -> Markup:
-    return el("svg", *parts, viewBox=f"0 0 {width:.0f} {height:.0f}", role="img", aria_label=label)
+    return [*found, panel.title("time, UTC")]

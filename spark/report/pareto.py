@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from goals.calibration import Tried
 from optimizer.report.markup import Child, Markup, el, join
-from optimizer.report.scales import Scale, ticks
+from optimizer.report.panel import WIDE, Panel, line
+from optimizer.report.scales import ticks
 from optimizer.report.units import percent, size
 from spark.report.page import Cell, Column, legend, table
 
-WIDTH, HEIGHT = 1160, 360
-LEFT, RIGHT, TOP, BOTTOM = 76, 30, 20, 40
-KIND = "usage_distribution-"  # what the names of goals begin with that have none of their own
+PANEL = Panel(WIDE, 360, left=76, right=30, top=20, bottom=40)
+KIND = "usage_distribution-"  # what the names of goals start with that have none of their own
 MOST_DOTS = 1_500
 STAR = ((0, -10), (2.9, -3.4), (10, -3), (4.6, 1.6), (6.4, 8.6), (0, 4.8), (-6.4, 8.6), (-4.6, 1.6), (-10, -3), (-2.9, -3.4))
 
@@ -38,9 +38,12 @@ def pareto_drawing(tried: Sequence[Tried]) -> Markup | None:
     if not tried:
         return None
     shown = sorted(tried, key=lambda t: (t.chosen, is_default(t), t.pareto))[-MOST_DOTS:]
-    x = _scale([t.bytes_moved for t in shown], LEFT, WIDTH - RIGHT)
-    y = _scale([t.out_of_band_hours for t in shown], HEIGHT - BOTTOM, TOP)
-    parts: list[Child] = [_axes(x, y)]
+    x, y = PANEL.across(*_reach([t.bytes_moved for t in shown])), PANEL.upward(*_reach([t.out_of_band_hours for t in shown]))
+    parts: list[Child] = [
+        PANEL.grid(y, ticks(y.low, y.high, 6), lambda hours: f"{hours:,.6g}"),
+        PANEL.below(x, ticks(x.low, x.high, 8), size, "bytes moved"),
+        el("text", "broker-hours outside range", x=PANEL.left, y=PANEL.top - 8, class_="tick"),
+    ]
     front: list[tuple[float, float]] = []  # the set is that of the span searched on; here some of it is beaten by others
     for point in sorted((t.bytes_moved, t.out_of_band_hours) for t in shown if t.pareto):
         if not front or point[1] < front[-1][1]:
@@ -49,10 +52,10 @@ def pareto_drawing(tried: Sequence[Tried]) -> Markup | None:
         steps = [front[0]]
         for one in front[1:]:
             steps += [(one[0], steps[-1][1]), one]
-        parts.append(el("polyline", points=" ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in steps), class_="front"))
+        parts.append(line(steps, x, y, "front"))
     parts += [_mark(t, x(t.bytes_moved), y(t.out_of_band_hours)) for t in shown]
     label = f"broker-hours outside range against bytes moved of {len(tried)} configurations"
-    return el("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
+    return PANEL.svg(label, parts)
 
 
 def pareto_legend(tried: Sequence[Tried]) -> Markup:
@@ -150,24 +153,8 @@ def _mark(tried: Tried, x: float, y: float) -> Markup:
     return el("circle", title, cx=x, cy=y, r=5.0 if tried.pareto else 3.6, class_="tried pareto" if tried.pareto else "tried")
 
 
-def _scale(values: Sequence[float], start: float, end: float) -> Scale:
+def _reach(values: Sequence[float]) -> tuple[float, float]:
     """From a little below the least to a little above the most; from zero where that is near."""
     low, high = min(values), max(values)
     spare = (high - low) * 0.06 or max(high * 0.1, 1.0)
-    return Scale(0.0 if low < 0.5 * high else low - spare, high + spare, start, end)
-
-
-def _axes(x: Scale, y: Scale) -> Markup:
-    return el(
-        "g",
-        *(
-            (
-                el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(t), y2=y(t), class_="grid"),
-                el("text", f"{t:,.6g}", x=LEFT - 6, y=y(t) + 3.5, class_="tick end"),
-            )
-            for t in ticks(y.low, y.high, 6)
-        ),
-        *(el("text", size(t), x=x(t), y=HEIGHT - BOTTOM + 15, class_="tick mid") for t in ticks(x.low, x.high, 8)),
-        el("text", "broker-hours outside range", x=LEFT, y=TOP - 8, class_="tick"),
-        el("text", "bytes moved", x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 6, class_="tick mid"),
-    )
+    return 0.0 if low < 0.5 * high else low - spare, high + spare

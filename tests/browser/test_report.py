@@ -44,6 +44,8 @@ def test_a_phone_shows_every_column_under_its_name(tab: Tab, page: Path) -> None
     status = "document.querySelector('.goals td .badge').getBoundingClientRect()"
     assert tab.run(f"{status}.right < 390 && {status}.width > 0")
     assert tab.run("getComputedStyle(document.querySelector('.goals td .badge').parentNode, '::before').content") == '"status"'
+    lines = "Math.max(...[...document.querySelectorAll('.cards td.num')].map((c) => c.getBoundingClientRect().height))"
+    assert tab.run(lines) < 40, "before and after stand on one line"
     charts = "[...document.querySelectorAll('#load figure svg')].filter((s) => s.getBoundingClientRect().right > 390).length"
     assert tab.run(charts) == 0, "every broker of every chart is in sight"
 

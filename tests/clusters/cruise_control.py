@@ -1,6 +1,6 @@
 """The random clusters that Cruise Control's own optimizer tests use, drawn from the same streams of `java.util.Random`.
 
-Facts from reference: seeds and distributions of its `RandomCluster` and `TestConstants` (BSD 2-Clause, LinkedIn), written anew.
+Facts from reference: seeds and distributions of its `RandomCluster` and `TestConstants` (BSD 2-Clause, LinkedIn); the code is ours.
 Equal parameters give the brokers, racks, topics, placement and loads that its generator gives, with one difference: it draws a load
 for every follower, and a partition here has one follower vector, the average of its followers' draws. Its MB, KB/s and percent of a
 cpu are bytes, bytes/s and cores here.

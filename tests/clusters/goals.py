@@ -8,7 +8,7 @@ from optimizer.plan import BrokerOutcome
 from tests.clusters.synthetic import FIXED_GLOB, VARIANTS
 
 BALANCED = ("network_in", "network_out", "disk", "cpu", "replicas", "leaders")
-UNPROVEN = "no acceptable "  # how a plan begins to say that it found nothing, where it has no proof
+UNPROVEN = "no acceptable "  # how a plan starts to say that it found nothing, where it has no proof
 
 
 def goals_text(variant: str, band: float) -> str:

@@ -43,7 +43,7 @@ def property_of(target: str) -> Callable[[bytes], None]:
 
 
 def seeds_of(target: str) -> list[bytes]:
-    """Inputs that are in order, from which to begin."""
+    """Inputs that are in order, from which to start."""
     if target in METADATA_TARGETS:
         found: list[bytes] = importlib.import_module("tests.fuzz.metadata").seeds()[target]
         return found

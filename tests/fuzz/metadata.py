@@ -59,7 +59,7 @@ def batch(data: bytes) -> None:
 def fold(data: bytes) -> None:
     """Batches of records, each with two bytes of length, folded into an image that has a topic, a partition and two brokers.
 
-    The first byte says whether events are kept; a batch that begins with an odd byte is a whole one, the bytes of another are values
+    The first byte says whether events are kept; a batch that starts with an odd byte is a whole one, the bytes of another are values
     of records, each with a byte of length.
     """
     fold = RecordFold(MetadataImage())

@@ -49,7 +49,7 @@ class Truth:
     begin, interval, span
         First instant, a multiple of a day (Unix seconds, UTC; the default is a Monday); seconds between samples; seconds.
     noise, noise_hold
-        Standard deviation of a broker's load as a share of what it should be, by resource, drawn anew every `noise_hold`
+        Standard deviation of a broker's load as a share of what it should be, by resource, drawn again every `noise_hold`
         seconds (0: every sample). At a window of `noise_hold` it is the natural deviation of a window's mean.
     partition_noise
         The same of each replica's every sample, on top. Averages out on a broker.

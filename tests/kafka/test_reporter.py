@@ -49,7 +49,7 @@ class ReporterProcess(Watched):
 
 
 class Follower:
-    """Reads the topic from its begin and keeps every batch."""
+    """Reads the topic from its start and keeps every batch."""
 
     def __init__(self, bootstrap: str) -> None:
         self.reader = KafkaTopicReader(bootstrap, PLAIN)
@@ -160,7 +160,7 @@ def two_more_rounds(follower: Follower, brokers: Sequence[int] = (1, 2, 3)) -> N
 
 
 class Eager:
-    """A consumer that reads all of a topic from its begin, until it has so many records."""
+    """A consumer that reads all of a topic from its start, until it has so many records."""
 
     def __init__(self, bootstrap: str, topic: str, numbers: Sequence[int]) -> None:
         self._stop = threading.Event()

@@ -164,7 +164,7 @@ class Cluster:
 
 
 def wanted_factor(topic: str, options: Document) -> int | None:
-    """The replication factor that is asked for; of several patterns the last one holds, and ``__*`` topics only by one that begins so."""
+    """The replication factor that is asked for; of several patterns the last one holds, and ``__*`` topics only by one that starts so."""
     found = None
     for glob, factor in options.get("replication_factor") or ():
         if fnmatchcase(topic, glob) and (glob.startswith("__") or not topic.startswith("__")):

@@ -1,4 +1,4 @@
-"""The live model in plain Python: dictionaries and lists, no array, no cache, everything worked out anew when asked.
+"""The live model in plain Python: dictionaries and lists, no array, no cache, everything worked out again when asked.
 
 Used by `tests.property.test_model`. Written from docs/model.md, not from the code.
 """

@@ -177,7 +177,7 @@ class Executions(RuleBasedStateMachine):
 
     @invariant()
     def no_replica_is_taken_out_of_sync(self) -> None:
-        """Without a broker that died, a partition always has as many replicas in sync as it began with, or as it is to have."""
+        """Without a broker that died, a partition always has as many replicas in sync as it started with, or as it is to have."""
         if not self.ever_dead:
             for name, source in self.sources.items():
                 assert len(self.cluster.isr(TopicPartition(*name))) >= min(len(source), len(self.targets[name]))

@@ -1,4 +1,4 @@
-"""What an operator reads names the thing: README, docs, changelog, help texts, messages and the page use none of these words.
+"""Texts name the thing: README, docs, changelog, help, messages, the page, docstrings and comments use none of these words.
 
 CONTRIBUTING.md (*Words*) says which to use instead.
 """
@@ -6,7 +6,9 @@ CONTRIBUTING.md (*Words*) says which to use instead.
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,8 +25,11 @@ INSTEAD = {
 }  # fmt: skip
 WORDS = re.compile(rf"\b(?:{'|'.join(f'[{word[0].upper()}{word[0]}]{word[1:]}' for word in INSTEAD)})\b")  # not SQL's BEGIN
 CODE = re.compile(r"^```.*?^```|``.+?``|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+FIELD = re.compile(r"^ +\w+(?:, \w+)*$", re.MULTILINE)  # the name of a parameter, above its words
 COMMENT = re.compile(r"(?<!\S)#[^\n]*")
 SQL = {"trimtab/history/decisions.py"}  # the columns began and ended
+# The search has terms of its own, such as "band".
+SEARCH = ("optimizer/search/", "optimizer/bounds.py", "optimizer/prefixes.py", "optimizer/spending.py", "optimizer/worth.py")
 Found = Iterator[tuple[int, str]]
 
 
@@ -61,6 +66,19 @@ def in_strings(source: str) -> Found:
                 yield node.lineno - 1 + line, word
 
 
+def in_docstrings(source: str) -> Found:
+    """Python: docstrings, and comments."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node, clean=False) or ""
+            for line, word in found_in(FIELD.sub("", CODE.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), text))):
+                yield node.body[0].lineno - 1 + line, word
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            for _, word in found_in(CODE.sub("", token.string)):
+                yield token.start[0] - 1, word
+
+
 def files(*patterns: str) -> list[Path]:
     return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
 
@@ -68,13 +86,17 @@ def files(*patterns: str) -> list[Path]:
 READERS = {
     "prose": (in_prose, files("*.md", "docs/**/*.md")),
     "strings": (in_strings, [path for room in ROOMS for path in files(f"{room}/**/*.py") if str(path.relative_to(ROOT)) not in SQL]),
+    "docstrings": (
+        in_docstrings,
+        [path for room in ROOMS for path in files(f"{room}/**/*.py") if not str(path.relative_to(ROOT)).startswith(SEARCH)],
+    ),
     "settings": (in_settings, files("examples/**/*.yaml", "goals/presets/*.yaml")),
     "page": (found_in, files("trimtab/http/assets/*.js", "trimtab/http/assets/*.html", "optimizer/report/assets/*.js")),
 }
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_texts_for_operators_use_plain_words(kind: str) -> None:
+def test_texts_use_plain_words(kind: str) -> None:
     read, paths = READERS[kind]
     assert paths
     found = [
@@ -90,4 +112,6 @@ def test_words_are_found_in_texts_and_not_in_code() -> None:
     assert list(in_prose(text)) == [(0, "nobody"), (1, "nobody")]
     assert list(in_strings('"""Nobody."""\nlog.info("the plan\\n begins")\nbegin = row["begin"]\n')) == [(2, "begins")]
     assert list(in_strings('def stop_command():\n    """Begin nothing more."""\n')) == [(1, "begin")]
+    source = '"""Nobody\n\n    begin, end\n"""\nbegin = "begin"  # begins anew, `anew`\n'
+    assert list(in_docstrings(source)) == [(0, "nobody"), (4, "begins"), (4, "anew")]
     assert list(in_settings("begin: 1 # begin at noon\n")) == [(0, "begin")]

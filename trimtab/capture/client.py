@@ -1,7 +1,7 @@
 """Client settings of Kafka's own tools, translated for the Python client.
 
 Used by `trimtab.capture`. A key that bears on security and cannot be honoured is refused: connecting less
-safely than the file asks for, or as somebody else, is worse than not connecting. Other unknown keys are
+safely than the file asks for, or as another user, is worse than not connecting. Other unknown keys are
 warned of, as Kafka's tools do. No message repeats a secret.
 """
 
@@ -125,7 +125,7 @@ def client_settings(path: Path | None, installed: Callable[[str], bool] = _insta
 
 
 def client_options(path: str | None) -> Mapping[str, object]:
-    """Keyword arguments of the Python client alone, for whoever makes clients elsewhere and takes the path along."""
+    """Keyword arguments of the Python client alone, for code that makes clients elsewhere and takes the path along."""
     return client_settings(None if path is None else Path(path)).options
 
 
@@ -276,7 +276,7 @@ _JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|
 def _login(
     jaas: str, module: str, needed: Sequence[str], others: Sequence[str], complain: Complain, instead: str = ""
 ) -> dict[str, str] | None:
-    """Options of a JAAS line for `module`; complaints never repeat it. One of `others` that ends in * stands for a beginning."""
+    """Options of a JAAS line for `module`; complaints never repeat it. One of `others` that ends in * stands for a start."""
     entry = _JAAS.match(jaas)
     if entry is None:
         example = "".join(f' {name}="…"' for name in needed)

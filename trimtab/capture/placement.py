@@ -61,7 +61,7 @@ class LogPlacement:
         InputError
             The directory cannot be read, or what is in it.
         ExternalError
-            This replica of the log does not come to the high watermark in time, or nobody says what that is.
+            This replica of the log does not come to the high watermark in time, or no answer says what that is.
         """
         update = caught_up(self._follower, self._clock)
         note = f"brokers, replica lists and leaders are from the metadata log at offset {update.offset}"

@@ -61,7 +61,7 @@ def measure(
     before: Reading, after: Reading, earlier: Topology, topology: Topology, between: Sequence[Reading] = ()
 ) -> Rates:
     """Rates of the partitions of `topology`, which was described at the end of the interval, `earlier` at
-    its begin; `between` are readings of some logs in between."""
+    its start; `between` are readings of some logs in between."""
     rates: dict[TopicPartition, Rate] = {}
     unmeasured, moved, seconds = [], 0, []
     consumed = _consumed(before, after)

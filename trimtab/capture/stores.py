@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from cluster_model.extras import missing
+
 JKS, JCEKS = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
 KEY, CERTIFICATE = 1, 2
 WHITENER = b"Mighty Aphrodite"
@@ -81,7 +83,7 @@ def _read_pkcs12(content: bytes, password: str | None) -> Store:
     try:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
     except ImportError:
-        raise MissingPackageError("PKCS12 needs the package cryptography: pip install 'trimtab[stores]'") from None
+        raise MissingPackageError(f"PKCS12 needs {missing('cryptography')}") from None
     try:
         found = pkcs12.load_pkcs12(content, None if password is None else password.encode())
     except ValueError as error:

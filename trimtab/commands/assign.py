@@ -12,6 +12,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
+from trimtab.commands.planning_options import Seed
 from trimtab.commands.records import expanded
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.plan_output import Form as PlanForm
@@ -45,13 +46,13 @@ def assign_command(
         bool, typer.Option("--existing", help="A plan that moves the partitions that the topic has to where they would be placed now.")
     ] = False,
     strategy: Annotated[Strategy, typer.Option("--strategy", help="Which broker gets a replica, of those that may.")] = "least",
-    score: Annotated[ScoreName, typer.Option("--score", help="By what brokers are ranked.")] = "count",
+    score: Annotated[ScoreName, typer.Option("--score", help="Rank brokers by this.")] = "count",
     like: Annotated[
         str | None, typer.Option("--like", metavar="TOPIC", help="A topic whose mean loads are expected of the new partitions.")
     ] = None,
     source: o.Source,
     wanted: o.Wanted,
-    seed: o.Seed = None,
+    seed: Seed = None,
     form: Annotated[
         Form,
         typer.Option(

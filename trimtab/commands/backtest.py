@@ -16,6 +16,8 @@ from cluster_model.quantities import parse_duration, parse_throttle
 from trimtab.bar import bar
 from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
+from trimtab.commands import values as v
+from trimtab.commands.planning_options import MaxBytes, MaxMoves
 from trimtab.commands.spark_options import spark_for
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story, log
@@ -73,7 +75,7 @@ def backtest_command(
             dir_okay=False,
             metavar="FILE",
             rich_help_panel=o.WANTED,
-            help="Calibration file: its bounds are what is searched around, its capacities fill in for what brokers do not report.",
+            help="Calibration file: the search starts around its bounds, and its capacities stand in where brokers report none.",
         ),
     ] = None,
     search: Annotated[
@@ -131,7 +133,7 @@ def backtest_command(
         typer.Option(
             "--window",
             metavar="DURATION",
-            parser=o.parsed_by(parse_length),
+            parser=v.parsed_by(parse_length),
             help="Loads are averaged over it.",
         ),
     ] = "5m",  # type: ignore[assignment]
@@ -148,16 +150,16 @@ def backtest_command(
         typer.Option(
             "--stretch",
             metavar="DURATION",
-            parser=o.parsed_by(parse_length),
+            parser=v.parsed_by(parse_length),
             help="History is replayed in pieces of it.",
         ),
     ] = "7d",  # type: ignore[assignment]
-    max_moves: o.MaxMoves = None,
-    max_bytes: o.MaxBytes = None,
+    max_moves: MaxMoves = None,
+    max_bytes: MaxBytes = None,
     throttle: Annotated[
         float,
         typer.Option(
-            "--throttle", parser=o.parsed_by(parse_throttle), metavar="SIZE/s", help="Copied into, and out of, each broker at most."
+            "--throttle", parser=v.parsed_by(parse_throttle), metavar="SIZE/s", help="Copy at most so much into, and out of, each broker."
         ),
     ] = "50MB/s",  # type: ignore[assignment]
     snapshot: Annotated[
@@ -182,7 +184,7 @@ def backtest_command(
     report: so.Report = None,
     master: so.Master = None,
 ) -> int:
-    """Try goals on the past: replays a history through the planner and looks for bounds, weights, budgets and times that do better.
+    """Try goals on the past: replay a history through the planner and search for bounds, weights, budgets and times that do better.
 
     Every configuration is scored by the bounds of the goals as they are. The search, the choice and the test each have a part of the
     history of their own. Needs Java.

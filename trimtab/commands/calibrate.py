@@ -17,6 +17,7 @@ from cluster_model.quantities import parse_duration
 from trimtab.bar import bar
 from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
+from trimtab.commands import values as v
 from trimtab.commands.spark_options import is_uri, spark_for
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story, log
@@ -56,19 +57,19 @@ def calibrate_command(
     begin: Annotated[
         datetime | None,
         typer.Option(
-            "--from", metavar="TIME", parser=o.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Samples from here on (UTC)."
+            "--from", metavar="TIME", parser=v.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Samples from here on (UTC)."
         ),
     ] = None,
     end: Annotated[
         datetime | None,
-        typer.Option("--to", metavar="TIME", parser=o.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Samples before this."),
+        typer.Option("--to", metavar="TIME", parser=v.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Samples before this."),
     ] = None,
     window: Annotated[
         float | None,
         typer.Option(
             "--window",
             metavar="DURATION",
-            parser=o.parsed_by(parse_window),
+            parser=v.parsed_by(parse_window),
             help="How long the loads are averaged over that detectors and plans look at (default: as --service has it, else 30m).",
         ),
     ] = None,

@@ -32,7 +32,7 @@ def check_command(
     leader_spread: Annotated[
         int, typer.Option("--leader-spread", min=0, metavar="N", help="How far preferred leader counts of brokers may differ.")
     ] = 1,
-    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data.")] = "text",
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
 ) -> int:
     """Check assignments after a rebalance against those before it: seven checks; exit code 1 where one of them does not hold."""
     from optimizer.policies.comparison import compare

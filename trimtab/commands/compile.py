@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.extras import remedy
 from trimtab.story import Story, log
 
 NATIVE = "native"
@@ -30,10 +31,14 @@ def compile_command(
         Path | None,
         typer.Option("--out", metavar="DIR", file_okay=False, help="Fill this folder, to be named by TRIMTAB_KERNELS where it is used."),
     ] = None,
-    processes: Annotated[int | None, typer.Option("--processes", min=1, metavar="N", help="Default: one for each core.")] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, metavar="N", help="Compile in so many processes. Default: one for each core.")
+    ] = None,
 ) -> None:
-    """Compile the planner ahead, so that no plan waits for that. Without it, plans of small clusters run interpreted, and the first one
-    of a large cluster compiles what it uses."""
+    """Compile the planner ahead, so that no plan waits for that.
+
+    Without it, plans of small clusters run interpreted, and the first one of a large cluster compiles the functions that it uses.
+    """
     from kernels import cache
     from kernels import processor as processors
     from kernels.compiled import COMPILED, rehearsed
@@ -44,7 +49,7 @@ def compile_command(
     elif (processor == NATIVE) is not (out is None):
         problems.append(Problem("--for, --out", "give both or neither: kernels for this machine are kept where it looks for them"))
     if not COMPILED:
-        problems.append(Problem("trimtab compile", "numba is not installed or switched off: pip install 'trimtab[plan]'"))
+        problems.append(Problem("trimtab compile", f"numba is not installed or switched off: {remedy('numba')}"))
     if problems:
         raise ConfigurationError("trimtab compile", problems)
     os.environ.pop(processors.SHIPPED_VARIABLE, None)  # what is there already is compiled again
@@ -54,8 +59,8 @@ def compile_command(
         os.environ[cache.CACHE_VARIABLE] = str(out)
         processors.compile_for(processor)
     if not cache.are_kept():
-        remedy = f"name a folder that can with {cache.CACHE_VARIABLE}" if out is None else "name another with --out"
-        raise ConfigurationError("trimtab compile", [Problem(str(cache.wanted_folder()), f"cannot be written: {remedy}")])
+        advice = f"name a folder that can with {cache.CACHE_VARIABLE}" if out is None else "name another with --out"
+        raise ConfigurationError("trimtab compile", [Problem(str(cache.wanted_folder()), f"cannot be written: {advice}")])
 
     from trimtab.compiling import compile_calls, missing_of
     from trimtab.warmup import rehearse, warm_up

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def pause_command(
     bootstrap_server: Server, command_config: o.CommandConfig = None, journal: JournalFolder = None, who: Who = None
 ) -> int:
-    """Take no further step; what is in progress goes on. Where no plan is in progress, none is started on the cluster until `resume`."""
+    """Pause after the steps in progress, which complete. Where no plan is in progress, none starts on the cluster until `resume`."""
     from metrics_reporter.reporter import SYSTEM_CLOCK
     from trimtab.execution.ledger import PAUSE
     from trimtab.execution.people import Pause
@@ -59,7 +59,7 @@ def resume_command(
     form: DataForm = "text",
     out: o.Out = None,
 ) -> int:
-    """Go on: with a paused cluster or execution, or here with one whose process was killed or cut off, on any machine."""
+    """Continue a paused cluster or execution, or carry on here, on any machine, with an execution whose process was killed."""
     from metrics_reporter.reporter import SYSTEM_CLOCK
     from trimtab.execution.ledger import PAUSE
     from trimtab.execution.people import ended, pause_of
@@ -86,13 +86,13 @@ def cancel_command(
     context: typer.Context,
     bootstrap_server: Server,
     command_config: o.CommandConfig = None,
-    finish: Annotated[bool, typer.Option("--finish", help="Let what is in progress complete instead of taking it back.")] = False,
+    finish: Annotated[bool, typer.Option("--finish", help="Let steps in progress complete instead of taking them back.")] = False,
     journal: JournalFolder = None,
     who: Who = None,
     form: DataForm = "text",
     out: o.Out = None,
 ) -> int:
-    """Start no further step, and take back what is in progress; what is done stays, and no throttle is left."""
+    """Stop the execution: steps in progress are taken back, completed ones stay, and no throttle is left."""
     from trimtab.execution.run import reached
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:

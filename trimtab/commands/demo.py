@@ -62,7 +62,7 @@ def demo(
         typer.Option("--dir", file_okay=False, metavar="DIR", help="Keep the internal topic's file here."),
     ] = None,
 ) -> None:
-    """The whole loop on an embedded simulated cluster: measure, plan, carry out, compare. Needs no Kafka."""
+    """Show the whole loop on a simulated cluster: measure, plan, carry out, compare. Needs no Kafka."""
     from rich.console import Console
 
     from goals.document import load_goals
@@ -167,27 +167,19 @@ class DemoStory:
         self._console.print(self._bars(before, "cyan"))
 
     def plan(self, plan: Plan) -> None:
-        from optimizer.report.units import count, size
+        from optimizer.report.labels import goal_labels, plainly
+        from optimizer.report.units import count
+        from optimizer.report.verdict import verdict
 
-        judged = [g for g in plan.goals if g.before is not None and g.after is not None]
-        out_before = sum(g.before.violations for g in judged if g.before is not None)
-        out_after = sum(g.after.violations for g in judged if g.after is not None)
-        summary, least = plan.summary, plan.lower_bounds
-        self._say(
-            "Plan",
-            f"brokers are outside their target range {count(out_before, 'time')} over {len(judged)} goals;"
-            f" {count(summary.replica_moves, 'replica move')} ({size(summary.bytes_to_move)}) and"
-            f" {count(summary.leadership_changes, 'leadership change')} would bring that to {out_after};"
-            f" no plan can do it with fewer than {count(least.replica_moves, 'move')}"
-            f" ({size(least.bytes_to_move)})",
-        )
+        said, labels = verdict(plan), goal_labels(plan)
+        self._say("Plan", " ".join((said.sentence, *said.remarks)))
         shown = _telling(plan)
         for action in shown:
             change = action.changes[0]
             more = f" and {len(action.changes) - 1} more" if len(action.changes) > 1 else ""
             self._line(
                 f"{action.type} {change.topic}-{change.partition}: {list(change.replicas_before)} →"
-                f" {list(change.replicas_after)}{more}, score {action.score:.2f}; {action.reason}"
+                f" {list(change.replicas_after)}{more}, score {action.score:.2f}; {plainly(action.reason, labels)}"
             )
         if len(plan.actions) > len(shown):
             rest = count(len(plan.actions) - len(shown), "more action")
@@ -253,8 +245,9 @@ class DemoStory:
             self._line(f"internal topic kept in {directory}")
         self._console.print("\nYour own cluster, as a dry run that changes nothing:", style="bold")
         for command in (
-            "trimtab snapshot --bootstrap-server HOST:9092 --out cluster.json",
-            "trimtab plan --snapshot cluster.json --preset default",
+            "trimtab capacity --bootstrap-server HOST:9092 --template --out capacity.yaml",
+            "trimtab snapshot --bootstrap-server HOST:9092 --capacity capacity.yaml --out cluster.json.gz",
+            "trimtab plan --snapshot cluster.json.gz --preset default --out report.html",
         ):
             self._console.print(f"  {command}", soft_wrap=True)
 

@@ -16,6 +16,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from trimtab.commands import options as o
+from trimtab.commands import values as v
 from trimtab.commands.execute import carry_out, tell_size
 from trimtab.commands.execution_options import JournalFolder, Server, Throttle, Who, folder_of, name_of
 from trimtab.plan_output import Output, write_outputs
@@ -32,8 +33,8 @@ FAILED = 1
 NAMED = 5  # topics named in a sentence
 
 Brokers = Annotated[
-    list[o.BrokerIds],
-    typer.Option("--broker", parser=o.parsed_by(o.parse_broker_ids), metavar="ID[,ID]", help="Brokers; repeatable."),
+    list[v.BrokerIds],
+    typer.Option("--broker", parser=v.parsed_by(v.parse_broker_ids), metavar="ID[,ID]", help="Brokers; repeatable."),
 ]
 
 
@@ -69,7 +70,7 @@ def drain_command(
         problems.append(Problem("trimtab drain", "there is no terminal to ask on; give --yes"))
     if problems:
         raise ConfigurationError("trimtab drain", problems)
-    brokers = sorted(set(o.all_ids(broker)))
+    brokers = sorted(set(v.all_ids(broker)))
     story = context.find_object(Story) or Story()
     with ending_at_once():
         goal_set = wanted.read()
@@ -113,7 +114,7 @@ def activate_command(
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
         drains = drains_of(there.ledger.told())
-        for each in sorted(set(o.all_ids(broker))):
+        for each in sorted(set(v.all_ids(broker))):
             if each not in drains:
                 log.warning("broker %d is not being drained, so there is nothing to do", each)
                 continue

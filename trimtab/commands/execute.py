@@ -15,6 +15,7 @@ import typer
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from cluster_model.quantities import format_size, parse_size
 from trimtab.commands import options as o
+from trimtab.commands import values as v
 from trimtab.commands.execution_options import DataForm, JournalFolder, Server, Throttle, folder_of
 from trimtab.commands.execution_text import paused_by, write_standing
 from trimtab.execution.pacing import AUTO
@@ -46,7 +47,7 @@ def execute_command(
     plan: Annotated[
         Path,
         typer.Option(
-            "--plan", callback=o.there, dir_okay=False, metavar="FILE", help="A plan of `trimtab plan --format json`; - for stdin."
+            "--plan", callback=v.there, dir_okay=False, metavar="FILE", help="A plan of `trimtab plan --format json`; - for stdin."
         ),
     ],
     bootstrap_server: Server,
@@ -62,7 +63,7 @@ def execute_command(
         int | None, typer.Option(min=1, metavar="N", help=f"Leaders elected in a second at most (default {LIMITS.elections}).")
     ] = None,
     reserve: Annotated[
-        int | None, typer.Option(parser=o.parsed_by(parse_size), metavar="SIZE", help="Stays free on every log directory (default 1GB).")
+        int | None, typer.Option(parser=v.parsed_by(parse_size), metavar="SIZE", help="Stays free on every log directory (default 1GB).")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse the plan where any partition is not as it was planned for.")] = False,
     foreign: Annotated[
@@ -164,7 +165,7 @@ def status_command(
     form: DataForm = "text",
     out: o.Out = None,
 ) -> int:
-    """How the execution on a cluster stands: how far, how fast, why it waits, and each partition that was not changed."""
+    """Show how far the execution on a cluster is, how fast, why it waits, and each partition that was not changed."""
     from trimtab.execution.people import drains_of, pause_of
     from trimtab.execution.run import at_work, looked_on, reached
 

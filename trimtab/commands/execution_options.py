@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from cluster_model.quantities import parse_throttle
-from trimtab.commands import options as o
+from trimtab.commands import values as v
 from trimtab.execution.pacing import AUTO
 
 Server = Annotated[str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="The live cluster.")]
@@ -18,7 +18,7 @@ JournalFolder = Annotated[
     Path | None,
     typer.Option("--journal", metavar="DIR", file_okay=False, help="Folder of the journal (default ~/.local/state/trimtab)."),
 ]
-DataForm = Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data on stdout.")]
+DataForm = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format on stdout.")]
 Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="In whose name (default: the user of this machine).")]
 
 
@@ -30,8 +30,8 @@ def parse_pace(text: str) -> int:
 Throttle = Annotated[
     int | None,
     typer.Option(
-        "--throttle", parser=o.parsed_by(parse_pace), metavar="SIZE/s",
-        help="Copied into, and out of, each broker at most; auto: by head-room, and by what is seen while it runs.",
+        "--throttle", parser=v.parsed_by(parse_pace), metavar="SIZE/s",
+        help="Copy at most so much into, and out of, each broker; auto: by head-room, adjusted while it runs.",
     ),
 ]
 

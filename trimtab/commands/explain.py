@@ -11,6 +11,8 @@ import typer
 
 from cluster_model.errors import ConfigurationError
 from trimtab.commands import options as o
+from trimtab.commands import values as v
+from trimtab.commands.planning_options import Planning
 from trimtab.commands.records import expanded
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.signals import ending_at_once
@@ -27,10 +29,10 @@ def explain_command(
     context: typer.Context,
     *,
     partition: Annotated[
-        o.TopicPartition | None,
+        v.TopicPartition | None,
         typer.Option(
             "--partition",
-            parser=o.parsed_by(o.parse_partition),
+            parser=v.parsed_by(v.parse_partition),
             metavar="TOPIC-N",
             help="Why this topic-partition would move, or stay.",
         ),
@@ -41,7 +43,7 @@ def explain_command(
     ] = None,
     source: o.Source,
     wanted: o.Wanted,
-    planning: o.Planning,
+    planning: Planning,
     out: o.Out = None,
 ) -> None:
     """Explain why a partition moves or stays, or why a broker is inside or outside its target range.
@@ -49,7 +51,7 @@ def explain_command(
     Give the options that the plan was made with, so that the answer is about that plan.
     """
     problems = source.problems()
-    problems += o.exactly_one({"--partition": partition, "--broker": broker}, "ask about one partition or one broker")
+    problems += v.exactly_one({"--partition": partition, "--broker": broker}, "ask about one partition or one broker")
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     problems += unwritable("--out", out)
     if problems:

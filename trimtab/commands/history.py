@@ -20,6 +20,7 @@ from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
 from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
+from trimtab.commands import values as v
 from trimtab.commands.history_check import check_command
 from trimtab.commands.history_import import Out, Rejected, import_command, mapping_command, tell_rejected
 from trimtab.story import log, tell_when
@@ -71,7 +72,7 @@ def follow_command(
     rejected: Rejected = None,
     every: Annotated[
         float,
-        typer.Option("--every", parser=o.parsed_by(parse_duration), metavar="DURATION", help="Time between two batches; each makes files."),
+        typer.Option("--every", parser=v.parsed_by(parse_duration), metavar="DURATION", help="Time between two batches; each makes files."),
     ] = 600.0,
     master: so.Master = None,
 ) -> None:

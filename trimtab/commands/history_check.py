@@ -32,11 +32,11 @@ def check_command(
     cluster_id: so.ClusterId = None,
     goals: o.GoalsPath = None,
     preset: o.Preset = None,
-    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data.")] = "text",
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it here (default: stdout).")] = None,
     master: so.Master = None,
 ) -> None:
-    """What a history has: coverage by metric, broker and day, gaps, repeated samples, clocks, and which goals it can feed.
+    """Show how complete a history is: coverage by metric, broker and day, gaps, repeated samples, clocks, and which goals it can feed.
 
     Changes nothing. Run it before the first calibration: what is missing here is missing there.
     """

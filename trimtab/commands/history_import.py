@@ -19,8 +19,8 @@ import typer
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_duration
 from trimtab.bar import Move, bar
-from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
+from trimtab.commands import values as v
 from trimtab.output import emit
 from trimtab.story import Story, log
 
@@ -54,7 +54,7 @@ def import_command(
     ] = None,
     end: Annotated[str | None, typer.Option("--end", metavar="DATE", help="Day to stop before, UTC (default: today).")] = None,
     step: Annotated[
-        float, typer.Option("--step", parser=o.parsed_by(parse_duration), metavar="DURATION", help="Time between two points asked for.")
+        float, typer.Option("--step", parser=v.parsed_by(parse_duration), metavar="DURATION", help="Time between two points asked for.")
     ] = 60.0,
     match: Annotated[
         str, typer.Option("--match", metavar="LABELS", help="Added to what is asked for, such as 'job=\"kafka\"'.")
@@ -127,7 +127,7 @@ def _import_problems(
 
 
 def _day(text: str) -> int | None:
-    """Epoch seconds of a day's begin in UTC."""
+    """Epoch seconds of a day's start in UTC."""
     try:
         return int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
     except ValueError:
@@ -191,7 +191,7 @@ def _span(days: tuple[str | None, str | None], out: str, now: datetime) -> tuple
 def mapping_command(
     form: Annotated[Literal["prometheus"], typer.Argument(metavar="FORM", help="prometheus")] = "prometheus",
 ) -> None:
-    """Print the mapping that an import uses where none is given, to start an own one from."""
+    """Print the mapping that an import uses where none is given, to start one of your own from."""
     emit(_shipped(form).read_text(encoding="utf-8"), None)
 
 

@@ -15,6 +15,7 @@ import typer
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from cluster_model.quantities import parse_duration
 from trimtab.commands import options as o
+from trimtab.commands import values as v
 from trimtab.output import emit, unwritable
 from trimtab.story import log
 
@@ -61,17 +62,17 @@ def metadata_command(
             help="Read a log to its end, committed or not: for a copy of one that has no leader any more.",
         ),
     ] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on, and print what happens until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue, and print each change until Ctrl-C.")] = False,
     interval: Annotated[
         float | None,
         typer.Option(
             "--interval",
-            parser=o.parsed_by(parse_duration),
+            parser=v.parsed_by(parse_duration),
             metavar="DURATION",
             help=f"Time between two looks of --follow (default {LOG_INTERVAL:g}s, {ADMIN_INTERVAL:g}s without a log).",
         ),
     ] = None,
-    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data.")] = "text",
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
     out: o.Out = None,
 ) -> None:
     """Print brokers, topics and partitions as a cluster's metadata has them, and what happens to them.

@@ -1,141 +1,37 @@
-"""Options that several commands share: where the cluster comes from, what is wanted, what is imagined.
+"""Options that several commands share: where the cluster comes from, which goals hold, where the answer goes.
 
-The planner's own defaults stay in `optimizer.options`: an option that was not given is not passed on.
+Values are read by `trimtab.commands.values`; options of what is planned stand in `trimtab.commands.planning_options`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster_model.content import STDIN
-from cluster_model.errors import ConfigurationError, Problem
-from cluster_model.quantities import parse_duration, parse_size
-from optimizer.options import Acceptance, AddedBroker, PlanOptions
+from cluster_model.errors import Problem
+from cluster_model.quantities import parse_duration
+from optimizer.options import PlanOptions
 from trimtab.capturing import DEFAULT_INTERVAL, captured
+from trimtab.commands.values import (
+    Factor,
+    parse_factor,
+    parsed_by,
+    there,
+)
 from trimtab.output import unwritable
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
-    from cluster_model.partition_loads import PartitionLoads
     from cluster_model.snapshot import Snapshot
     from goals.model import GoalSet
 
-T = TypeVar("T")
 DEFAULT_PRESET = "default"
 DEFAULTS = PlanOptions()
-LARGEST_ID = 2**31 - 1
-LARGEST_FACTOR = 1_000
 LARGEST = 2**63 - 1  # of whole numbers that the search takes
 EITHER = "--snapshot, --bootstrap-server"
-
-
-def parsed_by(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """`parse` for an option: its `ValueError` is told with the option's name."""
-
-    def parser(value: str) -> T:
-        try:
-            return parse(value)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-
-    return parser
-
-
-def there(value: Path | None) -> Path | None:
-    """A file or folder that is read, or ``-``; refused where nothing is there."""
-    if value is not None and value != STDIN and not value.exists():
-        raise typer.BadParameter(f"there is no path {value}")
-    return value
-
-
-def exactly_one(given: Mapping[str, object], ask: str) -> list[Problem]:
-    """A problem where not just one of two options is given (None: it is not); `ask` says what to do."""
-    found = [value for value in given.values() if value is not None]
-    many = "none" if not found else "both"
-    return [] if len(found) == 1 else [Problem(", ".join(given), f"expected one of them, found {many}; {ask}")]
-
-
-def parse_added_broker(text: str) -> AddedBroker:
-    """``ID`` or ``ID:RACK``."""
-    number, colon, rack = text.partition(":")
-    if not number.isdecimal() or int(number) > LARGEST_ID or (colon and not rack):
-        raise ValueError(f"expected ID or ID:RACK such as 7 or 7:rack-b, found {text!r}")
-    return AddedBroker(int(number), rack or None)
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerIds:
-    """One or more brokers, as one option names them."""
-
-    ids: tuple[int, ...]
-
-
-def parse_broker_ids(text: str) -> BrokerIds:
-    """``ID`` or ``ID,ID``."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and part.isascii() and int(part) <= LARGEST_ID for part in parts):
-        raise ValueError(f"expected a broker ID, or several as 1,2,3, found {text!r}")
-    return BrokerIds(tuple(int(part) for part in parts))
-
-
-def all_ids(given: Iterable[BrokerIds] | None) -> tuple[int, ...]:
-    """Every broker that a repeated option names, in the order given."""
-    return tuple(broker for each in given or () for broker in each.ids)
-
-
-@dataclass(frozen=True, slots=True)
-class ScaledLoad:
-    """Topics by glob pattern, and what their load is multiplied with."""
-
-    pattern: str
-    factor: float
-
-
-def parse_scale(text: str) -> ScaledLoad:
-    """``GLOB=FACTOR``; the factor is finite and above 0."""
-    pattern, _, factor = text.rpartition("=")
-    try:
-        value = float(factor)
-    except ValueError:
-        value = 0.0
-    if not pattern or not 0.0 < value < float("inf"):
-        raise ValueError(f"expected GLOB=FACTOR such as 'orders*=1.5', found {text!r}")
-    return ScaledLoad(pattern, value)
-
-
-@dataclass(frozen=True, slots=True)
-class TopicPartition:
-    topic: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """Topics by glob pattern, and the replication factor that they are to have."""
-
-    pattern: str
-    replicas: int
-
-
-def parse_factor(text: str) -> Factor:
-    """``GLOB=N``; 1 or more."""
-    pattern, _, number = text.rpartition("=")
-    if not pattern or not number.isdecimal() or not 1 <= int(number) <= LARGEST_FACTOR:
-        raise ValueError(f"expected GLOB=N such as 'orders*=3', found {text!r}")
-    return Factor(pattern, int(number))
-
-
-def parse_partition(text: str) -> TopicPartition:
-    """``TOPIC-N``, as Kafka prints a topic-partition."""
-    topic, dash, number = text.rpartition("-")
-    if not topic or not dash or not number.isdecimal():
-        raise ValueError(f"expected TOPIC-N such as orders-12, found {text!r}")
-    return TopicPartition(topic, int(number))
 
 
 SOURCE, WANTED, IMAGINED, BUDGETS = "Cluster", "Goals", "What if", "Budgets"
@@ -226,74 +122,6 @@ CalibrationPath = Annotated[
         help="Calibration for values that the goals leave out, instead of the one that they name.",
     ),
 ]
-LoadName = Literal["current", "mean", "p95", "forecast"]
-Load = Annotated[
-    LoadName,
-    typer.Option(
-        "--load",
-        rich_help_panel=IMAGINED,
-        help="Loads of partitions: the snapshot's, or the mean, 95th percentile or forecast of the calibration.",
-    ),
-]
-AddBroker = Annotated[
-    list[AddedBroker] | None,
-    typer.Option(
-        "--add-broker",
-        parser=parsed_by(parse_added_broker),
-        rich_help_panel=IMAGINED,
-        metavar="ID[:RACK]",
-        help="Add an empty broker of the median capacity. Repeatable, as all options here.",
-    ),
-]
-RemoveBroker = Annotated[
-    list[BrokerIds] | None,
-    typer.Option(
-        "--remove-broker",
-        parser=parsed_by(parse_broker_ids),
-        rich_help_panel=IMAGINED,
-        metavar="ID[,ID]",
-        help="Empty these brokers.",
-    ),
-]
-ExcludeBroker = Annotated[
-    list[BrokerIds] | None,
-    typer.Option(
-        "--exclude-broker",
-        parser=parsed_by(parse_broker_ids),
-        rich_help_panel=IMAGINED,
-        metavar="ID[,ID]",
-        help="Leave these brokers exactly as they are.",
-    ),
-]
-DemoteBroker = Annotated[
-    list[BrokerIds] | None,
-    typer.Option(
-        "--demote-broker",
-        parser=parsed_by(parse_broker_ids),
-        rich_help_panel=IMAGINED,
-        metavar="ID[,ID]",
-        help="Brokers that give up their leaderships and keep their replicas; the plan does nothing else.",
-    ),
-]
-ExcludeTopic = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--exclude-topic",
-        rich_help_panel=IMAGINED,
-        metavar="GLOB",
-        help="Move these topics for repairs only; their load counts.",
-    ),
-]
-ScaleLoad = Annotated[
-    list[ScaledLoad] | None,
-    typer.Option(
-        "--scale-load",
-        parser=parsed_by(parse_scale),
-        rich_help_panel=IMAGINED,
-        metavar="GLOB=FACTOR",
-        help="Multiply the load of these topics.",
-    ),
-]
 Factors = Annotated[
     list[Factor] | None,
     typer.Option(
@@ -304,49 +132,6 @@ Factors = Annotated[
         help="Topics that are to have N replicas of each partition; such a plan changes nothing else. Repeatable, the last one holds.",
     ),
 ]
-AcceptanceRule = Annotated[
-    Acceptance | None,
-    typer.Option(
-        "--acceptance",
-        help="score (default): every action improves the cluster by itself. potential: only the plan as a whole has to.",
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed",
-        min=-LARGEST - 1,
-        max=LARGEST,
-        metavar="N",
-        help=f"Seed of the search (default {DEFAULTS.seed}).",
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        min=1,
-        metavar="N",
-        help=f"Threads of the search (default {DEFAULTS.threads}); large clusters are planned faster, and the plan is the same.",
-    ),
-]
-MaxMoves = Annotated[
-    int | None,
-    typer.Option(
-        "--max-moves", min=0, max=LARGEST, metavar="N", rich_help_panel=BUDGETS, help="Move at most so many replicas."
-    ),
-]
-MaxPartitions = Annotated[
-    int | None,
-    typer.Option(
-        "--max-partitions",
-        min=0,
-        max=LARGEST,
-        metavar="N",
-        rich_help_panel=BUDGETS,
-        help="Change at most so many partitions.",
-    ),
-]
 ElectionOut = Annotated[
     Path | None,
     typer.Option("--election-out", metavar="FILE", help="Write the file for kafka-leader-election here."),
@@ -355,28 +140,6 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write the data here instead of to stdout."),
 ]
-MoveCost = Annotated[
-    int | None,
-    typer.Option(
-        "--move-cost",
-        parser=parsed_by(parse_size),
-        metavar="SIZE",
-        rich_help_panel=BUDGETS,
-        help="Cost of a replica move besides its bytes, such as 100MB; 0: bytes alone. Default: a fifth of the mean replica.",
-    ),
-]
-MaxBytes = Annotated[
-    int | None,
-    typer.Option(
-        "--max-bytes",
-        parser=parsed_by(parse_size),
-        metavar="SIZE",
-        rich_help_panel=BUDGETS,
-        help="Copy at most so many bytes, such as 500GB.",
-    ),
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where the cluster comes from: one of a file and a live cluster."""
@@ -466,78 +229,3 @@ class Wanted:
         for note in goals.notes:
             log.warning("%s", note)
         return goals
-
-
-@dataclass(frozen=True, slots=True)
-class Planning:
-    """What is asked of the planner: what-ifs, budgets, and how it searches."""
-
-    add_broker: AddBroker = None
-    remove_broker: RemoveBroker = None
-    exclude_broker: ExcludeBroker = None
-    demote_broker: DemoteBroker = None
-    exclude_topic: ExcludeTopic = None
-    scale_load: ScaleLoad = None
-    load: Load = "current"
-    max_moves: MaxMoves = None
-    max_bytes: MaxBytes = None
-    max_partitions: MaxPartitions = None
-    move_cost: MoveCost = None
-    acceptance: AcceptanceRule = None
-    seed: Seed = None
-    threads: Threads = None
-
-    @property
-    def imagined(self) -> bool:
-        """Whether the plan is for a cluster that differs from the one that is read."""
-        return bool(self.add_broker or self.scale_load)
-
-    def options(self, goals: GoalSet, snapshot: Snapshot) -> PlanOptions:
-        """The planner's options, checked against the cluster; those that were not given keep its own defaults.
-
-        Raises
-        ------
-        ConfigurationError
-            A what-if that the cluster or the goals do not allow; ``--load`` without a calibration, with one without loads, or with one
-            of another cluster.
-        InputError
-            The loads cannot be read.
-        """
-        from optimizer.whatif import check_whatifs
-
-        given = {
-            "seed": self.seed, "acceptance": self.acceptance, "threads": self.threads,
-            "max_moves": self.max_moves, "max_bytes": self.max_bytes, "max_partitions": self.max_partitions, "move_cost": self.move_cost,
-        }  # fmt: skip
-        options = PlanOptions(
-            add_brokers=tuple(self.add_broker or ()),
-            remove_brokers=all_ids(self.remove_broker),
-            exclude_brokers=all_ids(self.exclude_broker),
-            demote_brokers=all_ids(self.demote_broker),
-            exclude_topics=tuple(self.exclude_topic or ()),
-            scale_load=tuple((scale.pattern, scale.factor) for scale in self.scale_load or ()),
-            loads=_loads(self.load, goals, snapshot),
-            **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
-        )
-        check_whatifs(snapshot, goals, options)
-        return options
-
-
-def _loads(load: LoadName, goals: GoalSet, snapshot: Snapshot) -> PartitionLoads | None:
-    """Loads of partitions out of the calibration of `goals`; None: those of the snapshot."""
-    if load == "current":
-        return None
-    given = goals.calibrated
-    if given is None:
-        raise _no_loads(load, "a calibration, found none; give --calibration FILE, or name one in the goals file")
-    if given.loads is None:
-        raise _no_loads(load, f"loads in {given.source}, found none; make it again with `trimtab calibrate`")
-    if snapshot.cluster_id and given.cluster_id and snapshot.cluster_id != given.cluster_id:
-        raise _no_loads(load, f"a calibration of cluster {snapshot.cluster_id}, found {given.source} of {given.cluster_id}")
-    from cluster_model.partition_loads_file import read_partition_loads
-
-    return read_partition_loads(given.loads, load, snapshot, given.cluster_id, f"{given.source} ({given.span})")
-
-
-def _no_loads(load: str, message: str) -> ConfigurationError:
-    return ConfigurationError("options", [Problem("--load", f"{load} needs {message}")])

@@ -18,6 +18,7 @@ from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
 from trimtab.commands.execute import carry_out, tell_size
 from trimtab.commands.execution_options import JournalFolder, Throttle
+from trimtab.commands.planning_options import Planning
 from trimtab.commands.records import expanded
 from trimtab.output import emit, unwritable, unwritable_folders, write_file, write_folders
 from trimtab.plan_output import (
@@ -92,7 +93,7 @@ def plan_command(
             help="Write DIR/original/TOPIC.json and DIR/migrated/TOPIC.json, to apply topic by topic.",
         ),
     ] = None,
-    planning: o.Planning,
+    planning: Planning,
     replication_factor: o.Factors = None,
     frontier: Annotated[
         bool,

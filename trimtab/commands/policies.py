@@ -6,18 +6,20 @@ Prints; what parts do is `optimizer.policies`', what a policy may say is `goals.
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from typing import Annotated, Literal
 
 import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
+from trimtab.commands import values as v
 from trimtab.commands.records import expanded
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.signals import ending_at_once
 from trimtab.story import Story
 
-Form = Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data.")]
+Form = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -38,9 +40,10 @@ def list_parts(form: Form = "text") -> None:
         parts = {s: {p.name: {"summary": p.summary, "source": p.source} for p in of.values()} for s, of in stages.items()}
         emit(json.dumps({"presets": PRESET_WORDS, "parts": parts}, indent=1) + "\n", None)
         return
-    lines = ["presets", *(f"  {name:<22}{words}" for name, words in PRESET_WORDS.items())]
+    width = max(map(len, (*PRESET_WORDS, *(name for of in stages.values() for name in of)))) + 2
+    lines = ["presets", *(f"  {name:<{width}}{words}" for name, words in PRESET_WORDS.items())]
     for stage, of in stages.items():
-        lines += ["", stage, *(f"  {p.name:<22}{p.summary} ({p.source})" for p in of.values())]
+        lines += ["", stage, *(f"  {p.name:<{width}}{p.summary} ({p.source})" for p in of.values())]
     emit("\n".join(lines) + "\n", None)
 
 
@@ -48,7 +51,6 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a pre
     """Print a preset as YAML for a goals file, every default filled in; or what a part does."""
     from goals.policy import PolicyDocument
     from goals.policy_presets import POLICY_PRESETS
-    from goals.wording import meant_or_known
     from optimizer.policies.registry import parts_by_stage
 
     if name in POLICY_PRESETS:
@@ -59,8 +61,9 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a pre
     parts = [part for of in parts_by_stage().values() for part in of.values()]
     found = [part for part in parts if part.name == name]
     if not found:
-        known = [*POLICY_PRESETS, *(part.name for part in parts)]
-        raise ConfigurationError("trimtab policies show", [Problem("NAME", f"unknown {name!r}; {meant_or_known(name, known)}")])
+        near = get_close_matches(name, [*POLICY_PRESETS, *(part.name for part in parts)], n=1)
+        meant = f"did you mean {near[0]!r}?" if near else "`trimtab policies list` has all names"
+        raise ConfigurationError("trimtab policies show", [Problem("NAME", f"unknown {name!r}; {meant}")])
     emit("".join(f"{part.stage} {part.name}: {part.summary} ({part.source})\n" for part in found), None)
 
 
@@ -70,8 +73,8 @@ def lookup(
     *,
     topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="All partitions of this topic.")] = None,
     partition: Annotated[
-        o.TopicPartition | None,
-        typer.Option("--partition", parser=o.parsed_by(o.parse_partition), metavar="TOPIC-N", help="This topic-partition, there or not."),
+        v.TopicPartition | None,
+        typer.Option("--partition", parser=v.parsed_by(v.parse_partition), metavar="TOPIC-N", help="This topic-partition."),
     ] = None,
     source: o.Source,
     wanted: o.Wanted,
@@ -80,10 +83,11 @@ def lookup(
 ) -> None:
     """Print which bundle a topic or a partition is in, and which brokers carry it.
 
-    Bundles are those of `unit: group` in the policy of the goals, after its splits; without, the four of each namespace.
+    A bundle is a range of CRC32 hashes in a namespace. Bundles are those of `unit: group` in the policy of the goals, after its splits;
+    without such a policy plans use none, and the four of each namespace are shown.
     """
     problems = source.problems()
-    problems += o.exactly_one({"--topic": topic, "--partition": partition}, "ask about one topic or one partition")
+    problems += v.exactly_one({"--topic": topic, "--partition": partition}, "ask about one topic or one partition")
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     problems += unwritable("--out", out)
     if problems:
@@ -96,20 +100,27 @@ def lookup(
         from cluster_model.plain_text import printable
         from goals.wording import meant_or_known
         from optimizer.detectors import policy_of
-        from optimizer.policies.lookup import bundles_in, carried, carried_text, locate, located_text
+        from optimizer.explain import unknown_partition
+        from optimizer.policies.lookup import bundles_in, carried, carried_text, locate, located_text, remarks
 
         if topic is not None and topic not in cluster.row_of_topic:
             known = f"unknown topic {topic!r}; {meant_or_known(topic, list(cluster.topics))}"
             raise ConfigurationError("trimtab policies lookup", [Problem("--topic", known)])
-        groups = bundles_in(cluster, policy_of(goal_set))
+        policy = policy_of(goal_set)
+        groups = bundles_in(cluster, policy)
         one = (topic, None) if topic is not None else (partition.topic, partition.number) if partition is not None else ("", None)
         located = locate(cluster, groups, *one)
+        if partition is not None and not located[0].replicas:
+            would = f"its hash {located[0].hash:08x} would be in {located[0].bundle}"
+            known = f"{unknown_partition(cluster, partition.topic, partition.number)}; {would}"
+            raise ConfigurationError("trimtab policies lookup", [Problem("--partition", known)])
         bundles = [carried(cluster, groups, name) for name in dict.fromkeys(p.bundle for p in located)]
         if form == "json":
             partitions = [{**asdict(p), "hash": f"{p.hash:08x}"} for p in located]
-            answer = json.dumps({"partitions": partitions, "bundles": [asdict(b) for b in bundles]}, indent=1)
+            used = policy.unit == "group"
+            answer = json.dumps({"used": used, "partitions": partitions, "bundles": [asdict(b) for b in bundles]}, indent=1)
         else:
-            answer = "\n".join(map(printable, [*map(located_text, located), *map(carried_text, bundles)]))
+            answer = "\n".join(map(printable, [*map(located_text, located), *map(carried_text, bundles), *remarks(policy, bundles)]))
     source.keep(cluster)
     emit(answer + "\n", out)
 

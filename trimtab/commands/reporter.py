@@ -36,7 +36,7 @@ def reporter_command(
         typer.Option("--once", help="Measure for one interval, print the samples as JSON, and end; sends nothing."),
     ] = False,
 ) -> int:
-    """Measure the broker this stands beside, and publish the samples to the internal topic.
+    """Measure the broker on this machine continuously, and publish the samples to the internal topic.
 
     One reporter a broker. Reads the JMX exporter or Jolokia, Kafka's admin interface, and the host, as the configuration
     says; needs neither numpy nor Spark.

@@ -36,7 +36,7 @@ def serve_command(
         typer.Option("--config", exists=True, dir_okay=False, metavar="FILE", help="Configuration in YAML."),
     ],
     check: Annotated[
-        bool, typer.Option("--check", help="Say what is wrong with the configuration and its goals, and end.")
+        bool, typer.Option("--check", help="Check the configuration and its goals, list every mistake, and exit.")
     ] = False,
 ) -> int:
     """Follow a cluster and plan by itself, beside the controller that decides. Changes nothing unless its mode says so.

@@ -13,6 +13,7 @@ import typer
 from cluster_model.content import content_of
 from cluster_model.errors import ConfigurationError, InputError, Problem
 from trimtab.commands import options as o
+from trimtab.commands import values as v
 from trimtab.output import unwritable, write_file
 from trimtab.plan_output import FormatOption, Outs, output_problems, outputs, write_outputs
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 SavedPlan = Annotated[
     Path,
-    typer.Argument(dir_okay=False, callback=o.there, metavar="PLAN", help="A plan that `trimtab plan -o FILE.json` wrote; - for stdin."),
+    typer.Argument(dir_okay=False, callback=v.there, metavar="PLAN", help="A plan that `trimtab plan -o FILE.json` wrote; - for stdin."),
 ]
 
 

@@ -15,7 +15,7 @@ import typer
 from cluster_model.content import STDIN
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
-from trimtab.commands.options import parsed_by, there
+from trimtab.commands.values import parsed_by, there
 from trimtab.output import emit, unwritable, write_file
 from trimtab.story import log
 
@@ -54,10 +54,10 @@ def tune_command(
         Any,
         typer.Option("--only", parser=parsed_by(parse_only), metavar="KEYS", help="Change these only: weight,bound,var,min_load."),
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Change the goals file; else it is only shown.")] = False,
-    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Shape of the data.")] = "text",
+    write: Annotated[bool, typer.Option("--write", help="Change the goals file. Default: only show the diff.")] = False,
+    form: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
-    """What a calibration would change in a goals file, as a diff with reasons and what to expect of it.
+    """Show as a diff how a calibration would change a goals file, with reasons and the effect to expect.
 
     With --write the file is changed in place: its comments, order, quotes and layout stay.
     """

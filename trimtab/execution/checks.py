@@ -1,4 +1,4 @@
-"""What has to be true before an execution begins: the right cluster, no other one, partitions as the plan found them.
+"""What has to be true before an execution starts: the right cluster, no other one, partitions as the plan found them.
 
 Called by the engine and the commands. Pure; every refusal says what to do.
 """
@@ -16,7 +16,7 @@ LISTED = 5
 
 
 def admit(order: Order, seen: Observed, settings: Settings) -> None:
-    """Refuse what must not begin.
+    """Refuse what must not start.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class Settings:
     foreign
         What to do about reassignments of other tools that are in progress at the start.
     windows
-        When steps may begin, as `trimtab.execution.windows` has them; always where there are none.
+        When steps may start, as `trimtab.execution.windows` has them; always where there are none.
     """
 
     throttle: int | None = None

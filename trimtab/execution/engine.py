@@ -72,7 +72,7 @@ class Execution(Recorded):
     def port(self) -> ClusterPort:
         return self._port
 
-    # -- beginning -------------------------------------------------------------------------------------------
+    # -- start -------------------------------------------------------------------------------------------
 
     def begin(self, order: Order, settings: Settings) -> Standing:
         """Take a plan; nothing is changed on the cluster before the first `turn`.
@@ -99,7 +99,7 @@ class Execution(Recorded):
         now = self._clock.wall_ms()
         self._ledger.claim()
         again = header_of(self._ledger.read())
-        if again is not None and again.state == "running":  # it was begun between that and the claim, which ended it
+        if again is not None and again.state == "running":  # it was started between that and the claim, which ended it
             raise ExternalError(unfinished(again, working=False))
         lagging = tuple(sorted(name for name, p in seen.partitions.items() if p.lagging))
         self.header = Header(
@@ -124,7 +124,7 @@ class Execution(Recorded):
         Parameters
         ----------
         held
-            Why no step of the plan may begin now, where the caller knows a reason.
+            Why no step of the plan may start now, where the caller knows a reason.
 
         Raises
         ------
@@ -275,7 +275,7 @@ class Execution(Recorded):
         return header
 
     def _throttle(self, header: Header) -> str:
-        """Have throttles stand on exactly the replicas that move; why no step may begin before they do."""
+        """Have throttles stand on exactly the replicas that move; why no step may start before they do."""
         rate, now = rate_of(header), self._clock.wall_ms()
         if rate is None or (self._throttled_ms is not None and now - self._throttled_ms < THROTTLE_CHECK_MS):
             return ""

@@ -90,7 +90,7 @@ class EngineExecutor:
             if not execution.adopt():
                 execution.clean()
                 return Left()
-            # Another one was begun since, and the claim ended it there: so it is carried on here.
+            # Another one was started since, and the claim ended it there: so it is carried on here.
             self._execution, self._plan_id = execution, execution.plan_id
             return Left(plan_id=self._plan_id)
         if self._is_at_work_elsewhere(header):

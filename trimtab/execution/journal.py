@@ -1,6 +1,6 @@
 """The journal: documents of executions in a SQLite file on this machine, on disk before a step is taken.
 
-One process at a time may claim it; the lock ends with the process, however that ended. Anybody may read it meanwhile.
+One process at a time may claim it; the lock ends with the process, however that ended. Any process may read it meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What producers will notice of an execution, said before it begins. Called by the commands."""
+"""What producers will notice of an execution, said before it starts. Called by the commands."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def read_order(path: Path) -> Order:
     Raises
     ------
     InputError
-        It is no plan file, or somebody edited it: its actions do not lead to its proposals. All problems with their places.
+        It is no plan file, or it was edited: its actions do not lead to its proposals. All problems with their places.
     """
     try:
         content = content_of(path)

@@ -46,7 +46,7 @@ class Headroom:
 
 
 def first(tasks: Collection[Task], known: Headroom) -> Pace:
-    """Where to begin."""
+    """Where to start."""
     involved = sorted({b for t in tasks if t.adding for b in (*t.source, *t.adding)})
     if involved and all(b in known.free for b in involved):
         least = min(involved, key=lambda b: (known.free[b], b))
@@ -99,7 +99,7 @@ class Meter:
         return self._at_ms is None or now_ms - self._at_ms >= EVERY_MS
 
     def read(self, now_ms: int, into: Mapping[int, float]) -> float:
-        """`into` is what each broker has taken in since the execution began."""
+        """`into` is what each broker has taken in since the execution started."""
         before, since = self._before, self._at_ms
         self._before, self._at_ms = into, now_ms
         if since is None or now_ms <= since:

@@ -55,7 +55,7 @@ class ClusterPort(Protocol):
         ...
 
     def reassign(self, targets: Mapping[Partition, tuple[int, ...] | None]) -> Answers:
-        """Begin reassignments to whole replica lists, or cancel those in progress where the list is None (KIP-455)."""
+        """Start reassignments to whole replica lists, or cancel those in progress where the list is None (KIP-455)."""
         ...
 
     def elect(self, names: Sequence[Partition]) -> Answers:

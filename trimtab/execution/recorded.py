@@ -126,7 +126,7 @@ class Recorded:
         self._write()
 
     def cancel(self, who: str, how: How = "take back", reason: str = "") -> None:
-        """Begin nothing more. What is in progress is taken back, or finished where `how` says so; what is done stays.
+        """Start nothing more. What is in progress is taken back, or finished where `how` says so; what is done stays.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 Written in transactions under one transactional id for the cluster: who claims it makes the broker refuse every later write of who had it
 before. What people tell (wishes, a pause, drains) are plain records beside them, since anyone may. A document is one record, its key
-the key; where nothing stands any more the value is null. Read committed, from the beginning, which compaction keeps short.
+the key; where nothing stands any more the value is null. Read committed, from the start, which compaction keeps short.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class SharedRecord:
         return self._producer
 
     def _revive(self, error: Exception) -> None:
-        """After a failed write: abort, or begin with a new producer next time."""
+        """After a failed write: abort, or start with a new producer next time."""
         try:
             if self._producer is not None:
                 self._producer.abort_transaction()

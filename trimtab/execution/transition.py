@@ -4,7 +4,7 @@ Called by the engine at every turn, and by property tests. Knows no cluster, clo
 be asked again at any moment, after any interruption; what it answers depends only on what is seen and written down.
 
 What it keeps: one step on a partition at a time, each a whole replica list; no partition has fewer replicas in sync after a step than
-before it, unless the plan wants fewer replicas; limits hold counting what is in progress already, whichever tool began it.
+before it, unless the plan wants fewer replicas; limits hold counting what is in progress already, whichever tool started it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Turn:
     turned
         Tasks in progress that cannot be completed, as the way back that replaces them.
     waits
-        Why nothing new begins, in a sentence; empty where something does or nothing is left.
+        Why nothing new starts, in a sentence; empty where something does or nothing is left.
     """
 
     marks: Mapping[Partition, Mark] = field(default_factory=dict)
@@ -65,9 +65,9 @@ def next_steps(
     marks
         How far each is; one that is not named waits.
     lagging_before
-        Partitions that were under-replicated when the execution began; others that become so hold every new step but repairs.
+        Partitions that were under-replicated when the execution started; others that become so hold every new step but repairs.
     held
-        Why no step may begin, where something outside says so (a pause, a maintenance window).
+        Why no step may start, where something outside says so (a pause, a maintenance window).
     elected
         Leaders elected already in the current interval, and steps that left a partition without one for a moment.
     freeing
@@ -196,11 +196,11 @@ def _absence(brokers: Sequence[int], seen: Observed) -> str:
     return "is not registered" if any(b not in seen.brokers for b in brokers) else "is down"
 
 
-# -- whether anything new may begin ----------------------------------------------------------------------------
+# -- whether anything new may start ----------------------------------------------------------------------------
 
 
 def _unhealthy(candidates: Sequence[Task], moving: set[Partition], seen: Observed, before: frozenset[Partition]) -> str:
-    """Why nothing new but repairs may begin; empty where it may."""
+    """Why nothing new but repairs may start; empty where it may."""
     involved = {b for t in candidates for b in (*t.source, *t.target)}
     under, behind = [], []
     for name, there in seen.partitions.items():
@@ -220,7 +220,7 @@ def _repairs(task: Task, seen: Observed) -> bool:
     return any(not seen.alive(b) for b in task.removing)
 
 
-# -- which of the waiting begin --------------------------------------------------------------------------------
+# -- which of the waiting start --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class _Reason:
 def _chosen(
     waiting: Sequence[Task], moving: Sequence[Task], seen: Observed, limits: Limits, gaps: int, *, freeing: bool
 ) -> tuple[tuple[Task, ...], dict[Partition, _Reason]]:
-    """Those that begin now, in order, and why each of the others does not."""
+    """Those that start now, in order, and why each of the others does not."""
     room = _Room(moving, seen, limits)
     wanted: dict[int, float] = defaultdict(float)
     for task in waiting:

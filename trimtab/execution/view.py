@@ -1,6 +1,6 @@
 """What an execution sees of a cluster, with the same work for each look however large the cluster is.
 
-Made by the engine, which looks every second. The whole cluster is described at the beginning, when a broker comes or goes, and now and
+Made by the engine, which looks every second. The whole cluster is described at the start, when a broker comes or goes, and now and
 then for new topics. Between that a look describes the partitions that something happens to, whatever is not in sync, and some other
 topics in turn. Of partitions that are in sync and not in the plan nothing is kept: no step depends on them.
 """
@@ -22,7 +22,7 @@ SHARE = 20  # a whole look is not taken again before so many times its own durat
 
 @dataclass(eq=False)
 class View:
-    """See the module. `look` begins a turn, `also` looks closer within it.
+    """See the module. `look` starts a turn, `also` looks closer within it.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
-"""Maintenance windows: when steps of an execution may begin, in UTC. ``22:00-06:00``, ``Sat,Sun 08:00-20:00``, ``Mon-Fri 01:00-05:00``.
+"""Maintenance windows: when steps of an execution may start, in UTC. ``22:00-06:00``, ``Sat,Sun 08:00-20:00``, ``Mon-Fri 01:00-05:00``.
 
-Pure; used by the engine, the command line and the service's configuration. A window belongs to the day on which it begins.
+Pure; used by the engine, the command line and the service's configuration. A window belongs to the day on which it starts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def parse_window(text: str) -> Window:
 
 
 def closed(windows: Iterable[str], now_ms: int) -> str:
-    """Why no step may begin now, with the next time that one may; empty where it may, or where there are no windows."""
+    """Why no step may start now, with the next time that one may; empty where it may, or where there are no windows."""
     parsed = [parse_window(w) for w in windows]
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     minute = now.weekday() * DAY + now.hour * 60 + now.minute

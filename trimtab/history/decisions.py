@@ -194,7 +194,7 @@ class DecisionHistory:
             db.executemany("INSERT OR IGNORE INTO moved VALUES (?, ?, ?, ?)", rows)
 
     def retain(self, now_ms: int, *, keep_days: int, keep_plan_days: int, keep_plan_bytes: int) -> int:
-        """Delete decisions, with what came of them, that began more than `keep_days` ago, and the texts of plans of more
+        """Delete decisions, with what came of them, that started more than `keep_days` ago, and the texts of plans of more
         than `keep_plan_days` ago or beyond so many bytes, the newest excepted; how many decisions went."""
         day = 86_400_000
         with self._transaction() as db:

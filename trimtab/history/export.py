@@ -1,6 +1,6 @@
 """Decisions and outcomes as Parquet, for Spark, which reads no SQLite without help.
 
-Called by the service after decisions, and by whoever has the SQLite file. The files are made anew as a whole each time:
+Called by the service after decisions, and by operators who have the SQLite file. The files are made again as a whole each time:
 decisions are few.
 """
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from cluster_model.errors import ExternalError
+from cluster_model.extras import missing
 from trimtab.history.decisions import DecisionHistory
 from trimtab.history.records import ms_of
 
@@ -36,9 +37,7 @@ def export(history: DecisionHistory, folder: Path) -> list[Path]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise ExternalError(
-            f"{folder}: Parquet needs pyarrow, which is not installed: pip install 'trimtab[parquet]'"
-        ) from None
+        raise ExternalError(f"{folder}: Parquet needs {missing('pyarrow')}") from None
     made = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from cluster_model.errors import ExternalError
+from cluster_model.extras import missing
 from trimtab.history.lock import locked
 from trimtab.history.rows import DAY_MS, RowBuffer
 
@@ -282,7 +283,5 @@ def _require_pyarrow() -> None:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
-        raise ExternalError(
-            "history needs pyarrow, which is not installed: pip install 'trimtab[parquet]', or turn the history off"
-        ) from None
+        raise ExternalError(f"history needs {missing('pyarrow')}, or turn the history off") from None
 

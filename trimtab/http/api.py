@@ -126,7 +126,7 @@ class Api:
         )
 
     async def clusters(self, _: Request) -> Response:
-        """This cluster, then the others; what is known of them now, so nobody waits for one that hangs."""
+        """This cluster, then the others; what is known of them now, so no request waits for one that hangs."""
         if not self._others.any:
             return _answer(ClustersView(clusters=()))
         own = with_glance(await self.latest.state(self._patience))

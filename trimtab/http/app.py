@@ -55,7 +55,7 @@ def application(
         loop = asyncio.get_running_loop()
 
         def told() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no client listens any more
                 loop.call_soon_threadsafe(api.events.told)
 
         end = face.watch(told)
@@ -127,7 +127,7 @@ async def _unknown(request: Request, error: Exception) -> Response:
 
 
 class Doorkeeper:
-    """Around everything: the host check, headers that every answer has, words for errors that nobody foresaw, and the count."""
+    """Around everything: the host check, headers that every answer has, words for unforeseen errors, and the count."""
 
     def __init__(self, app: ASGIApp, access: Access, requests: Requests) -> None:
         self._app = app

@@ -36,7 +36,7 @@ class Calls:
             raise late(what, patience, if_late) from None
 
     def begin(self, call: Callable[[], T], what: str) -> asyncio.Future[T]:
-        """`call` under way. Nobody has to wait for the future."""
+        """`call` under way. No request has to wait for the future."""
         if self._running >= self._most:
             raise Problem(
                 503,
@@ -56,7 +56,7 @@ class Calls:
                 future.set_result(result)  # type: ignore[arg-type]
             else:
                 future.set_exception(error)
-                future.exception()  # known here, whoever waits
+                future.exception()  # known here, whichever request waits
 
         def work() -> None:
             result, error = None, None
@@ -67,7 +67,7 @@ class Calls:
             try:
                 loop.call_soon_threadsafe(ended, result, error)
             except RuntimeError:
-                return  # the loop is closed: nobody is interested
+                return  # the loop is closed: no client waits
 
         threading.Thread(target=work, name=f"http {what}", daemon=True).start()
         return future

@@ -1,4 +1,4 @@
-"""Connections that wait too long for a request, or do not read their answer, are closed, so that nobody locks the others out.
+"""Connections that wait too long for a request, or do not read their answer, are closed, so that no client locks the others out.
 
 Used by `trimtab.http.server`. A new connection always finds room where another one is idle: the one that has been idle for longest is
 closed for it, first of the same address. So probes and Prometheus are answered however many connections say nothing.

@@ -69,7 +69,7 @@ class Events:
             news.set()
 
     def listen(self) -> AsyncIterator[str]:
-        """The text of a stream, until the server ends; begins with an event.
+        """The text of a stream, until the server ends; starts with an event.
 
         Raises
         ------

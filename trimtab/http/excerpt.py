@@ -62,7 +62,7 @@ def excerpt(text: str) -> Excerpt:
     Raises
     ------
     ValueError
-        The text is not laid out as a plan file is (a bug of whoever made it).
+        The text is not laid out as a plan file is (a bug of the code that made it).
     """
     decode = json.JSONDecoder().raw_decode
 

@@ -156,7 +156,7 @@ def _plan(state: StateView) -> str:
 
 
 def _proposed(state: StateView) -> str:
-    """What is to become of a plan that nobody has approved."""
+    """What is to become of a plan that is not approved."""
     if state.mode == "dry-run":
         return f"would {_reach(state)} (dry run: it is not carried out)"
     if not state.has_executor:

@@ -53,7 +53,7 @@ class Latest:
             if generation >= asked:
                 return view
             if self._flight is not None and self._flight[1] is future:
-                self._flight = None  # from before the change, and over: ask anew
+                self._flight = None  # from before the change, and over: ask again
 
     def _begin(self) -> tuple[int, asyncio.Future[StateView]]:
         generation = self._generation

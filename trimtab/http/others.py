@@ -1,7 +1,7 @@
 """Other services that the page asks: how their clusters stand, read-only, each within a time of its own.
 
-Used by `trimtab.http.api`. Asking happens in a thread of its own, so a service that hangs holds up nobody; what is told is what was heard
-last, with since when.
+Used by `trimtab.http.api`. Asking happens in a thread of its own, so a service that hangs holds up no request; answers are the
+last ones heard, with their time.
 """
 
 from __future__ import annotations

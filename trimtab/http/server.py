@@ -74,12 +74,12 @@ class HttpServer:
         self._socket.close()
 
     def start(self) -> None:
-        """Begin; returns when requests are taken.
+        """Start; returns when requests are taken.
 
         Raises
         ------
         ExternalError
-            It did not begin.
+            It did not start.
         """
         self._thread.start()
         self._began.wait(BEGIN_WITHIN)

@@ -1,6 +1,6 @@
 """Where the HTTP interface listens, who may read and who may change; refused where that would not be safe.
 
-Called by whoever reads the service's configuration; a default stands here and nowhere else. docs/http.md describes the keys.
+Called by the reader of the service's configuration; a default stands here and nowhere else. docs/http.md describes the keys.
 """
 
 from __future__ import annotations

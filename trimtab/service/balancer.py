@@ -219,7 +219,7 @@ class Balancer:
         return self._workers
 
     def start(self) -> Self:
-        """Begin; returns at once. The HTTP interface is there when it returns.
+        """Start; returns at once. The HTTP interface is there when it returns.
 
         Raises
         ------
@@ -313,7 +313,7 @@ class Balancer:
                 log.error("no history of samples for now: %s", error)
 
     def _stale(self) -> str:
-        """Why no step of a plan begins while the model may be older than the cluster; one that is warming up does not keep a plan
+        """Why no step of a plan starts while the model may be older than the cluster; one that is warming up does not keep a plan
         from being carried on."""
         holds = [h.text for h in self._readiness.holds(self._clock.wall_ms()) if h.kind in ("metadata", "silent")]
         return f"waits: {holds[0]}" if holds else ""

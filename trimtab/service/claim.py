@@ -83,7 +83,7 @@ def _locked(folder: Path) -> int | None:
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return -1  # whoever reads it says so
+        return -1  # its reader says so
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -8,7 +8,7 @@ PARTS = 60  # a horizon is told in so many
 
 
 class Coverage:
-    """Which parts of the last `span_ms` samples are of, whoever's they are."""
+    """Which parts of the last `span_ms` samples are of, of any reporter."""
 
     def __init__(self, span_ms: int) -> None:
         self.span_ms = span_ms

@@ -156,7 +156,7 @@ class Decider:
         self._notice_readiness(now)
         self._notice_condition(now)
         if not self._leader.known.leads:
-            self._agenda.clear()  # whoever leads next decides at once anyway
+            self._agenda.clear()  # the next leader decides at once anyway
             return TURN
         if full is not None:
             self._desk.supersede("nothing can be written down", record=False)

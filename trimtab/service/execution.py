@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 TURN = 1.0  # seconds between two steps
 NOTE_EVERY_MS = 60_000  # so often what was done is added to the history, for limits that a restart does not forget
-PATIENCE_MS = 60_000  # nobody says who leads for so long: another may
+PATIENCE_MS = 60_000  # the leader is unknown for so long: another may
 SHARE_MS = 5_000  # so often pauses and drains that were told elsewhere are looked for
 RECOVER_MS = 5_000  # so often it is looked whether an execution was left unfinished
 FIRST_LOOK_MS = 15_000  # so long no plan is made before that was looked at for the first time since this instance leads
@@ -90,7 +90,7 @@ class Execution:
     moved
         Called with what an execution has moved, also one of another process, again and again with the same.
     stale
-        Why the model is not to be trusted now, in a sentence; no step of a plan begins then.
+        Why the model is not to be trusted now, in a sentence; no step of a plan starts then.
     acts
         Whether the mode lets anything be carried out, also what another instance left unfinished.
     step
@@ -226,7 +226,7 @@ class Execution:
 
     @property
     def busy(self) -> str:
-        """Why no plan is made now, in a sentence, where an execution that this instance did not begin is not over."""
+        """Why no plan is made now, in a sentence, where an execution that this instance did not start is not over."""
         left = self._left
         if left is None:
             return FIRST_LOOK if self._looks_first else ""
@@ -286,7 +286,7 @@ class Execution:
             self._moved(found)
 
     def _polled(self, executor: Executor) -> Progress | str:
-        """The next step; a sentence where the execution is not ours any more, or cannot be begun."""
+        """The next step; a sentence where the execution is not ours any more, or cannot be started."""
         pause = self._told.pause
         if pause is not None and not self._paused:
             executor.pause(pause.who)

@@ -1,4 +1,4 @@
-"""The goals in force: read at the start, read again when their file or its calibration changes or somebody asks, kept where the new
+"""The goals in force: read at the start, read again when their file or its calibration changes or an operator asks, kept where the new
 ones are wrong.
 
 The turn of one worker looks at the file; any thread may ask for the goals.
@@ -43,7 +43,7 @@ class GoalsKeeper:
     Raises
     ------
     ConfigurationError
-        The goals that it begins with are wrong.
+        The goals that it starts with are wrong.
     """
 
     def __init__(self, path: Path | None, preset: str | None, changed: Callable[[str], None], wall_ms: Callable[[], int]) -> None:

@@ -30,7 +30,7 @@ class BrokerHealth:
     life
         ``fenced`` until it has been so for `dead_after`, then ``dead``; ``unregistered`` where only replica lists name it.
     since_ms
-        Since when it is fenced, Unix ms; None where it is not, or nobody knows.
+        Since when it is fenced, Unix ms; None where it is not, or it is unknown.
     replicas, lacking
         On it, and those of them that are out of sync, reassignments apart.
     preferred, astray

@@ -1,7 +1,7 @@
 """What the service keeps on disk: samples and decisions as history, and what it was told by people (pauses, drains).
 
 Opened when the cluster's id is known. Samples are taken in by one thread and written by another, the turn of a worker, so that a
-slow disk holds up nobody.
+slow disk holds up no request.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class LeaderCheck:
     Parameters
     ----------
     always
-        This is the only instance: it decides whoever the controller is, as long as the quorum answers.
+        This is the only instance: it decides whichever node the controller is, as long as the quorum answers.
     shared
         Who else has the place of this instance, as `Reach.shared` says it.
     """
@@ -78,7 +78,7 @@ class LeaderCheck:
 
 
 def whom_to_ask(known: Leadership) -> str:
-    """What helps somebody who wants a decision of an instance that does not lead."""
+    """What helps an operator who wants a decision of an instance that does not lead."""
     if known.shared is not None or known.error is not None or known.controller is None:
         return "See why_nothing in /api/v1/state, and mend that."
     return f"Ask the instance beside node {known.controller}."

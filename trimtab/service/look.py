@@ -165,7 +165,7 @@ class Lookout:
         return tuple(t for t, at in (self._topics or {}).items() if at and now - at < round(1000 * seconds))
 
     def acted(self) -> None:
-        """Something was done about it: the detector's counts begin anew."""
+        """Something was done about it: the detector's counts start again."""
         with self._lock:
             if self._memory is not None:
                 self._memory = self._memory.acted()

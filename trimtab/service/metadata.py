@@ -84,7 +84,7 @@ class MetadataWatch:
         try:
             update = follower.poll(now)
         except InputError:
-            self._follower = None  # a new one must begin
+            self._follower = None  # a new one must start
             self._hold("the metadata log cannot be read", now)
             raise
         except Exception:

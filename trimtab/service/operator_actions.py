@@ -111,7 +111,7 @@ class Operator:
         return held.view()
 
     def cancel_execution(self, plan_id: str, who: str, why: str, finish: bool) -> None:
-        """Begin no further step of an execution, whichever process carries it out; `finish` lets what is in progress complete."""
+        """Start no further step of an execution, whichever process carries it out; `finish` lets what is in progress complete."""
         parts = self._parts
         found = self._execution_of(plan_id)
         if found.over:

@@ -1,6 +1,6 @@
 """How the service reaches the cluster: the seam, and the real cluster behind it.
 
-Followers, the sample consumer and whoever asks for leadership each have a connection of their own, because one that a
+Followers, the sample consumer and the questions about leadership each have a connection of their own, because one that a
 follower uses must not be shared with another thread. Everything here is asked again with growing pauses by the workers.
 """
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 NAMED = 3
-RENEWED_AFTER = 5  # failures in a row after which a connection is made anew
+RENEWED_AFTER = 5  # failures in a row after which a connection is made again
 
 
 class ClosableSource(RecordSource, Protocol):
@@ -57,7 +57,7 @@ class Reach(Protocol):
         ...
 
     def shared(self) -> str | None:
-        """Who else has the place of this instance, in a sentence; None where it is this one's from now on, or nobody knows the
+        """Who else has the place of this instance, in a sentence; None where it is this one's from now on, or it is unknown from the
         cluster yet."""
         ...
 
@@ -158,7 +158,7 @@ class KafkaReach:
 
 
 class _Renewed:
-    """A connection that is made when it is needed, and anew where it fails again and again."""
+    """A connection that is made when it is needed, and again where it fails again and again."""
 
     def __init__(self, connect: Callable[[], Gateway]) -> None:
         self._connect = connect

@@ -30,7 +30,7 @@ class Hold:
 class Readiness:
     """Parameters: the share of the horizon that samples have to cover, and of serving brokers that have to be heard; why the history
     cannot be written, why the metadata and why the samples cannot be read at the moment, None where they can; who else has this
-    instance's place, None where nobody has; how far the start is, None where it is over."""
+    instance's place, None where no instance has; how far the start is, None where it is over."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Readiness:
             found.append(Hold("history", text))
         silent, unread = self._silent(now_ms), self._unread()
         if unread is not None and (silent is not None or not self._feed.caught_up):
-            found.append(Hold("silent", f"Samples cannot be read: {_ended(unread)}"))  # so nobody knows whether reporters speak
+            found.append(Hold("silent", f"Samples cannot be read: {_ended(unread)}"))  # so it is unknown whether reporters speak
         elif silent is not None and self._feed.caught_up:
             found.append(silent)
         share, span_ms = self._coverage.share(now_ms), self._coverage.span_ms

@@ -91,11 +91,11 @@ class SampleFeed:
         self._topic: ClosableSource | None = None
         self._consumer: SampleConsumer | None = None
         self._warming: Until | None = None
-        self._goal: dict[int, int] | None = None  # ends of the topic when reading began
+        self._goal: dict[int, int] | None = None  # ends of the topic when reading started
         self._lag_ms = -LAG_EVERY_MS
         self._totals = [0, 0, 0]  # records, decode errors, lost of consumers that are gone
         self.lag: int | None = None
-        self.caught_up = False  # with what was there when reading began
+        self.caught_up = False  # with what was there when reading started
         self._last_error: str | None = None
 
     # -- what is said of it --------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """While the cluster is unwell nothing is moved for balance: what that rests on, in sentences. Pure.
 
-Asked by `trimtab.service.decider` before it plans, and by whoever says why nothing happens. Repairs of lost brokers are not held back.
+Asked by `trimtab.service.decider` before it plans, and by the code that says why nothing happens. Repairs of lost
+brokers are not held back.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Waiting:
     Attributes
     ----------
     since_ms
-        Since when, Unix ms; None where nobody knows.
+        Since when, Unix ms; None where it is unknown.
     """
 
     kind: WaitKind

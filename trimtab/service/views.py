@@ -291,7 +291,7 @@ class ServiceFace(Protocol):
         ...
 
     def cancel_execution(self, plan_id: str, who: str, why: str, finish: bool) -> None:
-        """Begin no further step of the newest execution, whichever process carries it out. Raises `Refused`."""
+        """Start no further step of the newest execution, whichever process carries it out. Raises `Refused`."""
         ...
 
     def rollback_execution(self, plan_id: str, who: str) -> None:

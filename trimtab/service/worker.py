@@ -1,7 +1,7 @@
 """A supervised thread of the service: takes turns, says that it lives, and says what stops it.
 
 Made by `trimtab.service.balancer`. What cannot be reached for now is tried again with growing pauses, and told; anything that
-nobody foresaw ends the thread, and is told for good: a service is never silently idle. Tests call `once` and need no thread.
+no code foresaw ends the thread, and is told for good: a service is never silently idle. Tests call `once` and need no thread.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class SimulatedCluster:
     def alter_partition_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, Refusal | None]:
-        """Begin reassignments, or cancel where the target is None (KIP-455). Each partition has its own
+        """Start reassignments, or cancel where the target is None (KIP-455). Each partition has its own
         answer: None is accepted. One in progress is replaced; what its first replica list was stays known, so
         it can still be cancelled."""
         answers: dict[TopicPartition, Refusal | None] = {}

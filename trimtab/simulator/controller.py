@@ -136,7 +136,7 @@ class Controller:
     # --- what admin clients ask -------------------------------------------------------------------
 
     def reassign(self, name: TopicPartition, target: tuple[int, ...] | None, now_ms: int) -> Refusal | None:
-        """Begin (or replace) a reassignment, or cancel with None."""
+        """Start (or replace) a reassignment, or cancel with None."""
         entry = self.partitions.get(name)
         if entry is None:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
@@ -282,7 +282,7 @@ class Controller:
         return None
 
     def _place(self, entry: PartitionEntry, replicas: tuple[int, ...], now_ms: int) -> None:
-        """Give an entry this replica list: drop what is not in it, begin empty replicas for what is new."""
+        """Give an entry this replica list: drop what is not in it, start empty replicas for what is new."""
         logs, row = self.logs, entry.row
         leader = self.leader_of(entry)
         for broker in _without(entry.replicas, replicas):
@@ -297,7 +297,7 @@ class Controller:
             self._elect(entry, now_ms)
 
     def _elect(self, entry: PartitionEntry, now_ms: int) -> None:
-        """The first replica of the list that is in sync and not fenced leads; nobody where there is none."""
+        """The first replica of the list that is in sync and not fenced leads; no replica where there is none."""
         chosen = next((b for b in entry.replicas if self._may_lead(entry, b)), None)
         if chosen is None:
             self.logs.leader[entry.row] = -1

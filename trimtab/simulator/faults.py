@@ -26,7 +26,7 @@ class Faults:
             brokers.up[row] = False
             brokers.down_since_ms[row] = self._now_ms
             logs = self._controller.logs
-            logs.role[logs.host == row] += 1  # its counters start anew
+            logs.role[logs.host == row] += 1  # its counters start again
 
     def restart(self, broker: int) -> None:
         """Start a stopped broker again, with all that was on its disk."""

@@ -1,4 +1,4 @@
-"""Clusters to begin with: racks, mixed capacities, heavy-tailed topics, uneven placement, and brokers that
+"""Clusters to start with: racks, mixed capacities, heavy-tailed topics, uneven placement, and brokers that
 are new and empty.
 
 From a seed; used by the demo, tests and benchmarks.

@@ -92,7 +92,7 @@ class LogColumns:
     consumed: FloatArray = field(default_factory=lambda: np.empty((0, 6)))
     replicated: FloatArray = field(default_factory=lambda: np.empty((0, 6)))  # sent to followers
     caught_up_ms: LongArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.int64))
-    role: LongArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.int64))  # rises when counters start anew
+    role: LongArray = field(default_factory=lambda: np.empty((0, 6), dtype=np.int64))  # rises when counters start again
 
     @property
     def count(self) -> int:

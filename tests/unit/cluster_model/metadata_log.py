@@ -130,10 +130,10 @@ class LogWriter:
     end: int = 0
     epoch: int = 1
     _segment: Path | None = None
-    _places: list[tuple[int, Path, int, int]] = field(default_factory=list)  # base offset, segment, begin and end of batches
+    _places: list[tuple[int, Path, int, int]] = field(default_factory=list)  # base offset, segment, start and end of batches
 
     def roll(self) -> None:
-        """Begin a new segment."""
+        """Start a new segment."""
         if self._segment is not None:
             self._drop_torn(self._segment)
         self._segment = self.directory / f"{self.end:020d}.log"
@@ -144,12 +144,12 @@ class LogWriter:
         return self._write(data_batch(self.end, self.epoch, entries), len(entries))
 
     def elect(self, leader: int) -> int:
-        """Begin a new epoch."""
+        """Start a new epoch."""
         self.epoch += 1
         return self._write(leader_change(self.end, self.epoch, leader), 1)
 
     def tear(self, *entries: Entry, share: float = 0.5) -> None:
-        """Write the beginning of a batch, as if the writer were interrupted; the next write completes or replaces it."""
+        """Write the start of a batch, as if the writer were interrupted; the next write completes or replaces it."""
         raw = data_batch(self.end, self.epoch, entries)
         path = self._open()
         self._drop_torn(path)
@@ -205,5 +205,5 @@ class LogWriter:
         return self.end
 
     def _drop_torn(self, path: Path) -> None:
-        """Leave nothing after the last whole batch, as a writer does that finds the beginning of one there."""
+        """Leave nothing after the last whole batch, as a writer does that finds the start of one there."""
         os.truncate(path, max((end for _, segment, _, end in self._places if segment == path), default=0))

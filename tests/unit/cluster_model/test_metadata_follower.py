@@ -445,7 +445,7 @@ def test_a_log_cut_below_what_was_applied_is_waited_for(site: Site) -> None:
 
 
 def test_a_log_that_was_filled_again_with_other_segments_is_found_again(site: Site) -> None:
-    """Same records, same offsets, other files: a replica that fetched everything anew."""
+    """Same records, same offsets, other files: a replica that fetched everything again."""
     site.log.roll()
     site.log.append(topic("orders"))
     site.log.append(partition("orders"))

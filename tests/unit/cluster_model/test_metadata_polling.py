@@ -117,7 +117,7 @@ def test_a_reassignment_begins_and_ends(polled: Polled) -> None:
 
 
 def test_two_answers_of_two_moments_make_no_impossible_partition(polled: Polled) -> None:
-    """The reassignment is asked for after the replicas: it may have begun in between."""
+    """The reassignment is asked for after the replicas: it may have started in between."""
     assert polled.events(replace(CLUSTER, reassigning={("orders", 0): ((7,), ())})) == []
 
 

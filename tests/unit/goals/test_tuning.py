@@ -327,10 +327,10 @@ def test_goals_that_a_history_says_nothing_of_are_told_with_the_reason(tmp_path:
     kinds = ("replicas", "leaders", "leader_network_in", "potential_network_out", "fetch_rate", "disk")
     goals = f"goals: [{', '.join(f'{{kind: usage_distribution, name: of-{name}, resource: {name}}}' for name in kinds)}]"
     assert tune(tmp_path, goals).remarks == (
-        "no band for of-replicas, of-leaders: counts change only where replicas or leaders are moved, so there is no noise to measure",
-        "no band for of-leader_network_in: leader_network_in is not in a history; a part of network_in usually swings more than all of it, "
-        "whose bound is 0.14",
-        "no band for of-potential_network_out: potential_network_out is not in a history",
-        "no band for of-fetch_rate: there is no fetch_rate in the history that was measured",
+        "no bound for of-replicas, of-leaders: counts change only where replicas or leaders are moved, so there is no noise to measure",
+        "no bound for of-leader_network_in: leader_network_in is not in a history; a part of network_in usually swings more than all of "
+        "it, whose bound is 0.14",
+        "no bound for of-potential_network_out: potential_network_out is not in a history",
+        "no bound for of-fetch_rate: there is no fetch_rate in the history that was measured",
     )
     assert tune(tmp_path, goals, only=("weight",)).remarks == ()

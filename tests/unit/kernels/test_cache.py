@@ -66,12 +66,12 @@ def key_at(place: Path) -> str:
 
 
 def test_a_copy_elsewhere_uses_what_the_first_compiled(tmp_path: Path) -> None:
-    """A second checkout, or an environment built anew, compiled for two minutes what was there."""
+    """A second checkout, or an environment built again, compiled for two minutes what was there."""
     assert key(tmp_path / "one") == key(tmp_path / "two")
 
 
 def test_a_zip_uses_what_a_folder_compiled(tmp_path: Path) -> None:
-    """Spark's executors get a zip, and compiled anew for every application."""
+    """Spark's executors get a zip, and compiled again for every application."""
     there = key(tmp_path / "one")
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as zipped:
         for source in (tmp_path / "one").glob("*.py"):

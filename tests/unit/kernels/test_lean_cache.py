@@ -105,7 +105,7 @@ def test_what_was_loaded_raises_and_is_compiled_for_other_types(tmp_path: Path) 
 
 
 def test_what_kernels_and_python_call_can_be_linked_after_it_was_loaded(tmp_path: Path) -> None:
-    """A change of one module broke the compilation of another until everything was compiled anew."""
+    """A change of one module broke the compilation of another until everything was compiled again."""
     told(tmp_path, "kernels.shared(2.0)\n")
     code = "print(kernels.shared(2.0) + 1.0)\nfrom later_of_a_test import later\nprint(later(2.0))\n"
     wanted, found = told(tmp_path, code)

@@ -1,4 +1,4 @@
-"""The last brokers out of band, packed anew together with a few others, where no single step and no swap helps."""
+"""The last brokers out of band, packed again together with a few others, where no single step and no swap helps."""
 
 from __future__ import annotations
 

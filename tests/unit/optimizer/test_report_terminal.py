@@ -31,6 +31,12 @@ def test_eighty_columns_hold_whole_headings_and_numbers() -> None:
     assert "network-in   x1    improved        9 → 2    25% → 83%        62% → 38%" in text
 
 
+def test_spread_is_explained_where_the_column_stands() -> None:
+    explained = "spread: standard deviation over the brokers"
+    assert explained in text_of(plans.example_plan(), 120)
+    assert explained not in text_of(plans.example_plan(), 80)
+
+
 @pytest.mark.parametrize("width", [80, 96, 112, 120, 160])
 def test_no_number_of_a_broker_is_cut_at_any_width(width: int) -> None:
     names = {"network_in": "usage_distribution-network_out_of_the_ordinary", "disk": "d"}

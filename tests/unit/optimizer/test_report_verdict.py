@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from optimizer.plan import Change, LowerBounds, Plan
 from optimizer.report import to_html, to_markdown
-from optimizer.report.verdict import bounds_sentence, verdict
+from optimizer.report.remarks import bounds_sentence
+from optimizer.report.verdict import verdict
 from tests.unit.optimizer import plans
 from tests.unit.optimizer.reports import text_of, visible
 
@@ -126,6 +127,15 @@ def test_shared_storage_moves_no_data() -> None:
     assert not re.search(r"\d [kMGT]?B", verdict(plan).sentence)
 
 
+def test_a_long_first_clause_of_a_reason_ends_where_its_details_start() -> None:
+    details = ", ".join(["3 are refused"] * 20)
+    why = f"disk: no action was found: of the 18 moves that would help most, {details}"
+    plan = plans.example_plan()
+    brokers = tuple(replace(b, why=why) if b.why else b for b in plan.brokers)
+    assert "disk: no action was found; …" in verdict(replace(plan, brokers=brokers)).remainder
+
+
+
 def test_acceptance_by_potential_and_what_ifs_are_said() -> None:
     options = {
         "acceptance": "potential",
@@ -134,7 +144,7 @@ def test_acceptance_by_potential_and_what_ifs_are_said() -> None:
     }
     remarks = " ".join(verdict(plans.example_plan(options=options)).remarks)
     assert "Acceptance is by potential" in remarks
-    assert "with broker 13 (rack a) added; with broker 14 (no rack) added; with load scaled orders*=1.5" in remarks
+    assert "with brokers 13 (rack a) and 14 (no rack) added; with load scaled orders*=1.5" in remarks
 
 
 def test_lower_bounds_stand_beside_what_would_be_used() -> None:

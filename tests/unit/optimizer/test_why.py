@@ -74,8 +74,8 @@ def test_why_a_broker_stays_out_of_its_band(trial: Trial, left: int, reason: str
 def test_where_nothing_is_proved_the_plan_says_what_the_nearest_move_would_break() -> None:
     trial = Trial([1, 2, 3], loads((1, 30.0), (1, 30.0), (2, 15.0), (2, 15.0), (3, 15.0), (3, 15.0)), usage(), REPLICAS)
     text = why(trial, 1)
-    assert "of the 4 moves that would help most, 4 would take the other broker out of replicas, " in text
-    assert ", 4 would take this broker out of replicas; nearest" in text
+    assert "of the 4 moves that would help most, 4 would put the other broker outside its target range in replicas, " in text
+    assert ", 4 would put this broker outside its target range in replicas; nearest" in text
     assert "nearest is t-0 to broker 2, against replicas there and replicas here" in text
 
 

@@ -126,7 +126,7 @@ def test_both_themes_and_print_have_every_colour_that_is_drawn_with() -> None:
 
 def test_a_calibration_says_its_bands_and_what_did_not_count() -> None:
     text = calibration_html(calibration("plain"), evidence("plain"))
-    assert "Bands: network in 13%, left by chance alone at most 0.8 times a week." in text
+    assert "Target ranges: network in ±13%. Chance alone takes a broker outside at most 0.8 times a week." in text
     assert "10,000 more did not count (10%)" in text
     assert ">9,000<" in text
     assert "at least 20.0 MB/s" in text  # low confidence is a lower bound
@@ -137,7 +137,7 @@ def test_a_calibration_says_its_bands_and_what_did_not_count() -> None:
 def test_sections_without_anything_are_left_out() -> None:
     bare = calibration("plain", capacity=[], cpu_cost=None, topics=[], correlations=[], backtest=[])
     headings = Page(calibration_html(bare)).headings
-    assert set(headings) - {"Bands: network in 13%, left by chance alone at most 0.8 times a week."} == {
+    assert set(headings) - {"Target ranges: network in ±13%. Chance alone takes a broker outside at most 0.8 times a week."} == {
         "Resources", "Season and level", "Samples that did not count", "What it was made from",
     }  # fmt: skip
 
@@ -146,7 +146,7 @@ def test_too_little_history_is_said() -> None:
     whole = calibration("plain")
     nothing = {name: r.model_copy(update={"bound": None}) for name, r in whole.resources.items()}
     found = calibration_html(whole.model_copy(update={"resources": nothing}))
-    assert "This history tells no band; why stands below each resource." in found
+    assert "This history gives no target range; the reason stands below each resource." in found
 
 
 def test_a_backtest_says_what_the_choice_buys() -> None:

@@ -80,7 +80,7 @@ def test_a_full_disk_gets_nothing_of_a_topic_that_is_like_another(trimtab: Comma
     ended = trimtab(*given, "--partitions", "13")
     assert ended.code == 1
     assert "new-12: no broker may take replica" in ended.err
-    assert "capacity-disk (brokers" in ended.err
+    assert "every one is ruled out by capacity-disk (brokers" in ended.err
 
 
 def test_what_does_not_fit_the_cluster_is_told_at_once(trimtab: CommandLine, tmp_path: Path) -> None:

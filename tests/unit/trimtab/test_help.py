@@ -34,6 +34,20 @@ def test_every_command_has_examples() -> None:
     assert set(EXAMPLES) == set(commands())
 
 
+def test_a_command_without_a_cluster_says_both_ways_to_name_one(trimtab: CommandLine) -> None:
+    ended = trimtab("status")
+    assert ended.code == 2
+    assert "--bootstrap-server: expected this option, found none; add it, or name a cluster of trimtab.toml with --cluster" in ended.err
+
+
+def test_help_of_every_command_is_a_sentence_that_starts_with_a_verb() -> None:
+    """A list of commands is read at a glance: subjects, questions and lines broken by the source stop the eye."""
+    for name, command in commands().items():
+        first = command.help.partition("\n\n")[0].rstrip("\f")
+        assert not re.match(r"(?:What|How|Which|Where|The|A|An|Of|One|All)\b|\w+( \w+)?:", first), f"{name}: {first}"
+        assert "\n" not in first, f"{name}: {first}"
+
+
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with all files that the examples name."""

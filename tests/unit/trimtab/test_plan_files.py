@@ -10,6 +10,8 @@ import pytest
 
 from tests.unit.trimtab.command_line import CommandLine, partition, snapshot_file
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
 COUNTS = ("--preset", "counts")
 
 
@@ -174,18 +176,27 @@ def test_two_snapshots_differ_in_words(trimtab: CommandLine, skewed: Path, tmp_p
         "broker 4 was added (no rack)", "broker 2: active → draining", "broker 1: capacity of disk 1.00 TB → 2.00 TB",
         "topic new was added (1 partition)", "topic orders: 2 → 3 partitions", "orders-0 [1, 2] → [1, 3]", "clicks-0 1 → 2",
         "disk: 12.0 GB → 19.0 GB (+58%); most at broker 4 +5.00 GB",
-        "usage_distribution-leaders: 2 brokers outside → 3 brokers outside",
+        "\n  leaders: 2 brokers outside → 3 brokers outside",
     ):  # fmt: skip
         assert told in ended.out
+    assert "two clusters" not in ended.out
+    assert "-0 B" not in ended.out
     assert trimtab("diff", skewed, skewed, *COUNTS).out == "No difference.\n"
+    other = trimtab("diff", EXAMPLES / "three-brokers.json", EXAMPLES / "skewed-12-brokers.json.gz", *COUNTS)
+    assert "cluster: example-three-brokers → example-skewed-12-brokers. These are two clusters" in other.out
+    assert "-0.00 cores" not in other.out
 
 
 def test_two_plans_differ_in_words(trimtab: CommandLine, saved: Path, skewed: Path, tmp_path: Path) -> None:
     less = tmp_path / "less.json"
-    assert trimtab("plan", "--snapshot", skewed, *COUNTS, "--max-moves", "1", "--out", less).code == 0
+    fewer = ("--max-moves", "1", "--max-bytes", "500GB", "--exclude-topic", "users")
+    assert trimtab("plan", "--snapshot", skewed, *COUNTS, *fewer, "--out", less).code == 0
     ended = trimtab("diff", less, saved)
     assert ended.code == 0
-    for told in ("max_moves: 1 → none", "replica moves: 1 → ", "only in the second", "within it"):
+    for told in (
+        "max_moves: 1 → none", "max_bytes: 500 GB → none", "exclude_topics: users → none", "replica moves: 1 → ", "only in the second",
+        "within it",
+    ):  # fmt: skip
         assert told in ended.out
     assert trimtab("diff", saved, saved).out == "No difference.\n"
 

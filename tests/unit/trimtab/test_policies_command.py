@@ -15,6 +15,8 @@ from goals.policy_presets import POLICY_PRESETS
 from goals.schema import json_schema
 from tests.unit.trimtab.command_line import CommandLine
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
 
 def listed(trimtab: CommandLine) -> dict[str, Any]:
     ended = trimtab("policies", "list", "--format", "json")
@@ -101,17 +103,38 @@ def test_a_lookup_says_which_bundle_a_partition_is_in_and_which_brokers_carry_it
     assert text.splitlines()[1].startswith(f"{bundle(names[1])} has ")
 
 
-def test_a_partition_that_is_not_there_is_looked_up_all_the_same_and_a_topic_is_not(trimtab: CommandLine, tmp_path: Path) -> None:
+def test_a_lookup_refuses_what_is_not_there_and_says_where_it_would_be(trimtab: CommandLine, tmp_path: Path) -> None:
     given = ("policies", "lookup", "--snapshot", cluster(tmp_path / "c.json"), "--preset", "counts")
-    text = trimtab(*given, "--partition", "public.new-7").out
-    assert text.startswith("public.new-7 is not there; its hash ")
-    assert bundle("public.new-7") in text
+    ended = trimtab(*given, "--partition", "public.new-7")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--partition: no topic-partition public.new-7" in ended.err
+    assert f"would be in {bundle('public.new-7')}" in ended.err
     ended = trimtab(*given, "--topic", "public.my-topik")
     assert ended.code == 2
     assert "--topic: unknown topic 'public.my-topik'; did you mean 'public.my-topic'?" in ended.err
     ended = trimtab(*given)
     assert ended.code == 2
     assert "--topic, --partition: expected one of them, found none; ask about one topic or one partition" in ended.err
+
+
+def test_a_lookup_says_where_bundles_are_not_used_and_what_stands_for_a_missing_namespace(trimtab: CommandLine, tmp_path: Path) -> None:
+    goals = tmp_path / "goals.yaml"
+    goals.write_text("version: 1\npreset: counts\npolicy: {amount: {kind: one}, unit: group}\n")
+    unused, nameless = "Bundles are not used", "(all) stands for topics whose names have no namespace"
+    public = ("policies", "lookup", "--snapshot", cluster(tmp_path / "c.json"), "--topic", "public.my-topic")
+    text = trimtab(*public, "--preset", "counts").out
+    assert unused in text
+    assert nameless not in text
+    assert unused not in trimtab(*public, "--goals", goals).out
+    assert json.loads(trimtab(*public, "--preset", "counts", "--format", "json").out)["used"] is False
+    assert json.loads(trimtab(*public, "--goals", goals, "--format", "json").out)["used"] is True
+    plain = trimtab("policies", "lookup", "--snapshot", EXAMPLES / "three-brokers.json", "--preset", "counts", "--topic", "orders").out
+    assert nameless in plain
+
+
+def test_names_and_words_of_the_list_of_parts_stand_apart(trimtab: CommandLine) -> None:
+    lines = [line for line in trimtab("policies", "list").out.splitlines() if line.startswith("  ")]
+    assert {line[2:].lstrip("abcdefghijklmnopqrstuvwxyz_-")[:2] for line in lines} == {"  "}
 
 
 def test_a_lookup_sees_the_splits_of_the_policy_and_explain_names_the_bundle(trimtab: CommandLine, tmp_path: Path) -> None:

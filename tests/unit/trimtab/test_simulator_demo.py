@@ -26,6 +26,8 @@ def test_the_command_tells_the_story_and_writes_the_report(trimtab: CommandLine,
     assert re.search(r"done: (\d+) of \1 changes", told)
     assert re.search(r"network in 0 to \d+% → \d+ to \d+% of capacity", told)
     assert "trimtab snapshot --bootstrap-server" in told
+    assert "capacity.yaml" in told, "without capacities, most hard goals are not checked"
+    assert "Unbalanced: " in told, "the plan is summed up in the words of every report"
     assert out.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html")
     with EmbeddedTopic(tmp_path / "kept" / TOPIC_FILE) as topic:
         assert topic.end_offsets()[0] > 0

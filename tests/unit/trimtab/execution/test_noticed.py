@@ -1,4 +1,4 @@
-"""An operator hears before it begins that producers will wait when a partition has moved, and by which setting of brokers."""
+"""An operator hears before it starts that producers will wait when a partition has moved, and by which setting of brokers."""
 
 from __future__ import annotations
 

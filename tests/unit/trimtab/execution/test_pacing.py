@@ -1,4 +1,4 @@
-"""A throttle that paces itself begins within the head-room, gives way at once, and rises only while it is used and nothing suffers."""
+"""A throttle that paces itself starts within the head-room, gives way at once, and rises only while it is used and nothing suffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next safe steps: what must not begin, what comes first, and what is given up with which reason."""
+"""The next safe steps: what must not start, what comes first, and what is given up with which reason."""
 
 from __future__ import annotations
 

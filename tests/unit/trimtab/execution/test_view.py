@@ -70,7 +70,7 @@ def test_after_the_first_no_look_describes_the_whole_cluster(cluster: SimulatedC
         cluster.step(1)
     assert [m.stage for m in execution.marks.values()] == [Stage.DONE] * MOVED
     assert port.described[0] == 2 * TOPICS
-    # Eight partitions in turn, and the topics of two in progress and of two that begin; at the end once those of the plan.
+    # Eight partitions in turn, and the topics of two in progress and of two that start; at the end once those of the plan.
     assert max(port.described[1:]) <= 8 + 2 * 4
     assert max(port.asked[1:]) <= 4
 
@@ -104,7 +104,7 @@ def test_a_broker_that_goes_is_looked_into_at_once(cluster: SimulatedCluster) ->
 
 
 def test_what_drifted_since_it_was_described_is_not_moved(cluster: SimulatedCluster) -> None:
-    """Its topic is not in this turn's slice: it is described before it begins."""
+    """Its topic is not in this turn's slice: it is described before it starts."""
     port = Counting(cluster)
     execution = begun(cluster, port)
     cluster.alter_partition_reassignments({TopicPartition("t05", 0): (9, 2)})

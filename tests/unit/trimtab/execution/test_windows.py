@@ -1,4 +1,4 @@
-"""Steps begin inside maintenance windows only, and it is said when the next one is."""
+"""Steps start inside maintenance windows only, and it is said when the next one is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trimtab.simulator.traffic import Traffic
 
 
 def at(day: int, hour: int, minute: int = 0) -> int:
-    """Of the week that begins on Monday, 2 March 2026; in ms."""
+    """Of the week that starts on Monday, 2 March 2026; in ms."""
     return round(datetime(2026, 3, 2 + day, hour, minute, tzinfo=UTC).timestamp() * 1000)
 
 

@@ -38,7 +38,7 @@ def under_way(world: World, record: MemoryDocuments | None = None) -> Service:
 
 
 def by_a_command(world: World, record: MemoryDocuments) -> Execution:
-    """An execution that another process began; it has taken its first steps."""
+    """An execution that another process started; it has taken its first steps."""
     tasks = tuple(
         Task(Partition("orders", n), (1, 2) if n % 2 else (2, 1), (3, 2) if n % 2 else (3, 1), None, None) for n in range(4)
     )
@@ -97,7 +97,7 @@ def test_every_partition_is_told_with_its_rate_and_what_is_left(world: World) ->
 
 
 def test_an_execution_of_a_command_is_shown_and_cancelled_through_the_record(world: World) -> None:
-    """Whoever is on call has the page, and not the terminal in which it was begun."""
+    """Whoever is on call has the page, and not the terminal in which it was started."""
     record = MemoryDocuments()
     command = by_a_command(world, record)
     service = Service(world, executor=simulated_executor(world, record, "service"), mode="approve")
