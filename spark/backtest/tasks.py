@@ -124,16 +124,23 @@ def outcomes_of(rows: pa.Table, job: Job, configurations: Sequence[Configuration
 def scored(stretch: Stretch, job: Job, configuration: Configuration, phases: int) -> dict[str, Any]:
     """The row of one configuration on one stretch."""
     begun = time.process_time()
-    came = Outcome.mean([
+    came = came_of(stretch, job, configuration, phases)
+    row = {name: getattr(came, name) for name in (*AMOUNTS, *COUNTS)}
+    course = [{"at": at, "outside": outside} for at, outside in came.course]
+    days = [asdict(day) for day in came.by_day]
+    return row | {"by_goal": list(came.by_goal.items()), "course": course, "by_day": days, "cpu": time.process_time() - begun}
+
+
+def came_of(stretch: Stretch, job: Job, configuration: Configuration, phases: int) -> Outcome:
+    """The mean of as many phases; of fewer where more would be the same looks again, of one where nothing is planned."""
+    looks = 1 if configuration.mode == "never" else max(1, round(configuration.cadence / stretch.window))
+    phases = min(phases, looks)
+    return Outcome.mean([
         replay(
             stretch, job.goals, job.reference, configuration, begin=job.cut.lead_windows, phase=n / phases, options=job.options,
         )
         for n in range(phases)
     ])  # fmt: skip
-    row = {name: getattr(came, name) for name in (*AMOUNTS, *COUNTS)}
-    course = [{"at": at, "outside": outside} for at, outside in came.course]
-    days = [asdict(day) for day in came.by_day]
-    return row | {"by_goal": list(came.by_goal.items()), "course": course, "by_day": days, "cpu": time.process_time() - begun}
 
 
 ARROW = pa.schema([
