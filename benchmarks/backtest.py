@@ -241,7 +241,7 @@ class Here:
         self, configurations: Sequence[Configuration], stretches: Sequence[int], phases: int
     ) -> Sequence[tuple[Outcome, ...]]:
         begun = time.process_time()
-        made = [tuple(came_of(self.stretches[n], self.job, c, phases) for n in stretches) for c in configurations]
+        made = [tuple(came_of(self.stretches[n], self.job, c, phases, nth) for n in stretches) for nth, c in enumerate(configurations)]
         self.replays += sum(one.phases for each in made for one in each)
         self.cpu += time.process_time() - begun
         return made
