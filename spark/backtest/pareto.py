@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -123,7 +124,8 @@ def leading(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Diff
 
     def gained(n: int) -> float:
         pairs = [(hours[n].share, Difference(cost[n], None)) if part.aim == "hours" else (cost[n], hours[n]) for part in rule.parts]
-        return min(gain * part.likely(kept, ROOM) for part, (gain, kept) in zip(rule.parts, pairs, strict=True))
+        likely = [part.likely(kept, ROOM) for part, (_, kept) in zip(rule.parts, pairs, strict=True)]
+        return min(gain * p if math.isfinite(gain) else gain for p, (gain, _) in zip(likely, pairs, strict=True))
 
     return sorted((n for n in range(len(outcomes)) if n != own), key=lambda n: (gained(n), n))
 

@@ -15,7 +15,7 @@ from goals.document import load_goals
 from spark.backtest.configuration import Configuration
 from spark.backtest.difference import Difference
 from spark.backtest.outcome import Day, Outcome
-from spark.backtest.pareto import Rule, choose, cost_difference, hours_difference, promising, ranks
+from spark.backtest.pareto import Rule, choose, cost_difference, hours_difference, leading, promising, ranks
 from spark.backtest.run import (
     Result,
     Spans,
@@ -333,6 +333,12 @@ def test_the_goals_stay_where_nothing_gains() -> None:
     found = choose([[outcome(100, 10)], [outcome(99, 10)], [outcome(10, 10.5)]], 0, HOURS)
     assert found.row == 0
     assert "stay as they are" in found.why
+
+
+def test_where_the_goals_as_they_are_move_nothing_what_moves_comes_last() -> None:
+    found = [[outcome(100, 0)], [outcome(1e6, 5)], [outcome(100, 0)], [outcome(101, 7)]]
+    assert leading(found, 0, COST, [hours_difference(found[0], each) for each in found]) == [2, 1, 3]
+    assert choose(found, 0, COST).row == 0
 
 
 def test_one_that_was_given_up_early_comes_after_those_that_saw_more() -> None:
