@@ -1,4 +1,4 @@
-"""Do calibrated bounds and tuned weights help on real traffic? A month of a public trace through `spark.backtest`.
+"""Do calibrated bounds and tuned weights help on real traffic? A month of a public trace, in one process, without Spark.
 
     python -m benchmarks.backtest --trace bitbrains_rnd_vm_5min_2013-08.parquet
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -27,22 +27,23 @@ import pyarrow.parquet as pq
 
 from goals.document import load_goals
 from goals.model import GoalSet
+from kernels.compiled import compile_all
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
-from spark.backtest.configuration import HORIZON, levelled
+from spark.backtest.configuration import HORIZON, Configuration, levelled
 from spark.backtest.judge import broker_loads
-from spark.backtest.packing import Cut
+from spark.backtest.outcome import Outcome
+from spark.backtest.packing import Cut, unpacked
 from spark.backtest.page import page_of
 from spark.backtest.pareto import EQUAL, Rule
 from spark.backtest.replay import placed_by
-from spark.backtest.run import Result, Validated, Wish, backtest, split
+from spark.backtest.run import Result, Validated, Wish, found, split
 from spark.backtest.search import Space
 from spark.backtest.stretch import Series, Stretch
-from spark.backtest.tasks import Job
+from spark.backtest.tasks import Job, came_of
 from spark.jobs.resources import chosen
 from spark.methods.benefit import benefit
 from spark.methods.noise import day as day_of
-from spark.session import session
 from trimtab.commands.backtest import budgets
 
 T = TypeVar("T")
@@ -218,19 +219,32 @@ def main() -> None:
     job = Job(cut, "trace", goals, goals, {}, options=PlanOptions(max_moves=given.max_moves))
     cadences, horizons = (tuple(h * 3600.0 for h in hours) for hours in (given.cadence_hours, given.horizon_hours))
     space = Space(goals, centre, cadences, horizons, budgets(given.max_moves))
-    spark = session(
-        "backtest on a trace", "local[2]", spark__driver__memory="2g", spark__sql__shuffle__partitions="2"
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    try:
-        series = spark.createDataFrame(rows).cache()
-        wish = Wish(given.search, given.trials, HELD_OUT, Rule(given.aim, given.equal), given.phases, given.seed)
-        found = backtest(spark, series, job, space, wish, lambda text: print(text, flush=True))
-    finally:
-        spark.stop()
-    told(found)
+    wish = Wish(given.search, given.trials, HELD_OUT, Rule(given.aim, given.equal), given.phases, given.seed)
+    compile_all()
+    here = Here(job, {n: unpacked(rows.filter(pa.compute.equal(rows["stretch"], n)), cut, "trace", {}) for n in range(stretches)})
+    result = found(space, wish, split(range(stretches), HELD_OUT, "trace"), here, lambda text: print(text, flush=True))
+    told(replace(result, replays=here.replays, cpu=here.cpu))
     if given.report:
-        given.report.write_text(page_of(found, cut, "trace", given.search, datetime.now(UTC)))
+        given.report.write_text(page_of(result, cut, "trace", given.search, datetime.now(UTC)))
+
+
+@dataclass
+class Here:
+    """Replays in this process what `spark.backtest.tasks` replays in Spark's, one after the other; counts them and their CPU seconds."""
+
+    job: Job
+    stretches: Mapping[int, Stretch]
+    replays: int = 0
+    cpu: float = field(default=0.0)
+
+    def __call__(
+        self, configurations: Sequence[Configuration], stretches: Sequence[int], phases: int
+    ) -> Sequence[tuple[Outcome, ...]]:
+        begun = time.process_time()
+        made = [tuple(came_of(self.stretches[n], self.job, c, phases, nth) for n in stretches) for nth, c in enumerate(configurations)]
+        self.replays += sum(one.phases for each in made for one in each)
+        self.cpu += time.process_time() - begun
+        return made
 
 
 def short(by_goal: Mapping[str, T]) -> dict[str, T]:

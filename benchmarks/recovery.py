@@ -38,7 +38,7 @@ def windows(truth: Truth) -> tuple[pd.DataFrame, np.ndarray | None]:
 
 def main() -> None:
     """Tell the errors."""
-    near, bends, made_up, costs, spent = [], 0, 0, [], [0.0, 0.0]
+    near, inside, widths, bends, made_up, costs, spent = [], [], [], 0, 0, [], [0.0, 0.0]
     brokers = 0
     for seed in range(10):
         for truth in (replace(LIMITED, seed=seed), replace(FREE, seed=seed)):
@@ -50,8 +50,10 @@ def main() -> None:
                 brokers += 1
                 if true is None:
                     made_up += found.kind == "bend"
-                elif found.kind == "bend":
+                elif found.bend is not None:
                     bends += 1
+                    inside.append(found.bend.low <= true[broker - 1] <= found.bend.high)
+                    widths.append((found.bend.high - found.bend.low) / found.value)
                     near.append(found.value / true[broker - 1] - 1)
             spent[0] += time.process_time() - begun
             begun = time.process_time()
@@ -65,6 +67,7 @@ def main() -> None:
     half = brokers // 2
     size = np.abs(near)
     print(f"capacity: a bend told of {bends} of {half} brokers with a limit; error {np.median(size):.1%} median, {size.max():.1%} worst")
+    print(f"capacity: {np.mean(inside):.0%} of the 90 % intervals hold the truth; width {np.median(widths):.1%} median")
     print(f"capacity: made up for {made_up} of {half} brokers without one; {1000 * spent[0] / brokers:.0f} CPU ms a broker")
     worst = np.abs(costs).max(axis=0)
     named = ", ".join(f"{name} {share:.1%}" for name, share in zip(("idle", *FEATURES), worst, strict=True))

@@ -1,7 +1,7 @@
 """By what share two configurations differ on the same stretches, and how much of that chance may have made. Pure.
 
-Called by the rule that chooses and by the validation on held-out stretches. The same days and phases of both are compared with each
-other, so that what days have in common (a busy week, a weekend) is no noise.
+Called by the rule that chooses and by the validation on held-out stretches. The same days of both are compared with each other, so that
+what days have in common (a busy week, a weekend) is no noise.
 """
 
 from __future__ import annotations
@@ -43,42 +43,48 @@ def difference(own: Each, other: Each, total: Callable[[Outcome], float], daily:
     if before <= 0.0:
         return Difference(0.0 if after <= 0.0 else math.inf, None)
     share = after / before - 1.0
-    pair = _paired(own, other, daily)
-    if pair is None or pair[0].sum() <= 0.0:
+    if own == other:
+        return Difference(0.0, 0.0)
+    mine, theirs = (_tables(each, daily) for each in (own, other))
+    if not len(mine) or mine.shape[1] != theirs.shape[1] or mine.sum() <= 0.0:
         return Difference(share, None)
-    mine, theirs = pair
-    left = theirs - mine * (theirs.sum() / mine.sum())  # of each phase and day, what the share does not explain
-    variance = _variance(left)
-    return Difference(share, None if variance is None else math.sqrt(variance) / float(mine.sum()))
+    variance = _variance(mine * (theirs.mean(axis=0).sum() / mine.mean(axis=0).sum()), theirs)
+    return Difference(share, None if variance is None else math.sqrt(variance) / float(mine.mean(axis=0).sum()))
 
 
-def _variance(left: FloatArray) -> float | None:
-    """Variance of the sum of float64 [phases, days], as days and phases each are drawn by chance; None with one of both.
+def luck(outcomes: Sequence[Outcome]) -> float | None:
+    """Standard deviation of the hours of one replay of a stretch, as a share of their mean over its phases: of all these together, 0 where
+    phases do not matter; None where each was replayed once. (Another look changes the next plan, and all after it.)"""
+    squares, freedom = 0.0, 0
+    for one in outcomes:
+        hours = _tables([one], lambda day: day.hours).sum(axis=1)
+        if len(hours) > 1 and hours.mean() > 0.0:
+            squares += float(((hours / hours.mean() - 1.0) ** 2).sum())
+            freedom += len(hours) - 1
+    return math.sqrt(squares / freedom) if freedom else None
+
+
+def _variance(mine: FloatArray, theirs: FloatArray) -> float | None:
+    """Variance of the difference of the sums over days of two tables, float64 [phases, days] each, whose means over phases have one sum; as
+    days and phases are drawn by chance. None with one of both.
+
+    Days of both are compared with each other, since what days have in common is no noise; phases are not, since two ways to plan have
+    nothing in common but the time of their looks, so one may have been replayed more often than the other.
 
     *Source*: Cameron, Gelbach and Miller 2011 (two-way clusters): what days vary by, and phases, less what was counted twice. A day goes
     with the next, since placements last: Newey and West 1987, one lag.
     """
-    phases, days = left.shape
-    by_day, by_phase = left.sum(axis=0), left.sum(axis=1)
-    parts: list[float] = []
+    by_day = theirs.mean(axis=0) - mine.mean(axis=0)
+    days, parts, twice = len(by_day), [], 0.0
     if days > 1:
         alike = max(0.0, float((by_day[1:] * by_day[:-1]).sum()))
         parts.append((float((by_day**2).sum()) + alike) * days / (days - 1))
-    if phases > 1:
-        parts.append(float((by_phase**2).sum()) * phases / (phases - 1))
-    if not parts:
-        return None
-    return max(*parts, sum(parts) - float((left**2).sum())) if len(parts) > 1 else parts[0]
-
-
-def _paired(own: Each, other: Each, daily: Callable[[Day], float]) -> tuple[FloatArray, FloatArray] | None:
-    """The amounts of both, float64 [phases, days]; one phase, their mean, where they were not replayed equally often."""
-    tables = [_tables(each, daily) for each in (own, other)]
-    if any(len(table) == 0 for table in tables) or tables[0].shape[1] != tables[1].shape[1]:
-        return None
-    if tables[0].shape != tables[1].shape:
-        tables = [table.mean(axis=0, keepdims=True) for table in tables]
-    return tables[0], tables[1]
+    several = [table for table in (mine, theirs) if len(table) > 1]
+    if several:
+        apart = [(table - table.mean(axis=0), len(table) * (len(table) - 1)) for table in several]
+        parts.append(sum(float((left.sum(axis=1) ** 2).sum()) / n for left, n in apart))
+        twice = sum(float((left**2).sum()) / n for left, n in apart)
+    return max(*parts, sum(parts) - twice) if len(parts) > 1 else parts[0] if parts else None
 
 
 def _tables(each: Each, daily: Callable[[Day], float]) -> FloatArray:

@@ -112,6 +112,11 @@ class Outcome:
         return Outcome(**values, by_goal={name: hours / n for name, hours in total.by_goal.items()}, course=course, by_day=days)
 
     @property
+    def phases(self) -> int:
+        """How many replays it is the mean of."""
+        return max((day.phase for day in self.by_day), default=0) + 1
+
+    @property
     def cost(self) -> float:
         """What moving cost: bytes, or replica moves where no bytes are copied or sizes are unknown."""
         return self.bytes_moved if self.bytes_moved > 0.0 else float(self.replica_moves)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -51,6 +52,12 @@ class Rule:
         most = self.equal + more
         return kept.share <= most and (self.aim == "hours" or kept.share + kept.spare <= most + ROOM)
 
+    def likely(self, kept: Difference, least: float = 0.0) -> float:
+        """Probability that a difference is less by `equal`: a margin, since what looks best of many is a little worse than it looks. Where
+        the standard error, which counts as `least` or more, is none: whether it is at most `equal`."""
+        error = max(kept.spare, least)
+        return float(norm.cdf((-self.equal - kept.share) / error)) if error else float(kept.share <= self.equal)
+
     @property
     def words(self) -> tuple[str, str]:
         """What is gained, and what is kept."""
@@ -78,8 +85,8 @@ class Choice:
 
 
 def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Difference] | None = None) -> Choice:
-    """The one whose gain, times the probability that what the rule keeps is equal to that of row `own`, is the largest, of those that count
-    as equal (`Rule.is_equal`); of the gain a standard error is taken off. `own` stays where none gains `WORTH`; ties go to the earlier
+    """The one whose gain, times the probability that what the rule keeps is less than that of row `own` (`Rule.likely`), is the largest, of
+    those that count as equal; of the gain a standard error is taken off. `own` stays where none gains `WORTH`; ties go to the earlier
     row. With both aims the larger of both.
 
     Parameters
@@ -97,38 +104,46 @@ def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Diffe
     )  # fmt: skip
     if best[0] <= 0.0:
         what = " or ".join(f"{part.words[0]} by {WORTH:.0%} at equal {part.words[1]}" for part in rule.parts)
-        nothing = f"nothing that was tried lowers {what} (within {rule.equal:.1%}) on the choosing span"
+        nothing = f"nothing that was tried lowers {what} (within {rule.equal:.1%}) before the span held out"
         return Choice(own, f"{nothing}: the goals stay as they are")
     what, kept = best[2].words
-    likely = f"the largest gain in {what}, times how probably {kept} {'is' if kept == 'cost' else 'are'} equal (within {rule.equal:.1%})"
-    return Choice(-best[1], f"{likely}, against the goals as they are, on the choosing span")
+    likely = f"the largest gain in {what}, times how probably {kept} {'is' if kept == 'cost' else 'are'} not more"
+    return Choice(-best[1], f"{likely}, against the goals as they are, by all that was replayed before the span held out")
 
 
 def _worth(hours: Difference, cost: Difference, rule: Rule) -> float:
     """What a row is expected to gain under a rule of one aim; 0 where it is no choice."""
     gain, kept = (hours, cost) if rule.aim == "hours" else (cost, hours)
     sure = -(gain.share + gain.spare)
-    if not rule.is_equal(kept) or sure < WORTH:
-        return 0.0
-    return sure * (float(norm.cdf((rule.equal - kept.share) / kept.error)) if kept.error else 1.0)
+    return sure * rule.likely(kept) if sure >= WORTH and rule.is_equal(kept) else 0.0
+
+
+def leading(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Difference]) -> list[int]:
+    """All rows but `own` by what they may gain, the most first: as in `choose`, but none is ruled out, and nothing is surer than `ROOM`."""
+    cost = [cost_difference(outcomes[own], each).share for each in outcomes]
+
+    def gained(n: int) -> float:
+        pairs = [(hours[n].share, Difference(cost[n], None)) if part.aim == "hours" else (cost[n], hours[n]) for part in rule.parts]
+        likely = [part.likely(kept, ROOM) for part, (_, kept) in zip(rule.parts, pairs, strict=True)]
+        return min(gain * p if math.isfinite(gain) else gain for p, (gain, _) in zip(likely, pairs, strict=True))
+
+    return sorted((n for n in range(len(outcomes)) if n != own), key=lambda n: (gained(n), n))
 
 
 def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int, hours: Sequence[Difference] | None = None) -> list[int]:
     """Rows to go on with, the most promising first: by turns the best by the rule and the best by Pareto rank, `own` not counted.
 
-    The rule has `ROOM` here: what is known of a configuration is a part of what there will be. With both aims, by turns of each. `hours` as
-    in `choose`.
+    What is known of a configuration is a part of what there will be, so nothing is as sure as `ROOM` here. With both aims, by turns of
+    each. `hours` as in `choose`.
     """
     hours = [hours_difference(outcomes[own], each) for each in outcomes] if hours is None else hours
     if len(rule.parts) > 1:
         each = [promising(outcomes, own, part, len(outcomes), hours) for part in rule.parts]
         return list(dict.fromkeys(n for pair in zip(*each, strict=True) for n in pair))[:most]
-    cost = [cost_difference(outcomes[own], one).share for one in outcomes]
-    rank = ranks([(h.share, c) for h, c in zip(hours, cost, strict=True)])
+    cost = [cost_difference(outcomes[own], one) for one in outcomes]
+    rank = ranks([(h.share, c.share) for h, c in zip(hours, cost, strict=True)])
     others = [n for n in range(len(outcomes)) if n != own]
-    more = [h.share + h.spare for h in hours]
-    gained, kept = (more, cost) if rule.aim == "hours" else (cost, more)
-    by_rule = sorted(others, key=lambda n: (max(0.0, kept[n] - rule.equal - ROOM), gained[n], n))
+    by_rule = leading(outcomes, own, rule, hours)
     by_rank = sorted(others, key=lambda n: (rank[n], n))
     pairs = [n for pair in zip(by_rule, by_rank, strict=True) for n in pair]
     return list(dict.fromkeys(pairs))[:most]

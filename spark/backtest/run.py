@@ -19,12 +19,14 @@ from spark.backtest.configuration import Configuration
 from spark.backtest.difference import Difference, Each
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import sizes
-from spark.backtest.pareto import ROOM, Rule, choose, cost_difference, hours_difference, ranks
-from spark.backtest.search import Evaluate, Method, Space, Trained, finalists, search, told_together
+from spark.backtest.pareto import ROOM, Rule, choose, cost_difference, hours_difference, leading, ranks
+from spark.backtest.search import Evaluate, Method, Space, Trained, estimates, finalists, search
 from spark.backtest.tasks import Job, replayed
 from spark.progress import Shown, followed
 
 Tell = Callable[[str], None]
+OFTEN = 3  # times the phases that the goals as they are are replayed, whose luck is in every comparison, and the choice, when tested
+TESTED = 4  # rows, the choice among them, that are replayed on the held-out span
 SURE = 2.0  # standard errors that a gain has to be
 CONFIRMED = "confirmed"
 COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
@@ -143,19 +145,23 @@ def backtest(
 
 def found(space: Space, wish: Wish, spans: Spans, evaluate: Evaluate, tell: Tell) -> Result:
     """The same where `evaluate` replays: search on the training span, choose on the next, test on the held-out one."""
-    rule = wish.rule
-    searched = search(space, wish.method, wish.trials, wish.seed, spans.training, evaluate, rule, wish.phases)
-    best = [0, *finalists(searched, rule)]
+    rule, often = wish.rule, OFTEN * wish.phases
+    searched = search(space, wish.method, wish.trials, wish.seed, spans.training, evaluate, rule, often)
+    best = [searched[n].configuration for n in finalists(searched, rule)]
     tell("choosing on a span that was not searched on")
-    again = evaluate([searched[n].configuration for n in best], spans.choosing, wish.phases)
-    final = [Trained(searched[n].configuration, each, True, True) for n, each in zip(best, again, strict=True)]
-    before = [] if spans.choosing == spans.training else [[t for t in searched if t.whole]]
-    choice = choose([t.each for t in final], 0, rule, told_together([*before, final]))
+    again = (*evaluate([space.own], spans.choosing, often), *evaluate(best, spans.choosing, wish.phases))
+    final = [Trained(c, spans.choosing, each) for c, each in zip([space.own, *best], again, strict=True)]
+    each, hours = [t.each for t in final], estimates([*searched, *final], final)
+    choice = choose(each, 0, rule, hours)
     tell("validating on the span held out")
-    ends = [Trained(c, (), False) for c in (space.never, space.hindsight)]
-    order = list(dict.fromkeys([0, choice.row, *range(len(final))]))
+    ends = [Trained(c, (), ()) for c in (space.never, space.hindsight)]
+    order = list(dict.fromkeys([0, choice.row, *leading(each, 0, rule, hours)]))[: 1 + TESTED]
     rows = [*(final[n] for n in order), *ends]
-    came = evaluate([row.configuration for row in rows], spans.held_out, wish.phases)
+    configurations, most = [row.configuration for row in rows], 2 if choice.row else 1
+    came = [
+        *evaluate(configurations[:most], spans.held_out, often),
+        *evaluate(configurations[most:], spans.held_out, wish.phases),
+    ]
     rank = ranks([(t.outcome.out_of_band_hours, t.outcome.cost) for t in final])
     table = [
         Validated(t, each, n >= 0 and rank[n] == 0, n == choice.row, hours_difference(came[0], each), cost_difference(came[0], each))

@@ -17,10 +17,10 @@ import numpy as np
 from goals.model import GoalSet
 from optimizer.options import MIN_GAIN
 from spark.backtest.configuration import HORIZON, Configuration, levelled, starts
-from spark.backtest.difference import Difference
+from spark.backtest.difference import Difference, luck
 from spark.backtest.outcome import Outcome
 from spark.backtest.pareto import Rule, cost_difference, hours_difference, promising
-from spark.backtest.surface import Measured, smoothed
+from spark.backtest.surface import UNKNOWN, Measured, smoothed
 
 DAY = 86_400.0
 COUNTS = ("replicas", "leaders")
@@ -128,13 +128,11 @@ class Space:
 
 @dataclass(frozen=True)
 class Trained:
-    """A configuration and what came of it on each stretch that it was tried on: of the training span, `whole` where that is all of it;
-    `final` where it is the choosing span instead, at all phases, so that it may be chosen."""
+    """A configuration and what came of it on each stretch (by its number) that it was tried on."""
 
     configuration: Configuration
+    at: tuple[int, ...]
     each: tuple[Outcome, ...]
-    whole: bool
-    final: bool = False
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -156,7 +154,7 @@ def search(
     `trials` bounds the number of configurations; not planning at all comes second, and is for comparison. With ``halving`` a half of them
     are tried on one stretch, the better third on three times as many, and so on: the better by the rule and the better by Pareto rank, by
     turns. The other half is made from the best of those before, in `GENERATIONS`, and tried on everything. The goals as they are are
-    replayed at all `phases`: chance in what all are compared with would count in every comparison.
+    replayed at `phases`: chance in what all are compared with counts in every comparison.
     """
     rule = rule or Rule()
     later = round(LATER * trials / GENERATIONS) if method == "halving" else 0
@@ -165,10 +163,11 @@ def search(
     (own,) = evaluate(tried[:1], stretches, phases)
     first = 1 if method == "halving" else len(stretches)
     (none,) = evaluate([space.never], stretches, 1)
-    found = [Trained(tried[0], own, True), Trained(space.never, none, True), *_halving(tried, own, first, stretches, evaluate, rule)]
+    at = tuple(stretches)
+    found = [Trained(tried[0], at, own), Trained(space.never, at, none), *_halving(tried, own, first, stretches, evaluate, rule)]
     for generation in range(GENERATIONS if later else 0):
         more = _unseen(made_of(space, _best(found, rule), later, [seed, 1 + generation]), found)
-        found += [Trained(c, each, True) for c, each in zip(more, evaluate(more, stretches, 1), strict=True)] if more else []
+        found += [Trained(c, at, each) for c, each in zip(more, evaluate(more, stretches, 1), strict=True)] if more else []
     return tuple(found)
 
 
@@ -182,28 +181,31 @@ def finalists(found: Sequence[Trained], rule: Rule, most: int = FINAL) -> list[i
     return rows[:most]
 
 
-def estimates(found: Sequence[Trained]) -> list[Difference]:
-    """By what share each will have more broker-hours than the first, the goals as they are, given what all of them had (`smoothed`)."""
-    return told_together([found])
-
-
-def told_together(parts: Sequence[Sequence[Trained]]) -> list[Difference]:
-    """The same of the last of some parts of the history, given what came of everything on all of them; in each the goals as they are come
-    first, and each stretch tells by itself."""
-    measured, span = [], 0
-    for found in parts:
-        own = found[0]
-        for t in found[1:]:
-            for n, one in enumerate(t.each):
-                told = hours_difference([own.each[n]], [one])
-                measured.append(Measured(t.configuration, span + n, told.share, told.error, _saved([own.each[n]], [one])))
-        span += len(own.each)
-    wanted = parts[-1]
+def estimates(found: Sequence[Trained], wanted: Sequence[Trained] | None = None) -> list[Difference]:
+    """By what share each of the `wanted` (None: of all) will have more broker-hours than the first, the goals as they are, given what came
+    of everything on every stretch (`smoothed`); of several rows with the same configuration and stretch that of the most phases counts."""
+    own, wanted = _key(found[0].configuration), found if wanted is None else wanted
+    by_stretch: dict[int, dict[tuple[object, ...], tuple[Configuration, Outcome]]] = {}
+    for t in sorted(found, key=lambda t: t.each[0].phases):  # the latest of equal keys stays
+        for stretch, one in zip(t.at, t.each, strict=True):
+            by_stretch.setdefault(stretch, {})[_key(t.configuration)] = (t.configuration, one)
+    measured = []
+    for stretch, came in by_stretch.items():
+        _, mine = came.pop(own)
+        known = luck([mine, *(one for _, one in came.values())])
+        chance = UNKNOWN if known is None else known
+        for c, one in came.values():
+            error = 0.0 if c.mode == "never" else chance / math.sqrt(one.phases)
+            more = hours_difference([mine], [one]).share
+            measured.append(Measured(c, stretch, more, error, chance / math.sqrt(mine.phases), _saved([mine], [one])))
+        came[own] = (found[0].configuration, mine)
+    each = [[by_stretch[stretch][own][1] for stretch in t.at] for t in wanted]
     if not measured or not all(math.isfinite(one.share) for one in measured):
-        return [hours_difference(wanted[0].each[: len(t.each)], t.each) for t in wanted]
-    saved = [_saved(wanted[0].each[: len(t.each)], t.each) for t in wanted[1:]]
-    means, errors = smoothed(measured, wanted[0].configuration, [(t.configuration, s) for t, s in zip(wanted[1:], saved, strict=True)])
-    return [Difference(0.0, 0.0), *map(Difference, means.tolist(), errors.tolist())]
+        return [hours_difference(mine, t.each) for mine, t in zip(each, wanted, strict=True)]
+    asked = [(t.configuration, _saved(mine, t.each)) for mine, t in zip(each, wanted, strict=True)]
+    means, errors = smoothed(measured, found[0].configuration, asked)
+    told = map(Difference, means.tolist(), errors.tolist())
+    return [Difference(0.0, 0.0) if _key(t.configuration) == own else one for t, one in zip(wanted, told, strict=True)]
 
 
 def _saved(own: Sequence[Outcome], other: Sequence[Outcome]) -> float:
@@ -226,13 +228,13 @@ def _halving(
     found: dict[int, Trained] = {}
     alive, some = list(range(1, len(tried))), first
     while alive:
-        whole = some >= len(stretches)
-        for n, each in zip(alive, evaluate([tried[n] for n in alive], stretches[:some], 1), strict=True):
-            found[n] = Trained(tried[n], each, whole)
-        if whole:
+        at = tuple(stretches[:some])
+        for n, each in zip(alive, evaluate([tried[n] for n in alive], at, 1), strict=True):
+            found[n] = Trained(tried[n], at, each)
+        if some >= len(stretches):
             break
         kept = max(1, -(-len(alive) // KEPT))
-        better = _promising([Trained(tried[0], own[:some], False), *(found[n] for n in alive)], rule, kept)
+        better = _promising([Trained(tried[0], at, own[:some]), *(found[n] for n in alive)], rule, kept)
         alive = sorted(alive[i - 1] for i in better)
         some = min(len(stretches), some * KEPT)
     return [found[n] for n in sorted(found)]
@@ -240,7 +242,7 @@ def _halving(
 
 def _best(found: Sequence[Trained], rule: Rule) -> list[Configuration]:
     """Those that are nearest to being chosen."""
-    whole = [t for t in found if t.whole]
+    whole = [t for t in found if t.at == found[0].at]
     rows = _promising(whole, rule, PARENTS)
     return [whole[n].configuration for n in rows] or [found[0].configuration]
 

@@ -21,20 +21,21 @@ BENDS = (0.0, 0.003, 0.01, 0.03, 0.1)  # of what no sum of knobs explains
 APART = (0.0, 0.3, 1.0, 3.0)  # what is so in one span only, over what is always so: variances
 REACH = 1.5  # over so many factors of e, in all knobs together, what is no sum goes by itself
 SAVED = 3.0  # all of the cost counts as so many factors of e of a knob
-UNKNOWN = 0.05  # standard error where one replay of one day tells none
+UNKNOWN = 0.05  # luck of one replay where nothing was replayed twice
 LEAST = 1e-4
 NONE = {"max_moves": 1000.0, "min_gain": 0.1, "start": 0.1}  # from where on a knob counts that the goals as they are have not
 
 
 @dataclass(frozen=True)
 class Measured:
-    """By what share a configuration had more hours than the goals as they are on one span of time, the standard error, where it is known,
-    and what share of the cost it saved."""
+    """By what share a configuration had more hours than the goals as they are on one span of time, the standard errors that luck of its own
+    replays and luck of the goals as they are make, and what share of the cost it saved."""
 
     configuration: Configuration
     span: int
     share: float
-    error: float | None
+    error: float
+    of_own: float
     saved: float = 0.0
 
 
@@ -63,10 +64,7 @@ def smoothed(
     y = np.array([one.share for one in measured])
     spans = np.array([one.span for one in measured])
     alike = spans[:, None] == spans
-    variance = np.array([UNKNOWN if one.error is None else max(one.error, LEAST) for one in measured]) ** 2
-    usual = np.array([variance[spans == one].mean() for one in spans.tolist()])
-    variance = (variance + usual) / 2.0  # each is told by a few days itself
-    noise = np.diag(variance / 2.0) + np.where(alike, usual / 2.0, 0.0)  # a half of it is the luck of `own`
+    noise = np.diag([max(one.error, LEAST) ** 2 for one in measured]) + alike * np.array([one.of_own for one in measured]) ** 2
     linear, bent = _kernels(at)
     best, found = -math.inf, (np.zeros(len(wanted)), np.zeros(len(wanted)))
     for slope, bend, apart in product(SLOPES, BENDS, APART):

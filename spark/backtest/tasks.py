@@ -28,6 +28,7 @@ from spark.backtest.packing import Cut, unpacked
 from spark.backtest.replay import replay
 from spark.backtest.stretch import Stretch
 
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # multiples of it, without their whole part, are spread evenly
 TURNS = 2  # tasks for each core, so that a slow plan does not leave the other cores idle and progress is seen
 COUNTS = tuple(f.name for f in fields(Outcome) if f.type == "int")
 AMOUNTS = tuple(f.name for f in fields(Outcome) if f.type == "float")
@@ -114,26 +115,35 @@ def outcomes_of(rows: pa.Table, job: Job, configurations: Sequence[Configuration
     share, number = rows["share"][0].as_py(), rows["stretch"][0].as_py()
     return pa.Table.from_pylist(
         [
-            {"configuration": n, "stretch": number, **scored(stretch, job, configurations[n], phases)}
+            {"configuration": n, "stretch": number, **scored(stretch, job, configurations[n], phases, n)}
             for n in range(share, len(configurations), shares)
         ],
         schema=ARROW,
     )
 
 
-def scored(stretch: Stretch, job: Job, configuration: Configuration, phases: int) -> dict[str, Any]:
+def scored(stretch: Stretch, job: Job, configuration: Configuration, phases: int, nth: int) -> dict[str, Any]:
     """The row of one configuration on one stretch."""
     begun = time.process_time()
-    came = Outcome.mean([
-        replay(
-            stretch, job.goals, job.reference, configuration, begin=job.cut.lead_windows, phase=n / phases, options=job.options,
-        )
-        for n in range(phases)
-    ])  # fmt: skip
+    came = came_of(stretch, job, configuration, phases, nth)
     row = {name: getattr(came, name) for name in (*AMOUNTS, *COUNTS)}
     course = [{"at": at, "outside": outside} for at, outside in came.course]
     days = [asdict(day) for day in came.by_day]
     return row | {"by_goal": list(came.by_goal.items()), "course": course, "by_day": days, "cpu": time.process_time() - begun}
+
+
+def came_of(stretch: Stretch, job: Job, configuration: Configuration, phases: int, nth: int) -> Outcome:
+    """The mean of as many phases; of fewer where more would be the same looks again, of one where nothing is planned. Of a single one the
+    phase is another for each configuration (the `nth`): those that look at the same times share the luck of what they see."""
+    looks = 1 if configuration.mode == "never" else max(1, round(configuration.cadence / stretch.window))
+    begin = nth * GOLDEN % 1.0 if phases == 1 else 0.0
+    phases = min(phases, looks)
+    return Outcome.mean([
+        replay(
+            stretch, job.goals, job.reference, configuration, begin=job.cut.lead_windows, phase=begin + n / phases, options=job.options,
+        )
+        for n in range(phases)
+    ])  # fmt: skip
 
 
 ARROW = pa.schema([

@@ -23,8 +23,8 @@ from spark.methods.rise import (
     FloatArray,
     curve_of,
     knee_error,
+    left,
     queue,
-    rms,
     straight,
 )
 
@@ -35,7 +35,7 @@ LEAST_WINDOWS = 150  # below, nothing is fitted
 LEAST_SPREAD = 1.3  # of throughput, 99th over 10th percentile: a broker whose load does not vary shows no bend
 LARGEST_GAP = 1.5  # throughputs this factor above all others were misread
 RESAMPLINGS = 60
-FARTHEST = 1.6  # a limit is not read from windows that stay below 1/1.6 of it
+FARTHEST = 1.4  # a limit is not read from windows that stay below 1/1.4 of it
 LEAST_RISE = 2.0  # latency at the top over that at the bottom of the fit
 LEAST_EXCESS = 1.25  # latency at the top over what an exponential through the lower part would give
 LEAST_GAIN = 0.7  # error of the bent fit over that of the better straight one
@@ -45,11 +45,11 @@ PILE = 0.03  # the top of throughput, as a share of it, that is compared with th
 PILED = 3.0  # times the windows of a stretch below
 PILED_KNEE = 1.2  # the same where latency has a knee: two things say then that throughput stops
 KNEE = 1.2  # error of a knee over that of a queue, up to which it is a knee: whose slope says nothing of where a limit is
-FORM = 0.02  # of the limit, beyond what resampling says: the form of real queues differs by so much
+FORM = 0.0075  # of the limit, beyond what resampling says: the form of queues, and of throughput near its limit, differs by so much
 BELOW = 0.8  # of the top: where piled up windows are compared with, which need no other proof
 RIVAL = 1.15  # a bend over another resource explains as much while its error is at most so many times the least
 MOST = 0.999  # quantile of throughput that is called the most ever carried
-EXCEEDED = 1.05  # times what is reported: then that is not the limit
+EXCEEDED = 1.05  # times what is reported, or read from a bend: then that is not the limit
 NEAR = 0.9  # throughput over estimate from which a limit counts as reached
 
 
@@ -62,7 +62,7 @@ class Bend:
     limit, low, high
         Throughput at which the queue grows without end, and the 5th and 95th percentile of it over the resamplings, `FORM` further out.
     curve
-        float64 [n, 2], corners (throughput, measure), ascending.
+        float64 [n, 2], corners (throughput, measure), ascending, up to the largest measure.
     error
         Root mean square of the logarithm of measured over fitted, over bins.
     reached
@@ -173,8 +173,8 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
     fit = queue(grid.at, whole, grid.weight[None, :])
     limit, q, base, slope = (float(part[0]) for part in fit)
     at = np.linspace(grid.at[0], grid.at[-1], 60)
-    drawn = np.stack([at, curve_of(at, limit, q, base, slope)], axis=1)
-    error = rms(whole[0] - np.log(curve_of(grid.at, limit, q, base, slope)), grid.weight)
+    drawn = np.stack([at, np.minimum(curve_of(at, limit, q, base, slope), np.exp(whole.max()))], axis=1)
+    error = left(whole[0], np.log(curve_of(grid.at, limit, q, base, slope)), grid.weight)
     pinned = _pinned(x)
     before = float(np.interp(BELOW * grid.at[-1], grid.at, whole[0]))
     limits = None
@@ -186,6 +186,8 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
         if against is not None:
             return against
         limits = queue(grid.at, again, np.broadcast_to(grid.weight, again.shape))[0]
+    if np.quantile(x, MOST) > EXCEEDED * limit:
+        return "it carried more than the limit would be"
     if _elsewhere(x, y, drawn) > ELSEWHERE:
         return "it is as high at lower throughput, so something else raises it"
     if pinned is None and knee_error(grid, whole[0]) < KNEE * error:
@@ -202,7 +204,7 @@ def find_bend(throughput: FloatArray, measure: FloatArray, seed: int = 0) -> Ben
 
 def _against(grid: Bins, whole: FloatArray, error: float, curve: FloatArray, limit: float) -> str | None:
     """Why a fitted queue is none after all; None: it stands. `whole` [1, K] are the levels of bins."""
-    unbent = min(rms(whole[0] - line, grid.weight) for line in straight(grid.at, whole[0], grid.weight))
+    unbent = min(left(whole[0], line, grid.weight) for line in straight(grid.at, whole[0], grid.weight))
     if curve[-1, 1] < LEAST_RISE * curve[0, 1]:
         return "it hardly rises"
     if error > LEAST_GAIN * unbent:

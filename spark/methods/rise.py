@@ -16,6 +16,7 @@ BINS = 30
 LEAST_IN_BIN = 6
 BLOCKS = 20  # stretches of time that are resampled as wholes, since neighbouring windows are alike
 SHARPNESS = (1.0, 2.0, 4.0, 8.0)  # of the queue: 1 is one server, more are many
+CEILING = 0.1  # logarithm of a measure, below its largest
 HUBER = 0.2  # logarithms beyond which a bin counts less
 ROUND = 0.03  # of the top: how round a rounded knee is
 
@@ -64,15 +65,25 @@ def queue(at: FloatArray, level: FloatArray, weight: FloatArray) -> tuple[FloatA
     best = np.full(len(level), np.inf)
     found = np.zeros((4, len(level)))
     for row in range(len(level)):
-        base, slope, cost = two_terms(shape, y[row], weight[row])
+        base, slope, cost = two_terms(shape, y[row], weight[row], ceiling(level[row]))
         pick = int(np.argmin(cost))
         best[row] = cost[pick]
         found[:, row] = choice[pick, 0], choice[pick, 1], base[pick], slope[pick]
     return found[0], found[1], found[2], found[3]
 
 
-def two_terms(shape: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Base and slope [G], not negative, of ``base + slope * shape`` [G, K], and the cost: mean of Huber's loss of logarithms."""
+def ceiling(level: FloatArray) -> npt.NDArray[np.bool_]:
+    """bool [K], the bins at the top of the measure, which a queue may rise above: at its limit requests wait for seconds, time out or are
+    throttled, and the mean of a window has calmer moments in it, so what is measured there stays below the curve."""
+    return np.asarray(level >= level.max() - CEILING)
+
+
+def two_terms(
+    shape: FloatArray, y: FloatArray, weight: FloatArray, open_above: npt.NDArray[np.bool_] | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Base and slope [G], not negative, of ``base + slope * shape`` [G, K], and the cost: mean of Huber's loss of logarithms, which bins
+    that are `open_above` [K] have only where the curve is below them."""
+    open_above = np.zeros(len(y), np.bool_) if open_above is None else open_above
     robust = np.ones_like(shape)
     base, slope = np.zeros(len(shape)), np.zeros(len(shape))
     rest = np.zeros_like(shape)
@@ -82,9 +93,10 @@ def two_terms(shape: FloatArray, y: FloatArray, weight: FloatArray) -> tuple[Flo
         sy, sxy = (w * y).sum(1), (w * shape * y).sum(1)
         det = np.maximum(s * sxx - sx * sx, 1e-300)
         slope = np.maximum((s * sxy - sx * sy) / det, 0.0)
-        base = np.maximum((sy - slope * sx) / s, 1e-3 * y.min())
+        base = np.maximum((sy - slope * sx) / np.maximum(s, 1e-300), 1e-3 * y.min())
         rest = np.log(y) - np.log(base[:, None] + slope[:, None] * shape)
-        robust = np.minimum(1.0, HUBER / np.maximum(np.abs(rest), 1e-12))
+        rest = np.where(open_above, np.maximum(rest, 0.0), rest)
+        robust = np.where(open_above & (rest <= 0.0), 0.0, np.minimum(1.0, HUBER / np.maximum(np.abs(rest), 1e-12)))
     size = np.abs(rest)
     loss = np.where(size <= HUBER, size**2 / 2, HUBER * (size - HUBER / 2))
     return base, slope, (loss * weight).sum(1) / weight.sum()
@@ -112,6 +124,12 @@ def knee_error(grid: Bins, level: FloatArray) -> float:
     base, slope, cost = two_terms(shape, np.exp(level), grid.weight)
     best = int(np.argmin(cost))
     return rms(level - np.log(base[best] + slope[best] * shape[best]), grid.weight)
+
+
+def left(level: FloatArray, curve: FloatArray, weight: FloatArray) -> float:
+    """Root mean square of what a curve leaves of `level` (logarithms), which it may rise above at its `ceiling`."""
+    rest = level - curve
+    return rms(np.where(ceiling(level), np.maximum(rest, 0.0), rest), weight)
 
 
 def rms(rest: FloatArray, weight: FloatArray) -> float:

@@ -49,9 +49,9 @@ def test_the_limit_of_a_queue_is_found_and_lies_in_its_interval(queue: str, shar
         throughput, latency = saturated(np.random.default_rng(seed), share, QUEUES[queue])
         bend = find_bend(throughput, latency, seed)
         assert isinstance(bend, Bend), bend
-        assert bend.limit == pytest.approx(share * MEAN, rel=0.05)
+        assert bend.limit == pytest.approx(share * MEAN, rel=0.01)  # latency that ends at 200 ms made it up to 2.8 % too high
         assert bend.low <= share * MEAN <= bend.high
-        assert bend.high - bend.low < 0.1 * bend.limit
+        assert bend.high - bend.low < 0.06 * bend.limit
 
 
 KNEES: dict[str, Callable[[FloatArray], FloatArray]] = {
