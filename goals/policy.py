@@ -248,7 +248,7 @@ class PolicyGuards(PolicyPart):
 
 
 class Batch(PolicyPart):
-    """How much of a plan is made at once; the rest is left for the next plan. Repairs are never left."""
+    """How much of a plan is carried out at once. What is beyond the last batch is left for the next plan, but for repairs."""
 
     moves_per_broker: Annotated[int, Field(ge=1)] = Field(default=50, description="moves off and to a broker in a batch at most")
     topic_share: Annotated[float, Field(gt=0, le=1)] = Field(
@@ -256,6 +256,7 @@ class Batch(PolicyPart):
     )
     sources_per_target: Annotated[int, Field(ge=1)] = Field(default=10, description="brokers that give to one broker in a batch at most")
     batches: Annotated[int, Field(ge=1)] = Field(default=1, description="batches in a plan at most")
+    pause: Seconds = Field(default=5.0, description="from the end of a batch to the start of the next one")
 
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{1,8}$")]
@@ -328,10 +329,13 @@ class PolicyDocument(PolicyPart):
     placement: Placement | None = Field(default=None, description="which broker gets what is moved (default least)")
     guards: PolicyGuards | None = Field(default=None, description="how much one plan may do")
     batch: Batch | None = Field(
-        default=None, description="how much of a plan is made at once ({}: with the defaults); also of plans of the search"
+        default=None, description="how much of a plan is carried out at once ({}: with the defaults); also of plans of the search"
     )
     accept: Literal["score", "detector", "both"] = Field(
         default="both", description="what has to agree to an action: the score, the detector, or both"
+    )
+    interval: Annotated[Seconds, Field(gt=0)] | None = Field(
+        default=None, description="time from decision to decision of a service whose configuration gives none (default 5m)"
     )
     wait: Wait = Field(default=Wait(), description="while what nothing is moved for balance")
     partition_cooldown: Seconds = Field(

@@ -68,6 +68,7 @@ _PARTS = (
     Part("batch", "topic_share", "share of a topic's partitions in a batch", AUTOMQ),
     Part("batch", "sources_per_target", "brokers that give to one broker in a batch", AUTOMQ),
     Part("batch", "batches", "batches in a plan; the rest is left for the next one", AUTOMQ),
+    Part("batch", "pause", "seconds from the end of a batch to the start of the next one", AUTOMQ),
     Part("split", "range_equally_divide", "a group that carries too much is cut in the middle of its range", PULSAR),
     Part("split", "topic_count_equally_divide", "where as many partitions are on either side", PULSAR),
     Part("split", "specified_positions_divide", "at given hashes", PULSAR),
@@ -101,6 +102,6 @@ PRESET_WORDS = {
     "pulsar-uniform": "a fifth of the gap between the busiest and the idlest broker",
     "pulsar-transfer": "half of the gap between pairs from the ends, swaps included",
     "pulsar-avg": "half of the gap of ranked pairs 15 points apart",
-    "automq": "the search, as soon as a goal is violated; slow brokers get no replicas and give up leaderships",
+    "automq": "the search every minute, in batches; slow brokers get no replicas and give up leaderships",
     "wix-minimal": "fewest replica moves to counts within one of each other, leaders by reordering",
 }
