@@ -13,9 +13,11 @@ import numpy as np
 from cluster_model.quantities import format_size
 from cluster_model.snapshot import FloatArray
 from goals.model import GoalSet
-from goals.policy import Filters, Fraction, PolicyDocument, PolicyGuards, UntilBelow
+from goals.policy import Fraction, PolicyDocument, PolicyGuards, UntilBelow
+from goals.policy_filters import Filters
 from optimizer.options import PlanOptions
 from optimizer.policies.board import Board, Step
+from optimizer.policies.confines import confines_of
 from optimizer.policies.groups import Groups, groups_of
 from optimizer.policies.picking import best_fit, heaviest_until, in_order, lightest_within
 from optimizer.policies.placements import Dice
@@ -63,6 +65,12 @@ class Run:
         return not self.when.found.fired and not self.when.found.unrepaired
 
     @property
+    def confined(self) -> str:
+        """The filters that leave fewer brokers to a placement, as a part of a sentence."""
+        given = [name for name in ("isolation", "anti_affinity") if getattr(self.filters, name)]
+        return f" within {' and '.join(given)}" if given else ""
+
+    @property
     def guards(self) -> PolicyGuards:
         return self.policy.guards or PolicyGuards()
 
@@ -75,11 +83,12 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     if filters.include:
         named |= ~matching_topics(board.snapshot.topics, filters.include)
     passed |= named[board.snapshot.partition_topic]
+    confines = confines_of(filters, board.snapshot)
     hits = None if options.split_hits is None else dict(options.split_hits)
     groups = groups_of(board.snapshot, policy.split, hits) if policy.unit == "group" else None
     one = Run(
         board, goals, policy, options, when, Evaluator(board.compiled), weights_of(board.snapshot),
-        Chooser(policy.placement, Dice(options.seed)), passed, groups,
+        Chooser(policy.placement, Dice(options.seed), confines), passed, groups,
     )  # fmt: skip
     offered, why, cycles = _unloaded(one), "", 0
     while not why and cycles < MOST_CYCLES:
@@ -94,7 +103,7 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     told += [f"{reason}: {count} dropped" for reason, count in sorted(one.dropped.items()) if count]
     if named.any():
         told.append(f"filter exclude, include: {int(named.sum())} topics are left alone")
-    return told
+    return [*told, *confines.told]
 
 
 def _cycle(one: Run) -> str:
@@ -238,7 +247,7 @@ def _filtered(one: Run, source: Source) -> list[Unit]:
             one.dropped["filter topics: excluded or frozen"] += 1
         elif one.filters.once and any(p in one.changed for p, _ in unit.replicas):
             one.dropped["filter once: changed in this plan already"] += 1
-        elif source.target is not None and not one.chooser.fits(one.board, unit, source.target, one.filters.max_units):
+        elif source.target is not None and not one.chooser.fits(one.board, unit, source.row, source.target, one.filters.max_units):
             one.dropped["placement paired: the counterpart may not take it"] += 1
         else:
             kept.append(unit)
@@ -270,13 +279,13 @@ def _made(one: Run, unit: Unit, source: int, target: int, other: Unit | None) ->
         scores = broker_scores(one.policy.score.kind if one.policy.score else "count", snapshot, one.goals)
         found = one.chooser.target(board, unit, source, scores, one.filters.max_units)
     else:
-        found = target if one.chooser.fits(board, unit, target, one.filters.max_units) else None
+        found = target if one.chooser.fits(board, unit, source, target, one.filters.max_units) else None
     if found is None:
-        one.dropped["placement: no broker may take it"] += 1
+        one.dropped[f"placement{one.confined}: no broker may take it"] += 1
         return False
     changes = [(p, slot, found) for p, slot in unit.replicas]
     if other is not None:
-        if not one.chooser.fits(board, other, source, None) or {p for p, _ in unit.replicas} & {p for p, _ in other.replicas}:
+        if not one.chooser.fits(board, other, found, source, None) or {p for p, _ in unit.replicas} & {p for p, _ in other.replicas}:
             one.dropped["placement: no swap is possible"] += 1
             return False
         changes += [(p, slot, source) for p, slot in other.replicas]

@@ -52,6 +52,8 @@ _PARTS = (
     Part("filters", "keep", "units that stay on a broker that gives", PULSAR),
     Part("filters", "max_units", "replicas beyond which a broker gets no more", PULSAR),
     Part("filters", "once", "a partition changes once in a plan", WIX),
+    Part("filters", "isolation", "topics that only primary brokers take, and secondary ones while too few primary are active", PULSAR),
+    Part("filters", "anti_affinity", "groups of topics on different racks and brokers, as far as possible", PULSAR),
     Part("placement", "least", "the lowest score; ties by id", DANUBE),
     Part("placement", "rotate_within", "in turn among those within `margin` of the lowest score", DANUBE),
     Part("placement", "below_mean_random", "by chance among those `margin` below the mean; the lowest where there is none", PULSAR),
