@@ -1,8 +1,8 @@
 """Apache Pulsar's shedders on reported numbers: which units leave which broker, and to whom where that is decided.
 
-Pure; exact on the systems' own examples (tests/cases/policies). Which units leave is `picking`'s, as in `pipeline`, which makes the plans of
-snapshots with the conditions of detectors; here conditions and picks stand together as one rule each, with the numbers that a Pulsar broker
-reports and Kafka does not have. Ties go to the lowest name.
+Pure; exact on the systems' own examples (tests/cases/policies). Which units leave is `picking`'s, as in `pipeline`, which makes the plans
+of snapshots with the conditions of detectors; here conditions and picks stand together as one rule each, with the numbers that a Pulsar
+broker reports and Kafka does not have. Ties go to the lowest name.
 """
 
 from __future__ import annotations
