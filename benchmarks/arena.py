@@ -5,7 +5,8 @@
 
 A day of 24 simulated hours in steps of half an hour. In each step loads are as the scenario has them, the policy's detector is asked
 (with its memory, so that repeated checks count), and as much of the plan is carried out as the copying of half an hour and the policy's
-moves per hour allow. Every policy is judged by the goals of preset `default`, whatever its own detector says. `default` is the search
+moves per hour allow. Every policy is judged by the goals of preset `default`, whatever its own detector says; a lost broker that still has
+replicas is outside, too. `default` is the search
 with these goals, `automq` the search with those of preset `automq`; the others have the goals of `default` and plan by their own parts;
 `nothing` moves nothing. The last columns are what `default` makes of no more bytes than the policy copied in its day.
 """
@@ -128,6 +129,7 @@ def a_day(policy: str, name: str, hours: float = 24.0, most_bytes: float | None 
         standing = judge(snapshot, judged)
         active = snapshot.broker_states == BrokerState.ACTIVE
         outside = int((standing.state.score[active][:, : len(standing.compiled.goals)] < 1.0).any(axis=1).sum())
+        outside += int(((snapshot.broker_states == BrokerState.DEAD) & (snapshot.broker_load("replicas") > 0)).sum())
         score.outside += outside * STEP
         if outside == 0 and score.level_after is None and not (name == "loss" and hour < LOSS_AT):
             score.level_after = hour + STEP

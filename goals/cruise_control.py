@@ -41,7 +41,7 @@ RACKS = {"RackAwareGoal", "RackAwareDistributionGoal"}
 WITHOUT = {
     "RackAwareGoal": "with fewer racks than replicas it is not infeasible here; replicas are spread as evenly as racks allow",
     "TopicReplicaDistributionGoal": "the largest gap (topic.replica.count.balance.max.gap) is not known here",
-    "BrokerSetAwareGoal": "broker sets are not known here; plan each set by itself with constraints.include_topics",
+    "BrokerSetAwareGoal": "the search knows no broker sets; policy.filters.isolation keeps topics to brokers in plans of a policy's parts",
     "PreferredLeaderElectionGoal": "plans put the leader first in the list, and the service restores preferred leaders (policy.wait.elect)",
     "KafkaAssignerEvenRackAwareGoal": "the position of replicas in lists is not balanced; leaders are",
     "KafkaAssignerDiskUsageDistributionGoal": "disk is balanced by moves and swaps (usage_distribution on disk)",

@@ -10,9 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -21,6 +19,8 @@ from pydantic import (
 )
 
 from cluster_model.quantities import parse_size
+from goals.policy_filters import Filters
+from goals.policy_part import NotNegative, PolicyPart
 from goals.policy_presets import POLICY_PRESETS
 from goals.waiting import Seconds, Wait
 
@@ -28,14 +28,7 @@ Size = Annotated[
     float, BeforeValidator(parse_size), WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]})
 ]
 Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
 Hits = Annotated[int, Field(ge=1)]
-
-
-class PolicyPart(BaseModel):
-    """Base: unknown keys refused, no conversions, finite numbers only."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class Persist(PolicyPart):
@@ -223,18 +216,6 @@ class Placement(PolicyPart):
     limit: Positive = Field(default=0.85, description="weighted_by_headroom: utilization at which a broker gets nothing")
 
 
-class Filters(PolicyPart):
-    """What is passed over, each with its reason."""
-
-    exclude: list[str] = Field(default=[], description="globs of topics that this policy leaves alone")
-    include: list[str] = Field(default=[], description="globs; only these topics; empty: all")
-    min_rate: NotNegative = Field(default=0.0, description="requests/s: a smaller amount is not worth moving")
-    min_throughput: NotNegative = Field(default=0.0, description="bytes/s: a smaller amount is not worth moving")
-    keep: Annotated[int, Field(ge=0)] = Field(default=0, description="units that stay on a broker that gives")
-    max_units: Annotated[int, Field(ge=1)] | None = Field(default=None, description="replicas beyond which a broker gets no more")
-    once: bool = Field(default=True, description="a partition changes once in a plan")
-
-
 class PolicyGuards(PolicyPart):
     """How much one plan may do."""
 
@@ -248,7 +229,7 @@ class PolicyGuards(PolicyPart):
 
 
 class Batch(PolicyPart):
-    """How much of a plan is made at once; the rest is left for the next plan. Repairs are never left."""
+    """How much of a plan is carried out at once. What is beyond the last batch is left for the next plan, but for repairs."""
 
     moves_per_broker: Annotated[int, Field(ge=1)] = Field(default=50, description="moves off and to a broker in a batch at most")
     topic_share: Annotated[float, Field(gt=0, le=1)] = Field(
@@ -256,6 +237,7 @@ class Batch(PolicyPart):
     )
     sources_per_target: Annotated[int, Field(ge=1)] = Field(default=10, description="brokers that give to one broker in a batch at most")
     batches: Annotated[int, Field(ge=1)] = Field(default=1, description="batches in a plan at most")
+    pause: Seconds = Field(default=5.0, description="from the end of a batch to the start of the next one")
 
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{1,8}$")]
@@ -328,10 +310,13 @@ class PolicyDocument(PolicyPart):
     placement: Placement | None = Field(default=None, description="which broker gets what is moved (default least)")
     guards: PolicyGuards | None = Field(default=None, description="how much one plan may do")
     batch: Batch | None = Field(
-        default=None, description="how much of a plan is made at once ({}: with the defaults); also of plans of the search"
+        default=None, description="how much of a plan is carried out at once ({}: with the defaults); also of plans of the search"
     )
     accept: Literal["score", "detector", "both"] = Field(
         default="both", description="what has to agree to an action: the score, the detector, or both"
+    )
+    interval: Annotated[Seconds, Field(gt=0)] | None = Field(
+        default=None, description="time from decision to decision of a service whose configuration gives none (default 5m)"
     )
     wait: Wait = Field(default=Wait(), description="while what nothing is moved for balance")
     partition_cooldown: Seconds = Field(
@@ -377,6 +362,8 @@ def _contradictions(policy: PolicyDocument) -> list[str]:
         return [f"split is of groups: expected unit group beside it, found {policy.unit}"]
     if policy.amount is None:
         alone = [key for key in ("score", "filters", "placement", "guards", "tolerance") if getattr(policy, key) is not None]
+        if policy.filters is not None and (policy.filters.isolation or policy.filters.anti_affinity):
+            return ["the search knows no isolation and no anti_affinity: expected amount beside those filters, such as amount: {kind: one}"]
         parts = ", ".join(alone)
         return [f"expected amount beside {parts}, which it needs; add one, such as amount: {{kind: one}}"] if alone else []
     wrong = []
@@ -387,6 +374,8 @@ def _contradictions(policy: PolicyDocument) -> list[str]:
     if policy.amount.kind == "to_target_counts":
         if placement not in (None, "leader_deficit"):
             wrong.append(f"amount to_target_counts finds targets itself: expected placement leader_deficit or none, found {placement}")
+        if policy.filters is not None and (policy.filters.isolation or policy.filters.anti_affinity):
+            wrong.append("amount to_target_counts goes by counts alone: expected no filters isolation or anti_affinity beside it")
         if policy.unit != "partition":
             wrong.append(f"amount to_target_counts counts replicas: expected unit partition, found {policy.unit}")
     elif policy.tolerance is not None:

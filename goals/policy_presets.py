@@ -10,7 +10,7 @@ from typing import Any
 MEBI = 1024.0 * 1024.0
 
 
-def _danube(threshold: float, moves: int, cooldown: float) -> dict[str, Any]:
+def _danube(threshold: float, moves: int, cooldown: float, interval: float) -> dict[str, Any]:
     return {
         "detector": {"kind": "cv", "threshold": threshold, "sigma_k": 2.0, "hysteresis": {"start": threshold, "stop": threshold / 2.0}},
         "score": {"kind": "weighted_sum"},
@@ -20,14 +20,15 @@ def _danube(threshold: float, moves: int, cooldown: float) -> dict[str, Any]:
         "guards": {"moves_per_hour": moves},
         "partition_cooldown": cooldown,
         "min_topic_age": 300.0,
+        "interval": interval,
         "accept": "detector",
     }
 
 
 POLICY_PRESETS: dict[str, dict[str, Any]] = {
-    "danube-conservative": _danube(0.40, 5, 120.0),
-    "danube-balanced": _danube(0.30, 10, 60.0),
-    "danube-aggressive": _danube(0.20, 20, 30.0),
+    "danube-conservative": _danube(0.40, 5, 120.0, 600.0),
+    "danube-balanced": _danube(0.30, 10, 60.0, 300.0),
+    "danube-aggressive": _danube(0.20, 20, 30.0, 120.0),
     "pulsar-overload": {
         "detector": {"kind": "absolute", "limit": 0.85},
         "score": {"kind": "weighted_max"},
@@ -85,5 +86,7 @@ POLICY_PRESETS: dict[str, dict[str, Any]] = {
         "detector": {"kind": "goal_band"},
         "accept": "score",
         "slow_brokers": {},
+        "batch": {"moves_per_broker": 50, "topic_share": 0.5, "sources_per_target": 10, "batches": 13, "pause": 5.0},
+        "interval": 60.0,
     },
 }

@@ -14,15 +14,16 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from goals import policy, registry, schema
+from goals.policy_part import PolicyPart
 from goals.wording import meant_or_known, nearest, shown
 from goals.yaml_source import Found, Path, YamlSource
 
-_DETECTORS: dict[str, type[policy.PolicyPart]] = {
+_DETECTORS: dict[str, type[PolicyPart]] = {
     "goal_band": policy.GoalBand, "cv": policy.Cv, "absolute": policy.Absolute,
     "above_mean": policy.AboveMean, "minmax": policy.MinMax, "std": policy.Std, "pairs": policy.Pairs,
     "count_spread": policy.CountSpread, "any_of": policy.AnyOf, "all_of": policy.AllOf,
 }  # fmt: skip
-_AMOUNTS: dict[str, type[policy.PolicyPart]] = {
+_AMOUNTS: dict[str, type[PolicyPart]] = {
     "one": policy.Amount, "half_gap": policy.Amount, "to_target_counts": policy.Amount,
     "fraction": policy.Fraction, "until_below": policy.UntilBelow,
 }  # fmt: skip

@@ -40,16 +40,19 @@ def assemble(
     start: Picture,
     bounds: LowerBounds,
     found: Found,
+    waiting: int = 0,
 ) -> Plan:
-    """The plan for `snapshot` (what-ifs applied; `given` is the file's) out of what a search found from `start`."""
+    """The plan for `snapshot` (what-ifs applied; `given` is the file's) out of what a search found from `start`. `waiting` are actions that
+    were found, too, and that a policy leaves for the next plan.
+    """
     actions = _actions(snapshot, compiled, found.rounds)
     if len(found.rounds) > 1:  # within one, every action lowers the same potential
         actions = without_loops(actions)
     proposals = _net_changes(snapshot, compiled, actions.changes)
     end = found.end
     summary = _summary(snapshot, compiled, proposals, len(actions.score))
-    left = why_left(snapshot, compiled, end, options, found)
-    cut_short = options.budgeted or compiled.caution is not None or found.stopped
+    left = why_left(snapshot, compiled, end, options, found, waiting)
+    cut_short = options.budgeted or waiting > 0 or compiled.caution is not None or found.stopped
     outcomes = goal_outcomes(snapshot, compiled, goals, start, end, left, cut_short)
     small = [] if found.left_out is None else [found.left_out.skipped(options)]
     skipped = (*compiled.skipped, *small, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end))
@@ -192,7 +195,7 @@ def _summary(snapshot: Snapshot, compiled: Compiled, proposals: ChangeTable, act
 def _recorded(options: PlanOptions) -> dict[str, object]:
     """Options that decide the plan, as they stand in it; what was not asked for is left out."""
     recorded: dict[str, object] = {"seed": options.seed, "acceptance": options.acceptance}
-    for name in ("max_moves", "max_bytes", "max_partitions", "move_cost", "min_gain", "noise", "batch_left"):
+    for name in ("max_moves", "max_bytes", "max_partitions", "move_cost", "min_gain", "noise"):
         if getattr(options, name) is not None:
             recorded[name] = getattr(options, name)
     if options.add_brokers:

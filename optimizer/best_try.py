@@ -44,7 +44,7 @@ def best_try(snapshot: Snapshot, compiled: Compiled, made: Plan, row: int, optio
     if best is None:
         return f"It would need another broker, but the rack rule, hard limits or its other replicas rule out each one.{held}"
     (taken, _, _), judged, text = best
-    return f"It would need a change; the best, {text}, {_against(judged, taken, options)}.{held}"
+    return f"It would need a change; the best, {text}, {_against(judged, taken, made, options)}.{held}"
 
 
 def _single_changes(snapshot: Snapshot, state: State, row: int) -> Iterator[tuple[int, int, int]]:
@@ -65,11 +65,11 @@ def _acceptable(judged: Verdict, options: PlanOptions) -> bool:
     return bool(judged.allowed and (judged.repairs or (judged.gain > 0 and better)))
 
 
-def _against(judged: Verdict, taken: bool, options: PlanOptions) -> str:
+def _against(judged: Verdict, taken: bool, made: Plan, options: PlanOptions) -> str:
     """What speaks against a change that is not in the plan."""
     score = f"would score {judged.score:.4f}"
     if taken:
-        return f"{score}, but {little_budget(options) if options.budgeted else 'it would gain too little for what it moves'}"
+        return f"{score}, but {cut_short(made, options) or 'it would gain too little for what it moves'}"
     if not judged.allowed:
         return f"{score}, but would make a hard goal worse"
     if judged.better or options.acceptance == "potential":
@@ -77,9 +77,11 @@ def _against(judged: Verdict, taken: bool, options: PlanOptions) -> str:
     return f"{score}, and more than 0.5 is asked" + (" in every group" if judged.score > 0.5 else "")
 
 
-def little_budget(options: PlanOptions) -> str:
-    """Why a change that would do good is not in the plan, where a budget or a batch ended it."""
-    return LITTLE_BUDGET if options.batch_left is None else "the policy's batch ends the plan before it; the next plan may make it"
+def cut_short(made: Plan, options: PlanOptions) -> str:
+    """Why a change that would do good is not in the plan, where a batch or a budget ended it; empty where neither did."""
+    if made.left:
+        return "the policy's batch ends the plan before it; the next plan may make it"
+    return LITTLE_BUDGET if options.budgeted else ""
 
 
 def after_plan(snapshot: Snapshot, compiled: Compiled, made: Plan) -> State:

@@ -6,7 +6,6 @@ Pure text from a plan made with the same snapshot, goals and options; conditiona
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 
 import numpy as np
@@ -15,7 +14,7 @@ from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
-from optimizer.best_try import after_plan, best_try, little_budget
+from optimizer.best_try import after_plan, best_try, cut_short
 from optimizer.caution import few_words
 from optimizer.columns import offline_partitions
 from optimizer.compile import compile_problem
@@ -48,8 +47,6 @@ def explain_partition(
         )
     imagined = apply_whatifs(snapshot, goals, options)
     made = plan(snapshot, goals, options) if made is None else made
-    left = made.options.get("batch_left")
-    options = replace(options, batch_left=left if isinstance(left, int) else None)
     compiled = compile_problem(imagined, goals, options)
     lines = [_placement(imagined, row), *_bundle(imagined, goals, topic, partition)]
     acting = [
@@ -165,7 +162,7 @@ def _why_not_leaving(
     found = blockers(compiled, state, row, slot)
     text = f"Its replica on broker {broker}, which is {outcomes[broker].state}, would have to leave, but "
     if found is None:
-        return text + (little_budget(options) if options.budgeted else "no acceptable way was found") + "."
+        return text + (cut_short(made, options) or "no acceptable way was found") + "."
     if not found:
         return text + "every active broker holds a replica of it; add a broker."
     return text + f"no broker would take it that {few(found)} {'allows' if len(found) == 1 else 'allow'}; add one with room."

@@ -37,9 +37,8 @@ class PlanOptions:
     default, since a planner often runs beside a broker or a controller. `resting` are partitions, topic and number in ascending order, that
     were moved lately: nothing but repairs changes them. `demote_brokers` give up their leaderships, and nothing else is planned. `loads`
     stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot. `replication_factor` are patterns of topics and
-    the factor that they are to have: such a plan changes nothing else (`optimizer.policies.replication`). `batch_left` are actions that
-    were found and that a policy leaves for the next plan (`optimizer.policies.batches`); no caller gives them. `split_hits` are checks in
-    a row in which bundles, by name, were over a limit of the policy's `split`; None: no further check is waited for.
+    the factor that they are to have: such a plan changes nothing else (`optimizer.policies.replication`). `split_hits` are
+    checks in a row in which bundles, by name, were over a limit of the policy's `split`; None: no further check is waited for.
     """
 
     seed: int = 0
@@ -60,7 +59,6 @@ class PlanOptions:
     resting: tuple[tuple[str, int], ...] = ()
     loads: PartitionLoads | None = None
     replication_factor: tuple[tuple[str, int], ...] = ()
-    batch_left: int | None = None
     split_hits: tuple[tuple[str, int], ...] | None = None
 
     @property
@@ -69,4 +67,4 @@ class PlanOptions:
 
     @property
     def budgeted(self) -> bool:
-        return any(x is not None for x in (self.max_moves, self.max_bytes, self.max_partitions, self.batch_left))
+        return any(x is not None for x in (self.max_moves, self.max_bytes, self.max_partitions))

@@ -202,6 +202,23 @@ class Skipped:
     doubt: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """In which parts a plan is carried out, one after the other, as a policy's `batch` says (`optimizer.policies.batches`).
+
+    `of` is the batch, from 1, of each proposal; `pause` the seconds from the end of one batch to the beginning of the next. `left` are
+    actions that were found and that the policy leaves for the next plan.
+    """
+
+    of: tuple[int, ...]
+    pause: float
+    left: int = 0
+
+    @property
+    def count(self) -> int:
+        return max(self.of, default=0)
+
+
 @dataclass(frozen=True)
 class Plan:
     """See the module; field for field what docs/contract.md, section 4 writes, and what reports need beside it."""
@@ -225,6 +242,12 @@ class Plan:
     frontier: Sequence[Step] = ()  # from nothing to the whole plan
     stopped: bool = False  # on request, before the search was done: what is left was not looked at to the end
     cannot_be_emptied: tuple[int, ...] = ()  # dead and draining brokers that no plan can empty, by id
+    batches: Batches | None = None  # None: it is carried out in one, and nothing is left
+
+    @property
+    def left(self) -> int:
+        """Actions that were found and that a policy leaves for the next plan."""
+        return 0 if self.batches is None else self.batches.left
 
     @property
     def hard_violations_left(self) -> int:

@@ -13,15 +13,15 @@ NOTABLE = 0.05  # of a budget in bytes: what is left of it is told
 LAST = 1  # moves: with no more left, a swap does not fit
 
 
-def budget_text(compiled: Compiled, end: State, options: PlanOptions) -> str | None:
+def budget_text(compiled: Compiled, end: State, options: PlanOptions, waiting: int = 0) -> str | None:
     """Which budget keeps changes out of the plan that leads to `end`; None where none does.
 
-    A budget of bytes has run out when some replica that may move no longer fits into it.
+    A budget of bytes has run out when some replica that may move no longer fits into it. `waiting` are actions that a policy leaves.
     """
+    if waiting:
+        return f"the policy's batch leaves {counted(waiting, 'action')} for the next plan"
     if not options.budgeted:
         return None
-    if options.batch_left is not None:
-        return f"the policy's batch leaves {counted(options.batch_left, 'action')} for the next plan"
     before, after = compiled.replicas, end.replicas
     new = ((after[:, :, None] != before[:, None, :]).all(axis=2) & (after >= 0)).sum(axis=1)
     moves, data = int(new.sum()), float((new * compiled.problem.size).sum())

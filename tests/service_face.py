@@ -243,7 +243,8 @@ def executing(made: Plan, **other: Any) -> ExecutionView:
         "plan_id": made.plan_id, "state": "running", "direction": "forward", "why": "", "instance": "controller-3 node 3", "here": True,
         "paused": "", "waits": "", "counts": {"waiting": 180, "moving": 6, "done": 14}, "total": 200, "final": 14,
         "bytes_copied": 1.2e9, "bytes_total": 9.6e9, "rate": 3.1e7, "seconds_left": 271.0, "throttle": 50_000_000, "throttle_why": "",
-        "throttles_left": 24, "unchanged": 0, "moving_count": 6, "moving": moving, "can": ("pause", "cancel", "rollback"), "why_not": "",
+        "throttles_left": 24, "unchanged": 0, "moving_count": 6,
+        "moving": moving, "batch": 0, "batches": 0, "can": ("pause", "cancel", "rollback"), "why_not": "",
     }  # fmt: skip
     return ExecutionView(**{**of, **other})
 

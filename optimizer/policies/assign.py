@@ -14,10 +14,13 @@ import numpy as np
 
 from cluster_model.errors import ConfigurationError, Problem, TrimtabError
 from cluster_model.resources import DERIVED_FROM
-from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
+from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
 from goals.model import GoalSet, Limit, RackAware
 from goals.policy import Placement
+from goals.policy_filters import Filters
+from optimizer.detectors import policy_of
 from optimizer.options import PlanOptions
+from optimizer.policies.confines import confines_of
 from optimizer.policies.leaders import UNTOUCHED, Led, level_leaders
 from optimizer.policies.placements import Dice, below_mean_random, by_headroom, least, rotate_within
 from optimizer.policies.profiles import broker_scores
@@ -25,6 +28,7 @@ from optimizer.whatif import apply_whatifs
 from optimizer.why_words import few
 
 MOST_PARTITIONS = 100_000
+ISOLATION = "policy.filters.isolation"
 
 
 class InfeasibleError(TrimtabError):
@@ -153,6 +157,13 @@ class Work:
         leads = self._leader[self._mine]
         self._led = np.bincount(leads[leads >= 0], minlength=snapshot.broker_count)
         self._last: int | None = None
+        self._confines = confines_of(policy_of(goals).filters or Filters(), snapshot)
+        self._topic = int(snapshot.partition_topic[rows[0]])
+
+    def allowed(self) -> BoolArray:
+        """bool [B]: brokers that isolation leaves to the topic."""
+        may = self._confines.may([self._topic])
+        return np.ones(self.snapshot.broker_count, np.bool_) if may is None else may
 
     def placed(self) -> list[list[int]]:
         """Broker rows of all the partitions to place, those first that are to lead."""
@@ -167,6 +178,10 @@ class Work:
         chosen: list[int] = []
         for _ in range(self.factor):
             able = self._able(now, row, chosen)
+            company = self._confines.company([self._topic], self._lists, self.snapshot.partition_topic)
+            if company is not None:  # apart from the others of its group, as far as possible
+                rank = company[able]
+                able = able[(rank == min(map(tuple, rank.tolist()))).all(axis=1)]
             few = able[self._held[able] == self._held[able].min()]
             chosen.append(self._pick(now, few, scores))
         lead = min(range(len(chosen)), key=lambda i: (self._led[chosen[i]], scores[chosen[i]], i))
@@ -210,6 +225,9 @@ class Work:
         able = np.flatnonzero(self.snapshot.broker_states == BrokerState.ACTIVE)
         able = able[~np.isin(able, chosen)]
         blocked: dict[str, list[int]] = {}
+        kept = self.allowed()[able]
+        if not kept.all():
+            blocked[ISOLATION], able = self.snapshot.broker_ids[able[~kept]].tolist(), able[kept]
         for goal in self.goals.goals:
             if goal.hard and isinstance(goal, Limit):
                 full = able[_overfull(now, goal, row)[able]]

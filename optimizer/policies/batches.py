@@ -1,11 +1,15 @@
-"""Batches: how much of a plan is made at once, by broker, by topic and by sources of a target; the rest is for the next plan.
+"""Batches: how much of a plan is carried out at once, by broker, by topic and by sources of a target; what is beyond the last batch is for
+the next plan.
 
-`optimizer.planner` and `follow` call `within_batches` where a policy has a `batch`. Source: AutoMQ's grouping of actions. There a batch
-follows the last after a pause, and after a minute the rest is thrown away; its map of sources is not reset between batches, here it is.
+`optimizer.planner` and `follow` call `within_batches` where a policy has a `batch`; the executor begins a batch when all of the last one is
+in place and a pause is over. Source: AutoMQ's grouping of actions. There a batch follows after the pause whether the last one is in place
+or not, and after a minute the rest is thrown away; its map of sources is not reset between batches, here it is.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +19,7 @@ from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from goals.policy import Batch, PolicyDocument
 from optimizer.options import PlanOptions
-from optimizer.plan import Action, Plan
+from optimizer.plan import Action, Batches, Change, Plan
 from optimizer.policies.board import Board, Step
 from optimizer.policies.recording import Evaluator, plan_of
 from optimizer.problem import Compiled
@@ -74,8 +78,13 @@ def grouped(actions: Sequence[Sequence[Moved]], rule: Batch, partitions: Mapping
 
 def moves_of(action: Action) -> list[Moved]:
     """The replicas that an action moves; a leadership that changes moves none."""
+    return moves_in(action.changes)
+
+
+def moves_in(changes: Iterable[Change]) -> list[Moved]:
+    """The replicas that changes move."""
     found = []
-    for change in action.changes:
+    for change in changes:
         gone = [b for b in change.replicas_before if b not in change.replicas_after]
         come = [b for b in change.replicas_after if b not in change.replicas_before]
         found += [Moved(change.topic, change.partition, s, t) for s, t in zip(gone, come, strict=False)]
@@ -85,17 +94,19 @@ def moves_of(action: Action) -> list[Moved]:
 def within_batches(
     made: Plan, given: Snapshot, imagined: Snapshot, compiled: Compiled, goals: GoalSet, options: PlanOptions, policy: PolicyDocument
 ) -> Plan:
-    """`made`, or a part of it where the policy's `batch` leaves actions for the next plan: the first batches, and of what follows the
-    repairs. `given` and `imagined` are the snapshot before and after what-ifs, which `compiled` is of."""
+    """`made` with the batches that it is carried out in, or a part of it where the policy's `batch` leaves actions for the next plan: the
+    first batches, and of what follows the repairs. `given` and `imagined` are the snapshot before and after what-ifs, which `compiled` is
+    of."""
     rule = policy.batch
     if rule is None:
         return made
     actions = list(made.actions)
     moves = [moves_of(action) for action in actions]
-    batch = grouped(moves, rule, Counter(imagined.topics[t] for t in imagined.partition_topic.tolist()))
+    partitions = Counter(imagined.topics[t] for t in imagined.partition_topic.tolist())
+    batch = grouped(moves, rule, partitions)
     first = next((i for i, number in enumerate(batch) if number >= rule.batches), len(batch))
     if first == len(actions):
-        return made
+        return in_batches(made, rule, partitions)
     board = _kept(imagined, compiled, actions, first)
     left, beyond = len(actions) - len(board.steps), len(board.steps) - first
     limits = f"{rule.moves_per_broker:,} moves of a broker, {rule.topic_share:.0%} of a topic's partitions"
@@ -106,9 +117,29 @@ def within_batches(
     if beyond:
         told += f"; {counted(beyond, 'action')} beyond the last batch: repairs, and what they need"
     if not left:
-        return replace(made, notes=(*made.notes, told))
+        return in_batches(replace(made, notes=(*made.notes, told)), rule, partitions)
     notes = [*(note for note in made.notes if note.startswith("policy: ")), told]
-    return plan_of(given, board, goals, replace(options, batch_left=left), policy.model_dump(exclude_none=True), notes)
+    cut = plan_of(given, board, goals, options, policy.model_dump(exclude_none=True), notes, left)
+    return in_batches(cut, rule, partitions, left)
+
+
+def in_batches(made: Plan, rule: Batch, partitions: Mapping[str, int], left: int = 0) -> Plan:
+    """`made` with the batch of each proposal: by what moves in the end, in the order of the actions, and what first changes in one action
+    together. As it is where all of it is one batch and nothing is `left`."""
+    net = {(c.topic, c.partition): c for c in made.proposals}
+    together: list[list[Change]] = []
+    for action in made.actions:
+        names = ((c.topic, c.partition) for c in action.changes)
+        together.append([net.pop(name) for name in names if name in net])
+    numbers = grouped([moves_in(changes) for changes in together], rule, partitions)
+    of = {(c.topic, c.partition): n + 1 for changes, n in zip(together, numbers, strict=True) for c in changes}
+    found = Batches(tuple(of[c.topic, c.partition] for c in made.proposals), rule.pause, left)
+    if found.count <= 1 and not left:
+        return made
+    identity = hashlib.sha256(json.dumps([made.plan_id, found.of, found.pause, left]).encode()).hexdigest()
+    told = f"policy: batch: carried out in {found.count:,} batches, each {rule.pause:g} s after all of the last one is in place"
+    notes = (*made.notes, told) if found.count > 1 else made.notes
+    return replace(made, plan_id=f"sha256:{identity}", batches=found, notes=notes)
 
 
 def _kept(imagined: Snapshot, compiled: Compiled, actions: Sequence[Action], first: int) -> Board:

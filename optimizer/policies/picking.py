@@ -51,3 +51,50 @@ def lightest_within(amounts: Sequence[float], wanted: float, late: Sequence[bool
         taken.append(i)
         total += amounts[i]
     return taken
+
+
+def offload(
+    going: Sequence[float], coming: Sequence[float], wanted: float, giver: float, taker: float, *,
+    stays: Sequence[bool] = (), late: Sequence[bool] = (), keep: int = 1, below: float = 1.0,
+) -> list[tuple[int, tuple[int, ...]]]:  # fmt: skip
+    """Indices of `going`, lightest first, until `wanted` has left net; each with those of `coming` that come back so that it may leave.
+
+    A unit that is too heavy alone is swapped, against as many as it takes. `giver` and `taker` are what the two carry before; after a swap
+    the giver is below the share `below` of that. Units that `stays` marks are left where they are, and so are the last `keep`.
+
+    Source: Apache Pulsar's transfer shedder, whose `below` is 0.75; what comes back is always counted (there in debug mode only).
+    """
+    found: list[tuple[int, tuple[int, ...]]] = []
+    net, used = 0.0, set[int]()
+    order = in_order(going, late, heaviest=False)
+    for left, i in zip(range(len(order) - 1, -1, -1), order, strict=True):
+        if going[i] <= 0.0 or (stays and stays[i]):
+            continue
+        if left < keep:
+            break
+        back: tuple[int, ...] = ()
+        if net + going[i] > wanted:
+            back = _returned(coming, net + going[i], giver, taker, used, below)
+            if not back:
+                break
+            used.update(back)
+        found.append((i, back))
+        net += going[i] - sum(coming[j] for j in back)
+    return found
+
+
+def _returned(coming: Sequence[float], net: float, giver: float, taker: float, used: set[int], below: float) -> tuple[int, ...]:
+    """What comes back, lightest first, so that `net` may leave: until the taker is not above the giver, and that below what it had. Empty
+    where nothing leads there."""
+    amount, chosen = 0.0, list[int]()
+    for j in in_order(coming, heaviest=False):
+        if j in used or coming[j] <= 0.0:
+            continue
+        gives, takes = giver - net + amount + coming[j], taker + net - amount - coming[j]
+        if gives >= giver or takes >= giver:
+            continue
+        amount += coming[j]
+        chosen.append(j)
+        if takes <= gives < below * giver:
+            return tuple(chosen)
+    return ()

@@ -13,11 +13,13 @@ import numpy as np
 from cluster_model.quantities import format_size
 from cluster_model.snapshot import FloatArray
 from goals.model import GoalSet
-from goals.policy import Filters, Fraction, PolicyDocument, PolicyGuards, UntilBelow
+from goals.policy import Fraction, PolicyDocument, PolicyGuards, UntilBelow
+from goals.policy_filters import Filters
 from optimizer.options import PlanOptions
 from optimizer.policies.board import Board, Step
+from optimizer.policies.confines import confines_of
 from optimizer.policies.groups import Groups, groups_of
-from optimizer.policies.picking import best_fit, heaviest_until, in_order, lightest_within
+from optimizer.policies.picking import best_fit, heaviest_until, in_order, lightest_within, offload
 from optimizer.policies.placements import Dice
 from optimizer.policies.profiles import Weights, broker_scores, weights_of
 from optimizer.policies.recording import MOST_CHANGES, Evaluator
@@ -26,6 +28,7 @@ from optimizer.policies.targeting import Chooser
 from optimizer.policies.units import Unit, units_on
 from optimizer.policies.when import When
 from optimizer.whatif import matching_topics
+from optimizer.why_words import few
 
 MOST_CYCLES = 2_000
 HEAVIEST = 10  # units of a broker that `swap_if_too_big` looks at
@@ -63,6 +66,12 @@ class Run:
         return not self.when.found.fired and not self.when.found.unrepaired
 
     @property
+    def confined(self) -> str:
+        """The filters that leave fewer brokers to a placement, as a part of a sentence."""
+        given = [name for name in ("isolation", "anti_affinity") if getattr(self.filters, name)]
+        return f" within {' and '.join(given)}" if given else ""
+
+    @property
     def guards(self) -> PolicyGuards:
         return self.policy.guards or PolicyGuards()
 
@@ -75,11 +84,12 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     if filters.include:
         named |= ~matching_topics(board.snapshot.topics, filters.include)
     passed |= named[board.snapshot.partition_topic]
+    confines = confines_of(filters, board.snapshot)
     hits = None if options.split_hits is None else dict(options.split_hits)
     groups = groups_of(board.snapshot, policy.split, hits) if policy.unit == "group" else None
     one = Run(
         board, goals, policy, options, when, Evaluator(board.compiled), weights_of(board.snapshot),
-        Chooser(policy.placement, Dice(options.seed)), passed, groups,
+        Chooser(policy.placement, Dice(options.seed), confines), passed, groups,
     )  # fmt: skip
     offered, why, cycles = _unloaded(one), "", 0
     while not why and cycles < MOST_CYCLES:
@@ -94,7 +104,7 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     told += [f"{reason}: {count} dropped" for reason, count in sorted(one.dropped.items()) if count]
     if named.any():
         told.append(f"filter exclude, include: {int(named.sum())} topics are left alone")
-    return told
+    return [*told, *confines.told]
 
 
 def _cycle(one: Run) -> str:
@@ -111,7 +121,7 @@ def _cycle(one: Run) -> str:
         if one.guards.brokers_per_cycle is not None and brokers >= one.guards.brokers_per_cycle:
             break
         before, refused = done, 0
-        for unit, target, other in _chosen(one, source, scores):
+        for unit, target, others in _chosen(one, source, scores):
             if one.content():
                 return "the detector is content"
             stop = _spent(one, done, repairs=source.leaves)
@@ -119,7 +129,7 @@ def _cycle(one: Run) -> str:
                 return stop if done == 0 or "guard moves_per_cycle" not in stop else ""
             if refused >= MOST_TRIED:
                 break
-            if _made(one, unit, source.row, target, other):
+            if _made(one, unit, source.row, target, others):
                 done += 1
                 if one.policy.amount is not None and one.policy.amount.kind == "one" and not source.leaves:
                     return ""
@@ -151,7 +161,7 @@ def _unloaded(one: Run) -> list[str]:
                 break
             if scores[row] > scores[one.board.active].min():
                 offers += 1
-                moved += _made(one, units[i], row, -1, None)
+                moved += _made(one, units[i], row, -1, ())
     one.unloading = False
     return [f"split unload: {offers} parts offered, {moved} moved"]
 
@@ -168,9 +178,9 @@ def _ranked(one: Run, amounts: list[float], late: list[bool]) -> list[int]:
 
 def _spent(one: Run, done: int, *, repairs: bool) -> str:
     """Why nothing more may be moved, empty where something may. Guards do not hold repairs back, budgets do."""
-    few = too_few(one.board, one.policy)
-    if few and not repairs:
-        return few
+    missing = too_few(one.board, one.policy)
+    if missing and not repairs:
+        return missing
     guards = () if repairs else (one.guards.moves, one.guards.moves_per_hour)
     limits = [limit for limit in (one.options.max_moves, *guards) if limit is not None]
     if limits and one.moves >= min(limits):
@@ -182,8 +192,8 @@ def _spent(one: Run, done: int, *, repairs: bool) -> str:
     return ""
 
 
-def _chosen(one: Run, source: Source, scores: FloatArray) -> list[tuple[Unit, int, Unit | None]]:
-    """Units of a source in the order they are tried, with their targets, and a unit that comes back for it."""
+def _chosen(one: Run, source: Source, scores: FloatArray) -> list[tuple[Unit, int, tuple[Unit, ...]]]:
+    """Units of a source in the order they are tried, with their targets, and units that come back for it."""
     units = _filtered(one, source)
     if not units:
         return []
@@ -203,11 +213,11 @@ def _chosen(one: Run, source: Source, scores: FloatArray) -> list[tuple[Unit, in
             if order == "swap_if_too_big":  # among the heaviest, lightest first, as those are what is worth a move
                 top = in_order(amounts, late, heaviest=True)[:HEAVIEST]
                 units, amounts, late = [units[i] for i in top], [amounts[i] for i in top], [late[i] for i in top]
+                if target is not None:
+                    return _offloaded(one, source.row, target, units, late, wanted)
             rank = lightest_within(amounts, wanted, late)
-            if not rank and order == "swap_if_too_big" and target is not None:
-                return _swaps(one, source.row, target, units, wanted)
     room = len(units) - (0 if source.leaves else one.filters.keep)
-    return [(units[i], -1 if target is None else target, None) for i in rank[: max(room, 0)]]
+    return [(units[i], -1 if target is None else target, ()) for i in rank[: max(room, 0)]]
 
 
 def _wanted(one: Run, source: Source, scores: FloatArray, total: float) -> float:
@@ -238,7 +248,7 @@ def _filtered(one: Run, source: Source) -> list[Unit]:
             one.dropped["filter topics: excluded or frozen"] += 1
         elif one.filters.once and any(p in one.changed for p, _ in unit.replicas):
             one.dropped["filter once: changed in this plan already"] += 1
-        elif source.target is not None and not one.chooser.fits(one.board, unit, source.target, one.filters.max_units):
+        elif source.target is not None and not one.chooser.fits(one.board, unit, source.row, source.target, one.filters.max_units):
             one.dropped["placement paired: the counterpart may not take it"] += 1
         else:
             kept.append(unit)
@@ -248,21 +258,20 @@ def _filtered(one: Run, source: Source) -> list[Unit]:
     return kept
 
 
-def _swaps(one: Run, source: int, target: int, units: list[Unit], wanted: float) -> list[tuple[Unit, int, Unit | None]]:
-    """The lightest unit that is too heavy alone, against one that comes back so that what is wanted moves; best ones first."""
+def _offloaded(
+    one: Run, source: int, target: int, units: list[Unit], late: list[bool], wanted: float
+) -> list[tuple[Unit, int, tuple[Unit, ...]]]:
+    """Units of `source` for its counterpart, with what comes back for those that are too heavy alone."""
     there = units_on(one.board, target, one.weights, one.policy.unit, one.groups)
     back = [u for u in there if not any(one.passed[p] for p, _ in u.replicas)]
     back = [u for u in back if not (one.filters.once and any(p in one.changed for p, _ in u.replicas))]
-    found: list[tuple[float, float, int, Unit, Unit]] = []
-    for unit in sorted(units, key=lambda u: u.amount)[:8]:
-        for other in back:
-            net = unit.amount - other.amount
-            if 0.0 < net < 2.0 * wanted:
-                found.append((abs(net - wanted), unit.amount, len(found), unit, other))
-    return [(unit, target, other) for _, _, _, unit, other in sorted(found, key=lambda f: f[:3])[:MOST_TRIED]]
+    carried = [sum(u.amount for u in units_on(one.board, b, one.weights, "partition", None)) for b in (source, target)]
+    most = [back[j] for j in in_order([u.amount for u in back], heaviest=True)[:HEAVIEST]]
+    picked = offload([u.amount for u in units], [u.amount for u in most], wanted, carried[0], carried[1], late=late, keep=one.filters.keep)
+    return [(units[i], target, tuple(most[j] for j in returned)) for i, returned in picked]
 
 
-def _made(one: Run, unit: Unit, source: int, target: int, other: Unit | None) -> bool:
+def _made(one: Run, unit: Unit, source: int, target: int, others: tuple[Unit, ...]) -> bool:
     """Whether a unit was moved; parts say why not."""
     board = one.board
     if target < 0:
@@ -270,21 +279,20 @@ def _made(one: Run, unit: Unit, source: int, target: int, other: Unit | None) ->
         scores = broker_scores(one.policy.score.kind if one.policy.score else "count", snapshot, one.goals)
         found = one.chooser.target(board, unit, source, scores, one.filters.max_units)
     else:
-        found = target if one.chooser.fits(board, unit, target, one.filters.max_units) else None
+        found = target if one.chooser.fits(board, unit, source, target, one.filters.max_units) else None
     if found is None:
-        one.dropped["placement: no broker may take it"] += 1
+        one.dropped[f"placement{one.confined}: no broker may take it"] += 1
         return False
     changes = [(p, slot, found) for p, slot in unit.replicas]
-    if other is not None:
-        if not one.chooser.fits(board, other, source, None) or {p for p, _ in unit.replicas} & {p for p, _ in other.replicas}:
-            one.dropped["placement: no swap is possible"] += 1
-            return False
-        changes += [(p, slot, source) for p, slot in other.replicas]
+    if not all(one.chooser.fits(board, other, found, source, None) for other in others):
+        one.dropped["placement: no swap is possible"] += 1
+        return False
+    changes += [(p, slot, source) for other in others for p, slot in other.replicas]
     size = sum(float(board.compiled.problem.size[p]) for p, _, _ in changes)
     if one.options.max_bytes is not None and one.moved_bytes + size > one.options.max_bytes:
         one.dropped["guard budget: too many bytes"] += 1
         return False
-    steps = _steps(board, changes, _why(board, one, unit, source, found, other))
+    steps = _steps(board, changes, _why(board, one, unit, source, found, others))
     if not _accepted(one, steps, source):
         return False
     one.moves += len(changes)
@@ -330,11 +338,11 @@ def _accepted(one: Run, steps: list[Step], source: int) -> bool:
     return False
 
 
-def _why(board: Board, one: Run, unit: Unit, source: int, target: int, other: Unit | None) -> str:
+def _why(board: Board, one: Run, unit: Unit, source: int, target: int, others: tuple[Unit, ...]) -> str:
     weight = one.weights.unit
     amount = f"{format_size(unit.amount)}/s" if weight == "bytes/s" else f"{unit.amount:.4g} {weight}"
     text = f"detector {one.when.found.findings[0].text}" if one.when.found.findings else "the detector goes on until its stop"
-    swap = f", against {other.name}" if other is not None else ""
+    swap = f", against {few([other.name for other in others])}" if others else ""
     kind = one.policy.placement.kind if one.policy.placement else "least"
     first = "split unload" if one.unloading else f"order {one.policy.order or 'lightest'}"
     return (

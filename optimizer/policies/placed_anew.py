@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from cluster_model.errors import ConfigurationError, Problem
-from cluster_model.snapshot import FloatArray, Snapshot
+from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
 from goals.model import GoalSet
 from goals.policy import Placement
 from optimizer.compile import compile_problem
@@ -65,8 +65,9 @@ def placed_anew(
         if not stays:
             factor = int(imagined.replication_factor[rows[0]])
             try:
-                wanted = Work(_with_none(board, rows), goals, rows.tolist(), factor, by, score, Dice(options.seed)).placed()
-                steps = _steps(board, rows, _counted(board, rows, wanted) or _matched(board, rows, wanted), by.kind)
+                work = Work(_with_none(board, rows), goals, rows.tolist(), factor, by, score, Dice(options.seed))
+                wanted = work.placed()
+                steps = _steps(board, rows, _counted(board, rows, wanted, work.allowed()) or _matched(board, rows, wanted), by.kind)
             except InfeasibleError as error:
                 stays = str(error)
         if _beyond(board, [*board.steps, *steps], options):
@@ -100,8 +101,9 @@ def _with_none(board: Board, rows: Rows) -> Snapshot:
     return now.with_placement(lists, leader)
 
 
-def _counted(board: Board, rows: Rows, wanted: list[list[int]]) -> list[list[int]] | None:
-    """Lists, leaders first, by which every broker holds as many replicas as in `wanted`; None where moves do not lead there."""
+def _counted(board: Board, rows: Rows, wanted: list[list[int]], allowed: BoolArray) -> list[list[int]] | None:
+    """Lists, leaders first, by which every broker holds as many replicas as in `wanted`; None where moves do not lead there. `allowed`
+    bool [B] are the brokers that may hold any."""
     brokers = len(board.active)
     target = np.bincount(np.array(wanted).ravel(), minlength=brokers)
     lists, per_rack = board.lists[rows].copy(), board.per_rack[rows]
@@ -110,7 +112,7 @@ def _counted(board: Board, rows: Rows, wanted: list[list[int]]) -> list[list[int
         return None
     every, size = np.ones(len(rows), np.bool_), board.compiled.problem.size[rows].astype(np.float64)
     for _ in range(lists.shape[1]):  # each time one broker of a partition at most
-        standing = Standing(lists.copy(), every, board.active, board.leaving, board.rack, per_rack, size)
+        standing = Standing(lists.copy(), every, board.active & allowed, board.leaving | ~allowed, board.rack, per_rack, size)
         if np.array_equal(standing.counts, target):
             break
         found = count_moves(standing, target)

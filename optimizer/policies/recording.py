@@ -71,12 +71,14 @@ def take(problem: Problem, state: State, n: int) -> int:
 
 
 def plan_of(
-    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, policy: dict[str, object], notes: Sequence[str]
+    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, policy: dict[str, object], notes: Sequence[str], waiting: int = 0
 ) -> Plan:
-    """The plan that makes the steps of `board`; `given` is the snapshot before what-ifs, `policy` what the plan was made by."""
+    """The plan that makes the steps of `board`; `given` is the snapshot before what-ifs, `policy` what the plan was made by. `waiting` are
+    further actions that it leaves for the next plan.
+    """
     compiled = board.compiled
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    plan = _assembled(given, board, goals, options, state, lower_bounds(compiled.problem, state), unproven=False)
+    plan = _assembled(given, board, goals, options, state, lower_bounds(compiled.problem, state), waiting, unproven=False)
     recorded = {**plan.options, "policy": policy}
     identity = hashlib.sha256(json.dumps([plan.plan_id, policy], sort_keys=True, default=str).encode()).hexdigest()
     # `assemble` leaves out steps that later ones take back; then reasons do not belong to actions one by one.
@@ -94,11 +96,11 @@ def assembled(given: Snapshot, board: Board, goals: GoalSet, options: PlanOption
     """The plan that makes the steps of `board`, without lower bounds; nothing is said of why brokers are left but that planning was
     stopped, for the caller to say better."""
     state = build_state(board.compiled.problem, board.compiled.replicas, board.compiled.lead)
-    return _assembled(given, board, goals, options, state, LowerBounds(0, 0), unproven=True)
+    return _assembled(given, board, goals, options, state, LowerBounds(0, 0), 0, unproven=True)
 
 
 def _assembled(
-    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, state: State, bounds: LowerBounds, *, unproven: bool
+    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, state: State, bounds: LowerBounds, waiting: int, *, unproven: bool
 ) -> Plan:
     compiled = board.compiled
     start, log = picture(compiled, state), _log(board)
@@ -107,7 +109,7 @@ def _assembled(
         kept = _record(compiled.problem, state, log)
         lists = published_changes(compiled, compiled.replicas, compiled.lead, log)
         found = [Round(compiled.replicas, compiled.lead, log, kept, lists)]
-    return assemble(given, board.snapshot, goals, options, compiled, start, bounds, Found(found, state, stopped=unproven))
+    return assemble(given, board.snapshot, goals, options, compiled, start, bounds, Found(found, state, stopped=unproven), waiting)
 
 
 def _log(board: Board) -> Log:

@@ -17,11 +17,14 @@ import numpy as np
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
 from goals.model import GoalSet
+from goals.policy_filters import Filters
 from optimizer.columns import leader_slots, offline_partitions
 from optimizer.compile import compile_problem
+from optimizer.detectors import policy_of
 from optimizer.options import AddedBroker, PlanOptions
 from optimizer.plan import Action, Change, LowerBounds, Plan, Skipped, Summary
 from optimizer.policies.board import Board, Rows, Step
+from optimizer.policies.confines import confines_of
 from optimizer.policies.recording import Evaluator, assembled
 from optimizer.problem import COLUMN, DISTRIBUTION, KIND, MEAN, MOVABLE, RACK_OF, WEIGHT
 from optimizer.unknown import unsized
@@ -166,6 +169,7 @@ class _Work:
         lists, lead = start.astype(np.int64), leader_slots(begin)
         compiled = replace(compiled, replicas=lists, lead=lead, home=lists, home_lead=lead, caution=None)
         self._board = Board.of(begin, compiled)
+        self._confines = confines_of(policy_of(goals).filters or Filters(), begin)
         self._evaluator = Evaluator(compiled)
         broker, table = compiled.problem.broker, compiled.problem.table
         self._rack = broker[:, RACK_OF]
@@ -204,7 +208,8 @@ class _Work:
         for slot in missing:
             tried = self._with_one_more(p, best, slot)
             if tried is None:
-                return "no broker may take a replica of it within hard goals; add a broker, or loosen the goal"
+                within = "hard goals" if self._confines.allowed is None else "hard goals and policy.filters.isolation"
+                return f"no broker may take a replica of it within {within}; add a broker, or loosen the goal"
             best = tried
         surplus = sum(b >= 0 for b in row) - int(self._wanted[p])
         for sink in np.flatnonzero(self._imagined)[: max(surplus, 0)].tolist():
@@ -217,6 +222,9 @@ class _Work:
     def _with_one_more(self, p: int, best: _Try, slot: int) -> _Try | None:
         """A replica in `slot`: in a rack with fewest of them, on the broker where it helps most."""
         able = np.flatnonzero(self._board.active & ~np.isin(np.arange(len(self._rack)), best.row))
+        may = self._confines.may([int(self._board.snapshot.partition_topic[p])])
+        if may is not None:
+            able = able[may[able]]
         there = self._in_rack(best.row, able)
         pressure = self._pressure()[able]
         for count in np.unique(there).tolist():

@@ -1,7 +1,8 @@
 """Apache Pulsar's shedders on reported numbers: which units leave which broker, and to whom where that is decided.
 
-Pure; exact on the systems' own examples (tests/cases/policies). Plans of snapshots go through `pipeline`, which has the same amounts and
-orders; here they stand together as one rule each, for units that are no Kafka partitions. Ties go to the lowest name.
+Pure; exact on the systems' own examples (tests/cases/policies). Which units leave is `picking`'s, as in `pipeline`, which makes the plans
+of snapshots with the conditions of detectors; here conditions and picks stand together as one rule each, with the numbers that a Pulsar
+broker reports and Kafka does not have. Ties go to the lowest name.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from optimizer.policies.picking import best_fit, heaviest_until
+from optimizer.policies.picking import best_fit, heaviest_until, offload
 
 MEBI = 1024.0 * 1024.0
 BEYOND = 0.05  # of usage, more than what a broker is over
@@ -19,6 +20,7 @@ OVERLOADED, WORTH = 0.85, 10.0 * MEBI
 LEAST_RATE, LEAST_BYTES, SLACK = 1000.0, MEBI, 1000.0
 NEARLY_NOTHING = 1e-6
 CLOSE = 1e-9
+AFTER_SWAP = 0.75  # of what the giver carried: below it, it ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,39 +308,12 @@ def _offloaded(idle: Host, busy: Host, loads: Mapping[str, float]) -> tuple[list
     if whole <= 0.0 or busy.usage <= 0.0:
         return [], 0.0
     budget = whole * (loads[busy.name] - loads[idle.name]) / 2.0 / busy.usage
-    sheds: list[Shed] = []
-    moved = gained = 0.0
-    swapped: set[str] = set()
-    units = sorted(busy.units, key=lambda u: (u.throughput, u.name))
-    for left, unit in zip(range(len(units) - 1, -1, -1), units, strict=True):
-        if unit.recent or unit.throughput <= 0.0:
-            continue
-        if left == 0:  # the last one stays
-            break
-        if moved - gained + unit.throughput > budget:
-            back, amount = _return(idle, busy, moved - gained + unit.throughput, swapped)
-            if not back:
-                break
-            sheds += back
-            gained += amount
-        sheds.append(Shed(unit.name, busy.name, idle.name))
-        moved += unit.throughput
-    return sheds, moved - gained
-
-
-def _return(idle: Host, busy: Host, net: float, swapped: set[str]) -> tuple[list[Shed], float]:
-    """Units that come back so that `net` bytes/s may go: until the receiver is not above the giver, and that well below what it had."""
-    most, amount = busy.bytes_per_second, 0.0
-    sheds: list[Shed] = []
-    for unit in sorted(idle.units, key=lambda u: (u.throughput, u.name)):
-        if unit.recent or unit.name in swapped or unit.throughput <= 0.0:
-            continue
-        giver, taker = most - net + amount + unit.throughput, idle.bytes_per_second + net - amount - unit.throughput
-        if giver >= most or taker >= most:
-            continue
-        amount += unit.throughput
-        sheds.append(Shed(unit.name, idle.name, busy.name))
-        if taker <= giver and giver < 0.75 * most:
-            swapped.update(s.unit for s in sheds)
-            return sheds, amount
-    return [], 0.0
+    units, there = (sorted(h.units, key=lambda u: u.name) for h in (busy, idle))
+    coming = [0.0 if u.recent else u.throughput for u in there]
+    stays = [u.recent for u in units]
+    picked = offload([u.throughput for u in units], coming, budget, whole, idle.bytes_per_second, stays=stays, below=AFTER_SWAP)
+    sheds = [
+        shed for i, back in picked
+        for shed in (*(Shed(there[j].name, idle.name, busy.name) for j in back), Shed(units[i].name, busy.name, idle.name))
+    ]  # fmt: skip
+    return sheds, sum(units[i].throughput - sum(coming[j] for j in back) for i, back in picked)

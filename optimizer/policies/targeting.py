@@ -10,6 +10,7 @@ import numpy as np
 from cluster_model.snapshot import FloatArray
 from goals.policy import Placement
 from optimizer.policies.board import Board
+from optimizer.policies.confines import Confines
 from optimizer.policies.counts import Placement as Standing
 from optimizer.policies.counts import may_take
 from optimizer.policies.placements import (
@@ -26,16 +27,21 @@ from optimizer.policies.units import Unit
 class Chooser:
     """One placement through a plan; it knows whom it picked last."""
 
-    def __init__(self, placement: Placement | None, dice: Dice) -> None:
+    def __init__(self, placement: Placement | None, dice: Dice, confines: Confines) -> None:
         self._placement = placement or Placement(kind="least")
+        self._confines = confines
         self._dice = dice
         self._last: int | None = None
 
     def target(self, board: Board, unit: Unit, source: int, scores: FloatArray, most: int | None) -> int | None:
         """Broker row for a unit, None where none may take it."""
-        candidates = np.array([b for b in self.able(board, unit, most) if b != source], np.int64)
+        candidates = np.array([b for b in self.able(board, unit, most, source) if b != source], np.int64)
         if not len(candidates):
             return None
+        company = self._company(board, unit)
+        if company is not None:
+            rank = company[candidates]
+            candidates = candidates[(rank == min(map(tuple, rank.tolist()))).all(axis=1)]
         return self.pick(board, candidates, scores, _topic_counts(board, unit))
 
     def pick(self, board: Board, candidates: np.ndarray, scores: FloatArray, held: FloatArray) -> int:
@@ -59,12 +65,16 @@ class Chooser:
         self._last = int(candidates[i])
         return self._last
 
-    def fits(self, board: Board, unit: Unit, target: int, most: int | None) -> bool:
-        """Whether broker row `target` may take a unit."""
-        return target in self.able(board, unit, most)
+    def fits(self, board: Board, unit: Unit, source: int, target: int, most: int | None) -> bool:
+        """Whether broker row `target` may take a unit of broker row `source`."""
+        return target in self.able(board, unit, most, source)
 
-    def able(self, board: Board, unit: Unit, most: int | None) -> list[int]:
-        """Broker rows that may take a unit: active, without a replica of it, in a rack that may, and with room."""
+    def _company(self, board: Board, unit: Unit) -> np.ndarray | None:
+        return self._confines.company(_topics(board, unit), board.lists, board.snapshot.partition_topic)
+
+    def able(self, board: Board, unit: Unit, most: int | None, source: int) -> list[int]:
+        """Broker rows that may take a unit of `source`: active, without a replica of it, in a rack that may, with room, among those that
+        its topics are kept to, and no nearer to the others of their group, unless `source` is to be emptied."""
         brokers = np.flatnonzero(board.active)
         rows = np.array([p for p, _ in unit.replicas], np.int64)
         slots = np.array([s for _, s in unit.replicas], np.int64)
@@ -76,7 +86,19 @@ class Chooser:
         if most is not None:
             counts = np.bincount(board.lists[board.lists >= 0], minlength=len(board.active))[brokers]
             good &= counts + len(rows) <= most
+        may = self._confines.may(_topics(board, unit))
+        if may is not None:
+            good &= may[brokers]
+        company = None if board.leaving[source] else self._company(board, unit)
+        if company is not None:
+            here = tuple(company[source].tolist())
+            good &= np.array([tuple(company[b].tolist()) <= here for b in brokers], np.bool_)
         return [int(b) for b in brokers[good]]
+
+
+def _topics(board: Board, unit: Unit) -> list[int]:
+    """Rows of the topics of a unit."""
+    return sorted({int(board.snapshot.partition_topic[p]) for p, _ in unit.replicas})
 
 
 def _topic_counts(board: Board, unit: Unit) -> FloatArray:

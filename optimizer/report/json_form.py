@@ -95,6 +95,9 @@ def iter_json(plan: Plan) -> Iterator[str]:
     stopped = ',\n"stopped":true' if plan.stopped else ""
     if plan.cannot_be_emptied:
         stopped = f',\n"cannot_be_emptied":[{",".join(map(str, plan.cannot_be_emptied))}]{stopped}'
+    if plan.batches is not None:
+        cut = plan.batches
+        stopped = f',\n"batches":{value_text({"count": cut.count, "pause": cut.pause, "left": cut.left, "of": cut.of})}{stopped}'
     yield f'"hard_violations_left":{plan.hard_violations_left:d}{stopped}}}\n'
 
 

@@ -19,6 +19,7 @@ from cluster_model.kinds import PLAN, other_kind
 from optimizer.plan import (
     Action,
     Band,
+    Batches,
     BrokerOutcome,
     Change,
     GoalOutcome,
@@ -57,6 +58,7 @@ class _Document(BaseModel):
     bands: Mapping[str, Mapping[int, Band]]
     stopped: bool = Field(default=False)
     cannot_be_emptied: tuple[int, ...] = ()
+    batches: Batches | None = None
 
 
 def read_plan(content: bytes, name: str) -> Plan:
@@ -93,7 +95,7 @@ def read_plan(content: bytes, name: str) -> Plan:
         options=read.options,
         actions=read.actions, proposals=read.proposals, goals=read.goals, summary=read.summary, lower_bounds=read.lower_bounds,
         brokers=read.brokers, skipped=read.skipped, notes=read.notes, bands=read.bands, stopped=read.stopped,
-        cannot_be_emptied=read.cannot_be_emptied,
+        cannot_be_emptied=read.cannot_be_emptied, batches=read.batches,
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def bounds_sentence(plan: Plan) -> str:
         short = "the budget ends before" if budgets(plan.options) else "not all of it can be done"
         if plan.stopped:
             short = "planning was stopped"
-        elif "batch_left" in plan.options:
+        elif plan.left:
             short = "the policy's batch leaves the rest for the next plan"
         whole = "To bring every broker that can be helped into its target range"
         return f"{whole} takes at least {needs}; this plan uses {uses}, since {short}."

@@ -43,9 +43,13 @@ def plan_schema() -> dict[str, Any]:
             "bands": _said(_by(_by({"$ref": "#/$defs/band"})), "target range by goal and broker"),
             "hard_violations_left": COUNT,
             "cannot_be_emptied": _said(_list(BROKER), "dead or draining brokers that no plan can empty"),
+            "batches": _said(
+                _record({"count": COUNT, "pause": NUMBER, "left": COUNT, "of": _list(COUNT)}),
+                "parts in which it is carried out: `of` is the batch of each proposal, `pause` seconds, `left` actions for the next plan",
+            ),
             "stopped": {"const": True, "description": "the search was stopped before its end"},
         },
-        optional=("cannot_be_emptied", "stopped"),
+        optional=("cannot_be_emptied", "batches", "stopped"),
     )  # fmt: skip
     return {"$schema": DIALECT, "title": "Trimtab plan", "description": "docs/report.md explains it.", **top, "$defs": _definitions()}
 

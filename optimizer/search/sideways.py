@@ -142,7 +142,7 @@ def step(problem: Problem, state: State, walk: Walk) -> float:
 
 @inner
 def done(problem: Problem, state: State, walk: Walk, one: int, other: int, here: int, target: int) -> bool:
-    """Replica `one` goes from broker `here` to `target`, and `other` (-1: none) from there to here, unless one of them scores lower then."""
+    """Replica `one` goes from broker `here` to `target`, and `other` (-1: none) from there to here, unless one scores lower then."""
     walk.brokers[0], walk.brokers[1] = here, target
     for i in range(2):
         for g in range(walk.before.shape[1]):

@@ -32,8 +32,10 @@ TICK = 0.02
 SECONDS = 120.0
 
 
-def plan_file(path: Path, cluster_id: str, moves: Mapping[Partition, Move], *, name: str = "sha256:test") -> Path:
-    """A plan of these moves, of which the first replica is to lead."""
+def plan_file(
+    path: Path, cluster_id: str, moves: Mapping[Partition, Move], *, name: str = "sha256:test", batches: Sequence[int] = ()
+) -> Path:
+    """A plan of these moves, of which the first replica is to lead; `batches` are those that it is carried out in, two seconds apart."""
     changes = [
         {
             "topic": n.topic, "partition": n.number, "replicas_before": list(before), "replicas_after": list(after),
@@ -48,6 +50,7 @@ def plan_file(path: Path, cluster_id: str, moves: Mapping[Partition, Move], *, n
     document = {
         "version": 1, "plan_id": name, "snapshot": {"cluster_id": cluster_id, "taken_at": "2026-01-01T00:00:00Z", "storage": "local"},
         "actions": actions, "proposals": changes, "goals": [],
+        **({"batches": {"count": max(batches), "pause": 2.0, "left": 0, "of": list(batches)}} if batches else {}),
     }  # fmt: skip
     path.write_text(json.dumps(document))
     return path

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka.admin import KafkaAdminClient
@@ -69,17 +70,24 @@ def test_a_plan_is_carried_out_under_load_and_taken_back_again(cluster: KafkaClu
 
 
 def test_killed_in_the_middle_it_is_resumed_on_another_machine(cluster: KafkaCluster, topic: str, tmp_path: Path) -> None:
-    """The other machine has no journal: what it needs it finds in the cluster."""
-    plan = plan_file(tmp_path / "plan.json", cluster.cluster_id, moves(topic))
+    """The other machine has no journal: what it needs it finds in the cluster, also in which batch it is."""
+    halves = [1] * (COUNT // 2) + [2] * (COUNT - COUNT // 2)
+    plan = plan_file(tmp_path / "plan.json", cluster.cluster_id, moves(topic), batches=halves)
     first = Executing(cluster, tmp_path / "here", "execute", "--plan", str(plan), *SLOWLY)
     assert until(lambda: any(len(r) > 3 for r in placed(cluster, topic).values()))
     first.kill()
     assert throttles(cluster, topic) != {}
+    found = status(cluster, tmp_path / "there")
+    assert (found["batch"], found["batches"]) == (1, 2)
+    waiting = [d["stage"] for d in found["details"] if d["partition"] >= COUNT // 2]
+    assert waiting == ["waiting"] * len(waiting), "the second batch has not begun"
     refused = Executing(cluster, tmp_path / "there", "execute", "--plan", str(plan), "--reserve", "0")
     assert refused.ends(PATIENCE) == 1
     assert refused.hears("trimtab resume", 1)
     assert first.hears("by replica.fetch.backoff.ms = 1000 of broker 3", 1)
-    assert Executing(cluster, tmp_path / "there", "resume").ends(PATIENCE) == 0
+    resumed = Executing(cluster, tmp_path / "there", "resume")
+    assert resumed.ends(PATIENCE) == 0
+    assert resumed.hears("waits: batch 2 starts 2 s after the last one was in place", 1)
     assert placed(cluster, topic) == {n: after for n, (_, after) in moves(topic).items()}
     assert set(leaders(cluster, topic).values()) == {2}
     assert throttles(cluster, topic) == {}
@@ -150,8 +158,8 @@ def test_throttles_of_others_come_back_as_they_were(cluster: KafkaCluster, topic
     assert until(lambda: throttles(cluster, topic) == {})
 
 
-def status(cluster: KafkaCluster, folder: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads(said(cluster, folder, "status", "--format", "json"))
+def status(cluster: KafkaCluster, folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(said(cluster, folder, "status", "--format", "json"))
     return found
 
 

@@ -85,14 +85,15 @@ class Executions(RuleBasedStateMachine):
             target = data.draw(st.one_of(lists, st.permutations(source).map(tuple)))
             if len(target) < len(source) and data.draw(st.booleans()):  # else it is to have fewer replicas
                 target = (*target, *(b for b in source if b not in target))[: len(source)]
-            tasks.append(Task(Partition(f"t{number}", 0), source, target, source[0], target[0]))
+            batch = data.draw(st.integers(1, 3))
+            tasks.append(Task(Partition(f"t{number}", 0), source, target, source[0], target[0], batch=batch))
         self.sources = {t.name: t.source for t in tasks}
         self.targets = {t.name: t.target for t in tasks}
         self.dead: int | None = None
         self.ever_dead = self.interfered = False
         self.shared, self.fate = MemoryDocuments(), Fate()
         self.execution = self._new()
-        order = Order("sha256:x", self.cluster.cluster_id, tuple(tasks), racks=False)
+        order = Order("sha256:x", self.cluster.cluster_id, tuple(tasks), racks=False, batch_pause=data.draw(st.sampled_from([0.0, 20.0])))
         self.execution.begin(order, Settings(throttle=round(20 * MB), limits=LIMITS))
 
     def _new(self) -> Execution:

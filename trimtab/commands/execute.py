@@ -196,6 +196,9 @@ def tell_size(tasks: Collection[Task], plan_id: str, rate: int | None, headroom:
 
     total = sum(t.to_copy for t in tasks)
     log.info("plan %s: %d partitions, %s to copy", plan_id, len(tasks), format_size(total))
+    batches = max((t.batch for t in tasks), default=0)
+    if batches:
+        log.info("it is carried out in %d batches, as its policy says", batches)
     gaps = sum(t.gap for t in tasks)
     if gaps:
         log.info("%d partitions have one replica: each is without a leader for a moment", gaps)

@@ -68,6 +68,9 @@ class Header:
     bytes_made: float | None = None  # of replicas that were made, when it ended
     seconds_planned: float | None = None  # at the throttle of the start, at least
     lagging_before: tuple[Partition, ...] = field(default=())
+    batch: int = 0  # the last that was begun, or is as soon as its time has come; 0: the plan has none
+    batch_pause_ms: int = 0  # from the end of one to the beginning of the next
+    batch_from_ms: int = 0  # it begins not before
 
 
 def header_document(header: Header) -> Document:
@@ -109,6 +112,7 @@ def task_document(task: Task, mark: Mark) -> Document:
         "topic": task.name.topic, "partition": task.name.number, "source": list(task.source), "target": list(task.target),
         "source_leader": task.source_leader, "leader": task.leader, "size": task.size, "value": task.value, "undo": task.undo,
         "why": task.why, "stage": mark.stage.value, "reason": mark.reason, "attempts": mark.attempts, "touched": mark.touched,
+        **({"batch": task.batch} if task.batch else {}),
     }  # fmt: skip
 
 
@@ -118,8 +122,9 @@ def tasks_of(documents: Documents) -> tuple[dict[Partition, Task], dict[Partitio
         d = documents[key]
         name = Partition(d["topic"], d["partition"])
         tasks[name] = Task(
-            name, tuple(d["source"]), tuple(d["target"]), d["source_leader"], d["leader"], d["size"], d["value"], d["undo"], d["why"]
-        )
+            name, tuple(d["source"]), tuple(d["target"]), d["source_leader"], d["leader"], d["size"], d["value"], d["undo"], d["why"],
+            d.get("batch", 0),
+        )  # fmt: skip
         marks[name] = Mark(Stage(d["stage"]), d["reason"], d["attempts"], d["touched"])
     return tasks, marks
 

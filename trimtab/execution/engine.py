@@ -106,6 +106,7 @@ class Execution(Recorded):
             order.plan_id, order.cluster_id, replace(settings, limits=limits), self._instance, now, lagging_before=lagging,
             revision=0 if before is None else before.revision, heard=id_of(self._ledger.told().get(WISH)),
             pace=first(order.tasks, order.headroom) if settings.throttle == AUTO else None,
+            batch=min((t.batch for t in order.tasks), default=0), batch_pause_ms=round(1000 * order.batch_pause),
         )  # fmt: skip
         planned = seconds_at(list(self._tasks.values()), rate_of(self.header))
         self.header = replace(self.header, bytes_planned=order.bytes_planned, seconds_planned=planned)
@@ -147,7 +148,8 @@ class Execution(Recorded):
             held = closed(header.settings.windows, now) or held
         else:
             held = ""
-        seen, turn, unsettled = self._next(header, seen, f"paused by {paused}" if paused else held or unthrottled)
+        batch, between = self._batch_open(header, now)
+        seen, turn, unsettled = self._next(header, seen, f"paused by {paused}" if paused else held or unthrottled, batch)
         marks, tasks = dict(self._marks), dict(self._tasks)
         if went(self._tasks.values(), turn.marks):
             self._freed_ms = now
@@ -158,9 +160,11 @@ class Execution(Recorded):
         for task in turn.turned:
             self._tasks[task.name] = task
             self._unwritten.add(task.name)
-        self._waits = turn.waits or (f"looks again: {listed(unsettled)} may be told of by a broker that is behind" if unsettled else "")
+        begun, header = header.batch, self._in_batch(header, now)
+        behind = f"looks again: {listed(unsettled)} may be told of by a broker that is behind" if unsettled else ""
+        self._waits = turn.waits or between or behind
         steps = bool(turn.begin or turn.elect or turn.take_back)
-        if steps or self._unwritten or now - header.beat_ms >= BEAT_MS:
+        if steps or self._unwritten or header.batch != begun or now - header.beat_ms >= BEAT_MS:
             try:
                 self._write()
             except ExternalError:
@@ -174,7 +178,23 @@ class Execution(Recorded):
                 self._end()
         return self._stand(seen)
 
-    def _next(self, header: Header, seen: Observed, held: str) -> tuple[Observed, Turn, list[Partition]]:
+    def _batch_open(self, header: Header, now: int) -> tuple[int | None, str]:
+        """The last batch of which steps may begin now, and what the next one waits for."""
+        if not header.batch:
+            return None, ""
+        if now >= header.batch_from_ms:
+            return header.batch, ""
+        return header.batch - 1, f"waits: batch {header.batch} starts {header.batch_pause_ms / 1000:g} s after the last one was in place"
+
+    def _in_batch(self, header: Header, now: int) -> Header:
+        """The header with the next batch, where all of the last one is in place, or given up."""
+        left = [t.batch for n, t in self._tasks.items() if not t.undo and not self._marks[n].stage.final]
+        if not header.batch or min(left, default=0) <= header.batch:
+            return header
+        self.header = replace(header, batch=min(left), batch_from_ms=now + header.batch_pause_ms)
+        return self.header
+
+    def _next(self, header: Header, seen: Observed, held: str, batch: int | None) -> tuple[Observed, Turn, list[Partition]]:
         """The next steps by partitions that were described in this turn, and those that this look is not enough for."""
         for closer in range(CLOSER + 1):
             unsettled = self._unsettled(seen, count=closer == 0)
@@ -183,7 +203,7 @@ class Execution(Recorded):
                 lagging_before=frozenset(header.lagging_before),
                 held=held if closer < CLOSER else "looks again: the next partition to change is not as it was",
                 elected=sum(n for _, n in self._elected),
-                freeing=self._freed_ms is not None and self._clock.wall_ms() - self._freed_ms < FREED_MS,
+                freeing=self._freed_ms is not None and self._clock.wall_ms() - self._freed_ms < FREED_MS, batch=batch,
             )  # fmt: skip
             steps = (*turn.begin, *turn.elect, *turn.take_back, *turn.turned)
             again = self._view.also(self._tasks, {*turn.marks, *(t.name for t in steps)})

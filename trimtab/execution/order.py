@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_model.content import STDIN, content_of
 from cluster_model.errors import InputError, Problem
 from cluster_model.kinds import MAKES, PLAN, other_kind
+from optimizer.plan import Batches
 from trimtab.execution.comparison import Loads, predicted_loads
 from trimtab.execution.pacing import Headroom
 from trimtab.execution.state import Partition, Task
@@ -44,6 +45,8 @@ class Order:
         Bytes that the plan said it would copy; None where it could not say.
     before, predicted
         Loads of its active brokers when it was made, and as it said they would be; empty where it did not say.
+    batch_pause
+        Seconds from the end of one batch of tasks to the beginning of the next.
     """
 
     plan_id: str
@@ -55,18 +58,21 @@ class Order:
     bytes_planned: float | None = None
     before: Loads = field(default_factory=dict)
     predicted: Loads = field(default_factory=dict)
+    batch_pause: float = 0.0
 
 
 def order_of(plan: Plan) -> Order:
     """The order of a plan in memory."""
     worth = _worth((a.score, a.bytes_to_move, [(c.topic, c.partition) for c in a.changes]) for a in plan.actions)
     racks = any(g.hard and g.kind == "rack_aware" for g in plan.goals)
-    tasks = tasks_of(plan.proposals, worth)
+    batches = Batches((), 0.0) if plan.batches is None else plan.batches
+    tasks = in_batches(tasks_of(plan.proposals, worth), batches.of)
     planned = _bytes(plan.summary.bytes_to_move)
     before, predicted = predicted_loads(plan.brokers, after=False), predicted_loads(plan.brokers)
     return Order(
-        plan.plan_id, plan.cluster_id, tasks, racks, plan.storage == "shared", bytes_planned=planned, before=before, predicted=predicted
-    )
+        plan.plan_id, plan.cluster_id, tasks, racks, plan.storage == "shared", bytes_planned=planned, before=before, predicted=predicted,
+        batch_pause=batches.pause,
+    )  # fmt: skip
 
 
 def sized(order: Order, snapshot: Snapshot) -> Order:
@@ -104,6 +110,11 @@ def tasks_of(proposals: Iterable[Change], worth: dict[tuple[str, int], float] | 
         )
         for c in proposals
     )  # fmt: skip
+
+
+def in_batches(tasks: tuple[Task, ...], numbers: Sequence[int]) -> tuple[Task, ...]:
+    """The tasks, each with the number of its batch; as they are where there are none."""
+    return tuple(replace(t, batch=n) for t, n in zip(tasks, numbers, strict=True)) if numbers else tasks
 
 
 def _worth(actions: Iterable[tuple[float, float, Sequence[tuple[str, int]]]]) -> dict[tuple[str, int], float]:
@@ -151,6 +162,7 @@ def read_order(path: Path) -> Order:
             problems.append(
                 Problem(f"proposals[{i}].replicas_after", f"the actions lead {task.name} elsewhere: the file was edited; plan again")
             )
+    numbers, pause = _batches(document, len(proposals), problems)
     plan_id, snapshot = document.get("plan_id"), document.get("snapshot")
     if not isinstance(plan_id, str) or not plan_id:
         problems.append(Problem("plan_id", f"expected the id of the plan, found {plan_id!r}"))
@@ -164,6 +176,7 @@ def read_order(path: Path) -> Order:
     tasks = tuple(
         Task(t.name, t.source, t.target, t.source_leader, t.leader, value=worth.get(t.name, 0.0)) for t in proposals if t is not None
     )
+    tasks = in_batches(tasks, numbers)
     goals = document.get("goals", ())
     racks = any(g.get("hard") and g.get("kind") == "rack_aware" for g in goals)
     summary = document.get("summary")
@@ -171,7 +184,23 @@ def read_order(path: Path) -> Order:
     shared = snapshot.get("storage") == "shared"
     before, predicted = _loads(document, "before"), _loads(document, "after")
     headroom = Headroom(load=_loads(document, "before", every=True).get("network_in", {}))
-    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, shared, headroom, planned, before, predicted)
+    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, shared, headroom, planned, before, predicted, pause)
+
+
+def _batches(document: dict[str, Any], proposals: int, problems: list[Problem]) -> tuple[list[int], float]:
+    """The batch of each proposal, none where the plan has no batches, and the seconds between two."""
+    found = document.get("batches")
+    if found is None:
+        return [], 0.0
+    numbers = found.get("of") if isinstance(found, dict) else None
+    if not isinstance(numbers, list) or len(numbers) != proposals or not all(_is_id(n) and n > 0 for n in numbers):
+        problems.append(Problem("batches.of", f"expected the batch, from 1, of each of {proposals} proposals, found {numbers!r:.60}"))
+        return [], 0.0
+    pause = found.get("pause")
+    if isinstance(pause, bool) or not isinstance(pause, int | float) or not 0 <= pause < float("inf"):
+        problems.append(Problem("batches.pause", f"expected seconds, found {pause!r}"))
+        return [], 0.0
+    return numbers, float(pause)
 
 
 def _bytes(found: object) -> float | None:

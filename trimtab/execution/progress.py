@@ -69,6 +69,8 @@ class Standing:
     gaps: int  # partitions that a step left without a leader for a moment
     report: Report
     partitions: Sequence[PartitionStanding]
+    batch: int = 0  # that is at work, or waits to begin; 0: the plan has none
+    batches: int = 0
 
     @property
     def over(self) -> bool:
@@ -158,7 +160,8 @@ def standing(
     return Standing(
         header.plan_id, header.state, header.direction, header.why, header.instance, header.paused, counts, have, total, rate, eta,
         waits, rate_of(header), "" if header.pace is None else header.pace.why, len(throttles), gaps,
-        Report(header.bytes_planned, header.bytes_made, header.seconds_planned, took), partitions,
+        Report(header.bytes_planned, header.bytes_made, header.seconds_planned, took), partitions, header.batch,
+        max((t.batch for t in tasks.values()), default=0),
     )  # fmt: skip
 
 
@@ -171,6 +174,7 @@ def document(found: Standing, *, working: bool) -> dict[str, Any]:
         "bytes_copied": round(found.bytes_copied), "bytes_total": round(found.bytes_total), "bytes_per_second": found.rate,
         "seconds_left": found.eta_s, "throttle": found.throttle, "throttle_reason": found.throttle_why or None,
         "throttles_left": found.throttles_left, "leader_gaps": found.gaps, "report": asdict(found.report),
+        "batch": found.batch or None, "batches": found.batches or None,
         "details": [
             {
                 "topic": p.name.topic, "partition": p.name.number, "stage": str(p.stage), "reason": p.reason or None,

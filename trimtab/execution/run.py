@@ -218,7 +218,8 @@ def _phase(found: Standing) -> str:
 
 
 def _short(found: Standing) -> str:
-    parts = [f"{found.final}/{found.total}"]
+    parts = [f"batch {found.batch}/{found.batches}"] if found.batches else []
+    parts.append(f"{found.final}/{found.total}")
     if found.bytes_total:
         parts.append(f"{format_size(found.bytes_copied)} of {format_size(found.bytes_total)}")
         parts += [f"{format_size(found.rate)}/s"] if found.rate else []
@@ -229,7 +230,8 @@ def _short(found: Standing) -> str:
 def sentence(found: Standing) -> str:
     """``12 of 200 partitions done, 8 in progress; 1.2 GB of 20 GB copied, 50 MB/s, about 6 min left``."""
     moving = found.counts[Stage.ASKED] + found.counts[Stage.MOVING] + found.counts[Stage.PLACED]
-    parts = [f"{found.final} of {found.total} partitions done, {moving} in progress"]
+    parts = [f"batch {found.batch} of {found.batches}"] if found.batches and not found.over else []
+    parts.append(f"{found.final} of {found.total} partitions done, {moving} in progress")
     if found.bytes_total:
         pace = f", {format_size(found.rate)}/s" if found.rate else ""
         left = f", about {spoken_seconds(found.eta_s)} left" if found.eta_s is not None else ""

@@ -62,6 +62,8 @@ class Task:
         Whether this is the way back: ``cancel`` only where the way there is not complete, ``rollback`` in any case.
     why
         Why it goes back.
+    batch
+        Number of the batch that it is in, from 1; 0 where the plan has none. What goes back keeps it, and waits for no batch.
     """
 
     name: Partition
@@ -73,6 +75,7 @@ class Task:
     value: float = 0.0
     undo: Undo = ""
     why: str = ""
+    batch: int = 0
 
     @property
     def adding(self) -> tuple[int, ...]:
@@ -96,7 +99,7 @@ class Task:
         """The way back; of the way back itself, the same with another reason."""
         if self.undo:
             return replace(self, undo=undo, why=why)
-        return Task(self.name, self.target, self.source, self.leader, self.source_leader, self.size, self.value, undo, why)
+        return Task(self.name, self.target, self.source, self.leader, self.source_leader, self.size, self.value, undo, why, self.batch)
 
 
 @dataclass(frozen=True, slots=True)

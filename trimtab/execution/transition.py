@@ -55,6 +55,7 @@ def next_steps(
     held: str = "",
     elected: int = 0,
     freeing: bool = False,
+    batch: int | None = None,
 ) -> Turn:
     """The next safe steps of an execution.
 
@@ -72,6 +73,8 @@ def next_steps(
         Leaders elected already in the current interval, and steps that left a partition without one for a moment.
     freeing
         Whether brokers may still be deleting replicas that went, so that there may be more room soon.
+    batch
+        The last batch of which steps may begin; those of later ones wait, but for repairs and what goes back. None: there are no batches.
 
     Notes
     -----
@@ -86,6 +89,8 @@ def next_steps(
     take_back = tuple(t for t in open_ if now[t.name].stage is Stage.WAITING and _opposite(t, seen))
     moving = [t for t in open_ if now[t.name].stage is Stage.MOVING]
     waiting = [t for t in open_ if now[t.name].stage is Stage.WAITING and t not in take_back]
+    later = [t for t in waiting if _is_later(t, batch, seen)]
+    waiting = [t for t in waiting if not _is_later(t, batch, seen)] if later else waiting
     placed = [t for t in open_ if now[t.name].stage is Stage.PLACED]
     result = Turn(changed, take_back=take_back, turned=turned)
     # Leaders follow once no replica is on its way, so that no leadership goes to and fro while logs are copied.
@@ -96,7 +101,11 @@ def next_steps(
     waits = _unhealthy(candidates, {t.name for t in moving}, seen, lagging_before)
     if moves_left:
         allowed = [t for t in waiting if _repairs(t, seen)] if waits else waiting
-        begin, why = _chosen(allowed, moving, seen, limits, max(limits.elections - elected, 0), freeing=freeing or went(tasks, changed))
+        gaps, freeing = max(limits.elections - elected, 0), freeing or went(tasks, changed)
+        begin, why = _chosen(allowed, moving, seen, limits, gaps, freeing=freeing)
+        if later and not waits and not begin and not freeing and any(r.room for r in why.values()):
+            # Room that only a later batch makes: the limits of batches give way.
+            begin, why = _chosen([*allowed, *later], moving, seen, limits, gaps, freeing=freeing)
         changed |= {n: _lost(now[n], r.text) for n, r in why.items() if r.final}
         changed |= {t.name: _asked(now[t.name], Stage.ASKED) for t in begin}
         reasons = Counter(reason.text for reason in why.values() if not reason.final).most_common(1)
@@ -116,6 +125,11 @@ def next_steps(
 def went(tasks: Iterable[Task], changed: Mapping[Partition, Mark]) -> bool:
     """Whether replicas were seen to be gone from where they were to go, with the marks that changed."""
     return any(t.removing and t.name in changed and changed[t.name].stage in (Stage.PLACED, Stage.DONE, Stage.BACK) for t in tasks)
+
+
+def _is_later(task: Task, batch: int | None, seen: Observed) -> bool:
+    """Whether a task waits for its batch."""
+    return batch is not None and task.batch > batch and not task.undo and not _repairs(task, seen)
 
 
 def _asked(mark: Mark, stage: Stage) -> Mark:

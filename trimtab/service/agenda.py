@@ -5,6 +5,7 @@ Any thread may add causes; the planner takes them. Time comes in by parameter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock
 
 INTERVAL = "interval"
@@ -12,9 +13,9 @@ PATIENCE = 6  # debounces: events that never end do not put a decision off for l
 
 
 class Agenda:
-    """Causes that wait, and the time of the next regular decision (Unix ms)."""
+    """Causes that wait, and the time of the next regular decision (Unix ms). `interval_ms` is asked at each decision."""
 
-    def __init__(self, interval_ms: int, debounce_ms: int, begin_ms: int) -> None:
+    def __init__(self, interval_ms: Callable[[], int], debounce_ms: int, begin_ms: int) -> None:
         self._interval_ms, self._debounce_ms = interval_ms, debounce_ms
         self._next_ms = begin_ms
         self._causes: dict[str, None] = {}
@@ -55,7 +56,7 @@ class Agenda:
                 return None
             cause = ", ".join(self._causes) or INTERVAL
             self._causes, self._at_once = {}, False
-            self._next_ms = now_ms + self._interval_ms
+            self._next_ms = now_ms + self._interval_ms()
             return cause
 
     def put_off(self, until_ms: int) -> None:

@@ -22,6 +22,7 @@ from cluster_model.trust import spoken
 from cluster_model.windows import Horizon
 from metrics_reporter.formats import OwnFormat, RecordFormat
 from metrics_reporter.reporter import SYSTEM_CLOCK, Clock
+from optimizer.detectors import policy_of
 from optimizer.planner import plan
 from optimizer.search_state import SearchState
 from trimtab.capture.capacity import read_capacities
@@ -57,6 +58,7 @@ from trimtab.service.worker import STALLED_AFTER, Worker
 
 log = logging.getLogger(__name__)
 
+INTERVAL = 300.0  # seconds from decision to decision, where neither the configuration nor a policy says
 STOP_SECONDS = 8.0  # for all threads together
 OTHERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
@@ -112,7 +114,7 @@ class Balancer:
         self._compiled = False
         self._server: Server | None = None
         capacities = read_capacities(None if config.capacity is None else Path(config.capacity))
-        self._agenda = Agenda(round(1000 * config.interval), round(1000 * config.debounce), self._started_ms)
+        self._agenda = Agenda(lambda: round(1000 * self._interval), round(1000 * config.debounce), self._started_ms)
         self._goals = GoalsKeeper(None if config.goals is None else Path(config.goals), config.preset_name, self._cause, clock.wall_ms)
         self._told = Told(Path(config.history.folder))
         self._reach = reach if reach is not None else KafkaReach(config)
@@ -245,7 +247,7 @@ class Balancer:
                 raise
         for worker in self._workers.values():
             worker.start()
-        log.info("%s: mode %s, a decision every %g s, goals of %s", self._instance, config.mode, config.interval, self._goals.source)
+        log.info("%s: mode %s, a decision every %g s, goals of %s", self._instance, config.mode, self._interval, self._goals.source)
         return self
 
     def stop(self, seconds: float = STOP_SECONDS) -> bool:
@@ -286,6 +288,12 @@ class Balancer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
+
+    @property
+    def _interval(self) -> float:
+        """Seconds from decision to decision: as configured, else as the policy of the goals says."""
+        given = self.config.interval
+        return given if given is not None else policy_of(self._goals.current).interval or INTERVAL
 
     def reload_goals(self) -> None:
         """Read the goals again soon; wrong ones are not taken."""

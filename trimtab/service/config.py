@@ -141,7 +141,9 @@ class ServiceConfig(Part):
         default=None, description="a shipped goal set, instead of or under the goals file"
     )
     mode: Mode = Field(default="dry-run", description="what happens with plans")
-    interval: Seconds = Field(default=300.0, description="time from decision to decision")
+    interval: Seconds | None = Field(
+        default=None, description="time from decision to decision; by default as the policy of the goals says, else 5m"
+    )
     debounce: Seconds = Field(default=5.0, description="how long it has to be quiet after an event")
     check: Seconds = Field(default=30.0, description="time between two looks at goals and detectors")
     horizon: Literal["short", "long"] = Field(default="long", description="which means plans are made on")

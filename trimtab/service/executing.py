@@ -23,6 +23,7 @@ def execution_view(found: Standing, *, here: bool, paused: bool, leadership: Lea
         bytes_copied=found.bytes_copied, bytes_total=found.bytes_total, rate=found.rate, seconds_left=found.eta_s,
         throttle=found.throttle, throttle_why=found.throttle_why, throttles_left=found.throttles_left,
         unchanged=len(found.unchanged) if found.over else 0, moving_count=len(moving), moving=tuple(map(_moving, moving[:SHOWN])),
+        batch=found.batch, batches=found.batches,
         can=can, why_not="" if leadership.leads else who_leads(leadership),
     )  # fmt: skip
 

@@ -163,6 +163,8 @@ class ExecutionView(View):
     unchanged: int = Field(description="partitions that were not brought where they were to go, once it is over")
     moving_count: int
     moving: tuple[MovingView, ...] = Field(description="the first of those in progress")
+    batch: int = Field(description="that is at work, or waits for its time; 0 where the plan has none")
+    batches: int
     can: tuple[ExecutionVerb, ...] = Field(description="what may be said to it here and now")
     why_not: str = Field(description="why this instance may say nothing to it")
 

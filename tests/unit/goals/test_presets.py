@@ -14,6 +14,7 @@ from goals.model import (
     GoalSet,
     UsageDistribution,
 )
+from goals.policy import Batch, PolicyDocument, SlowBrokers
 from goals.registry import PRESETS, preset_text
 from tests.unit.goals.documents import CONTRACT, problems
 
@@ -57,6 +58,14 @@ def test_preset_automq_is_what_automq_does_without_its_dead_zone() -> None:
         )
         for resource in ("network_in", "network_out")
     )  # fmt: skip
+
+
+def test_preset_automq_is_a_whole_service() -> None:
+    """Its batches, its pause between them, at most 13 in a cycle, a cycle a minute, and its slow brokers."""
+    found = PolicyDocument.model_validate(load_goals(None, "automq").policy)
+    assert found.batch == Batch(moves_per_broker=50, topic_share=0.5, sources_per_target=10, batches=13, pause=5.0)
+    assert (found.interval, found.slow_brokers) == (60.0, SlowBrokers())
+    assert found.amount is None, "the search makes its plans"
 
 
 @pytest.mark.parametrize("preset", PRESETS)

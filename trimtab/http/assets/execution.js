@@ -16,7 +16,7 @@ export function execution(state, acts) {
   const why = it.why_not || acts.whyRefused();
   fill(at("execution-body"), make("div", { class: "card" },
     make("p", {}, badge(over ? it.state : `${it.state}${way}`, TONES[it.state]), " ",
-      make("b", {}, `${whole(it.final)} of ${count(it.total, "partition")} done`), `, by ${it.here ? "this instance" : it.instance}`),
+      make("b", {}, `${whole(it.final)} of ${count(it.total, "partition")} done`), it.batches > 0 && !over && `, batch ${whole(it.batch)} of ${whole(it.batches)}`, `, by ${it.here ? "this instance" : it.instance}`),
     !over && make("p", {}, make("progress", { max: 1, value: share, "aria-label": "share copied" }), ` ${percent(share, 0)}`),
     make("p", {}, pace.filter(Boolean).join(", ")),
     it.paused && make("p", {}, `Paused by ${it.paused}.`),

@@ -26,13 +26,16 @@ from cluster_model.snapshot import BrokerState, Snapshot
 from cluster_model.windows import Horizon
 from goals.document import parse_goals
 from goals.policy import Batch
+from goals.policy_filters import Filters, Isolation
 from optimizer.compile import compile_problem
 from optimizer.detectors.guards import Deed, Guards, may_act
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.policies import batches, picking
+from optimizer.policies.assign import NewTopic, assign
 from optimizer.policies.board import Board, Step
+from optimizer.policies.confines import confines_of
 from optimizer.policies.recording import plan_of
 from tests.unit.cluster_model.batches import NOW, Reports, replica
 from tests.unit.optimizer.test_caution import live
@@ -212,3 +215,31 @@ def topic_weights(topics: list[list[float]], weights: dict[str, float] | None = 
 
     megabytes, connections, backlog = np.array(topics, np.float64).T
     return topic_weight(megabytes, connections, backlog, TopicWeights(**(weights or {}))).tolist()
+
+
+@runner
+def isolation(min_primary: int, available: list[int]) -> object:
+    """Brokers that take a topic of a rule with primary broker 1 and secondary broker 2, and one that no rule names."""
+    rule = Isolation(topics=["mine"], primary=[1], secondary=[2], min_primary=min_primary)
+    snapshot = placed({"mine-0": available[0], "other-0": available[0]}, available)
+    found = confines_of(Filters(isolation=[rule]), snapshot).allowed
+    assert found is not None
+    ids = snapshot.broker_ids
+    return {name: ids[found[snapshot.row_of_topic[topic]]].tolist() for name, topic in (("topic", "mine"), ("other", "other"))}
+
+
+@runner
+def anti_affinity(racks: list[str | None], others: list[list[int]]) -> object:
+    """Brokers, numbered from 1, that a new topic goes to whose group has other topics on the brokers of each list."""
+    listed = [("plain", [b]) for b in range(1, len(racks) + 1)] + [(f"g{i}", [b]) for i, at in enumerate(others) for b in at]
+    partitions = [
+        {"topic": topic, "partition": n, "replicas": at, "leader": at[0], "leader_load": {"network_in": 1.0}}
+        for n, (topic, at) in enumerate(listed)
+    ]
+    snapshot = build_snapshot(
+        {"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
+         "brokers": [{"id": b, "rack": rack} for b, rack in enumerate(racks, 1)], "partitions": partitions}
+    )  # fmt: skip
+    policy = "{amount: {kind: one}, filters: {anti_affinity: [{topics: [new, 'g*']}]}}"
+    goals = parse_goals(f"version: 1\ngoals: [{{kind: usage_distribution, resource: replicas}}]\npolicy: {policy}\n", "g")
+    return sorted({b for row in assign(snapshot, goals, NewTopic("new", len(racks), 1)).replicas for b in row})

@@ -16,7 +16,9 @@ from optimizer.explain import explain_partition
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
-from optimizer.policies.batches import moves_of
+from optimizer.policies.batches import moves_in, moves_of
+from optimizer.report import to_json
+from optimizer.report.plan_file import read_plan
 from optimizer.report.verdict import verdict
 from tests.clusters.synthetic import cluster
 from trimtab.service.standing import after
@@ -62,7 +64,7 @@ def test_a_cut_plan_is_the_first_actions_of_the_whole_one(uneven: Snapshot, rule
     assert all("batch leaves" in (b.why or "") for b in made.brokers if b.violates), "no broker is said to be stuck"
     assert made.options["policy"]["batch"]  # type: ignore[index]
     assert made.plan_id != whole.plan_id
-    assert made.options["batch_left"] == rest
+    assert made.left == rest
     assert all("budget" not in remark and "not all" not in remark for remark in verdict(made).remarks)
     asked = next(c for c in whole.proposals if c.replicas_before != c.replicas_after and c not in made.proposals)
     told = explain_partition(uneven, goals(f"{{batch: {{{rule}}}}}"), PlanOptions(), asked.topic, asked.partition)
@@ -142,3 +144,38 @@ def test_repairs_are_never_left_for_the_next_plan(uneven: Snapshot) -> None:
 def test_a_batch_that_is_none_is_refused_with_its_place(batch: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         goals(f"{{batch: {batch}}}")
+
+
+def test_each_batch_of_a_plan_is_within_the_limits_by_what_moves_in_the_end(uneven: Snapshot) -> None:
+    rule = "{batch: {moves_per_broker: 6, topic_share: 0.25, sources_per_target: 2, batches: 100, pause: 30}}"
+    whole, made = plan(uneven, goals()), plan(uneven, goals(rule))
+    assert made.batches is not None
+    assert (list(made.proposals), made.left, made.batches.pause) == (list(whole.proposals), 0, 30.0)
+    assert made.plan_id != whole.plan_id
+    assert made.batches.count > 1
+    assert any(f"carried out in {made.batches.count} batches, each 30 s after" in note for note in made.notes)
+    most = max(len(action.changes) for action in made.actions) - 1  # of one action, which is never parted
+    partitions = Counter(uneven.topics[t] for t in uneven.partition_topic.tolist())
+    for batch in range(1, made.batches.count + 1):
+        moves = [m for c, n in zip(made.proposals, made.batches.of, strict=True) if n == batch for m in moves_in([c])]
+        touched = Counter(b for m in moves for b in (m.source, m.target))
+        assert max(touched.values(), default=0) <= 6 + most
+        of_topic, gives = defaultdict(set), defaultdict(set)
+        for m in moves:
+            of_topic[m.topic].add(m.partition)
+            gives[m.target].add(m.source)
+        assert all(len(moved) <= ceil(partitions[topic] * 0.25) + most for topic, moved in of_topic.items())
+        assert all(len(sources) <= 2 + most for sources in gives.values())
+
+
+def test_the_batches_of_a_plan_file_come_back(uneven: Snapshot) -> None:
+    made = plan(uneven, goals("{batch: {moves_per_broker: 3, batches: 3}}"))
+    read = read_plan(to_json(made).encode(), "plan.json")
+    assert read.batches == made.batches
+    assert read.left == made.left > 0
+
+
+def test_a_plan_that_is_one_batch_is_the_plan_without_any(uneven: Snapshot) -> None:
+    assert to_json(plan(uneven, goals("{batch: {moves_per_broker: 1000, topic_share: 1, sources_per_target: 100}}"))) == to_json(
+        plan(uneven, goals())
+    )

@@ -141,6 +141,16 @@ def test_a_swap_is_found_where_every_unit_is_too_heavy_alone() -> None:
     assert sorted(loads_after(snapshot, made).tolist()) in ([40 * MB, 70 * MB], [50 * MB, 60 * MB])
 
 
+def test_a_swap_takes_as_many_units_back_as_level_the_pair() -> None:
+    """One of them alone would leave the other broker as full as this one was."""
+    snapshot = cluster([[60 * MB, 60 * MB], [10 * MB] * 6], capacity=200 * MB)
+    made = plan(snapshot, goals_with(
+        "{detector: {kind: std, target: 0.1}, score: {kind: throughput}, amount: {kind: half_gap}, order: swap_if_too_big, "
+        "placement: {kind: paired}, accept: detector}"))  # fmt: skip
+    assert [len(a.changes) for a in made.actions] == [4]
+    assert loads_after(snapshot, made).tolist() == [90 * MB, 90 * MB]
+
+
 def test_no_move_breaks_a_hard_goal() -> None:
     """The new broker is small: what would overfill it stays, and the plan says so."""
     snapshot = cluster([[30 * MB] * 4, []])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,27 @@ def test_something_else_is_no_plan(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match="expected a plan"):
         read_order(path)
+
+
+def test_the_batches_of_a_plan_are_those_of_its_tasks(document: dict[str, Any], tmp_path: Path) -> None:
+    goals = load_goals(None, preset="counts")
+    made = plan(
+        read_snapshot(EXAMPLES / "three-brokers.json"), replace(goals, policy={"batch": {"moves_per_broker": 1, "batches": 9, "pause": 7}})
+    )
+    assert made.batches is not None
+    order = read_order(written(tmp_path, json.loads(to_json(made))))
+    assert [t.batch for t in order.tasks] == list(made.batches.of)
+    assert (order.batch_pause, max(made.batches.of)) == (7.0, made.batches.count)
+    assert [(t.name, t.batch) for t in order_of(made).tasks] == [(t.name, t.batch) for t in order.tasks]
+    assert {t.batch for t in read_order(written(tmp_path, document)).tasks} == {0}
+
+
+@pytest.mark.parametrize("batches", [{"of": [1], "pause": 5}, {"of": "all", "pause": 5}, [1], {"pause": 5}])
+def test_batches_that_do_not_fit_the_proposals_are_refused(batches: object, document: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"batches\.of: expected the batch, from 1, of each of \d+ proposals"):
+        read_order(written(tmp_path, {**document, "batches": batches}))
+
+
+def test_a_pause_that_is_none_is_refused(document: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"batches\.pause: expected seconds, found -1"):
+        read_order(written(tmp_path, {**document, "batches": {"of": [1] * len(document["proposals"]), "pause": -1}}))

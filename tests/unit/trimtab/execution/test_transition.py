@@ -163,3 +163,26 @@ def test_replicas_are_not_taken_below_min_isr() -> None:
     assert begun(steps([task(0, (1, 2, 3), (1, 2))], seen({0: (1, 2, 3)}, min_isr=2))) == [0]
     raised = task(0, (1,), (1, 2, 3)).back("rollback", "by anna")
     assert begun(steps([raised], seen({0: (1, 2, 3)}, min_isr=2))) == [0], "it was so before"
+
+
+def test_later_batches_wait_but_for_repairs_and_what_goes_back() -> None:
+    down = SeenBroker("r3", alive=False)
+    at = seen({0: (1, 2), 1: (1, 2), 2: SeenPartition((3, 2), (2,), 2), 3: (5, 2)}, b3=down)
+    tasks = [
+        task(0, (1, 2), (4, 2), batch=1), task(1, (1, 2), (4, 2), batch=2), task(2, (3, 2), (4, 2), batch=2),
+        task(3, (1, 2), (5, 2), batch=2).back("rollback", "by anna"),
+    ]  # fmt: skip
+    turned = {name(3): Mark(touched=True)}
+    assert begun(steps(tasks, at, turned, lagging_before=frozenset({name(2)}), batch=1)) == [2, 0, 3]
+    assert begun(steps(tasks, at, turned, lagging_before=frozenset({name(2)}), batch=2)) == [2, 0, 1, 3]
+
+
+def test_room_that_only_a_later_batch_makes_lets_it_begin() -> None:
+    """Else the first batch would be given up for lack of room."""
+    tasks = [task(0, (1, 2), (4, 2), size=100.0, batch=1), task(1, (4, 2), (5, 2), size=100.0, batch=2)]
+    full = seen({0: (1, 2), 1: (4, 2)}, b4=SeenBroker("r4", free=50.0))
+    turn = steps(tasks, full, batch=1)
+    assert (begun(turn), name(0) in turn.marks) == ([1], False)
+    assert begun(steps(tasks, full, batch=1, freeing=True)) == []
+    gone = seen({0: (1, 2), 1: (5, 2)}, b4=SeenBroker("r4", free=150.0))
+    assert begun(steps(tasks, gone, turn.marks, batch=1)) == [0]

@@ -12,7 +12,7 @@ from goals.model import GoalSet
 from optimizer.options import PlanOptions, Watch
 from optimizer.plan import Plan
 from optimizer.planner import plan
-from tests.unit.trimtab.service.beside import LEVEL, Service, World, said, simulated_executor
+from tests.unit.trimtab.service.beside import GOALS, LEVEL, Service, World, said, simulated_executor
 from trimtab.service.views import Refused
 from trimtab.simulator.spec import MB, TopicSpec
 
@@ -46,6 +46,19 @@ def test_it_plans_as_soon_as_enough_is_known_and_then_every_interval(world: Worl
     assert len(refused) == 1, "a refusal is written once, not every time it is still so"
     assert "Warming up" in refused[0][1]
     service.stop()
+
+
+@pytest.mark.parametrize(
+    ("configured", "policy", "seconds"), [(None, "{interval: 30s}", 30), (60, "{interval: 30s}", 60), (None, "{}", 300)]
+)
+def test_it_decides_as_often_as_its_configuration_says_else_the_policy(
+    world: World, configured: float | None, policy: str, seconds: int
+) -> None:
+    service = Service(world, goals=f"{GOALS}policy: {policy}\n", interval=configured)
+    service.run(700)
+    regular = service.rows("SELECT COUNT(*) FROM decision WHERE cause = 'interval'")[0][0]
+    service.stop()
+    assert 600 // (seconds + 5) - 1 <= regular <= 700 // seconds
 
 
 def test_the_plan_can_be_read_in_every_form_also_when_it_is_old(world: World) -> None:

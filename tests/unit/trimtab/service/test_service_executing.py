@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.trimtab.service.beside import OTHER, Service, World, said, simulated_executor
+from tests.unit.trimtab.service.beside import GOALS, OTHER, Service, World, said, simulated_executor
 from trimtab.execution.ledger import MemoryDocuments
 from trimtab.http.glance import glance
 from trimtab.service.views import Refused
@@ -210,4 +210,24 @@ def test_while_the_model_is_stale_no_further_step_is_taken(world: World) -> None
         if world.cluster.list_partition_reassignments():
             break
     assert world.cluster.list_partition_reassignments()
+    service.stop()
+
+
+def test_a_plan_is_carried_out_in_the_batches_of_its_policy_and_the_page_shows_which(world: World) -> None:
+    batch = "{moves_per_broker: 4, topic_share: 1, sources_per_target: 9, batches: 9, pause: 20s}"
+    service = Service(world, goals=f"{GOALS}policy: {{batch: {batch}}}\n", executor=simulated_executor(world), mode="auto")
+    shown: list[tuple[int, int]] = []
+    done: list[int] = []
+    for _ in range(60):
+        state = service.run(5)
+        if state.execution is not None:
+            shown.append((state.execution.batch, state.execution.batches))
+            done.append(state.execution.final)
+        if state.plan is not None and state.plan.state == "done":
+            break
+    assert state.plan is not None
+    assert (state.plan.state, state.plan.progress) == ("done", 1.0)
+    assert [batch for batch, _ in dict.fromkeys(shown)] == list(range(1, shown[0][1] + 1))
+    assert shown[0][1] > 1
+    assert done == sorted(done)
     service.stop()

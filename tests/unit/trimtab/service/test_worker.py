@@ -109,7 +109,7 @@ def test_a_stop_ends_the_thread_though_it_waits_and_calls_what_ends_it() -> None
 
 
 def test_a_burst_of_events_is_one_cause_and_endless_ones_do_not_put_it_off_for_ever() -> None:
-    agenda = Agenda(60_000, 5_000, begin_ms=0)
+    agenda = Agenda(lambda: 60_000, 5_000, begin_ms=0)
     assert agenda.take(0) == "interval"
     agenda.add("broker 3 lost", 10_000)
     agenda.add("broker 4 lost", 13_000)
