@@ -206,7 +206,7 @@ class Skipped:
 class Batches:
     """In which parts a plan is carried out, one after the other, as a policy's `batch` says (`optimizer.policies.batches`).
 
-    `of` is the batch, from 1, of each proposal; `pause` the seconds from the end of one batch to the beginning of the next. `left` are
+    `of` is the batch, from 1, of each proposal; `pause` the seconds from the end of one batch to the start of the next. `left` are
     actions that were found and that the policy leaves for the next plan.
     """
 

@@ -1,7 +1,7 @@
 """Batches: how much of a plan is carried out at once, by broker, by topic and by sources of a target; what is beyond the last batch is for
 the next plan.
 
-`optimizer.planner` and `follow` call `within_batches` where a policy has a `batch`; the executor begins a batch when all of the last one is
+`optimizer.planner` and `follow` call `within_batches` where a policy has a `batch`; the executor starts a batch when all of the last one is
 in place and a pause is over. Source: AutoMQ's grouping of actions. There a batch follows after the pause whether the last one is in place
 or not, and after a minute the rest is thrown away; its map of sources is not reset between batches, here it is.
 """

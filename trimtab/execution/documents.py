@@ -68,9 +68,9 @@ class Header:
     bytes_made: float | None = None  # of replicas that were made, when it ended
     seconds_planned: float | None = None  # at the throttle of the start, at least
     lagging_before: tuple[Partition, ...] = field(default=())
-    batch: int = 0  # the last that was begun, or is as soon as its time has come; 0: the plan has none
-    batch_pause_ms: int = 0  # from the end of one to the beginning of the next
-    batch_from_ms: int = 0  # it begins not before
+    batch: int = 0  # the last that was started, or is as soon as its time has come; 0: the plan has none
+    batch_pause_ms: int = 0  # from the end of one to the start of the next
+    batch_from_ms: int = 0  # it starts not before
 
 
 def header_document(header: Header) -> Document:

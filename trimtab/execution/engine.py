@@ -179,7 +179,7 @@ class Execution(Recorded):
         return self._stand(seen)
 
     def _batch_open(self, header: Header, now: int) -> tuple[int | None, str]:
-        """The last batch of which steps may begin now, and what the next one waits for."""
+        """The last batch of which steps may start now, and what the next one waits for."""
         if not header.batch:
             return None, ""
         if now >= header.batch_from_ms:

@@ -46,7 +46,7 @@ class Order:
     before, predicted
         Loads of its active brokers when it was made, and as it said they would be; empty where it did not say.
     batch_pause
-        Seconds from the end of one batch of tasks to the beginning of the next.
+        Seconds from the end of one batch of tasks to the start of the next.
     """
 
     plan_id: str

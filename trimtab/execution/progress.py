@@ -69,7 +69,7 @@ class Standing:
     gaps: int  # partitions that a step left without a leader for a moment
     report: Report
     partitions: Sequence[PartitionStanding]
-    batch: int = 0  # that is at work, or waits to begin; 0: the plan has none
+    batch: int = 0  # that is at work, or waits to start; 0: the plan has none
     batches: int = 0
 
     @property

@@ -74,7 +74,7 @@ def next_steps(
     freeing
         Whether brokers may still be deleting replicas that went, so that there may be more room soon.
     batch
-        The last batch of which steps may begin; those of later ones wait, but for repairs and what goes back. None: there are no batches.
+        The last batch of which steps may start; those of later ones wait, but for repairs and what goes back. None: there are no batches.
 
     Notes
     -----

@@ -11,6 +11,8 @@ import pytest
 
 from goals import policy
 from goals.document import parse_goals
+from goals.policy_filters import Filters
+from goals.policy_part import PolicyPart
 from goals.policy_presets import POLICY_PRESETS
 from goals.schema import json_schema
 from tests.unit.trimtab.command_line import CommandLine
@@ -25,7 +27,7 @@ def listed(trimtab: CommandLine) -> dict[str, Any]:
     return found
 
 
-def kinds(*models: type[policy.PolicyPart]) -> set[str]:
+def kinds(*models: type[PolicyPart]) -> set[str]:
     return {name for model in models for name in get_args(model.model_fields["kind"].annotation)}
 
 
@@ -35,7 +37,7 @@ def test_every_part_of_the_schema_is_listed_and_no_other(trimtab: CommandLine) -
     assert parts["score"] == kinds(policy.Score)
     assert parts["placement"] == kinds(policy.Placement)
     assert parts["amount"] == kinds(policy.Amount, policy.Fraction, policy.UntilBelow)
-    assert parts["filters"] == set(policy.Filters.model_fields)
+    assert parts["filters"] == set(Filters.model_fields)
     assert parts["guards"] == set(policy.PolicyGuards.model_fields)
     assert parts["batch"] == set(policy.Batch.model_fields)
     assert parts["split"] == set(get_args(policy.Split.model_fields["algorithm"].annotation))
