@@ -199,6 +199,13 @@ def relocate(problem: Problem, state: State, p: int, s: int, target: int, lead: 
 
 
 @inner
+def send(problem: Problem, state: State, entry: int, target: int) -> None:
+    """Commit that the replica `entry`, as in `hosted`, stands on `target`; whether it leads stays."""
+    slots = state.replicas.shape[1]
+    relocate(problem, state, entry // slots, entry % slots, target, state.lead[entry // slots])
+
+
+@inner
 def transfer(problem: Problem, state: State, p: int, lead: int) -> None:
     """Commit that slot `lead` leads `p`."""
     commit(problem, state, p, state.replicas[p], lead)

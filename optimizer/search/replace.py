@@ -22,7 +22,7 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search.commit import relocate
+from optimizer.search.commit import send
 from optimizer.search.feasible import linear_goals, may_swap, role_of, scores_hold, window
 from optimizer.search.parameters import (
     LESS_COST,
@@ -223,13 +223,13 @@ def replaced(problem: Problem, state: State, table: Table, v: int, u: int, pair:
         for k in range(table.units.shape[1]):
             table.units[i, k] = state.units[k, table.brokers[i]]
     for i in range(pair):
-        put(problem, state, table.gone[i], v)
-    put(problem, state, entry, u)
+        send(problem, state, table.gone[i], v)
+    send(problem, state, entry, u)
     if scores_hold(state, table.brokers, whole(3), table.before) and counts_hold(state, table.brokers, table.units):
         return True
-    put(problem, state, entry, v)
+    send(problem, state, entry, v)
     for i in range(pair):
-        put(problem, state, table.gone[i], there[i])
+        send(problem, state, table.gone[i], there[i])
     table.looks[0] += REFUSED_LOOKS
     return False
 
@@ -289,13 +289,6 @@ def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.n
                 away[at[home[p, s]]] = p * slots + s
                 at[home[p, s]] += 1
     return away
-
-
-@inner
-def put(problem: Problem, state: State, entry: int, target: int) -> None:
-    """Commit that the replica `entry` stands on `target`."""
-    slots = state.replicas.shape[1]
-    relocate(problem, state, entry // slots, entry % slots, target, state.lead[entry // slots])
 
 
 @inner

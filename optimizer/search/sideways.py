@@ -25,7 +25,7 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search.commit import relocate, transfer, write_row
+from optimizer.search.commit import send, transfer, write_row
 from optimizer.search.feasible import (
     active_brokers,
     linear_goals,
@@ -147,22 +147,15 @@ def done(problem: Problem, state: State, walk: Walk, one: int, other: int, here:
     for i in range(2):
         for g in range(walk.before.shape[1]):
             walk.before[i, g] = state.score[walk.brokers[i], g]
-    go(problem, state, one, target)
+    send(problem, state, one, target)
     if other >= 0:
-        go(problem, state, other, here)
+        send(problem, state, other, here)
     if scores_hold(state, walk.brokers, whole(2), walk.before):
         return True
     if other >= 0:
-        go(problem, state, other, target)
-    go(problem, state, one, here)
+        send(problem, state, other, target)
+    send(problem, state, one, here)
     return False
-
-
-@inner
-def go(problem: Problem, state: State, entry: int, b: int) -> None:
-    """Commit that replica `entry` stands on broker `b`."""
-    slots = state.replicas.shape[1]
-    relocate(problem, state, entry // slots, entry % slots, b, state.lead[entry // slots])
 
 
 @inner
