@@ -74,15 +74,15 @@ def sequence(
     threads.share(judge_part, parts)
     used, before, before_lead = log.used.copy(), state.replicas[pending], state.lead[pending]
     known = judged.gain.copy(), judged.repairs.copy(), judged.good.copy()
-    left = in_turn(problem, state, budget, log, pending, to, to_lead, by_potential, judged, 0)
-    if is_limited(budget) or not LATE_SHARE * count < len(left) < count:
+    few = np.inf if is_limited(budget) else LATE_SHARE * count
+    left = in_turn(problem, state, budget, log, pending, to, to_lead, by_potential, judged, 0, few)
+    if len(left) <= few:
         return len(left)
     take_back(problem, state, pending, before, before_lead)
     log.used[:] = used
-    late = np.isin(pending, left)
-    order = np.argsort(~late, kind="stable")
+    order = np.argsort(~np.isin(pending, left), kind="stable")
     judged = Judged(*(each[order] for each in known))
-    return len(in_turn(problem, state, budget, log, pending[order], to, to_lead, by_potential, judged, int(late.sum())))
+    return len(in_turn(problem, state, budget, log, pending[order], to, to_lead, by_potential, judged, len(left), np.inf))
 
 
 def apart(state: State) -> State:
@@ -116,10 +116,10 @@ def judge_each(
 @kernel
 def in_turn(
     problem: Problem, state: State, budget: Budget, log: Log, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
-    by_potential: bool, judged: Judged, late: int,
+    by_potential: bool, judged: Judged, first: int, few: float,
 ) -> np.ndarray:  # fmt: skip
-    """As `sequence`, after all changes were `judged` (which is written to); the first `late` of them go first, in bundles. Returns the
-    partitions that are left, int64."""
+    """As `sequence`, after all changes were `judged` (which is written to); the `first` of them go first, in bundles. Returns the
+    partitions that are left, int64; where these are not `few`, no bundles are looked for among them."""
     left, item = pending.copy(), np.arange(len(pending))
     count = len(left)
     # What is known of each item, and since when; a broker changed last at its `seen`. What no touched broker made stale still holds.
@@ -128,8 +128,8 @@ def in_turn(
     seen = np.zeros(len(problem.broker), np.int64)
     zero, one = whole(0), whole(1)
     limited, asked = is_limited(budget), whole(0)
-    if late > 0:
-        bundle(problem, state, budget, log, left[:count], to, to_lead, by_potential, seen, late)
+    if first > 0:
+        bundle(problem, state, budget, log, left[:count], to, to_lead, by_potential, seen, first)
         count = keep(left, item, count)
     while count > 0:
         keys = np.zeros(count)
@@ -163,10 +163,10 @@ def in_turn(
                 gains[n], repairs[n], known[n] = verdict.gain, verdict.repairs, log.used[0]
                 good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
                 touched = whole(verdict.touched)
-            late = False
+            waits = False
             if asked > 0 and done > 0:  # what asks for nothing takes nothing from the others
-                late = key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
-            if not late and good[n] == 1 and has_room(state, one):
+                waits = key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
+            if not waits and good[n] == 1 and has_room(state, one):
                 note_change(problem, state, p, to, to_lead, seen, log.used[0] + 1)
                 publish(problem, state, budget, log, one, touched)
                 done += 1
@@ -178,6 +178,8 @@ def in_turn(
         if limited and asking == 0 and done <= FEW_TRANSFERS * count:  # only leaderships are left, of which there are many more
             break
         if done == 0:
+            if count > few:
+                break
             bundled = bundle(problem, state, budget, log, left[:count], to, to_lead, by_potential, seen, whole(count))
             if bundled == 0:
                 break

@@ -58,8 +58,8 @@ class Walk(NamedTuple):
 
 @kernel
 def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray, seed: int) -> float:
-    """Let replicas that a target moves go home, elsewhere, or trade places with others, and leaderships be passed on, by chance, wherever
-    no score falls and the cost of all moves does not rise. Returns by how much it fell.
+    """Let replicas that a target moves go home, elsewhere, or trade places with others, and their leaderships be passed on, by chance,
+    wherever no score falls and the cost of all moves does not rise. Returns by how much it fell.
 
     `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere.
 
@@ -110,12 +110,13 @@ def step(problem: Problem, state: State, walk: Walk) -> float:
     if kind == ELSEWHERE:
         target = walk.active[draw(walk.random, len(walk.active))]
     elif kind == STAND_IN:
-        other = any_of(state, walk, target)
+        n = state.hosts[target]
+        other = whole(state.hosted[target, draw(walk.random, n)]) if n > 0 else other
     elif kind == TRADE:
         other = walk.away[draw(walk.random, walk.left[0])]
         target = state.replicas[other // slots, other % slots]
     elif kind == LEADER:
-        pass_on(problem, state, walk, any_of(state, walk, target if draw(walk.random, whole(2)) == 0 else here))
+        pass_on(problem, state, walk, one)
         return 0.0
     if target == here or problem.broker[target, STATE] != 0:
         return 0.0
@@ -156,12 +157,6 @@ def done(problem: Problem, state: State, walk: Walk, one: int, other: int, here:
         send(problem, state, other, target)
     send(problem, state, one, here)
     return False
-
-
-@inner
-def any_of(state: State, walk: Walk, b: int) -> int:
-    """A replica of broker `b`, -1 where it has none."""
-    return whole(state.hosted[b, draw(walk.random, state.hosts[b])]) if state.hosts[b] > 0 else whole(-1)
 
 
 @inner
@@ -245,7 +240,7 @@ def weighs(problem: Problem, walk: Walk, p: int) -> bool:
 
 @inner
 def pass_on(problem: Problem, state: State, walk: Walk, entry: int) -> None:
-    """Let replica `entry` lead its partition, or another in its place, if it may be."""
+    """Let replica `entry` lead its partition, or another in its place where it does, if it may be."""
     slots = state.replicas.shape[1]
     p, s, lead = entry // slots, entry % slots, state.lead[entry // slots]
     if entry < 0 or lead < 0 or problem.partition[p, MOVABLE] == 0:

@@ -52,7 +52,7 @@ def greedily(made: Trial) -> Way:
     state, log, budget = made.moved_to(made.state.replicas), empty_log(1, len(rows) + 1), budget_for(made.compiled, PlanOptions())
     judged = Judged(np.zeros(len(rows)), np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint8))
     judge_each(problem, state, 0, len(rows), rows, to, state.lead, False, judged)
-    left = in_turn(problem, state, budget, log, rows, to, state.lead, False, judged, 0)
+    left = in_turn(problem, state, budget, log, rows, to, state.lead, False, judged, 0, np.inf)
     return Way(state, log, budget, len(left))
 
 
