@@ -76,9 +76,10 @@ def sequence(
     known = judged.gain.copy(), judged.repairs.copy(), judged.good.copy()
     few = np.inf if is_limited(budget) else LATE_SHARE * count
     left = in_turn(problem, state, budget, log, pending, to, to_lead, by_potential, judged, 0, few)
-    if len(left) <= few:
+    many = len(left) > few
+    take_back(problem, state, pending if many else pending[:0], before, before_lead)  # called in any case, so that a warm-up compiles it
+    if not many:
         return len(left)
-    take_back(problem, state, pending, before, before_lead)
     log.used[:] = used
     order = np.argsort(~np.isin(pending, left), kind="stable")
     judged = Judged(*(each[order] for each in known))

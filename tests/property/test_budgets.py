@@ -19,6 +19,7 @@ from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from optimizer.prefixes import Undone, undone_of
+from optimizer.whatif import apply_whatifs
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import Scenario, cluster
 from tests.oracle.clusters import Case, cases
@@ -42,7 +43,7 @@ def left_undone(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, budget
     assert spent.replica_moves <= budget.get("max_moves", spent.replica_moves)
     assert spent.bytes_to_move <= budget.get("max_bytes", spent.bytes_to_move)
     assert spent.partitions <= budget.get("max_partitions", spent.partitions)
-    compiled = compile_problem(snapshot, goals, options)
+    compiled = compile_problem(apply_whatifs(snapshot, goals, options), goals, options)
     repairs, missed, short, soft = undone_of(compiled, after_plan(snapshot, compiled, made))
     return repairs, missed, round(short, 6), round(soft, 6)
 
