@@ -1,6 +1,6 @@
 """Are limits as good as bands? Clusters with the loads of real machines, and what plans for either need.
 
-    python -m benchmarks.heavy_tails [--trace bitbrains_rnd_vm_5min_2013-08.parquet] [--sizes 100x30k,300x150k] [--seeds 0]
+    python -m benchmarks.heavy_tails [--trace bitbrains_rnd_vm_5min_2013-08.parquet] [--sizes 100x30k,300x150k] [--seeds 0] [--move-cost 0]
 
 The trace (GWA-T-12 Bitbrains "Rnd", TU Delft Grid Workloads Archive: Shen, van Beek, Iosup, CCGrid 2015) is not part of the repository;
 without it, loads are drawn from lognormals (sigma 2), each resource by itself. A partition loads its broker as one of the machines does
@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.apart import apart
 from benchmarks.cruise_control import rack_excess
+from benchmarks.ledger import mean
 from benchmarks.measure import placement_after, surroundings, timed
 from benchmarks.planner import listed
 from cluster_model.snapshot import Snapshot
@@ -105,12 +106,12 @@ def _clipped(loads: Loads, leading: dict[str, npt.NDArray[np.float64]], brokers:
     return replace(loads, leading=cut, following={x: values * FOLLOWS[x] for x, values in cut.items()})
 
 
-def planned(question: tuple[Snapshot, str, Acceptance]) -> Outcome:
+def planned(question: tuple[Snapshot, str, Acceptance, int | None]) -> Outcome:
     """What the plan for a form is."""
-    snapshot, form, acceptance = question
+    snapshot, form, acceptance, move_cost = question
     hard = [{"kind": "capacity", "name": f"{x}-hard", "resource": x, "limit": HARD / HEADROOM} for x in COLUMNS]
     goals = json.dumps({"version": 1, "goals": [{"kind": "rack_aware"}, *hard, *FORMS[form]]})
-    result, timing = timed(snapshot, goals, PlanOptions(acceptance=acceptance))
+    result, timing = timed(snapshot, goals, PlanOptions(acceptance=acceptance, move_cost=move_cost))
     after, stored = placement_after(snapshot, result), float(snapshot.broker_load("disk").sum())
     return Outcome(
         form=form if acceptance == "score" else f"{form}, {acceptance}", moves=result.summary.replica_moves,
@@ -131,6 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", type=listed(tuple(SIZES)), default=["100x30k", "300x150k"], metavar="A,B")
     parser.add_argument("--seeds", type=lambda text: [int(x) for x in text.split(",")], default=[0], metavar="N,M")
     parser.add_argument("--acceptance", type=listed(("score", "potential")), default=["score"], metavar="A,B")
+    parser.add_argument("--move-cost", type=int, metavar="BYTES", help="what a move costs beside its bytes; very many: moves alone count")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(arguments)
     machine, rows = machines(chosen.trace), []
@@ -138,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for size, seed in product(chosen.sizes, chosen.seeds):
         snapshot = instance(*SIZES[size], seed, machine)
-        asked = [(snapshot, form, acceptance) for form, acceptance in product(FORMS, chosen.acceptance)]
+        asked = [(snapshot, form, acceptance, chosen.move_cost) for form, acceptance in product(FORMS, chosen.acceptance)]
         outcomes = [cast("Outcome", apart(MODULE, "planned", question)) for question in asked]
         limits = [x for x in outcomes if not x.form.startswith("bands")]
         moves, share = max(x.least_moves for x in limits), max(x.least_share for x in limits)
@@ -151,6 +153,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 f"| {x.racks_broken} | {x.cpu_s:.2f} |", flush=True,
             )  # fmt: skip
             rows.append({"size": size, "seed": seed, **asdict(x)})
+    for form in dict.fromkeys(str(row["form"]) for row in rows if len(chosen.seeds) > 1):
+        some = [row for row in rows if row["form"] == form]
+        means = {name: mean(float(str(row[name])) for row in some) for name in ("moves", "share", "leaderships")}
+        cpu = sum(float(str(row["cpu_s"])) for row in some)
+        text = f"{means['moves']:,.0f} | | {means['share']:.2%} | | {means['leaderships']:,.0f}"
+        print(f"| geometric mean; CPU of all | {form} | {text} | | | | {cpu:.2f} |")
     if chosen.json is not None:
         chosen.json.write_text(json.dumps({**surroundings(), "rows": rows}, indent=1) + "\n")
 

@@ -19,7 +19,7 @@ def test_brokers_drifted_and_some_are_half_as_large() -> None:
 
 @pytest.mark.parametrize("form", list(FORMS))
 def test_plans_bring_brokers_below_the_limit(form: str) -> None:
-    found = planned((instance(20, 6_000, 0, machines(None)), form, "score"))
+    found = planned((instance(20, 6_000, 0, machines(None)), form, "score", None))
     assert found.over == found.broken == found.racks_broken == 0
     assert found.moves > 0
     if form != "bands":  # whose bounds are of both sides

@@ -102,7 +102,7 @@ OUT_PRICE, BEYOND_PRICE = 1.0, 1.0  # prices of a broker outside its bands, and 
 LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 
 # --- Reduce
-# `python -m benchmarks.ablation --without replace,send_home`.
+# `python -m benchmarks.ablation --without replace,sideways,send_home`; of `sideways` also `benchmarks.heavy_tails`.
 HOME_PASSES = 3  # of sending home
 STAND_INS = 8  # of stand-ins that fit by loads
 REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other

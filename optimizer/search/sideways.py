@@ -243,7 +243,7 @@ def pass_on(problem: Problem, state: State, walk: Walk, entry: int) -> None:
     """Let replica `entry` lead its partition, or another in its place where it does, if it may be."""
     slots = state.replicas.shape[1]
     p, s, lead = entry // slots, entry % slots, state.lead[entry // slots]
-    if entry < 0 or lead < 0 or problem.partition[p, MOVABLE] == 0:
+    if lead < 0 or problem.partition[p, MOVABLE] == 0:
         return
     follower = s if lead != s else draw(walk.random, slots)
     there, here = state.replicas[p, follower], state.replicas[p, lead]

@@ -55,7 +55,7 @@ def test_a_java_that_is_not_where_it_is_said_to_be_is_named(monkeypatch: pytest.
 
 
 def test_ctrl_c_while_spark_starts_leaves_no_java() -> None:
-    """It went on for good: Java had started, and nobody was left to tell it to end."""
+    """The process never ended: Java had started, and nothing told it to end."""
     program = """
 import os, signal, subprocess, sys, threading, time
 def children():

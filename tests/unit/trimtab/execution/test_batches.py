@@ -1,4 +1,4 @@
-"""A plan with batches is carried out batch by batch: a later one waits for the last one and a pause, whoever carries it on."""
+"""A plan with batches is carried out batch by batch: a batch waits for the one before and a pause, also where another instance goes on."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_every_partition_is_told_with_its_rate_and_what_is_left(world: World) ->
 
 
 def test_an_execution_of_a_command_is_shown_and_cancelled_through_the_record(world: World) -> None:
-    """Whoever is on call has the page, and not the terminal in which it was started."""
+    """The operator on call has the page, and not the terminal in which the execution was started."""
     record = MemoryDocuments()
     command = by_a_command(world, record)
     service = Service(world, executor=simulated_executor(world, record, "service"), mode="approve")
