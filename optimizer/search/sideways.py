@@ -38,7 +38,7 @@ from optimizer.search.feasible import (
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import SIDEWAYS_EACH, SIDEWAYS_STEPS, SIDEWAYS_WORTH
 from optimizer.search.potential import NOTHING
-from optimizer.search.state import State
+from optimizer.search.state import COST, State
 
 HOME, ELSEWHERE, STAND_IN, TRADE, LEADER = 0, 1, 2, 3, 4  # kinds of steps, all as likely
 
@@ -78,9 +78,13 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
         before = saved
         for _ in range(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS)):
             if walk.left[0] > 0:
-                saved += step(problem, state, walk)
+                saved += step(problem, state, walk, False)
         if saved - before <= enough or walk.left[0] == 0:
-            return float(saved)
+            break
+    for _ in range(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS)):
+        if walk.left[0] > 0:
+            saved += step(problem, state, walk, True)
+    return float(saved)
 
 
 @inner
@@ -98,8 +102,8 @@ def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> 
 
 
 @inner
-def step(problem: Problem, state: State, walk: Walk) -> float:
-    """One random step, if it may be; returns what it saves."""
+def step(problem: Problem, state: State, walk: Walk, firm: bool) -> float:
+    """One random step, if it may be; where `firm`, the potential may not rise by it. Returns what it saves."""
     slots, at, kind = state.replicas.shape[1], draw(walk.random, walk.left[0]), draw(walk.random, whole(5))
     one, other = walk.away[at], whole(-1)
     p, s = one // slots, one % slots
@@ -116,7 +120,7 @@ def step(problem: Problem, state: State, walk: Walk) -> float:
         other = walk.away[draw(walk.random, walk.left[0])]
         target = state.replicas[other // slots, other % slots]
     elif kind == LEADER:
-        pass_on(problem, state, walk, one)
+        pass_on(problem, state, walk, one, firm)
         return 0.0
     if target == here or problem.broker[target, STATE] != 0:
         return 0.0
@@ -132,7 +136,7 @@ def step(problem: Problem, state: State, walk: Walk) -> float:
         return 0.0
     if saved == 0.0 and kind == ELSEWHERE and at_edge(problem, state, walk, one, target):
         return 0.0
-    if not done(problem, state, walk, one, other, here, target):
+    if not done(problem, state, walk, one, other, here, target, firm):
         return 0.0
     if kind == STAND_IN and other >= 0 and walk.home[other // slots, other % slots] != here:
         walk.away[at] = other
@@ -141,17 +145,21 @@ def step(problem: Problem, state: State, walk: Walk) -> float:
     return saved
 
 
+# wide: two replicas, two brokers, and the rule
 @inner
-def done(problem: Problem, state: State, walk: Walk, one: int, other: int, here: int, target: int) -> bool:
-    """Replica `one` goes from broker `here` to `target`, and `other` (-1: none) from there to here, unless one scores lower then."""
+def done(problem: Problem, state: State, walk: Walk, one: int, other: int, here: int, target: int, firm: bool) -> bool:
+    """Replica `one` goes from broker `here` to `target`, and `other` (-1: none) from there to here, unless one scores lower then, or,
+    where `firm`, the potential rises."""
     walk.brokers[0], walk.brokers[1] = here, target
     for i in range(2):
         for g in range(walk.before.shape[1]):
             walk.before[i, g] = state.score[walk.brokers[i], g]
+    potential = state.score[here, COST] + state.score[target, COST]
     send(problem, state, one, target)
     if other >= 0:
         send(problem, state, other, here)
-    if scores_hold(state, walk.brokers, whole(2), walk.before):
+    rises = state.score[here, COST] + state.score[target, COST] > potential
+    if scores_hold(state, walk.brokers, whole(2), walk.before) and not (firm and rises):
         return True
     if other >= 0:
         send(problem, state, other, target)
@@ -239,8 +247,8 @@ def weighs(problem: Problem, walk: Walk, p: int) -> bool:
 
 
 @inner
-def pass_on(problem: Problem, state: State, walk: Walk, entry: int) -> None:
-    """Let replica `entry` lead its partition, or another in its place where it does, if it may be."""
+def pass_on(problem: Problem, state: State, walk: Walk, entry: int, firm: bool) -> None:
+    """Let replica `entry` lead its partition, or another in its place where it does, if it may be, as for `step`."""
     slots = state.replicas.shape[1]
     p, s, lead = entry // slots, entry % slots, state.lead[entry // slots]
     if lead < 0 or problem.partition[p, MOVABLE] == 0:
@@ -259,4 +267,7 @@ def pass_on(problem: Problem, state: State, walk: Walk, entry: int) -> None:
         write_row(state, p, follower, there)
         if misplaces(problem, state, p, whole(-1), follower):
             return
+    potential = state.score[here, COST] + state.score[there, COST]
     transfer(problem, state, p, follower)
+    if firm and state.score[here, COST] + state.score[there, COST] > potential:
+        transfer(problem, state, p, lead)
