@@ -436,6 +436,34 @@ def test_an_execution_shows_every_copy_and_is_cancelled_only_after_a_question(ta
     assert face.done[-1] == ("rollback", face.made.plan_id, "Ana")
 
 
+def test_a_question_stays_when_the_one_before_it_closes_late(tab: Tab, opening: Opening) -> None:
+    """A dialog tells of its closing in a later task: by then the next question may be open."""
+    opening(small())
+    tab.until(LOADED)
+    tab.click("#pause")
+    tab.until("document.querySelector('#ask').open")
+    tab.run("document.querySelector('#ask').close(); document.querySelector('#plan-now').click(); new Promise((go) => setTimeout(go, 200))")
+    assert tab.run("document.querySelector('#ask').open")
+    assert tab.text("#ask-title") == "Decide now?"
+
+
+def test_a_button_drawn_again_while_it_is_pressed_gets_its_click(tab: Tab, opening: Opening) -> None:
+    face = small()
+    opening(face)
+    tab.until(LOADED)
+    tab.until("document.querySelector('#live').className.endsWith('on')")
+    tab.run("document.querySelector('#plan-now').scrollIntoView({block: 'center'})")
+    box = tab.run("document.querySelector('#plan-now').getBoundingClientRect().toJSON()")
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    tab.send("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, button="left", clickCount=1)
+    face.change(paused=True)
+    tab.run("new Promise((go) => setTimeout(go, 500))")
+    assert not tab.run("document.querySelector('#mode').textContent.includes('paused')")
+    face.change(paused=False)
+    tab.send("Input.dispatchMouseEvent", type="mouseReleased", x=x, y=y, button="left", clickCount=1)
+    tab.until("document.querySelector('#ask').open")
+
+
 def test_an_execution_is_paused_and_resumed_beside_what_it_does(tab: Tab, opening: Opening) -> None:
     face = small()
     assert face.made is not None

@@ -51,7 +51,7 @@ function question({ title, words, yes, withWhy, withWho = true, act }) {
       resolve(done);
     };
     at("ask-no").onclick = () => end(false);
-    dialog.onclose = () => end(false);
+    dialog.onclose = () => { if (!dialog.open) end(false); }; // else the close event of an earlier question comes late
     form.onsubmit = async (event) => {
       event.preventDefault();
       if (!at("ask-token").hidden) token.set(form.elements.token.value.trim());
@@ -153,6 +153,11 @@ document.addEventListener("click", async (event) => {
   } catch (error) { notice(error.message, true); }
 });
 
+// A button drawn again between press and release gets no click: drawing waits for the release, at most a second.
+let pressed = -Infinity;
+addEventListener("pointerdown", () => { pressed = performance.now(); }, true);
+for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, () => { pressed = -Infinity; }, true);
+
 // --- one round: the state, then the parts. At most one under way, at most one more waiting.
 let busy = false, again = false, trouble = "", asking = false, hearing = false, stale = true;
 async function refresh() {
@@ -172,6 +177,7 @@ async function round() {
     if (access.read === "token" && !token.get()) throw Object.assign(new Error("Reading here takes the token."), { status: 401 });
     state = await json("/api/v1/state");
     setClock(state.now_ms);
+    while (performance.now() - pressed < 1000) await new Promise((go) => setTimeout(go, 20));
     draw();
     await Promise.all([plan.show(state), past.show(), clusters(refresh).then(() => verdict(state, buttons))]);
     if (trouble && noticed === trouble) notice("");
