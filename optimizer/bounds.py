@@ -2,8 +2,9 @@
 
 For every broker and goal, the fewest replicas and the fewest bytes that must leave it (or enter it) before it is in band, each as a
 fractional knapsack, which no whole number of replicas can beat; and the fewest replicas for all goals together that it is over.
-Leadership transfers are free: a broker's excess counts only as far as giving up every leadership cannot mend it. Goals on topics force
-moves of their own (`optimizer.topic_bounds`), and so do racks (`optimizer.rack_bounds`); of each broker the larger need counts.
+Leadership transfers are free: a broker counts as if it led nothing where it holds too much, and as if it led everything where it holds
+too little. Goals on topics force moves of their own (`optimizer.topic_bounds`), and so do racks (`optimizer.rack_bounds`); of each
+broker the larger need counts.
 Source: ours, reference study of the planner.
 """
 
@@ -164,14 +165,14 @@ def leaving(
             excess = floor - high[g, b]
             if excess > 1e-9 * max(high[g, b], 1e-300):
                 for i in range(n):
-                    keys[i] = -most[k, i]
-                out_moves[b] = max(out_moves[b], fraction(keys[:n], most[k], size, False, excess, rows))
+                    keys[i] = -least[k, i]
+                out_moves[b] = max(out_moves[b], fraction(keys[:n], least[k], size, False, excess, rows))
                 for i in range(n):
-                    keys[i] = size[i] / most[k, i] if most[k, i] > 0.0 else np.inf
-                out_bytes[b] = max(out_bytes[b], fraction(keys[:n], most[k], size, True, excess, rows))
+                    keys[i] = size[i] / least[k, i] if least[k, i] > 0.0 else np.inf
+                out_bytes[b] = max(out_bytes[b], fraction(keys[:n], least[k], size, True, excess, rows))
                 beyond[over] = excess
                 for i in range(n if few else 0):
-                    amounts[over, i] = most[k, i]
+                    amounts[over, i] = least[k, i]
                 over += 1
         if over > 1 and few:
             out_moves[b] = max(out_moves[b], fewest(amounts[:over, :n], beyond[:over]))

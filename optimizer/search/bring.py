@@ -161,9 +161,10 @@ def resemble(state: State, like: State, rows: np.ndarray, touched: np.ndarray) -
 
 @kernel
 def align_slots(problem: Problem, state: State, home: np.ndarray, partitions: np.ndarray) -> None:
-    """Put every broker that stays in a list of `partitions` back into its slot of `home` int64 [P, R]; the placement is the same.
+    """Put every broker that stays in a list of `partitions` back into its slot of `home` int64 [P, R], and the others into free slots,
+    the leader first; the placement is the same.
 
-    Needed because two slots may have traded places on the way.
+    Needed because slots may have traded places on the way.
     """
     slots = state.replicas.shape[1]
     row = np.zeros(slots, np.int64)
@@ -181,9 +182,9 @@ def align_slots(problem: Problem, state: State, home: np.ndarray, partitions: np
                 if home[p, s] == state.replicas[p, o]:
                     row[s] = home[p, s]
         at = 0
-        for o in range(slots):
-            b = state.replicas[p, o]
-            stays = b < 0
+        for turn in range(-1, slots):
+            b = whole(leader if turn < 0 else state.replicas[p, turn])
+            stays = b < 0 or (turn >= 0 and b == leader)
             for s in range(slots):
                 if home[p, s] == b:
                     stays = True

@@ -108,8 +108,9 @@ STAND_INS = 8  # of stand-ins that fit by loads
 REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
 REPLACE_LOOKS, REPLACE_LOOKS_EACH = 1_000_000, 10  # candidates looked at in all, or so many for each replica, if that is more
 REFUSED_LOOKS = 200  # candidates in the time that it takes to try one without success
-SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 50_000  # random steps in a pass: for each replica that moves, and at most
-SIDEWAYS_WORTH = 50.0  # moves of mean cost that a pass saves, for another: a thousand steps, a millisecond, for one
+SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 25_000  # random steps in the first pass: for each replica that moves, and at most
+SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.002, 6  # of what all moves cost, that a pass saves, for another of twice as many; passes at most
+SIDEWAYS_HEAT = 0.02  # moves of mean cost, that a step may cost more with a chance of 1/e
 LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
 
 # --- Schedule

@@ -1,11 +1,13 @@
 """Reduce: random local search among placements that are as good and cost no more.
 
-Many placements meet a target. Steps that cost nothing lead from one to another, as another broker for a replica that moves anyway; now and
-then one saves a move, or bytes. No broker scores lower in any goal for it. Called by `reduce`.
+Many placements meet a target. Steps that cost nothing, or a little, lead from one to another, as another broker for a replica that moves
+anyway; now and then one saves a move, or bytes. No broker scores lower in any goal for it, and all moves together never cost more than at
+first. Called by `reduce`.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +38,13 @@ from optimizer.search.feasible import (
     window,
 )
 from optimizer.search.order import draw, scramble
-from optimizer.search.parameters import SIDEWAYS_EACH, SIDEWAYS_STEPS, SIDEWAYS_WORTH
+from optimizer.search.parameters import (
+    SIDEWAYS_EACH,
+    SIDEWAYS_HEAT,
+    SIDEWAYS_PASSES,
+    SIDEWAYS_SHARE,
+    SIDEWAYS_STEPS,
+)
 from optimizer.search.potential import NOTHING
 from optimizer.search.state import COST, State
 
@@ -54,6 +62,7 @@ class Walk(NamedTuple):
     random: np.ndarray  # int64 [1]
     brokers: np.ndarray  # int64 [2], that a step touches
     before: np.ndarray  # float64 [2, G], their scores
+    purse: np.ndarray  # float64 [2]: what all steps have saved so far, and the temperature; both in units of cost
 
 
 @kernel
@@ -65,26 +74,45 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
 
     Notes
     -----
-    Steps are O(G). `SIDEWAYS_STEPS` at most in a pass, and passes as long as each saves `SIDEWAYS_WORTH` moves of mean cost.
+    Steps are O(G). `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves `SIDEWAYS_SHARE`.
     """
     walk = Walk(
         np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), home, linear_goals(problem), active_brokers(problem),
-        np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros((2, len(problem.goal))),
+        np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros((2, len(problem.goal))), np.zeros(2),
     )  # fmt: skip
     walk.random[0] = scramble(seed + 104_729) >> 8
-    total, saved = list_away(problem, state, walk, moved), 0.0
-    enough = SIDEWAYS_WORTH * total / max(walk.left[0], 1)
-    while True:
-        before = saved
-        for _ in range(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS)):
-            if walk.left[0] > 0:
-                saved += step(problem, state, walk, False)
-        if saved - before <= enough or walk.left[0] == 0:
+    total = list_away(problem, state, walk, moved)
+    walk.purse[1] = SIDEWAYS_HEAT * total / max(walk.left[0], 1)
+    steps = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS))
+    for _ in range(SIDEWAYS_PASSES):
+        before = walk.purse[0]
+        take_steps(problem, state, walk, steps, False)
+        if walk.purse[0] - before < SIDEWAYS_SHARE * total:
             break
-    for _ in range(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS)):
-        if walk.left[0] > 0:
-            saved += step(problem, state, walk, True)
-    return float(saved)
+        steps *= 2
+    walk.purse[1] = 0.0
+    take_steps(problem, state, walk, whole(min(SIDEWAYS_EACH * walk.left[0], 2 * SIDEWAYS_STEPS)), True)
+    return float(walk.purse[0])
+
+
+@inner
+def take_steps(problem: Problem, state: State, walk: Walk, steps: int, firm: bool) -> None:
+    """So many steps, as long as something stands elsewhere."""
+    for _ in range(steps):
+        if walk.left[0] == 0:
+            break
+        walk.purse[0] += step(problem, state, walk, firm)
+
+
+@inner
+def is_too_dear(walk: Walk, saved: float) -> bool:
+    """Whether a step may not be for what it costs. One that costs more may be now and then (Metropolis), where what all before it saved
+    pays for it."""
+    if saved >= 0.0:
+        return False
+    if walk.purse[0] + saved < 0.0 or walk.purse[1] == 0.0:
+        return True
+    return draw(walk.random, whole(1 << 30)) >= math.exp(saved / walk.purse[1]) * (1 << 30)
 
 
 @inner
@@ -95,8 +123,8 @@ def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> 
         for s in range(state.replicas.shape[1]):
             if walk.home[p, s] >= 0 and state.replicas[p, s] != walk.home[p, s]:
                 walk.away[n] = p * state.replicas.shape[1] + s
+                total += price(problem, walk, walk.away[n], state.replicas[p, s])
                 n += 1
-                total += problem.cost[p]
     walk.left[0] = n
     return total
 
@@ -127,11 +155,12 @@ def step(problem: Problem, state: State, walk: Walk, firm: bool) -> float:
     saved = price(problem, walk, one, here) - price(problem, walk, one, target)
     if other >= 0:
         saved += price(problem, walk, other, target) - price(problem, walk, other, here)
-        fixed = other // slots == p or problem.partition[other // slots, MOVABLE] == 0
-        if saved < 0.0 or fixed or not may_take(problem, state, other, here):
-            return 0.0
-    if saved < 0.0 or not may_take(problem, state, one, target):
+    if is_too_dear(walk, saved) or not may_take(problem, state, one, target):
         return 0.0
+    if other >= 0:
+        fixed = other // slots == p or problem.partition[other // slots, MOVABLE] == 0
+        if fixed or not may_take(problem, state, other, here):
+            return 0.0
     if not no_worse(problem, state, walk, target, one, other) or not no_worse(problem, state, walk, here, other, one):
         return 0.0
     if saved == 0.0 and kind == ELSEWHERE and at_edge(problem, state, walk, one, target):
@@ -177,8 +206,11 @@ def drop(walk: Walk, at: int) -> None:
 @inner
 def price(problem: Problem, walk: Walk, entry: int, b: int) -> float:
     """What it costs that replica `entry` stands on broker `b`."""
-    p, s = entry // walk.home.shape[1], entry % walk.home.shape[1]
-    return 0.0 if walk.home[p, s] == b else problem.cost[p]
+    p, slots = entry // walk.home.shape[1], walk.home.shape[1]
+    for o in range(slots):
+        if walk.home[p, o] == b:
+            return 0.0
+    return float(problem.cost[p])
 
 
 @inner

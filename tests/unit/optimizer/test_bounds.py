@@ -48,6 +48,14 @@ def test_no_choice_has_fewer_replicas_than_the_bound(seed: int) -> None:
     assert 0.0 < fewest_leavers(amounts, excess) <= fewest_of_all(amounts, excess) + 1e-9
 
 
+def test_a_broker_that_leads_nothing_gives_away_followers() -> None:
+    """Six leaders of 30, 10 as followers, above a limit of 40: leaderships alone leave 60, so two replicas have to go."""
+    rows = [partition([1], follower={"cpu": 10.0}, cpu=30.0) for _ in range(6)]
+    brokers: list[int | Document] = [{"id": b, "capacity": {"cpu": 40.0}} for b in range(1, 11)]
+    made = Trial(brokers, rows, {"kind": "capacity", "resource": "cpu", "limit": 1.0, "hard": True})
+    assert bounds_of(made)[0] == 2
+
+
 def racked(*replicas: list[int]) -> Trial:
     """Brokers 1 to 6 in racks a, a, b, b, c, c with these partitions."""
     brokers: list[int | Document] = [{"id": b, "rack": "aabbcc"[b - 1]} for b in range(1, 7)]

@@ -119,7 +119,7 @@ def test_one_replica_goes_in_the_place_of_two(other: Load) -> None:
     assert lumped(other) == (1, [0, 0, 1, 0])
 
 
-@pytest.mark.parametrize(("other", "why"), [((40.0, 260.0), "it costs more than both"), ((30.0, 200.0), "a broker leaves its band")])
+@pytest.mark.parametrize(("other", "why"), [((40.0, 400.0), "it costs more than both"), ((30.0, 200.0), "a broker leaves its band")])
 def test_two_go_where_one_does_not_do(other: Load, why: str) -> None:
     assert lumped(other) == (0, [1, 1, 0, 0]), why
 

@@ -169,7 +169,7 @@ def test_each_batch_of_a_plan_is_within_the_limits_by_what_moves_in_the_end(unev
 
 
 def test_the_batches_of_a_plan_file_come_back(uneven: Snapshot) -> None:
-    made = plan(uneven, goals("{batch: {moves_per_broker: 3, batches: 3}}"))
+    made = plan(uneven, goals("{batch: {moves_per_broker: 2, batches: 3}}"))
     read = read_plan(to_json(made).encode(), "plan.json")
     assert read.batches == made.batches
     assert read.left == made.left > 0
