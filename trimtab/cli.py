@@ -8,6 +8,7 @@ imported here.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -64,6 +65,7 @@ COMMANDS = {
 SHORT = {
     "out": "-o", "form": "-f", "snapshot": "-s", "bootstrap_server": "-b", "cluster": "-c", "goals": "-g", "preset": "-p",
 }  # fmt: skip
+WRAPPED = re.compile(r"(?<![.:\n])\n(?!\n)")  # where the source breaks a line of help, and a terminal would break it elsewhere
 USAGE = 2
 FAILED = 1
 INTERRUPTED = 130
@@ -182,6 +184,7 @@ def _finished(name: str, command: Any, cluster: Any) -> None:
     if "bootstrap_server" in takes:
         command.params.append(cluster)
     command.epilog = epilog(name, takes)
+    command.help = WRAPPED.sub(" ", command.help)
     for parameter in command.params:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""

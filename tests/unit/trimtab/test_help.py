@@ -59,6 +59,8 @@ def test_help_of_every_command_is_a_sentence_that_starts_with_a_verb() -> None:
         first = command.help.partition("\n\n")[0].rstrip("\f")
         assert not re.match(r"(?:What|How|Which|Where|The|A|An|Of|One|All)\b|\w+( \w+)?:", first), f"{name}: {first}"
         assert "\n" not in first, f"{name}: {first}"
+        broken = re.search(r"(?<![.:\n])\n(?!\n)", command.help.rstrip("\n"))
+        assert broken is None, f"{name}: the source breaks a line at {broken}"
 
 
 @pytest.fixture
