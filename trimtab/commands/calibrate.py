@@ -149,7 +149,8 @@ def calibrate_command(
         emit(calibration_html(calibration, made.evidence), report)
     emit(calibration_text(calibration), out)
     for name, found in calibration.resources.items():
-        said = "not known" if found.bound is None else f"bound {found.bound:g}, var {found.var:g}, min_load {amount(found.min_load or 0.0, name)}"
+        least = amount(found.min_load or 0.0, name)
+        said = "not known" if found.bound is None else f"bound {found.bound:g}, var {found.var:g}, min_load {least}"
         log.info("%s: %s", name, said)
     return 0
 
