@@ -41,9 +41,10 @@ def assemble(
     bounds: LowerBounds,
     found: Found,
     waiting: int = 0,
+    because: str | None = None,
 ) -> Plan:
     """The plan for `snapshot` (what-ifs applied; `given` is the file's) out of what a search found from `start`. `waiting` are actions that
-    were found, too, and that a policy leaves for the next plan.
+    were found, too, and that a policy leaves for the next plan; `because` says why a plan that does one thing only does nothing else.
     """
     actions = _actions(snapshot, compiled, found.rounds)
     if len(found.rounds) > 1:  # within one, every action lowers the same potential
@@ -51,8 +52,8 @@ def assemble(
     proposals = _net_changes(snapshot, compiled, actions.changes)
     end = found.end
     summary = _summary(snapshot, compiled, proposals, len(actions.score))
-    left = why_left(snapshot, compiled, end, options, found, waiting)
-    cut_short = options.budgeted or waiting > 0 or compiled.caution is not None or found.stopped
+    left = why_left(snapshot, compiled, end, options, found, waiting, because)
+    cut_short = options.budgeted or waiting > 0 or bool(because) or compiled.caution is not None or found.stopped
     outcomes = goal_outcomes(snapshot, compiled, goals, start, end, left, cut_short)
     small = [] if found.left_out is None else [found.left_out.skipped(options)]
     skipped = (*compiled.skipped, *small, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end))

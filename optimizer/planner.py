@@ -60,7 +60,7 @@ def plan(
     """
     options = with_policy(options or PlanOptions(), goals)
     if options.demote_brokers:
-        return demoted(snapshot, goals, options, dict.fromkeys(options.demote_brokers, "it is to be demoted"))
+        return demoted(snapshot, goals, options, {b: f"--demote-broker {b} asks for it" for b in options.demote_brokers})
     if options.replication_factor:
         return change_factors(snapshot, goals, options)
     policy = policy_of(goals)

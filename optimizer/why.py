@@ -47,17 +47,19 @@ class Left:
 
 
 def why_left(
-    snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOptions, found: Found | None = None, waiting: int = 0
-) -> dict[int, Left]:
+    snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOptions, found: Found | None = None, waiting: int = 0,
+    because: str | None = None,
+) -> dict[int, Left]:  # fmt: skip
     """Broker row -> why it is left, for every eligible broker that scores below 1 and every one that is not emptied.
 
     Where the search that `found` it was stopped, that is the reason, and nothing is proved: an operator waits, and most are left.
-    `waiting` are actions that were found and that a policy leaves for the next plan.
+    `waiting` are actions that were found and that a policy leaves for the next plan. `because` says why a plan that does one thing only
+    leaves brokers as they are.
     """
     problem = compiled.problem
     stopped, left_out = (found.stopped, found.left_out) if found is not None else (False, None)
     result: dict[int, Left] = {}
-    totals, budget = Totals(compiled), budget_text(compiled, end, options, waiting)
+    totals, budget = Totals(compiled), because or budget_text(compiled, end, options, waiting)
     states = problem.broker[:, STATE]
     low = (states == BrokerState.ACTIVE)[:, None] & (end.score[:, : len(compiled.goals)] < 1.0)
     leaving = ((states == BrokerState.DRAINING) | (states == BrokerState.DEAD)) & (end.hosts > 0)

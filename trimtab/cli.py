@@ -8,8 +8,10 @@ imported here.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +19,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from cluster_model.errors import ConfigurationError, DocumentError, Problem, TrimtabError
+from cluster_model.errors import DocumentError, TrimtabError
 from cluster_model.extras import EXTRAS, missing
 from trimtab import __version__
 from trimtab.commands import (
@@ -47,7 +49,7 @@ from trimtab.commands import (
     tune,
 )
 from trimtab.completion import completer
-from trimtab.help_text import epilog
+from trimtab.help_text import epilog, panel, place
 from trimtab.story import LOG_FORMAT, LOG_FORMATS, Story, asked_for, log, tell
 from trimtab.streams import reader_gone
 from trimtab.usage import CLUSTER, every_problem, usage_text
@@ -63,6 +65,7 @@ COMMANDS = {
 SHORT = {
     "out": "-o", "form": "-f", "snapshot": "-s", "bootstrap_server": "-b", "cluster": "-c", "goals": "-g", "preset": "-p",
 }  # fmt: skip
+WRAPPED = re.compile(r"(?<![.:\n])\n(?!\n)")  # where the source breaks a line of help, and a terminal would break it elsewhere
 USAGE = 2
 FAILED = 1
 INTERRUPTED = 130
@@ -144,8 +147,9 @@ def _root(
 ) -> None:
     """Keep a Kafka cluster balanced with the fewest replica moves that bring every broker into its target range."""
     if context.invoked_subcommand is None:
-        message = f"expected one of {', '.join(COMMANDS)}; trimtab --help says what they do"
-        raise ConfigurationError("trimtab", [Problem("COMMAND", message)])
+        with redirect_stdout(sys.stderr):
+            context.get_help()  # it prints by itself
+        raise typer.Exit(USAGE)
 
 
 def build() -> TyperGroup:
@@ -159,6 +163,9 @@ def build() -> TyperGroup:
     every_problem(app)
     root = get_command(app)
     assert isinstance(root, TyperGroup)
+    root.commands = {name: root.commands[name] for name in sorted(root.commands, key=place)}
+    for name, command in root.commands.items():
+        vars(command)["rich_help_panel"] = panel(name)
     told = {parameter.name: parameter for parameter in root.params}
     pending: list[tuple[str, Any]] = list(root.commands.items())
     while pending:
@@ -177,6 +184,7 @@ def _finished(name: str, command: Any, cluster: Any) -> None:
     if "bootstrap_server" in takes:
         command.params.append(cluster)
     command.epilog = epilog(name, takes)
+    command.help = WRAPPED.sub(" ", command.help)
     for parameter in command.params:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
@@ -194,6 +202,8 @@ def _finished(name: str, command: Any, cluster: Any) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are told on stderr, tracebacks only with ``-v``."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     story = asked_for(arguments)
     tell(story)
     try:

@@ -9,6 +9,14 @@ from collections.abc import Collection, Mapping
 
 from trimtab.defaults import CLUSTER, settable, variable
 
+PANELS: Mapping[str, tuple[str, ...]] = {
+    "See and plan": ("demo", "snapshot", "capacity", "plan", "show", "diff", "explain", "assign", "check"),
+    "Carry out": ("execute", "drain", "activate", "status", "pause", "resume", "cancel", "rollback", "throttles"),
+    "Run beside a cluster": ("serve", "reporter", "metadata"),
+    "Goals": ("goals", "policies", "schema"),
+    "History": ("history", "calibrate", "backtest", "tune"),
+    "This machine": ("compile",),
+}
 COMMON_CODES: Mapping[int, str] = {
     0: "done",
     1: "the cluster or the machine said no, or a bug",
@@ -82,6 +90,16 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "policies lookup": ("trimtab policies lookup -s cluster.json.gz -g goals.yaml --partition orders-12",),
     "schema": ("trimtab schema plan > plan.schema.json",),
 }
+
+
+def panel(command: str) -> str:
+    """The heading that a command stands under in the list of commands."""
+    return next(heading for heading, commands in PANELS.items() if command in commands)
+
+
+def place(command: str) -> int:
+    """Where a command stands in the list of commands."""
+    return [name for commands in PANELS.values() for name in commands].index(command)
 
 
 def epilog(command: str, takes: Collection[str]) -> str:

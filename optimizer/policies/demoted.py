@@ -20,8 +20,10 @@ from optimizer.policies.profiles import broker_scores, weights_of
 from optimizer.policies.recording import Evaluator, plan_of
 from optimizer.problem import MOVABLE
 from optimizer.whatif import apply_whatifs, movable_topics
+from optimizer.why_words import few
 
 NOTE = "the plan takes leaderships off brokers, which copies nothing, and does nothing else"
+ALONE = "this plan takes leaderships off brokers and does nothing else; a plan of the whole cluster may mend it"
 
 
 def to_demote(snapshot: Snapshot, goals: GoalSet, brokers: Collection[int]) -> int:
@@ -59,30 +61,31 @@ def demoted(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, brokers: M
     may_lead = board.active.copy()
     may_lead[rows] = False
     lead = _heirs(board, own, may_lead)
-    refused = 0
+    kept: dict[str, list[str]] = {}
+    for p in np.flatnonzero(own & (lead < 0)).tolist():
+        kept.setdefault("no other replica is on an active broker", []).append(board.snapshot.partition_name(p))
     for p in np.flatnonzero(own & (lead >= 0)).tolist():
         if options.max_partitions is not None and len(board.steps) >= options.max_partitions:
-            break
+            kept.setdefault("the budget ends before them", []).append(board.snapshot.partition_name(p))
+            continue
         old, new = int(board.leaders[p]), int(board.lists[p, lead[p]])
         why = brokers[int(board.snapshot.broker_ids[old])]
-        reason = f"{board.name(old)} would hand {board.snapshot.partition_name(p)} over to {board.name(new)}: {why}"
+        reason = f"{board.name(new)} would lead in place of {board.name(old)}: {why}"
         step = Step((p,), (tuple(board.lists[p].tolist()),), (int(lead[p]),), reason)
-        if evaluator.refusal(step, by_score=False) is None:
+        refusal = evaluator.refusal(step, by_score=False)
+        if refusal is None:
             evaluator.make(step)
             board.make(step)
         else:
-            refused += 1
+            kept.setdefault(refusal, []).append(board.snapshot.partition_name(p))
     notes = [NOTE, *(f"broker {b}: {why}" for b, why in sorted(brokers.items()))]
-    alone = int((own & (lead < 0)).sum())
-    if alone:
-        notes.append(f"{_keep(alone)}: there is no other replica on an active broker")
-    if refused:
-        notes.append(f"{_keep(refused)}: a hard goal would get worse")
-    return plan_of(snapshot, board, goals, options, {"demotes": sorted(brokers)}, notes)
+    notes += [f"{_keep(names)}: {why}" for why, names in kept.items()]
+    return plan_of(snapshot, board, goals, options, {"demotes": sorted(brokers)}, notes, because=ALONE)
 
 
-def _keep(count: int) -> str:
-    return "1 partition keeps its leader" if count == 1 else f"{count:,} partitions keep their leaders"
+def _keep(names: list[str]) -> str:
+    keep = "1 partition keeps its leader" if len(names) == 1 else f"{len(names):,} partitions keep their leaders"
+    return f"{keep} ({few(names)})"
 
 
 def _heirs(board: Board, own: BoolArray, may_lead: BoolArray) -> Rows:

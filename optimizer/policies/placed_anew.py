@@ -33,6 +33,7 @@ from optimizer.whatif import apply_whatifs, no_topic
 
 MOST_MATCHED = 2_000  # partitions of a topic whose lists are matched; beyond, each keeps the list of its turn
 NOTE = "the plan gives partitions the places that placement {} has for them, and does nothing else"
+ALONE = "this plan places some topics and does nothing else; a plan of the whole cluster may mend it"
 
 
 def placed_anew(
@@ -77,7 +78,8 @@ def placed_anew(
             continue
         for step in steps:
             board.make(step)
-    return plan_of(snapshot, board, goals, options, {"places": sorted(set(topics)), "placement": by.kind, "score": score}, notes)
+    recorded: dict[str, object] = {"places": sorted(set(topics)), "placement": by.kind, "score": score}
+    return plan_of(snapshot, board, goals, options, recorded, notes, because=ALONE)
 
 
 def _why_not(board: Board, rows: Rows) -> str:

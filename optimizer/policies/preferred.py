@@ -6,6 +6,7 @@ ours; what Kafka's `auto.leader.rebalance.enable` does, without what would make 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 from cluster_model.snapshot import Snapshot
@@ -19,6 +20,7 @@ from optimizer.problem import MOVABLE
 from optimizer.whatif import apply_whatifs
 
 NOTE = "the plan restores preferred leaders, which copies nothing, and does nothing else"
+ALONE = "this plan restores preferred leaders and does nothing else; a plan of the whole cluster may mend it"
 
 
 def preferred_leaders(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, among: Collection[tuple[str, int]]) -> Plan:
@@ -41,19 +43,24 @@ def preferred_leaders(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, 
     """
     imagined = apply_whatifs(snapshot, goals, options)
     compiled = compile_problem(imagined, goals, options)
-    board, evaluator, kept = Board.of(imagined, compiled), Evaluator(compiled), 0
+    board, evaluator = Board.of(imagined, compiled), Evaluator(compiled)
+    kept: Counter[str] = Counter()
     for step in _steps(board, among):
         if options.max_partitions is not None and len(board.steps) >= options.max_partitions:
             break
-        if evaluator.refusal(step, by_score=False) is None:
+        refusal = evaluator.refusal(step, by_score=False)
+        if refusal is None:
             evaluator.make(step)
             board.make(step)
         else:
-            kept += 1
-    notes = [NOTE]
-    if kept:
-        notes.append(f"{kept:,} partitions keep other leaders than the preferred ones: a hard goal would get worse")
-    return plan_of(snapshot, board, goals, options, {"restores": "preferred leaders"}, notes)
+            kept[refusal] += 1
+    notes = [NOTE, *(f"{_keep(count)}: {why}" for why, count in kept.items())]
+    return plan_of(snapshot, board, goals, options, {"restores": "preferred leaders"}, notes, because=ALONE)
+
+
+def _keep(count: int) -> str:
+    one = "1 partition keeps another leader than the preferred one"
+    return one if count == 1 else f"{count:,} partitions keep other leaders than the preferred ones"
 
 
 def _steps(board: Board, among: Collection[tuple[str, int]]) -> Iterator[Step]:

@@ -29,6 +29,7 @@ from optimizer.search.ledger import Log, load_action
 from optimizer.search.record import Record, published_changes
 from optimizer.search.search import Found, Round
 from optimizer.search.state import MAX_CHANGES, State
+from optimizer.why_words import few
 
 MOST_CHANGES = MAX_CHANGES
 
@@ -52,10 +53,17 @@ class Evaluator:
         """Why a step may not be made: a hard goal that gets worse, or, `by_score`, no better by the combined score; None where it may."""
         verdict = self.verdict(step)
         if not verdict.allowed:
-            return "a hard goal would get worse"
+            worse = self._worsened(verdict)
+            return f"hard goal {few(worse)} would get worse" if worse else "a hard goal would get worse"
         if by_score and not verdict.repairs and not verdict.better:
             return f"combined score {verdict.score:.4f}, not above 0.5"
         return None
+
+    def _worsened(self, verdict: Verdict) -> list[str]:
+        """Hard goals in which a broker would score less by the step judged last; none where a partition would lose a rack."""
+        rows, goals = self.state.touched[: verdict.touched], self.compiled.goals
+        lower = np.any(self.state.fresh[: verdict.touched, : len(goals)] < self.state.score[rows, : len(goals)], axis=0)
+        return [goals[g].name for g in np.flatnonzero(lower).tolist() if goals[g].hard]
 
     def make(self, step: Step) -> None:
         """Carry out `step` on the state."""
@@ -71,14 +79,15 @@ def take(problem: Problem, state: State, n: int) -> int:
 
 
 def plan_of(
-    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, policy: dict[str, object], notes: Sequence[str], waiting: int = 0
-) -> Plan:
+    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, policy: dict[str, object], notes: Sequence[str], waiting: int = 0,
+    because: str | None = None,
+) -> Plan:  # fmt: skip
     """The plan that makes the steps of `board`; `given` is the snapshot before what-ifs, `policy` what the plan was made by. `waiting` are
-    further actions that it leaves for the next plan.
+    further actions that it leaves for the next plan; `because` says why a plan that does one thing only leaves brokers as they are.
     """
     compiled = board.compiled
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    plan = _assembled(given, board, goals, options, state, lower_bounds(compiled.problem, state), waiting, unproven=False)
+    plan = _assembled(given, board, goals, options, state, lower_bounds(compiled.problem, state), waiting, because)
     recorded = {**plan.options, "policy": policy}
     identity = hashlib.sha256(json.dumps([plan.plan_id, policy], sort_keys=True, default=str).encode()).hexdigest()
     # `assemble` leaves out steps that later ones take back; then reasons do not belong to actions one by one.
@@ -96,12 +105,13 @@ def assembled(given: Snapshot, board: Board, goals: GoalSet, options: PlanOption
     """The plan that makes the steps of `board`, without lower bounds; nothing is said of why brokers are left but that planning was
     stopped, for the caller to say better."""
     state = build_state(board.compiled.problem, board.compiled.replicas, board.compiled.lead)
-    return _assembled(given, board, goals, options, state, LowerBounds(0, 0), 0, unproven=True)
+    return _assembled(given, board, goals, options, state, LowerBounds(0, 0), unproven=True)
 
 
 def _assembled(
-    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, state: State, bounds: LowerBounds, waiting: int, *, unproven: bool
-) -> Plan:
+    given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions, state: State, bounds: LowerBounds, waiting: int = 0,
+    because: str | None = None, *, unproven: bool = False,
+) -> Plan:  # fmt: skip
     compiled = board.compiled
     start, log = picture(compiled, state), _log(board)
     found = []
@@ -109,7 +119,8 @@ def _assembled(
         kept = _record(compiled.problem, state, log)
         lists = published_changes(compiled, compiled.replicas, compiled.lead, log)
         found = [Round(compiled.replicas, compiled.lead, log, kept, lists)]
-    return assemble(given, board.snapshot, goals, options, compiled, start, bounds, Found(found, state, stopped=unproven), waiting)
+    end = Found(found, state, stopped=unproven)
+    return assemble(given, board.snapshot, goals, options, compiled, start, bounds, end, waiting, because)
 
 
 def _log(board: Board) -> Log:

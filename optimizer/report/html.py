@@ -15,7 +15,7 @@ from optimizer.report.html_tables import actions_section, brokers_table, goals_t
 from optimizer.report.json_form import value_text
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.markup import Child, Markup, el, join
-from optimizer.report.remarks import bounds_sentence
+from optimizer.report.remarks import bounds_sentence, does_one_thing, is_bounded
 from optimizer.report.standing import standing, stay_out
 from optimizer.report.survey import survey
 from optimizer.report.units import count, size
@@ -134,7 +134,7 @@ def _shift(before: int, after: int) -> Child:
 
 def _bound(used: float, least: float, text: str, plan: Plan) -> list[Child]:
     """The lower bound beside what is used, with a meter whose mark is the bound."""
-    if not plan.summary.actions and not least:
+    if does_one_thing(plan) or not (plan.summary.actions or least):
         return []
     note = f"lower bound {text}"
     mark = 100.0 * least / used if used > 0 and used >= least else None
@@ -206,6 +206,6 @@ def _identity(plan: Plan) -> Markup:
         ("Storage", plan.storage),
     ]
     rows += [(name.replace("_", " "), el("code", value_text(value))) for name, value in plan.options.items()]
-    if plan.summary.actions:
+    if is_bounded(plan):
         rows.append(("Lower bounds", bounds_sentence(plan)))
     return facts(rows)

@@ -13,7 +13,7 @@ from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
 from optimizer.report.effort import action_size, effort
 from optimizer.report.labels import goal_labels, plainly
-from optimizer.report.remarks import bounds_sentence
+from optimizer.report.remarks import bounds_sentence, is_bounded
 from optimizer.report.standing import worst_first
 from optimizer.report.survey import flows, partition_name, route, survey, type_words
 from optimizer.report.units import percent, share_in_band, turn
@@ -49,7 +49,7 @@ def to_markdown(plan: Plan) -> str:
     blocks.append(f"### Actions{_of(MOST_ACTIONS, found.total, 'actions')}")
     if found.total:
         blocks += [f"{type_words(found.types)}; in all they move {effort(plan)}.", _actions(found.top, plan)]
-        blocks += ["### Lower bounds", escaped(bounds_sentence(plan))]
+        blocks += ["### Lower bounds", escaped(bounds_sentence(plan))] if is_bounded(plan) else []
     else:
         blocks.append("The plan is empty: nothing would change.")
     blocks += _skipped(plan)

@@ -17,7 +17,7 @@ NEAR = 1.15  # times a lower bound: a plan within it is near the fewest
 
 def remarks_on(plan: Plan) -> list[str]:
     remarks = []
-    if plan.summary.actions:
+    if is_bounded(plan):
         remarks.append(bounds_sentence(plan))
     if plan.options.get("acceptance") == "potential":
         remarks.append(
@@ -30,6 +30,17 @@ def remarks_on(plan: Plan) -> list[str]:
     if plan.storage == "shared":
         remarks.append("Storage is shared: a reassignment moves no data.")
     return remarks
+
+
+def is_bounded(plan: Plan) -> bool:
+    """Whether lower bounds say something of the plan."""
+    return bool(plan.summary.actions) and not does_one_thing(plan)
+
+
+def does_one_thing(plan: Plan) -> bool:
+    """Whether it demotes brokers, restores preferred leaders, or places some topics, and no more."""
+    policy = plan.options.get("policy")
+    return isinstance(policy, Mapping) and not policy.keys().isdisjoint({"demotes", "restores", "places"})
 
 
 def bounds_sentence(plan: Plan) -> str:

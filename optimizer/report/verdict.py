@@ -45,6 +45,9 @@ def verdict(plan: Plan) -> Verdict:
     s = standing(plan)
     if plan.options.get("replication_factor"):
         return _of_factors(plan)
+    policy = plan.options.get("policy")
+    if isinstance(policy, Mapping) and policy.get("demotes"):
+        return _of_demotion(plan, set(policy["demotes"]))
     labels = goal_labels(plan)
     return Verdict(
         _tone(plan, s),
@@ -74,6 +77,19 @@ def _of_factors(plan: Plan) -> Verdict:
     tone: Tone = "partial" if left else "good" if parts else "balanced"
     situation = f"Replication factor {factors}"
     return Verdict(tone, situation, remedy, "; ".join(filter(None, (remainder, unmet))), _unchecked(plan), tuple(remarks_on(plan)))
+
+
+def _of_demotion(plan: Plan, ids: set[int]) -> Verdict:
+    """Of a plan that takes leaderships off the brokers `ids`: neither is it judged by how balanced the cluster is."""
+    brokers = [b for b in plan.brokers if b.id in ids]
+    led = round(sum(b.before.get("leaders", 0) for b in brokers))
+    moved, its = plan.summary.leadership_changes, "its" if len(brokers) == 1 else "their"
+    situation = f"{_named(brokers)} {'is' if len(brokers) == 1 else 'are'} to give up {its} {count(led, 'leadership')}"
+    remedy = f"moving {count(moved, 'leader')} to other replicas copies nothing" if moved else "the plan is empty and nothing would change"
+    left = f"{led - moved:,} would stay, and the remarks say why" if led > moved else ""
+    unmet = _unmet_goals(plan)
+    tone: Tone = "partial" if left or unmet else "good" if moved else "balanced"
+    return Verdict(tone, situation, remedy, "; ".join(filter(None, (left, *unmet))), _unchecked(plan), tuple(remarks_on(plan)))
 
 
 def _left(s: Standing) -> bool:

@@ -105,7 +105,7 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
                 brokers = BrokerWindows(held)
                 levels = levels_of(brokers)
                 number = sum(one.windows for one in levels.found.values())
-                tell(f"averaged over windows of {window:g} s: {number:,} windows of {levels.brokers} brokers")
+                tell(f"averaged over windows of {window / 60:g} min: {number:,} windows of {levels.brokers} brokers")
                 profiles = {name: one.hours.profile for name, one in levels.found.items() if one.hours.profile is not None}
                 tell(f"seasons and growth found{_profiles(profiles)}")
                 days = days_of(brokers, request.detection, {name: one.capacity for name, one in levels.found.items()}, profiles)

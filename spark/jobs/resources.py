@@ -154,7 +154,7 @@ def _bound_why(found: Band, counted: Counted, detection: Detection, allowed: flo
     checks = counted.brokers * WEEK / detection.window
     row = "" if detection.hits == 1 else f" {detection.hits} times in a row"
     said = (
-        f"bound: noise leaves it{row} at most {allowed:.3g} times in the {checks:,.0f} checks of a week (all resources together: "
+        f"bound: noise alone exceeds it{row} at most {allowed:.3g} times in a week's {checks:,.0f} checks (all resources together: "
         f"{detection.alarms_per_week:g}); "
     )
     said += (

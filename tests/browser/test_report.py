@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import struct
 from pathlib import Path
 
@@ -66,6 +68,14 @@ def test_print_holds_every_action_and_the_names_of_the_columns(report: Tab) -> N
     assert report.run("getComputedStyle(document.querySelector('#action-table th[data-name]'), '::before').content") == '"#"'
     report.run("window.dispatchEvent(new Event('afterprint'))")
     assert report.run(SHOWN) == 50
+
+
+def test_a_large_plan_prints_on_few_pages(report: Tab) -> None:
+    actions = len(report.run("JSON.parse(document.querySelector('#goal-scores').textContent).actions"))
+    paper = base64.b64decode(report.send("Page.printToPDF", printBackground=True)["data"])
+    pages = len(re.findall(rb"/Type\s*/Page\b", paper))
+    assert actions > 100
+    assert pages <= 5 + actions / 25, "five for all but the actions"
 
 
 def test_an_opened_action_leaves_out_what_does_not_change(report: Tab) -> None:

@@ -1,19 +1,23 @@
 """Capacity files: what each broker can carry, as a person writes it.
 
-Used by `trimtab.capture`. ``default`` holds for every broker that is not listed, resource by resource.
+Used by `trimtab.capture`, and for a snapshot that was captured before.
+``default`` holds for every broker that is not listed, resource by resource.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_rate, parse_size
 from cluster_model.resources import RESOURCES
+
+if TYPE_CHECKING:
+    from cluster_model.snapshot import Snapshot
 
 EXAMPLE = "{default: {disk: 2TB, network_in: 100MB/s}, brokers: {7: {disk: 4TB}}}"
 _BYTES: dict[str, Callable[[Any], float]] = {"bytes": parse_size, "bytes/s": parse_rate}
@@ -70,6 +74,29 @@ def read_capacities(path: Path | None) -> Capacities:
     if problems:
         raise ConfigurationError(str(path), problems)
     return Capacities(default, brokers)
+
+
+def with_capacities(snapshot: Snapshot, path: Path) -> Snapshot:
+    """`snapshot` with the capacities of a file, which go before its own; what the file does not give stays.
+
+    Raises
+    ------
+    ConfigurationError
+        As `read_capacities`.
+    """
+    import numpy as np
+
+    capacities, ids = read_capacities(path), snapshot.broker_ids.tolist()
+    merged, told = dict(snapshot.capacity), []
+    for resource in RESOURCES:
+        found = np.array([capacities.of(broker).get(resource, np.nan) for broker in ids])
+        count = int((~np.isnan(found)).sum())
+        if count:
+            merged[resource] = np.where(np.isnan(found), merged.get(resource, np.nan), found)
+            told.append(f"{resource} of {count:,} broker{'' if count == 1 else 's'}")
+    notes = [f"capacity from {path}: {', '.join(told)}"] if told else []
+    notes += [f"{path} lists broker {b}, which the snapshot does not have" for b in sorted(capacities.brokers.keys() - set(ids))]
+    return replace(snapshot, capacity=merged, notes=(*snapshot.notes, *notes))
 
 
 def _amounts(place: str, value: object, problems: list[Problem]) -> dict[str, float]:

@@ -2,8 +2,7 @@
 
 Used by `trimtab.capture`, and asked by the followers of `cluster_model.metadata`. Every answer carries its own
 time and, per broker, its own error, so that one broker that does not answer never hides the others. Only reads.
-Most requests go out below the client's public methods (`_send`): those give up at the first partition that has an
-error, and put general questions to a broker of their own choice, which may be the one that hangs.
+Most requests go out below the client's public methods (`trimtab.capture.asking`).
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from cluster_model.metadata.description import (
 )
 from cluster_model.metadata.wire import uuid_text
 from metrics_reporter.permissions import missing
+from trimtab.capture.asking import Asker
 from trimtab.capture.client import ClientSettings
 from trimtab.capture.connection import connect, named
 from trimtab.capture.reading import (
@@ -53,9 +53,6 @@ from trimtab.capture.reading import (
 )
 
 T = TypeVar("T")
-OUT_OF_TIME = (kafka_errors.RequestTimedOutError, kafka_errors.KafkaTimeoutError)
-ATTEMPTS = 4
-PAUSE_SECONDS = 0.25
 BROKERS_AT_ONCE = 8
 # Of ListOffsets: from here on it knows where the local log starts when older segments are in remote storage.
 LOCAL_START_VERSION = 8
@@ -83,9 +80,9 @@ class Gateway:
     ) -> None:
         self._where = bootstrap_server
         self._now = monotonic
-        self._failed: dict[int, int] = {}  # broker -> how often it did not answer
         self._timeout_ms = settings.request_timeout_ms
         self._admin = connect(bootstrap_server, settings)
+        self._ask = Asker(self._admin, bootstrap_server, monotonic)
 
     def close(self) -> None:
         self._admin.close()
@@ -116,14 +113,14 @@ class Gateway:
         kind = DescribeQuorumRequest.TopicData
         topic = kind(topic_name=METADATA_TOPIC, partitions=[kind.PartitionData(partition_index=0)])
         try:
-            response = self._anyone(what, lambda: DescribeQuorumRequest(topics=[topic]), QUORUM_TIMEOUT_MS)
+            response = self._ask.anyone(what, lambda: DescribeQuorumRequest(topics=[topic]), QUORUM_TIMEOUT_MS)
         except kafka_errors.UnsupportedVersionError as error:
             raise ExternalError(f"{self._where}: cannot {what}: the cluster does not run on KRaft") from error
         partition = response.topics[0].partitions[0]
         if partition.error_code:
             kind = kafka_errors.for_code(partition.error_code)
             if issubclass(kind, kafka_errors.AuthorizationError):
-                raise self._refused(what, kind())
+                raise self._ask.refused(what, kind())
             said = kind.__name__
             raise ExternalError(f"{self._where}: cannot {what} now: {said}", retriable=True)
         leader = partition.leader_id if partition.leader_id >= 0 else None
@@ -132,7 +129,7 @@ class Gateway:
     def cluster_id(self) -> str:
         """Id of the cluster."""
         request = lambda: DescribeClusterRequest(include_fenced_brokers=True)  # noqa: E731
-        return str(self._anyone("describe the cluster", request).cluster_id)
+        return str(self._ask.anyone("describe the cluster", request).cluster_id)
 
     def min_isr(self, topics: Collection[str]) -> dict[str, int]:
         """``min.insync.replicas`` in force, by topic; topics that are gone or may not be described are left out."""
@@ -149,14 +146,14 @@ class Gateway:
         for first in range(0, len(listed), TOPICS_AT_ONCE):
             some = listed[first : first + TOPICS_AT_ONCE]
             asked = [resource(resource_type=TOPIC_RESOURCE, resource_name=t, configuration_keys=[name]) for t in some]
-            response = self._anyone("describe topic configs", partial(DescribeConfigsRequest, resources=asked))
+            response = self._ask.anyone("describe topic configs", partial(DescribeConfigsRequest, resources=asked))
             for result in response.results:
                 if not result.error_code:
                     found.update((str(result.resource_name), str(c.value)) for c in result.configs if c.name == name)
         return found
 
     def _description(self) -> ClusterDescription:
-        metadata = self._anyone("describe the topics", lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        metadata = self._ask.anyone("describe the topics", lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False))
         try:
             brokers = self._registered()
         except kafka_errors.UnsupportedVersionError:  # a cluster too old to tell of fenced brokers
@@ -174,13 +171,13 @@ class Gateway:
         return ClusterDescription(metadata.cluster_id, brokers, topics, self._reassigning(), unreadable)
 
     def _registered(self) -> list[DescribedBroker]:
-        response = self._anyone("describe the cluster", lambda: DescribeClusterRequest(include_fenced_brokers=True))
+        response = self._ask.anyone("describe the cluster", lambda: DescribeClusterRequest(include_fenced_brokers=True))
         return [DescribedBroker(b.broker_id, b.rack, bool(getattr(b, "is_fenced", False))) for b in response.brokers]
 
     def _reassigning(self) -> dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]:
         """Replicas that reassignments under way are adding and removing."""
         try:
-            response = self._anyone(
+            response = self._ask.anyone(
                 "list reassignments",
                 lambda: ListPartitionReassignmentsRequest(timeout_ms=self._timeout_ms, topics=None),
             )
@@ -195,7 +192,7 @@ class Gateway:
     def undescribed(self) -> list[str]:
         """Topics that have logs on a broker and are not described to us: the cluster leaves out, without a word, what a principal may not
         see. From one broker that answers."""
-        response = self._anyone("describe log directories", lambda: DescribeLogDirsRequest(topics=None))
+        response = self._ask.anyone("describe log directories", lambda: DescribeLogDirsRequest(topics=None))
         logs = {topic.name for log_dir in response.results for topic in log_dir.topics} - {METADATA_TOPIC}
         return sorted(logs - {topic.name for topic in self._description().topics})
 
@@ -249,7 +246,7 @@ class Gateway:
     def _sizes(self, broker: int, only: list[TopicPartition] | None) -> LogSizes:
         kind = DescribeLogDirsRequest.DescribableLogDirTopic
         topics = None if only is None else [kind(topic=t, partitions=numbers) for t, numbers in _by_topic(only).items()]
-        response, at = self._timed(lambda: DescribeLogDirsRequest(topics=topics), broker)
+        response, at = self._ask.timed(lambda: DescribeLogDirsRequest(topics=topics), broker)
         code = getattr(response, "error_code", 0)
         if code:
             raise kafka_errors.for_code(code)()
@@ -285,7 +282,7 @@ class Gateway:
         """Offsets of those partitions that the broker really leads, and when; the others are left out."""
         numbers = _by_topic(leads)
         kind = ListOffsetsRequest.ListOffsetsTopic
-        response, at = self._timed(
+        response, at = self._ask.timed(
             lambda: ListOffsetsRequest(
                 isolation_level=0,
                 topics=[
@@ -328,86 +325,6 @@ class Gateway:
         for group, committed in found.items():
             offsets[group] = {(tp.topic, tp.partition): c.offset for tp, c in committed.items() if c.offset >= 0}
         return Commits(at, offsets, unknown)
-
-    # -- calls ---------------------------------------------------------------------------------------------
-
-    def _send(self, request: Callable[[], Any], broker: int, timeout_ms: int | None = None) -> Any:
-        """The response of one broker to a request, tried again while its connection comes up.
-
-        Goes below the public methods on purpose: `_manager` is private to the client, and held by the
-        real-Kafka tests.
-        """
-        manager = self._admin._manager
-        return _patiently(lambda: manager.run(manager.send, request(), broker, timeout_ms))
-
-    def _timed(self, request: Callable[[], Any], broker: int) -> tuple[Any, float]:
-        """A response, and the middle of the time it took, connecting and trying again left out."""
-        _patiently(lambda: self._admin.get_broker_version_data(broker))  # connects
-        spans: list[tuple[float, float]] = []
-
-        def attempt() -> Any:
-            begun = self._now()
-            response = self._admin._manager.run(self._admin._manager.send, request(), broker)
-            spans.append((begun, self._now()))
-            return response
-
-        response = _patiently(attempt)
-        begun, ended = spans[-1]
-        return response, (begun + ended) / 2
-
-    def _refused(self, what: str, error: kafka_errors.AuthorizationError) -> ExternalError:
-        return ExternalError(f"{self._where}: the cluster refused to {what}: {named(error)}; {missing(error, 'Describe')}")
-
-    def _anyone(self, what: str, request: Callable[[], Any], timeout_ms: int | None = None) -> Any:
-        """The response of the first broker that gives one; those that failed are asked last from then on.
-
-        With a `timeout_ms` of its own, a request that runs out of time is the last of this call.
-
-        Raises
-        ------
-        ExternalError
-            No broker answers, or the cluster refuses.
-        """
-        manager = self._admin._manager
-        known = [b.node_id for b in manager.cluster.brokers()]
-        last: Exception = kafka_errors.NodeNotReadyError("no broker is known")
-        for broker in sorted(known, key=lambda b: (self._failed.get(b, 0), b)):
-            try:
-                response = self._send(request, broker, timeout_ms)
-                code = getattr(response, "error_code", 0)
-                if code:
-                    raise kafka_errors.for_code(code)(getattr(response, "error_message", None) or "")
-                return response
-            except kafka_errors.AuthorizationError as error:
-                raise self._refused(what, error) from error
-            except kafka_errors.UnsupportedVersionError:
-                raise
-            except kafka_errors.KafkaError as error:
-                self._failed[broker] = self._failed.get(broker, 0) + 1
-                last = error
-                if timeout_ms is not None and isinstance(error, OUT_OF_TIME):
-                    break
-        raise ExternalError(
-            f"{self._where}: none of {len(known)} brokers could {what}: {named(last)}. Check that they "
-            "are up, and that their "
-            "advertised.listeners can be reached from here.",
-            retriable=True,
-        ) from last
-
-
-def _patiently(call: Callable[[], T]) -> T:
-    """The result of `call`, which is tried again while a connection comes up, but not after a request ran
-    out of time."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return call()
-        except OUT_OF_TIME:
-            raise
-        except (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError):
-            if attempt == ATTEMPTS:
-                raise
-            time.sleep(PAUSE_SECONDS * attempt)
-    raise AssertionError("unreachable")
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -127,6 +127,7 @@ def calibrate_command(
     story = context.find_object(Story) or Story()
     window = window or (horizon_of(service) if service is not None else DEFAULT_WINDOW)
     from goals.calibration import calibration_text
+    from optimizer.why_words import amount
     from spark.jobs.calibrate import JOBS, Request, calibrate
     from spark.jobs.resources import Detection
     from spark.progress import watched
@@ -148,7 +149,8 @@ def calibrate_command(
         emit(calibration_html(calibration, made.evidence), report)
     emit(calibration_text(calibration), out)
     for name, found in calibration.resources.items():
-        said = "not known" if found.bound is None else f"bound {found.bound:g}, var {found.var:g}, min_load {found.min_load:g}"
+        least = amount(found.min_load or 0.0, name)
+        said = "not known" if found.bound is None else f"bound {found.bound:g}, var {found.var:g}, min_load {least}"
         log.info("%s: %s", name, said)
     return 0
 

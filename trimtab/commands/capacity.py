@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster_model.errors import ConfigurationError
+from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story
@@ -46,6 +46,8 @@ def capacity_command(
     """
     source = o.Source(snapshot, bootstrap_server, command_config, 0.0 if snapshot is None else None)
     problems = source.problems() + overwritten({"--out": out}, source.files) + unwritable("--out", out)
+    if template and out is not None and out.is_file():
+        problems.append(Problem("--out", f"{out} is there, perhaps filled in; name another file, or remove it"))
     if problems:
         raise ConfigurationError("trimtab capacity", problems)
     cluster = source.read(context.find_object(Story) or Story())

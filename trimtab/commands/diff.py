@@ -44,7 +44,8 @@ def diff_command(
     on_disk = [is_plan(path) for path in (one, two) if path != STDIN]
     plans = on_disk * (3 - len(on_disk))  # what comes by stdin is of the kind that the other is
     if plans[0] != plans[1]:
-        problems.append(Problem("FILE", f"expected two snapshots or two plans, found a plan ({one if plans[0] else two}) and a snapshot"))
+        found = f"one plan, {one if plans[0] else two}; the other is none"
+        problems.append(Problem("FILE", f"expected two snapshots or two plans, found {found}"))
     if all(plans):
         problems += [
             Problem(option, "goes with two snapshots, not with two plans; leave it out")

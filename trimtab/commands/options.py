@@ -84,7 +84,7 @@ CapacityPath = Annotated[
         dir_okay=False,
         rich_help_panel=SOURCE,
         metavar="FILE",
-        help="Capacities of the brokers; `trimtab capacity --template` writes the file to fill in.",
+        help="Capacities of the brokers, instead of those known; `trimtab capacity --template` writes the file to fill in.",
     ),
 ]
 SaveSnapshot = Annotated[
@@ -173,7 +173,6 @@ class Source:
             "--save-snapshot": self.save_snapshot,
             "--command-config": self.command_config,
             "--interval": self.interval,
-            "--capacity": self.capacity,
         }
         return [
             Problem(option, "goes with --bootstrap-server, not with --snapshot; leave it out")
@@ -182,11 +181,16 @@ class Source:
         ]
 
     def read(self, story: Story) -> Snapshot:
-        """The snapshot in the file, or of the live cluster as it is now (with a progress bar)."""
+        """The snapshot in the file, or of the live cluster as it is now (with a progress bar); capacities of a file go before its own."""
         if self.snapshot is not None:
             from cluster_model.files import read_snapshot
 
-            return read_snapshot(self.snapshot)
+            snapshot = read_snapshot(self.snapshot)
+            if self.capacity is None:
+                return snapshot
+            from trimtab.capture.capacity import with_capacities
+
+            return with_capacities(snapshot, self.capacity)
         assert self.bootstrap_server is not None
         return captured(story, self.bootstrap_server, self.command_config, self.interval, self.capacity)
 

@@ -18,9 +18,7 @@ from typing import IO, Self
 
 from cluster_model.errors import ExternalError
 from cluster_model.model import ClusterModel
-from cluster_model.trust import spoken
 from cluster_model.windows import Horizon
-from metrics_reporter.formats import OwnFormat, RecordFormat
 from metrics_reporter.reporter import SYSTEM_CLOCK, Clock
 from optimizer.detectors import policy_of
 from optimizer.planner import plan
@@ -31,12 +29,13 @@ from trimtab.history.lock import locked, require_writable
 from trimtab.service.aftermath import Aftermath
 from trimtab.service.agenda import Agenda
 from trimtab.service.config import WINDOWS, ServiceConfig
-from trimtab.service.coverage import Coverage
-from trimtab.service.decider import Decider, Surroundings
+from trimtab.service.coverage import Both, Coverage
+from trimtab.service.decider import Decider
 from trimtab.service.desk import Held, PlanDesk
 from trimtab.service.execution import TURN as STEP
-from trimtab.service.execution import Execution, kafka_executor
+from trimtab.service.execution import Execution
 from trimtab.service.goals import GoalsKeeper
+from trimtab.service.kafka_executor import kafka_executor
 from trimtab.service.keeping import KEPT, DecisionKeeper, SampleKeeper, Told
 from trimtab.service.leadership import LeaderCheck
 from trimtab.service.look import Lookout
@@ -49,20 +48,20 @@ from trimtab.service.planning import Planner
 from trimtab.service.reach import KafkaReach, Reach
 from trimtab.service.read_model import Form, ReadModel, Server
 from trimtab.service.readiness import Readiness
+from trimtab.service.record_format import record_format
 from trimtab.service.samples import SampleFeed
 from trimtab.service.scribe import Scribe
 from trimtab.service.stand_in import StandIn
+from trimtab.service.start_up import StartUp
+from trimtab.service.surroundings import Surroundings
 from trimtab.service.views import DecisionView, PlanView, StateView
 from trimtab.service.watchers import Watchers
-from trimtab.service.worker import STALLED_AFTER, Worker
+from trimtab.service.worker import Worker
 
 log = logging.getLogger(__name__)
 
 INTERVAL = 300.0  # seconds from decision to decision, where neither the configuration nor a policy says
 STOP_SECONDS = 8.0  # for all threads together
-OTHERS_HANG_SECONDS = 180.0
-COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
-TOLD_SECONDS = 5.0  # a start that took longer is told
 COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
 STOOD_IN = 5  # readings in the place of a silent reporter while a load is not stale yet
 CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compiler serves them all, one after the other
@@ -106,15 +105,14 @@ class Balancer:
         if executor is None and reach is None:
             executor = kafka_executor(config, clock)
         self.config, self._clock, self._executor = config, clock, executor
-        self._started_ms = clock.wall_ms()
         self._instance = config.instance or _instance_name(config)
         self._hold: IO[bytes] | None = None  # the history's folder
         self._watchers = Watchers()
         self._changed = self._watchers.tell
-        self._compiled = False
+        self._start_up = StartUp(clock)
         self._server: Server | None = None
         capacities = read_capacities(None if config.capacity is None else Path(config.capacity))
-        self._agenda = Agenda(lambda: round(1000 * self._interval), round(1000 * config.debounce), self._started_ms)
+        self._agenda = Agenda(lambda: round(1000 * self._interval), round(1000 * config.debounce), self._start_up.began_ms)
         self._goals = GoalsKeeper(None if config.goals is None else Path(config.goals), config.preset_name, self._cause, clock.wall_ms)
         self._told = Told(Path(config.history.folder))
         self._reach = reach if reach is not None else KafkaReach(config)
@@ -141,7 +139,7 @@ class Balancer:
         )  # fmt: skip
         self._stand_in = StandIn(
             self._reach.counters, self._model, clock, serving=lambda: self._metadata.serving,
-            may_ask=lambda: self._compiled and not self._readiness.holds(clock.wall_ms()), every=config.model.stale_after / STOOD_IN,
+            may_ask=lambda: self._start_up.over and not self._readiness.holds(clock.wall_ms()), every=config.model.stale_after / STOOD_IN,
         )  # fmt: skip
         self._metadata = MetadataWatch(
             self._reach, self._model, clock, look=config.look_seconds,
@@ -150,15 +148,15 @@ class Balancer:
             min_isr=lambda: self._min_isr.known, constraints=lambda: self._goals.current.constraints,
         )  # fmt: skip
         self._feed = SampleFeed(
-            self._reach.topic, self._model, _format(config, self._model, self._started_ms), clock,
-            coverage=_Both(self._coverage["short"], self._coverage["long"]), warm_ms=round(1000 * config.model.long),
+            self._reach.topic, self._model, record_format(config, self._model, self._start_up.began_ms), clock,
+            coverage=Both(self._coverage["short"], self._coverage["long"]), warm_ms=round(1000 * config.model.long),
             keep=None if self._samples is None else self._samples.take,
             kept_from=lambda: None if self._samples is None else self._samples.positions(),
             may_begin=lambda: self._metadata.loaded,
         )  # fmt: skip
         self._lookout = Lookout(
             self._model, self._goals, self._told, clock, horizon=config.horizon, every=config.check,
-            may_look=lambda: self._metadata.loaded and self._compiled,
+            may_look=lambda: self._metadata.loaded and self._start_up.over,
             fired=self._fired, looked=self._changed,
         )  # fmt: skip
         self._readiness = Readiness(
@@ -166,13 +164,13 @@ class Balancer:
             covered=config.readiness.covered, heard=config.readiness.heard,
             unrecordable=self._unrecordable, hindrance=lambda: self._workers["metadata"].error,
             unread=lambda: self._workers["samples"].error, shared=lambda: self._leader.known.shared,
-            starting=lambda: self.starting,
+            starting=lambda: self._start_up.sentence,
         )  # fmt: skip
         self._aftermath = Aftermath(
             self._decisions, clock, span_ms=config.horizon_ms, cooldown_ms=round(1000 * config.limits.cooldown)
         )  # fmt: skip
         around = Surroundings(
-            has_executor=executor is not None, prepare=self._compile, changed=self._changed, busy=lambda: self._execution.busy,
+            has_executor=executor is not None, prepare=self._start_up.compile, changed=self._changed, busy=lambda: self._execution.busy,
             plan=planner if planner is not None else partial(plan, state=SearchState()),
             beat=lambda: self._workers["planner"].beat(), interrupted=lambda: self._workers["planner"].stopping,
             condition=lambda: self._metadata.health.condition, learned=self._aftermath.reasons,
@@ -201,16 +199,16 @@ class Balancer:
         if self._samples is not None:
             turns["history"] = (self._samples.turn, _nothing)
         self._workers = {
-            name: Worker(name, turn, clock, ended=ended, stalled_after=self._stalled_after(name))
+            name: Worker(name, turn, clock, ended=ended, stalled_after=self._start_up.patience(name))
             for name, (turn, ended) in turns.items()
         }
         parts = Parts(
-            config=config, clock=clock, instance=self._instance, started_ms=self._started_ms, has_executor=executor is not None,
+            config=config, clock=clock, instance=self._instance, started_ms=self._start_up.began_ms, has_executor=executor is not None,
             model=self._model, coverage=self._coverage, goals=self._goals, told=self._told, agenda=self._agenda, leader=self._leader,
             desk=self._desk, metadata=self._metadata, feed=self._feed, lookout=self._lookout, readiness=self._readiness,
             decider=self._decider, execution=self._execution, decisions=self._decisions, workers=self._workers,
         )  # fmt: skip
-        self._read = ReadModel(parts, starting=lambda: self.starting, interface=lambda: self._server)
+        self._read = ReadModel(parts, starting=lambda: self._start_up.sentence, interface=lambda: self._server)
         self._operator = Operator(parts, snapshot=self._read.snapshot, cause=self._cause, changed=self._changed)
 
     # -- life ----------------------------------------------------------------------------------------------
@@ -261,7 +259,7 @@ class Balancer:
         for worker in self._workers.values():
             worker.ask_to_stop()
         # Who waits for the compiler hears no signal, and leaves nothing half done: is given a moment to end all the same.
-        waiting = () if self._compiled else CALL_KERNELS
+        waiting = () if self._start_up.over else CALL_KERNELS
         patience = min(deadline, self._clock.monotonic() + COMPILER_SECONDS)
         alive = [
             w.name
@@ -334,32 +332,10 @@ class Balancer:
         self._decider.cool_down()
         self._changed()
 
-    def _compile(self) -> None:
-        from trimtab.warmup import announce, warm_up
-
-        begun = self._clock.monotonic()
-        announce()
-        warm_up()
-        self._compiled = True
-        seconds = self._clock.monotonic() - begun
-        if seconds > TOLD_SECONDS:
-            log.info("the planner is compiled, after %.0f s", seconds)
-
     @property
     def starting(self) -> str | None:
         """How far the start is, in a sentence; None where it is over."""
-        if self._compiled:
-            return None
-        so_far = spoken(max(self._clock.wall_ms() - self._started_ms, 0))
-        return (
-            f"Starting, for {so_far} so far: the planner is compiled or loaded. Compiling takes two minutes of a whole core, once for a "
-            "machine; with a share of a core it takes that much longer."
-        )
-
-    def _stalled_after(self, name: str) -> Callable[[], float]:
-        """Seconds without a sign of life that are too many; brokers and webhooks that hang may keep those who ask them for long."""
-        patience = OTHERS_HANG_SECONDS if name in ("metadata", "min-isr", "stand-in", "planner", "executor", "notify") else STALLED_AFTER
-        return lambda: patience if self._compiled else COMPILING_SECONDS
+        return self._start_up.sentence
 
     def _unrecordable(self) -> str | None:
         try:
@@ -426,18 +402,6 @@ class Balancer:
         return self._watchers.add(told)
 
 
-class _Both(Coverage):
-    """Tells two coverages of every interval."""
-
-    def __init__(self, *parts: Coverage) -> None:
-        super().__init__(max(p.span_ms for p in parts))
-        self._each = parts
-
-    def add(self, time_ms: int, window_ms: int) -> None:
-        for part in self._each:
-            part.add(time_ms, window_ms)
-
-
 def _nothing() -> None:
     pass
 
@@ -449,17 +413,3 @@ def _horizon(seconds: float, windows: int) -> Horizon:
 def _instance_name(config: ServiceConfig) -> str:
     place = f"node {config.node_id}" if config.node_id is not None else f"process {os.getpid()}"
     return f"{socket.gethostname()} {place}"
-
-
-def _format(config: ServiceConfig, model: ClusterModel, incarnation: int) -> RecordFormat:
-    match config.topic.format:
-        case "trimtab":
-            return OwnFormat()
-        case "automq":
-            from metrics_reporter.automq import AutoMQFormat
-
-            return AutoMQFormat(round(1000 * config.topic.interval), incarnation=incarnation)
-        case "cruise_control":
-            from metrics_reporter.cruise_control import CruiseControlFormat
-
-            return CruiseControlFormat(model.leads, lambda broker: model.capacity(broker, "cpu"), incarnation=incarnation)

@@ -32,3 +32,15 @@ class Coverage:
         with self._lock:
             newest = min(max(max(self._parts, default=now), now - PARTS // 2), now)
             return min(sum(newest - PARTS < p <= newest for p in self._parts) / PARTS, 1.0)
+
+
+class Both(Coverage):
+    """Tells two coverages of every interval."""
+
+    def __init__(self, *parts: Coverage) -> None:
+        super().__init__(max(p.span_ms for p in parts))
+        self._each = parts
+
+    def add(self, time_ms: int, window_ms: int) -> None:
+        for part in self._each:
+            part.add(time_ms, window_ms)

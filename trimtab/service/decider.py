@@ -7,8 +7,7 @@ without having asked who leads before and after.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cluster_model.errors import ExternalError
@@ -18,17 +17,17 @@ from trimtab.service.choice import Case, Make, Refuse, Rest, choose
 from trimtab.service.config import ServiceConfig
 from trimtab.service.desk import Held, PlanDesk, note_of
 from trimtab.service.goals import GoalsKeeper
-from trimtab.service.health import Condition
 from trimtab.service.keeping import Told
 from trimtab.service.leadership import LeaderCheck, who_leads
 from trimtab.service.look import Looked, Lookout
-from trimtab.service.planning import Made, Planner, budgets, planned, rest_of
+from trimtab.service.planning import Made, budgets, planned, rest_of
 from trimtab.service.preferred import CAUSE, Restoring, restored
 from trimtab.service.readiness import Readiness
 from trimtab.service.recording import doubts, placed
 from trimtab.service.scribe import LastVerdict, Scribe, Turn
 from trimtab.service.slow import gives_up_leaders, handed_over, set_apart
 from trimtab.service.standing import after
+from trimtab.service.surroundings import Surroundings
 from trimtab.service.unwell import Waiting, led_by_others, waits
 from trimtab.service.views import Leadership
 
@@ -46,43 +45,6 @@ ASKED = "asked by "
 UNWRITTEN = "no decision is made while none can be written down"
 LASTED_MS = 30_000  # the cluster is unwell for so long: a plan that waits for approval was made for another one
 UNWELL = ("down", "settling", "under_replicated", "foreign")
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """The service around the decider: what it is, what it does for the decider, and what it knows.
-
-    Attributes
-    ----------
-    has_executor
-        Whether plans can be carried out.
-    plan
-        `optimizer.planner.plan`.
-    prepare
-        Called before the first decision: compiles.
-    beat
-        Called while planning takes long.
-    interrupted
-        Whether planning is to end with what there is, because the service stops.
-    changed
-        Called when there is something else to see.
-    condition
-        How well the cluster is.
-    busy
-        Why no plan is made now, where an execution is not over that is not of the plan in hand.
-    learned
-        Why no plan for balance is made now, by what came of those before.
-    """
-
-    has_executor: bool
-    plan: Planner
-    prepare: Callable[[], None]
-    beat: Callable[[], None]
-    interrupted: Callable[[], bool]
-    changed: Callable[[], None]
-    condition: Callable[[], Condition]
-    busy: Callable[[], str]
-    learned: Callable[[Looked, int], tuple[str, ...]]
 
 
 class Decider:

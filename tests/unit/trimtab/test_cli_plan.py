@@ -189,7 +189,7 @@ def test_the_frontier_is_of_the_plan_that_would_be_made(trimtab: CommandLine, le
         ([], "expected one of them, found none"),
         (["--snapshot", "FILE", "--bootstrap-server", "b:9092"], "expected one of them, found both"),
         (["--snapshot", "FILE", "--interval", "5s"], "--interval: goes with --bootstrap-server"),
-        (["--snapshot", "FILE", "--capacity", "FILE"], "--capacity: goes with --bootstrap-server"),
+        (["--snapshot", "FILE", "--capacity", "FILE"], "cluster.json: 6 problems\n  version: unknown key"),
         (["--snapshot", "absent.json"], "absent.json"),
         (["--snapshot", "FILE", "--goals", "absent.yaml"], "absent.yaml"),
         (["--snapshot", "FILE", "--preset", "cuonts"], "counts"),

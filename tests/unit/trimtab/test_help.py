@@ -34,6 +34,19 @@ def test_every_command_has_examples() -> None:
     assert set(EXAMPLES) == set(commands())
 
 
+def test_help_as_a_word_is_help(trimtab: CommandLine) -> None:
+    for words in ((), ("plan",), ("goals",), ("goals", "check")):
+        asked, spelled = trimtab("help", *words), trimtab(*words, "--help")
+        assert (asked.code, asked.out) == (0, spelled.out)
+    assert trimtab("help", "plam").code == 2
+
+
+def test_without_a_command_all_of_them_are_shown_and_nothing_is_piped_on(trimtab: CommandLine) -> None:
+    ended = trimtab()
+    assert (ended.code, ended.out) == (2, "")
+    assert all(f" {name} " in ended.err for name in build().commands)
+
+
 def test_a_command_without_a_cluster_says_both_ways_to_name_one(trimtab: CommandLine) -> None:
     ended = trimtab("status")
     assert ended.code == 2
@@ -46,6 +59,8 @@ def test_help_of_every_command_is_a_sentence_that_starts_with_a_verb() -> None:
         first = command.help.partition("\n\n")[0].rstrip("\f")
         assert not re.match(r"(?:What|How|Which|Where|The|A|An|Of|One|All)\b|\w+( \w+)?:", first), f"{name}: {first}"
         assert "\n" not in first, f"{name}: {first}"
+        broken = re.search(r"(?<![.:\n])\n(?!\n)", command.help.rstrip("\n"))
+        assert broken is None, f"{name}: the source breaks a line at {broken}"
 
 
 @pytest.fixture

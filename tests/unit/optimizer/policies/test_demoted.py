@@ -16,6 +16,7 @@ from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.policies.demoted import demoted, to_demote
 from optimizer.report import to_election, to_html, to_json, to_markdown
+from optimizer.report.verdict import verdict
 
 GOALS = "version: 1\ngoals: [{kind: usage_distribution, resource: network_out}]\n"
 
@@ -46,8 +47,8 @@ def test_followers_lead_in_its_place_level_by_load_and_no_byte_is_copied() -> No
     assert heirs(found) == {2: 1, 3: 7}
     assert (found.summary.replica_moves, found.summary.bytes_to_move, found.summary.leadership_changes) == (0, 0, 8)
     assert all(sorted(c.replicas_after) == [1, 2, 3] and c.replicas_after[0] == c.leader_after for c in found.proposals)
-    assert found.actions[0].reason.startswith("broker 1 would hand orders-0 over to broker 2: it is to be demoted")
-    assert "1 partition keeps its leader: there is no other replica on an active broker" in found.notes
+    assert found.actions[0].reason.startswith("broker 2 would lead in place of broker 1: --demote-broker 1 asks for it")
+    assert "1 partition keeps its leader (single-0): no other replica is on an active broker" in found.notes
     assert found.options["demote_brokers"] == [1]
     assert found.plan_id == made(cluster([70.0, *[10.0] * 7])).plan_id
 
@@ -65,8 +66,23 @@ def test_no_hard_goal_gets_worse_and_budgets_hold() -> None:
     hard = "version: 1\ngoals: [{kind: capacity, resource: network_out, limit: 1.0}]\n"
     found = made(cluster(network_out=25.0), hard)
     assert heirs(found) == {2: 2, 3: 2}
-    assert "4 partitions keep their leaders: a hard goal would get worse" in found.notes
-    assert len(made(cluster(), max_partitions=3).proposals) == 3
+    why = "hard goal capacity-network_out would get worse"
+    assert f"4 partitions keep their leaders (orders-4, orders-5, orders-6 and 1 more): {why}" in found.notes
+    short = made(cluster(), max_partitions=3)
+    assert len(short.proposals) == 3
+    assert "5 partitions keep their leaders (orders-3, orders-4, orders-5 and 2 more): the budget ends before them" in short.notes
+
+
+def test_the_verdict_is_of_the_demotion_and_no_reason_is_of_a_search_that_was_not_made() -> None:
+    found = made(cluster(network_out=25.0), GOALS.replace("[", "[{kind: capacity, resource: network_out, limit: 1.0}, "))
+    says = verdict(found)
+    assert says.sentence.startswith("Broker 1 is to give up its 9 leaderships. Moving 4 leaders to other replicas copies nothing. 5 would")
+    assert not any("at least" in remark for remark in says.remarks)
+    assert found.goals[0].status == "violated"
+    reasons = "; ".join(b.why or "" for b in found.brokers)
+    assert "a plan of the whole cluster may mend it" in reasons
+    assert "acceptable action" not in reasons
+    assert "Lower bounds" not in to_markdown(found)
 
 
 def test_every_report_has_it_and_an_unknown_broker_is_refused() -> None:

@@ -159,7 +159,7 @@ def test_no_move_breaks_a_hard_goal() -> None:
         "policy: {amount: {kind: one}, accept: detector}\n", "g")  # fmt: skip
     made = plan(snapshot, goals)
     assert loads_after(snapshot, made, "replicas").tolist() == [3, 1]
-    assert any("a hard goal would get worse" in note for note in made.notes)
+    assert any("hard goal count_limit-replicas would get worse" in note for note in made.notes)
 
 
 def test_chance_comes_from_the_seed() -> None:

@@ -56,7 +56,7 @@ def test_no_hard_goal_gets_worse() -> None:
     hard = "version: 1\ngoals: [{kind: capacity, resource: network_out, limit: 1.0}]\n"
     plan = made(cluster(network_out=25.0), hard)
     assert len(plan.proposals) == 2
-    assert "2 partitions keep other leaders than the preferred ones: a hard goal would get worse" in plan.notes
+    assert "2 partitions keep other leaders than the preferred ones: hard goal capacity-network_out would get worse" in plan.notes
 
 
 def test_brokers_and_topics_that_are_to_be_left_alone_are() -> None:

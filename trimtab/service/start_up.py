@@ -1,0 +1,54 @@
+"""The start of a service: the planner is compiled, and until then threads that hang are waited for longer. Made by `Balancer`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from cluster_model.trust import spoken
+from metrics_reporter.reporter import Clock
+from trimtab.service.worker import STALLED_AFTER
+
+log = logging.getLogger(__name__)
+
+OTHERS_HANG_SECONDS = 180.0
+COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
+TOLD_SECONDS = 5.0  # a start that took longer is told
+ASK_OTHERS = ("metadata", "min-isr", "stand-in", "planner", "executor", "notify")  # threads that brokers and webhooks may keep for long
+
+
+class StartUp:
+    """How far the start is; `over` once the planner is compiled."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.began_ms = clock.wall_ms()
+        self.over = False
+
+    def compile(self) -> None:
+        """Compile or load the planner; returns when it is done."""
+        from trimtab.warmup import announce, warm_up
+
+        begun = self._clock.monotonic()
+        announce()
+        warm_up()
+        self.over = True
+        seconds = self._clock.monotonic() - begun
+        if seconds > TOLD_SECONDS:
+            log.info("the planner is compiled, after %.0f s", seconds)
+
+    @property
+    def sentence(self) -> str | None:
+        """How far the start is; None where it is over."""
+        if self.over:
+            return None
+        so_far = spoken(max(self._clock.wall_ms() - self.began_ms, 0))
+        return (
+            f"Starting, for {so_far} so far: the planner is compiled or loaded. Compiling takes two minutes of a whole core, once for a "
+            "machine; with a share of a core it takes that much longer."
+        )
+
+    def patience(self, name: str) -> Callable[[], float]:
+        """Seconds without a sign of life of the thread `name` that are too many."""
+        patience = OTHERS_HANG_SECONDS if name in ASK_OTHERS else STALLED_AFTER
+        return lambda: patience if self.over else COMPILING_SECONDS
