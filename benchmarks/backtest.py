@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,7 +37,7 @@ from spark.backtest.outcome import Outcome
 from spark.backtest.packing import Cut, unpacked
 from spark.backtest.page import page_of
 from spark.backtest.pareto import EQUAL, Rule
-from spark.backtest.replay import placed_by
+from spark.backtest.replay import RESTARTS, placed_by
 from spark.backtest.run import Result, Validated, Wish, found, split
 from spark.backtest.search import Space
 from spark.backtest.stretch import Series, Stretch
@@ -194,6 +195,8 @@ def main() -> None:
     parser.add_argument("--horizon-hours", type=float, nargs="+", default=[0.5, 6.0, 24.0])
     parser.add_argument("--phases", type=int, default=4, help="what decides is replayed so often, with looks at other times")
     parser.add_argument("--equal", type=float, default=EQUAL, help="share by which hours or bytes may differ and count as equal")
+    parser.add_argument("--restarts", type=int, default=RESTARTS, help="seeds that a replayed plan is searched with at most")
+    parser.add_argument("--workers", type=int, default=1, help="processes that replay side by side")
     parser.add_argument("--report", type=Path, help="write the HTML page of the backtest here")
     given = parser.parse_args()
     goals = load_goals(None, "default")
@@ -216,12 +219,13 @@ def main() -> None:
     print(f"{shape_of}, {stretches} stretches of {given.stretch_days} days", flush=True)
     print("calibrated bounds, searched around beside the own ones:", short(centre), flush=True)
     print(f"prepared in {time.process_time() - begun:.0f} CPU s", flush=True)
-    job = Job(cut, "trace", goals, goals, {}, options=PlanOptions(max_moves=given.max_moves))
+    job = Job(cut, "trace", goals, goals, {}, options=PlanOptions(max_moves=given.max_moves, restarts=given.restarts))
     cadences, horizons = (tuple(h * 3600.0 for h in hours) for hours in (given.cadence_hours, given.horizon_hours))
     space = Space(goals, centre, cadences, horizons, budgets(given.max_moves))
     wish = Wish(given.search, given.trials, HELD_OUT, Rule(given.aim, given.equal), given.phases, given.seed)
     compile_all()
-    here = Here(job, {n: unpacked(rows.filter(pa.compute.equal(rows["stretch"], n)), cut, "trace", {}) for n in range(stretches)})
+    pieces = {n: unpacked(rows.filter(pa.compute.equal(rows["stretch"], n)), cut, "trace", {}) for n in range(stretches)}
+    here = Here(job, pieces, given.workers)
     result = found(space, wish, split(range(stretches), HELD_OUT, "trace"), here, lambda text: print(text, flush=True))
     told(replace(result, replays=here.replays, cpu=here.cpu))
     if given.report:
@@ -230,21 +234,34 @@ def main() -> None:
 
 @dataclass
 class Here:
-    """Replays in this process what `spark.backtest.tasks` replays in Spark's, one after the other; counts them and their CPU seconds."""
+    """Replays on this machine what `spark.backtest.tasks` replays in Spark's tasks, in this process or in so many `workers`; counts
+    them and their CPU seconds."""
 
     job: Job
     stretches: Mapping[int, Stretch]
+    workers: int = 1
     replays: int = 0
     cpu: float = field(default=0.0)
 
     def __call__(
         self, configurations: Sequence[Configuration], stretches: Sequence[int], phases: int
     ) -> Sequence[tuple[Outcome, ...]]:
+        work = [(nth, c, n, phases) for nth, c in enumerate(configurations) for n in stretches]
+        if self.workers > 1:
+            with get_context("fork").Pool(self.workers) as pool:
+                came = pool.map(self.one, work, chunksize=1)
+        else:
+            came = list(map(self.one, work))
+        self.replays += sum(outcome.phases for outcome, _ in came)
+        self.cpu += sum(spent for _, spent in came)
+        outcomes, each = [outcome for outcome, _ in came], len(stretches)
+        return [tuple(outcomes[k * each : (k + 1) * each]) for k in range(len(configurations))]
+
+    def one(self, asked: tuple[int, Configuration, int, int]) -> tuple[Outcome, float]:
+        """What came of the `nth` configuration on a stretch, and the CPU seconds of it."""
+        nth, configuration, stretch, phases = asked
         begun = time.process_time()
-        made = [tuple(came_of(self.stretches[n], self.job, c, phases, nth) for n in stretches) for nth, c in enumerate(configurations)]
-        self.replays += sum(one.phases for each in made for one in each)
-        self.cpu += time.process_time() - begun
-        return made
+        return came_of(self.stretches[stretch], self.job, configuration, phases, nth), time.process_time() - begun
 
 
 def short(by_goal: Mapping[str, T]) -> dict[str, T]:

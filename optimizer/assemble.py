@@ -196,7 +196,7 @@ def _summary(snapshot: Snapshot, compiled: Compiled, proposals: ChangeTable, act
 def _recorded(options: PlanOptions) -> dict[str, object]:
     """Options that decide the plan, as they stand in it; what was not asked for is left out."""
     recorded: dict[str, object] = {"seed": options.seed, "acceptance": options.acceptance}
-    for name in ("max_moves", "max_bytes", "max_partitions", "move_cost", "min_gain", "noise"):
+    for name in ("max_moves", "max_bytes", "max_partitions", "move_cost", "min_gain", "noise", "restarts"):
         if getattr(options, name) is not None:
             recorded[name] = getattr(options, name)
     if options.add_brokers:

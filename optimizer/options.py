@@ -33,12 +33,14 @@ class PlanOptions:
     `move_cost` is what each replica move costs besides its bytes, in bytes; None: a share of a replica of mean size
     (`optimizer.columns.MOVE_COST`). `min_gain` is the least that a part of a plan gains, in means, for copying as much as a typical broker
     stores, and `noise` the share of the mean by which measured loads differ when they are measured again; None: as the goals' policy
-    says, else `MIN_GAIN`, and the smaller of `NOISE` and `NOISE_OF_BOUND`. `threads` change how soon a plan is there, and no more; one by
-    default, since a planner often runs beside a broker or a controller. `resting` are partitions, topic and number in ascending order, that
-    were moved lately: nothing but repairs changes them. `demote_brokers` give up their leaderships, and nothing else is planned. `loads`
-    stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot. `replication_factor` are patterns of topics and
-    the factor that they are to have: such a plan changes nothing else (`optimizer.policies.replication`). `split_hits` are
-    checks in a row in which bundles, by name, were over a limit of the policy's `split`; None: no further check is waited for.
+    says, else `MIN_GAIN`, and the smaller of `NOISE` and `NOISE_OF_BOUND`. `restarts` is the most seeds that a small problem is searched
+    with, 1 or more; None: as its size has it (`optimizer.search.parameters.RESTARTS`). `threads` change how soon a plan is there, and no
+    more; one by default, since a planner often runs beside a broker or a controller. `resting` are partitions, topic and number in
+    ascending order, that were moved lately: nothing but repairs changes them. `demote_brokers` give up their leaderships, and nothing else
+    is planned. `loads` stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot. `replication_factor` are
+    patterns of topics and the factor that they are to have: such a plan changes nothing else (`optimizer.policies.replication`).
+    `split_hits` are checks in a row in which bundles, by name, were over a limit of the policy's `split`; None: no further check is waited
+    for.
     """
 
     seed: int = 0
@@ -50,6 +52,7 @@ class PlanOptions:
     move_cost: int | None = None
     min_gain: float | None = None
     noise: float | None = None
+    restarts: int | None = None
     add_brokers: tuple[AddedBroker, ...] = ()
     remove_brokers: tuple[int, ...] = ()
     exclude_brokers: tuple[int, ...] = ()

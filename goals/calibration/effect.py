@@ -72,11 +72,11 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
     base = same or began
     if base is None:
         moved = format_size(chosen.bytes_moved)
-        return f"on the weeks held out: {chosen.out_of_band_hours:,.0f} broker-hours outside range, {moved} moved"
+        return f"on the weeks held out: {chosen.out_of_band_hours:,.0f} broker-hours outside the target range, {moved} moved"
     name = "the goals as they are" if same is not None else "the goals that it started with"
     errors = (chosen.out_of_band_error, chosen.bytes_error) if base.out_of_band_error is None else (None, None)
     told = [
-        f"broker-hours outside range {_turn(base.out_of_band_hours, chosen.out_of_band_hours, errors[0])}",
+        f"broker-hours outside the target range {_turn(base.out_of_band_hours, chosen.out_of_band_hours, errors[0])}",
         f"bytes moved {_turn(base.bytes_moved, chosen.bytes_moved, errors[1])}",
         f"peak utilization {base.peak_utilization:.2f} to {chosen.peak_utilization:.2f}",
         f"replicas moved back {base.moved_back:,} to {chosen.moved_back:,}",

@@ -37,6 +37,7 @@ OPTION_ORDER = (
     "move_cost",
     "min_gain",
     "noise",
+    "restarts",
     "add_brokers",
     "remove_brokers",
     "exclude_brokers",

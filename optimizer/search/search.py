@@ -139,7 +139,7 @@ def search(
         return Found([], bench.at(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
     size, first_seed = compiled.replicas.size, options.seed % SEEDS
-    tries = 1 if options.budgeted else next((tries for most, tries in RESTARTS if size <= most), 1)
+    tries = 1 if options.budgeted else min(options.restarts or SEEDS, next((tries for most, tries in RESTARTS if size <= most), 1))
     rounds: list[Round] = []
     end: State | None = bench.begin
     lookout, aim = Lookout(watch), Aim(problem)

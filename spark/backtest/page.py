@@ -20,7 +20,7 @@ def page_of(found: Result, cut: Cut, cluster: str, method: Method, now: datetime
         cluster_id=cluster, made_at=f"{now:%Y-%m-%dT%H:%M:%SZ}",
         trained=_span(cut, (*found.training, *found.choosing)), held_out=_span(cut, found.held_out),
         searched=len(found.searched), method=METHODS.get(method, method), timeline=courses(found),
-        notes=(found.why, found.verdict, *remarks),
+        notes=(*found.terms, found.why, found.verdict, *remarks),
     )  # fmt: skip
     return backtest_html(found.rows(), evidence)
 

@@ -15,7 +15,10 @@ Point = tuple[float, float]
 Aim = Literal["hours", "cost", "both"]
 WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else the goals stay as they are
 EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
+SURE = 2.0  # standard errors that a gain has to be on the held-out span
+COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
 ROOM = 0.02  # more than `EQUAL` that hours may be with a standard error on top, or on a part of a span
+HOURS, COST = "broker-hours outside the target range", "bytes moved"  # replicas moved, where no bytes are
 
 
 def ranks(points: Sequence[Point]) -> list[int]:
@@ -36,8 +39,9 @@ def _better(one: Point, other: Point) -> bool:
 
 @dataclass(frozen=True)
 class Rule:
-    """What to gain, and what counts as equal: ``hours`` wants the fewest broker-hours outside range at equal cost, ``cost`` the least cost
-    at equal broker-hours, ``both`` whichever of the two gains the larger share. Equal is at most the share `equal` more."""
+    """What to gain, and what counts as equal: ``hours`` wants the fewest broker-hours outside the target range at
+    equal cost, ``cost`` the least cost at equal broker-hours, ``both`` whichever of the two gains the larger share. Equal is at most the
+    share `equal` more."""
 
     aim: Aim = "hours"
     equal: float = EQUAL
@@ -61,11 +65,11 @@ class Rule:
     @property
     def words(self) -> tuple[str, str]:
         """What is gained, and what is kept."""
-        return ("broker-hours outside range", "cost") if self.aim == "hours" else ("cost", "broker-hours outside range")
+        return (HOURS, COST) if self.aim == "hours" else (COST, HOURS)
 
 
 def hours_difference(own: Each, other: Each) -> Difference:
-    """By what share `other` has more broker-hours outside range."""
+    """By what share `other` has more broker-hours outside the target range."""
     return difference(own, other, lambda one: one.out_of_band_hours, lambda day: day.hours)
 
 
@@ -107,7 +111,7 @@ def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Diffe
         nothing = f"nothing that was tried lowers {what} (within {rule.equal:.1%}) before the span held out"
         return Choice(own, f"{nothing}: the goals stay as they are")
     what, kept = best[2].words
-    likely = f"the largest gain in {what}, times how probably {kept} {'is' if kept == 'cost' else 'are'} not more"
+    likely = f"the largest gain in {what}, times how probably {kept} are not more"
     return Choice(-best[1], f"{likely}, against the goals as they are, by all that was replayed before the span held out")
 
 

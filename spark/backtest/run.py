@@ -19,17 +19,26 @@ from spark.backtest.configuration import Configuration
 from spark.backtest.difference import Difference, Each
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import sizes
-from spark.backtest.pareto import ROOM, Rule, choose, cost_difference, hours_difference, leading, ranks
-from spark.backtest.search import Evaluate, Method, Space, Trained, estimates, finalists, search
+from spark.backtest.pareto import (
+    HOURS,
+    ROOM,
+    SURE,
+    Rule,
+    choose,
+    cost_difference,
+    hours_difference,
+    leading,
+    ranks,
+)
+from spark.backtest.search import FINAL, Evaluate, Method, Space, Trained, estimates, finalists, search
 from spark.backtest.tasks import Job, replayed
+from spark.backtest.terms import allowed, terms
 from spark.progress import Shown, followed
 
 Tell = Callable[[str], None]
 OFTEN = 3  # times the phases that the goals as they are are replayed, whose luck is in every comparison, and the choice, when tested
 TESTED = 4  # rows, the choice among them, that are replayed on the held-out span
-SURE = 2.0  # standard errors that a gain has to be
 CONFIRMED = "confirmed"
-COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,8 @@ class Result:
     table
         On the held-out stretches: the goals as they are first, then the chosen one and the others that might have been; last what comes of
         no plan at all, and of plans that know the coming day. What they did before is on the choosing stretches.
+    terms
+        What had to hold, as said before the first replay.
     confirmed
         Whether the chosen one is better there too; only then its weights are recommended.
     """
@@ -88,6 +99,7 @@ class Result:
     verdict: str
     replays: int
     cpu: float
+    terms: tuple[str, ...] = ()
 
     @property
     def own(self) -> Validated:
@@ -146,6 +158,9 @@ def backtest(
 def found(space: Space, wish: Wish, spans: Spans, evaluate: Evaluate, tell: Tell) -> Result:
     """The same where `evaluate` replays: search on the training span, choose on the next, test on the held-out one."""
     rule, often = wish.rule, OFTEN * wish.phases
+    said = terms(_sizes(spans), FINAL, wish.phases, TESTED, rule)
+    for sentence in said:
+        tell(sentence)
     searched = search(space, wish.method, wish.trials, wish.seed, spans.training, evaluate, rule, often)
     best = [searched[n].configuration for n in finalists(searched, rule)]
     tell("choosing on a span that was not searched on")
@@ -173,7 +188,9 @@ def found(space: Space, wish: Wish, spans: Spans, evaluate: Evaluate, tell: Tell
     if not confirmed and (other := largest(table[1:-2])) is not None:
         verdict = f"{verdict} {_another(other)}"
     verdict = f"{verdict} {avoidable(own, chosen if confirmed else own, table[-2], table[-1])}"
-    return named(Result(searched, tuple(table), spans.training, spans.choosing, spans.held_out, choice.why, confirmed, verdict, 0, 0.0))
+    return named(
+        Result(searched, tuple(table), spans.training, spans.choosing, spans.held_out, choice.why, confirmed, verdict, 0, 0.0, said)
+    )
 
 
 class Spans(NamedTuple):
@@ -182,6 +199,11 @@ class Spans(NamedTuple):
     training: tuple[int, ...]
     choosing: tuple[int, ...]
     held_out: tuple[int, ...]
+
+
+def _sizes(spans: Spans) -> tuple[int, int, int]:
+    apart = spans.choosing if set(spans.choosing) - set(spans.training) else ()
+    return len(spans.training), len(apart), len(spans.held_out)
 
 
 def split(stretches: Sequence[int], held_out: float, name: str) -> Spans:
@@ -213,7 +235,7 @@ def told_of(own: Validated, best: Validated) -> str:
 
 
 def _figures(own: Validated, best: Validated) -> str:
-    told = f"{best.hours} broker-hours outside range and {best.cost} {unit(own.outcome)} against the goals as they are"
+    told = f"{best.hours} {HOURS} and {best.cost} {unit(own.outcome)} against the goals as they are"
     return f"On the held-out span it has {told}"
 
 
@@ -276,7 +298,7 @@ def doubt(best: Validated, rule: Rule) -> str | None:
         return "one replay of one day does not tell a gain from chance"
     if gain.share + SURE * gain.error >= 0.0:
         return f"the gain is less than {SURE:g} standard errors, so chance may have made it"
-    room = max(rule.equal, COST_SLACK) if rule.aim == "hours" else rule.equal
+    room = allowed(rule)
     if kept.share > room:
         return f"that is more than {room:.1%} more {equal}"
     if not rule.is_equal(kept, room - rule.equal):

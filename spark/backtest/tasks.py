@@ -25,7 +25,7 @@ from optimizer.options import PlanOptions
 from spark.backtest.configuration import Configuration
 from spark.backtest.outcome import Day, Outcome
 from spark.backtest.packing import Cut, unpacked
-from spark.backtest.replay import replay
+from spark.backtest.replay import RESTARTS, replay
 from spark.backtest.stretch import Stretch
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # multiples of it, without their whole part, are spread evenly
@@ -50,7 +50,7 @@ class Job:
     reference: GoalSet
     capacity: Mapping[str, Mapping[int, float]]
     storage: Storage = "local"
-    options: PlanOptions = field(default_factory=PlanOptions)
+    options: PlanOptions = field(default_factory=lambda: PlanOptions(restarts=RESTARTS))
     throttle: float = math.inf
     racks: Mapping[int, str] = field(default_factory=dict)
 

@@ -69,7 +69,7 @@ def _verdict(chosen: Tried | None, default: Tried | None, tried: int) -> tuple[s
     if chosen is None:
         return "None chosen", f"Of {count(tried, 'configuration')} none was chosen.", "unjudged"
     if default is None or default.out_of_band_hours <= 0:
-        hours_words = f"{chosen.out_of_band_hours:,.1f} broker-hours outside range"
+        hours_words = f"{chosen.out_of_band_hours:,.1f} broker-hours outside the target range"
         words = f"The chosen configuration had {hours_words} for {size(chosen.bytes_moved)} moved."
         return "Chosen", words, "good"
     if chosen is default:
@@ -80,7 +80,8 @@ def _verdict(chosen: Tried | None, default: Tried | None, tried: int) -> tuple[s
         cost = f"moving {_more_or_less(moved)} bytes"
     else:
         cost = f"moving {size(chosen.bytes_moved)} where the default moved nothing"
-    words = f"The chosen configuration had {_more_or_less(hours)} broker-hours outside range {_than(hours)} the default goals, {cost}."
+    than = f"broker-hours outside the target range {_than(hours)} the default goals"
+    words = f"The chosen configuration had {_more_or_less(hours)} {than}, {cost}."
     cheaper = default.bytes_moved > 0 and chosen.bytes_moved < 0.95 * default.bytes_moved
     dearer = chosen.bytes_moved > 1.05 * default.bytes_moved
     if (hours <= -0.05 and not dearer) or (hours <= 0.05 and cheaper):

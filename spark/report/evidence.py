@@ -135,7 +135,8 @@ class BacktestEvidence:
     searched
         Configurations tried, those that were given up early among them.
     timeline
-        Of the default and the chosen one on the held-out span: (name, times, brokers outside range); more than `MOST_POINTS` are averaged.
+        Of the default and the chosen one on the held-out span: (name, times, brokers outside the target range); more than `MOST_POINTS` are
+        averaged.
     """
 
     cluster_id: str

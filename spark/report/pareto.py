@@ -42,7 +42,7 @@ def pareto_drawing(tried: Sequence[Tried]) -> Markup | None:
     parts: list[Child] = [
         PANEL.grid(y, ticks(y.low, y.high, 6), lambda hours: f"{hours:,.6g}"),
         PANEL.below(x, ticks(x.low, x.high, 8), size, "bytes moved"),
-        el("text", "broker-hours outside range", x=PANEL.left, y=PANEL.top - 8, class_="tick"),
+        el("text", "broker-hours outside the target range", x=PANEL.left, y=PANEL.top - 8, class_="tick"),
     ]
     front: list[tuple[float, float]] = []  # the set is that of the span searched on; here some of it is beaten by others
     for point in sorted((t.bytes_moved, t.out_of_band_hours) for t in shown if t.pareto):
@@ -54,7 +54,7 @@ def pareto_drawing(tried: Sequence[Tried]) -> Markup | None:
             steps += [(one[0], steps[-1][1]), one]
         parts.append(line(steps, x, y, "front"))
     parts += [_mark(t, x(t.bytes_moved), y(t.out_of_band_hours)) for t in shown]
-    label = f"broker-hours outside range against bytes moved of {len(tried)} configurations"
+    label = f"broker-hours outside the target range against bytes moved of {len(tried)} configurations"
     return PANEL.svg(label, parts)
 
 
@@ -142,7 +142,7 @@ def _pairs(values: dict[str, float], words: object) -> Child:
 
 
 def _mark(tried: Tried, x: float, y: float) -> Markup:
-    figures = f"{tried.out_of_band_hours:,.1f} broker-hours outside range, {size(tried.bytes_moved)} moved"
+    figures = f"{tried.out_of_band_hours:,.1f} broker-hours outside the target range, {size(tried.bytes_moved)} moved"
     title = el("title", f"{tried.what or 'tried'}: {figures}; {described(tried)}")
     if tried.chosen:
         points = " ".join(f"{x + a:.1f},{y + b:.1f}" for a, b in STAR)

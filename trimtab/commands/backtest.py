@@ -87,7 +87,8 @@ def backtest_command(
     aim: Annotated[
         Aim,
         typer.Option(
-            "--aim", help="hours: least time outside range at equal bytes; cost: least bytes at equal hours; both: whichever gains more."
+            "--aim",
+            help="hours: least time outside the target range at equal bytes; cost: least bytes at equal hours; both: the larger gain.",
         ),
     ] = "both",
     equal: Annotated[
@@ -172,6 +173,13 @@ def backtest_command(
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Of the search and of the plans.")
     ] = 0,
+    restarts: Annotated[
+        int,
+        typer.Option(
+            "--restarts", metavar="N", min=1, max=100,
+            help="Seeds that a replayed plan is searched with at most; those of the service have up to 6 in small clusters.",
+        ),
+    ] = 1,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -232,7 +240,7 @@ def backtest_command(
             tell(told)
             if left_out := unscored(goal_set, read.resources):
                 tell(left_out)
-            options = PlanOptions(seed=seed, max_moves=max_moves, max_bytes=max_bytes)
+            options = PlanOptions(seed=seed, max_moves=max_moves, max_bytes=max_bytes, restarts=restarts)
             job = Job(read.cut, read.cluster_id, goal_set, goal_set, capacity, storage, options, throttle, racks)
             space = Space(goal_set, _centre(goal_set, given), cadences, horizons, budgets(max_moves))
             wish = Wish(search, trials, held_out, Rule(aim, equal), phases, seed)
@@ -339,6 +347,9 @@ def _show(found: Result) -> None:
     for row in found.table:
         table.add_row(*_cells(row, found))
     console = Console(width=None if Console().is_terminal else 120)
+    for sentence in found.terms:
+        console.print(sentence, highlight=False)
+    console.print()
     console.print(table)
     if any(row.hours.error is not None for row in found.table):
         console.print(f"{PLUS_MINUS}\n", highlight=False)

@@ -29,6 +29,7 @@ from spark.backtest.run import (
     split,
 )
 from spark.backtest.search import Method, Space, Trained, estimates, finalists, search
+from spark.backtest.terms import terms
 
 DEFAULT = load_goals(None, "default")
 SPACE = Space(
@@ -138,6 +139,26 @@ def test_three_spans_search_choose_and_test() -> None:
     assert choosing == [(1, (1, 3), 9), (12, (1, 3), 3)]  # the goals as they are more often, since their luck is in all comparisons
     assert testing == [(2, (4, 5), 9), (5, (4, 5), 3)]  # those and the choice; three more, never planning, and hindsight
     assert [row.verdict != "" for row in result.table] == [False, *[True] * 4, False, False]
+
+
+def test_the_terms_are_said_before_anything_is_replayed() -> None:
+    """A reader who hears the result first cannot tell whether the terms were made for it."""
+    fake, heard = Fake(), []
+    wish = Wish("halving", 40, 1 / 3, Rule("both"), 3, 0)
+    result = found(SPACE, wish, split(range(6), 1 / 3, "h"), fake, lambda told: heard.append((told, len(fake.asked))))
+    assert result.terms == tuple(told for told, replays in heard if not replays)
+    parts, finalists_told, test, others = result.terms
+    assert parts.endswith("the search has 2 stretches, the choice has 2 others, and the last 2 are for the test alone.")
+    assert "At most 12 finalists are replayed on the part of the choice 3 times" in finalists_told
+    assert "broker-hours outside the target range are fewer by at least 2 standard errors and bytes moved at most 10.0% more" in test
+    assert "bytes moved are fewer by at least 2 standard errors and broker-hours outside the target range at most 1.0% more" in test
+    assert "(3.0% with a standard error on top). Either gain is enough." in test
+    assert "Up to 8 tests" in others
+    short = terms((1, 0, 1), 12, 1, 4, COST)
+    assert "the search has 1 stretch, the choice has the same" in short[0]
+    assert "replayed on the part of the choice once." in short[1]
+    assert "Either" not in short[2]
+    assert "Up to 4 tests" in short[3]
 
 
 def test_only_what_was_replayed_at_all_phases_is_chosen() -> None:
@@ -378,8 +399,8 @@ def test_what_does_not_hold_on_held_out_weeks_is_not_recommended() -> None:
     dearer, dear = verdict(OWN, replays(fewer, [1.5 * b for b in LUMPS]), HOURS)
     assert (good, worse, dearer) == (True, False, False)
     assert "-40.0% ± 0.0% broker-hours" in told
-    assert "nothing is recommended, since broker-hours outside range are not fewer there" in words
-    assert "more than 10.0% more cost" in dear
+    assert "nothing is recommended, since broker-hours outside the target range are not fewer there" in words
+    assert "more than 10.0% more bytes moved" in dear
     half = [0.5 * b for b in LUMPS]
     assert verdict(OWN, replays([1.009 * hours for hours in WEEK], half), COST)[0]
     assert not verdict(OWN, replays([1.011 * hours for hours in WEEK], half), COST)[0]
