@@ -195,7 +195,7 @@ def test_records_that_a_failover_took_back_are_not_seen_and_the_new_ones_are(sit
     assert update.held is None
 
 
-def test_a_suffix_rewritten_with_the_same_shape_is_read_anew(site: Site) -> None:
+def test_a_suffix_rewritten_with_the_same_shape_is_read_again(site: Site) -> None:
     """Same offsets, same sizes, other contents: what was seen before must not stand for what is there."""
     site.commit()
     site.poll()
@@ -378,7 +378,7 @@ def test_a_follower_whose_segments_were_deleted_goes_on_from_a_checkpoint(site: 
     assert site.poll().events == (BrokerRegistered(4, "a"),)
 
 
-def test_a_log_that_begins_later_waits_for_its_checkpoint(site: Site) -> None:
+def test_a_log_that_starts_later_waits_for_its_checkpoint(site: Site) -> None:
     """A replica that is fetching a snapshot: its log is gone, the checkpoint is not there yet."""
     site.commit()
     site.poll()
@@ -397,7 +397,7 @@ def test_a_log_that_begins_later_waits_for_its_checkpoint(site: Site) -> None:
     assert list(site.follower.image.brokers) == [7]
 
 
-def test_a_restart_begins_at_the_newest_whole_checkpoint(site: Site) -> None:
+def test_a_restart_continues_at_the_newest_whole_checkpoint(site: Site) -> None:
     site.log.append(topic("orders"))
     site.log.checkpoint(2, 1, [broker(1), broker(2)])
     site.log.checkpoint(3, 1, [broker(1), broker(2), topic("orders")], whole=False)
