@@ -1,4 +1,4 @@
-"""What a large calibration file costs whoever reads or writes it, in CPU seconds.
+"""What a large calibration file costs to read and to write, in CPU seconds.
 
     python -m benchmarks.calibration_file --brokers 1000
 """

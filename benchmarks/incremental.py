@@ -46,7 +46,7 @@ class Row:
 
     change: str
     partitions: int
-    out: int  # brokers out of band after the change
+    out: int  # brokers outside their range after the change
     with_state_ms: float
     from_scratch_ms: float
     actions: int

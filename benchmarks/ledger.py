@@ -61,7 +61,7 @@ class Line:
     seed: int
     replicas: int
     in_band: int
-    proven: int  # left out of band with a proof
+    proven: int  # left outside their range with a proof
     unproven: int
     hard: int  # violations left beyond those that excluded topics force
     moves: int

@@ -2,7 +2,7 @@
 
 Seconds are CPU seconds of the process in `plan()`, of the second run, so that nothing is compiled in them; memory is the most the
 process ever had, snapshot and interpreter included (run it through `benchmarks.apart`). A broker counts as *reducible* unless the
-plan proves why it stays out of band; where the plan only says that it found nothing, it is *unexplained*. *Forced* hard violations
+plan proves why it stays outside its range; where the plan only says that it found nothing, it is *unexplained*. *Forced* hard violations
 are those that excluded topics make alone, counted here and not by the planner.
 """
 

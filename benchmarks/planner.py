@@ -3,10 +3,10 @@
 ``python -m benchmarks.planner [--sizes 10x1k,100x50k] [--per-broker 50] [--scenarios a,b,c,c5,d] [--variants even,racks]
 [--bands 0.10,0.05,0.02] [--acceptance score,potential] [--seeds 0] [--threads 1] [--json FILE] [--smoke]``
 
-Every line is measured in a process of its own (`benchmarks.measure` says what is measured). *In band* is the share of the reducible
+Every line is measured in a process of its own (`benchmarks.measure` says what is measured). `in band` is the share of the reducible
 brokers that score 1 in every soft goal; *left* counts the others as proven/unexplained. *x bound* is what the plan moves over what
 no plan can avoid. ``--smoke`` runs small clusters of every kind in this process and fails, with exit code 1, on counts of work
-(moves, bytes, hard violations, brokers in band) and never on time.
+(moves, bytes, hard violations, brokers within range) and never on time.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def lopsided() -> Job:
 
 
 def test_a_plan_that_only_says_it_found_nothing_explains_nothing() -> None:
-    """Three equal partitions on two brokers: out of band, and no single replica is larger than a band."""
+    """Three equal partitions on two brokers: outside their range, and no single replica is larger than a band."""
     job = one_resource(2, [1.0, 1.0, 1.0])
     result = planned(job)
     assert all(b.why for b in result.brokers)

@@ -49,7 +49,7 @@ class Chromium:
             said.append(line)
             if line.startswith("DevTools listening on ws://"):
                 return int(line.split(":")[2].partition("/")[0])
-        raise RuntimeError("Chromium did not begin:\n" + "".join(said[-20:]))
+        raise RuntimeError("Chromium did not start:\n" + "".join(said[-20:]))
 
     def __enter__(self) -> Self:
         return self

@@ -202,7 +202,7 @@ def test_without_a_configured_token_the_buttons_are_off_and_say_why(tab: Tab, op
 
 
 def test_a_day_of_the_same_plan_every_minute_is_one_line_and_a_change_is_not_lost_in_it(tab: Tab, opening: Opening) -> None:
-    """A dry run plans every minute whether or not somebody looks; what was different last night has to be found all the same."""
+    """A dry run plans every minute whether or not a person looks; what was different last night has to be found all the same."""
     face = small()
     like = next(d for d in face.past if d.verdict == "planned" and not d.outcomes)
 
@@ -272,7 +272,7 @@ def test_where_reading_takes_the_token_it_is_asked_for_first(tab: Tab, opening: 
 
 
 def test_names_from_the_cluster_do_no_harm(tab: Tab, opening: Opening) -> None:
-    """Whoever may name a topic, a rack or a reason would otherwise run scripts beside the token."""
+    """An operator who may name a topic, a rack or a reason would otherwise run scripts beside the token."""
     face = small()
     state = face.now
     assert face.made is not None

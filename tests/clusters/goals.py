@@ -28,5 +28,5 @@ def goals_text(variant: str, band: float) -> str:
 
 
 def is_unexplained(broker: BrokerOutcome) -> bool:
-    """Whether the plan leaves the broker out of band without a proof that it must."""
+    """Whether the plan leaves the broker outside its target range without a proof that it must."""
     return broker.why is None or UNPROVEN in broker.why

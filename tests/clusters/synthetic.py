@@ -60,7 +60,7 @@ class Variant:
     text: str
     factors: FactorShares = ((3, 1.0),)
     racks: tuple[float, ...] = ()  # share of the brokers in each; left out: `RACKS` of equal size
-    crowded: bool = False  # placed before anybody thought of racks
+    crowded: bool = False  # placed before there were racks
     unequal_capacities: bool = False
     excluded: bool = False
     draining: bool = False

@@ -1,4 +1,4 @@
-"""Every decoder of the metric topic against records that nobody meant to write.
+"""Every decoder of the metric topic against records that no writer meant.
 
 `one_input` is the property: whatever the bytes, a format raises `DecodeError` or gives batches whose arrays fit
 together. The suite runs it under Hypothesis (tests/unit/metrics_reporter/test_fuzz.py), `tests.fuzz.codecs` for hours.

@@ -1,4 +1,4 @@
-"""The decoders of the metadata log against records that nobody meant to write.
+"""The decoders of the metadata log against records that no writer meant.
 
 Whatever the bytes, `record` and `control` give a record or raise `MalformedError`, `batch` a whole batch or `TornError` or
 `MalformedError`, and `fold` an image that fits together or `InputError`. The suite runs them under Hypothesis

@@ -60,7 +60,7 @@ class Case:
     def names(self) -> list[Partition]:
         return [Partition(self.topic, n) for n in range(COUNT)]
 
-    def begin(self) -> None:
+    def start(self) -> None:
         plan = plan_file(self.folder / "plan.json", self.cluster.cluster_id, dict.fromkeys(self.names, (BEFORE, AFTER)))
         listener = PROXIED if self.proxied else "PLAINTEXT"
         self.running = Executing(self.cluster, self.folder, "execute", "--plan", str(plan), *PACE, listener=listener)
@@ -107,7 +107,7 @@ def _killed_twice(case: Case) -> None:
     case.now.kill()
     case.running = Executing(case.cluster, case.folder, "resume")
     if not until(lambda: case.now.hears("partitions done", 0.1), PATIENCE):
-        raise RuntimeError("the resumed execution did not begin")
+        raise RuntimeError("the resumed execution did not start")
     case.now.kill()
     case.runs("resume")
 
@@ -288,7 +288,7 @@ def run(cluster: KafkaCluster, name: str, done: int, folder: Path) -> list[str]:
         case = Case(cluster, admin, topic, folder, kind.proxied)
         wrong: list[str] = []
         with Verified(cluster, case.names, every=0.1) as traffic:
-            case.begin()
+            case.start()
             try:
                 case.reaches(done)
                 if kind.ends == GONE:

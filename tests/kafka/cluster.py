@@ -266,7 +266,7 @@ class KafkaCluster:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def cut(self) -> None:
-        """Cut off whoever comes through proxied listeners."""
+        """Cut off clients that come through proxied listeners."""
         for proxy in self._proxies:
             proxy.cut()
 
@@ -437,7 +437,7 @@ def _new_cluster_id() -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports nobody listens on, outside the range that outgoing connections take their ports from."""
+    """Loopback ports without a listener, outside the range that outgoing connections take their ports from."""
     held: list[socket.socket] = []
     try:
         candidates = iter(random.sample(range(15000, 32000), 400))

@@ -426,7 +426,7 @@ def reporter_silent(scene: Scene, broker: int = 1) -> list[str]:
         if "reporter of broker" not in scene.state(node)["glance"]["sentence"]:
             wrong.append(f"it is not in the headline: {scene.state(node)['glance']['sentence']}")
         since = now()
-        with administering(scene.kafka) as admin:  # everything in single replicas comes to the broker that nobody reports of
+        with administering(scene.kafka) as admin:  # everything in single replicas comes to the broker without a reporter
             admin.alter_partition_reassignments({TopicPartition("single", n): [broker] for n in range(5)})
 
         def planned() -> list[Row]:

@@ -32,7 +32,7 @@ def openssl(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate authority with certificates of a broker, of a client and of each command, and another authority nobody trusts."""
+    """A certificate authority with certificates of a broker, of a client and of each command, and another authority that is not trusted."""
     folder = tmp_path_factory.mktemp("certificates")
     new = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-batch")
     for authority in ("ca", "other-ca"):

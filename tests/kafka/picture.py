@@ -71,7 +71,7 @@ def _draw(console: Console, cluster: KafkaCluster, command: tuple[str, ...], sai
 
 
 def _without_fonts() -> str:
-    """Rich's own form of a picture, which asks nobody for a font."""
+    """Rich's own form of a picture, which needs no font."""
     from rich._export_format import CONSOLE_SVG_FORMAT
 
     before, _, rest = CONSOLE_SVG_FORMAT.partition("    @font-face")

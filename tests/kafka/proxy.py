@@ -1,6 +1,6 @@
 """A way through loopback that can be cut: what is between a command and its brokers when a network fails.
 
-Used by `KafkaCluster` for listeners that are proxied. Cut, it closes what goes through and lets nobody in, until it is mended.
+Used by `KafkaCluster` for listeners that are proxied. Cut, it closes what goes through and lets no client in, until it is mended.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Reporters:
 
 
 class Embedded:
-    """A `Balancer` of this process, and whoever waits for what it does."""
+    """A `Balancer` of this process, and a wait for what it does."""
 
     def __init__(self, kafka: KafkaCluster, node: int, folder: Path, /, **keys: Any) -> None:
         self.node, self.folder = node, folder

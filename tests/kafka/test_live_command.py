@@ -16,7 +16,7 @@ from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster
 from tests.kafka.traffic import administering, create_topic, fill
 
 ROOT = Path(__file__).resolve().parents[2]
-# With a home of its own a plan would first compile the planner, which takes longer than anybody waits on a machine that has other work.
+# With a home of its own a plan would first compile the planner, which takes too long on a machine that has other work.
 KERNELS = {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")}
 TOPIC = "command-skewed"
 
@@ -110,7 +110,7 @@ def test_plan_straight_from_the_cluster_gives_a_file_kafka_accepts(cluster: Kafk
     assert f"There is no active reassignment of partition {TOPIC}" in verified.stdout, "the dry run changed nothing"
 
 
-def test_a_port_where_nobody_listens_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_port_where_nothing_listens_is_said_in_one_line(tmp_path: Path) -> None:
     done = trimtab("snapshot", "--bootstrap-server", "127.0.0.1:1", "--out", "cluster.json", folder=tmp_path)
     assert done.returncode == 1
     assert "127.0.0.1:1: Connection refused" in done.stderr

@@ -269,7 +269,7 @@ def test_a_controller_that_died_shows_nothing_new_and_catches_up_when_it_is_back
     site.until(lambda said: True)
 
 
-def test_checkpoints_and_segments_come_and_the_image_is_the_same_from_wherever_one_begins(
+def test_checkpoints_and_segments_come_and_the_image_is_the_same_from_every_start(
     site: Site, admin: KafkaAdminClient
 ) -> None:
     for round_number in range(2):

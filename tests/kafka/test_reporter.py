@@ -217,7 +217,7 @@ def test_loads_read_back_are_what_was_produced_and_consumed(kafka: KafkaCluster,
         for batch in [b for b in batches if b.broker == broker]:
             cores = {key: v for key, v in amounts([batch]).items() if key[4] == "cpu" and key[1] != Scope.CAPACITY}
             busy = sum(v for (_, _, topic, _, _), v in cores.items() if topic is not None)
-            if busy > 0:  # while nothing is handled, what the process burns is nobody's
+            if busy > 0:  # while nothing is handled, what the process burns belongs to no partition
                 parts, whole = parts + busy, whole + cores[broker, Scope.BROKER, None, None, "cpu"]
         assert parts == pytest.approx(whole, rel=0.01), "every core is somebody's"
         assert parts > 0.05
@@ -254,7 +254,7 @@ def test_the_topic_was_made_with_sane_settings_and_grew(kafka: KafkaCluster, fol
     assert set(follower.reader.end_offsets()) == {0, 1}
 
 
-def test_a_hot_partition_that_moves_away_leaves_its_load_to_nobody_else(kafka: KafkaCluster, follower: Follower) -> None:
+def test_a_hot_partition_that_moves_away_leaves_its_load_to_no_other(kafka: KafkaCluster, follower: Follower) -> None:
     """Partition 0 moves off broker 1 under traffic; partition 3, which stays there, keeps its own small load."""
     before, begun = produced(kafka, "flows", [0, 3]), len(follower.batches)
     with administering(kafka) as admin, Traffic(kafka.bootstrap, {("flows", 0): 8, ("flows", 3): 2}, size=SIZE):

@@ -9,7 +9,7 @@ the contract leaves room:
   a sample) over the average of ``load / mean``.
 - `violates` of a broker are the goals in which it scores below 1 after the plan.
 - The net plan, not the way there, keeps the budgets.
-- `lower_bounds` may not exceed what a plan used that left nothing out of band and nobody waiting to be
+- `lower_bounds` may not exceed what a plan used that left no broker outside its target range and none waiting to be
   emptied.
 """
 

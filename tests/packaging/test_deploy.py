@@ -1,4 +1,4 @@
-"""Manifests, units and the image do what their docs say: they parse, fit their schemas, run as nobody special, and name real commands."""
+"""Manifests, units and the image do what their docs say: they parse, fit their schemas, run without privileges, and name real commands."""
 
 from __future__ import annotations
 

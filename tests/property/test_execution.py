@@ -73,7 +73,7 @@ class Executions(RuleBasedStateMachine):
     wide = True  # whether every look shows the whole cluster
 
     @initialize(data=st.data(), count=st.integers(3, 8))
-    def begin(self, data: st.DataObject, count: int) -> None:
+    def start(self, data: st.DataObject, count: int) -> None:
         self.cluster = SimulatedCluster([BrokerSpec(b) for b in BROKERS], traffic=Traffic(0, noise=0.0), resolution_s=5.0)
         lists = st.permutations(BROKERS).flatmap(lambda order: st.integers(1, 3).map(lambda n: tuple(order[:n])))
         sources = [data.draw(lists.filter(lambda found: len(found) > 1)) for _ in range(count)]

@@ -61,7 +61,7 @@ def blocks(draw: st.DrawFn) -> tuple[int, list[str], list[tuple[str, int]], list
 
 class LiveModel(RuleBasedStateMachine):
     @initialize()
-    def begin(self) -> None:
+    def start(self) -> None:
         self.now = NOW
         self.model = ClusterModel(
             "c", short=SHORT, long=LONG, stale_after_ms=STALE_AFTER, dead_after_ms=DEAD_AFTER,

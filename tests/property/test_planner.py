@@ -118,7 +118,7 @@ def test_a_cluster_with_higher_broker_ids_is_not_balanced_differently(case: Case
 @example(case=case_of(100001, most_brokers=8, per_broker=8))  # repairs first, then brokers that can shed no more
 def test_a_broken_hard_goal_is_never_broken_further(case: Case) -> None:
     """Of racks, the partitions: a replica that leaves a dead broker for one of the same over-full rack breaks nothing, and that broker
-    counts as a violation where the dead one, which nobody judges, did not."""
+    counts as a violation where the dead one, which is not judged, did not."""
     document = plan_document(case)
     for goal in document["goals"]:
         if goal["hard"] and goal["status"] != "skipped":

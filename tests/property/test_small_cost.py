@@ -1,4 +1,4 @@
-"""Clusters of up to six brokers against an exact solver: in band wherever a placement is, for hardly more than the cheapest one costs."""
+"""Clusters of up to six brokers against an exact solver: within range wherever a placement is, for hardly more than the cheapest costs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def planned(case: Small, move_cost: int) -> Cost:
 
 
 def least(case: Small, by_moves: bool) -> float | None:
-    """Fewest moves or bytes of a placement with every broker in band; None where there is none."""
+    """Fewest moves or bytes of a placement with every broker within range; None where there is none."""
     compiled = compile_problem(case.snapshot, case.goals, PlanOptions(min_gain=0.0, noise=0.0))
     goals = linear_goals(compiled.problem)
     table = compiled.problem.table[:, goals]
@@ -97,7 +97,7 @@ def least(case: Small, by_moves: bool) -> float | None:
 
 
 @pytest.mark.parametrize(("by_moves", "limit"), [(False, 1.05), (True, 1.08)], ids=["bytes", "moves"])
-def test_all_come_into_band_that_can_for_little_more_than_it_has_to_cost(by_moves: bool, limit: float) -> None:
+def test_all_come_into_range_that_can_for_little_more_than_it_has_to_cost(by_moves: bool, limit: float) -> None:
     ratios, missed = [], []
     for seed in range(CASES):
         case = small(seed)

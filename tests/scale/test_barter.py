@@ -1,4 +1,4 @@
-"""Clusters with partitions as large as a band: no broker stays out of band for want of swaps, and a second plan is empty."""
+"""Clusters with partitions as large as a band: no broker stays outside for want of swaps, and a second plan is empty."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def unproven(made: Plan) -> list[int]:
 
 
 @pytest.mark.parametrize(("brokers", "replicas", "scenario", "seed"), [(60, 16_000, "a", 1), (60, 16_000, "b", 1), (100, 25_000, "b", 0)])
-def test_large_partitions_keep_only_those_brokers_out_of_band_that_must_be(
+def test_large_partitions_keep_only_those_brokers_outside_that_must_be(
     brokers: int, replicas: int, scenario: str, seed: int
 ) -> None:
     made = plan(heavy(brokers, replicas, scenario, seed), GOALS, POTENTIAL)

@@ -1,4 +1,4 @@
-"""Partitions that became hot: what a plan moves for the few brokers that they throw far out of band.
+"""Partitions that became hot: what a plan moves for the few brokers that they throw far outside their range.
 
 An operator would copy terabytes for hundreds of small moves where a hundred larger ones do.
 """
@@ -17,7 +17,7 @@ MOST_MOVES = 300  # 419 where every broker goes on with the thriftiest moves, ho
 
 
 @pytest.mark.parametrize("seed", [1, 5])
-def test_a_broker_far_out_of_band_is_relieved_by_few_moves(seed: int) -> None:
+def test_a_broker_far_outside_its_range_is_relieved_by_few_moves(seed: int) -> None:
     level = level_cluster("100x50k")
     hot = np.random.default_rng(seed).choice(level.partition_count, 20, replace=False)
     made = plan(heated(level, hot, 10.0), parse_goals(goals_text("even", 0.10), "test"))

@@ -1,4 +1,4 @@
-"""Narrow bands and topics with large replicas: the last brokers come into band only where several replicas make room for one."""
+"""Narrow bands and topics with large replicas: the last brokers come into range only where several replicas make room for one."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def measured(snapshot: Snapshot, r: np.random.Generator) -> Snapshot:
 
 
 def levelled(goals: str) -> Snapshot:
-    """A large cluster that a plan has brought into band."""
+    """A large cluster that a plan has brought into range."""
     snapshot = large(1)
     made = plan(snapshot, parse_goals(goals, "goals"))
     replicas, leader = snapshot.replicas.copy(), snapshot.leader.copy()

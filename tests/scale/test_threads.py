@@ -44,7 +44,7 @@ class Counted(Threads):
 
 
 @pytest.mark.parametrize(("brokers", "replicas", "variant"), [(60, 9_000, "even"), (400, 48_000, "racks"), (400, 48_000, "topics")])
-def test_brokers_are_brought_into_band_side_by_side_and_the_same_way(brokers: int, replicas: int, variant: str) -> None:
+def test_brokers_are_mended_side_by_side_and_the_same_way(brokers: int, replicas: int, variant: str) -> None:
     goals = parse_goals(goals_text(variant, 0.1), "test")
     compiled = compile_problem(cluster(brokers, replicas, "b", 1, variant), goals, PlanOptions())
     ends = []

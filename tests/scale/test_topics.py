@@ -20,7 +20,7 @@ def out(found: Plan) -> dict[str, int]:
 
 @pytest.mark.parametrize("acceptance", ["score", "potential"])
 def test_new_brokers_are_filled_by_what_full_topics_leave_them(acceptance: Any) -> None:
-    """Four new brokers among forty may hold few of the largest topics: with one replica too many of them, they stayed out of band."""
+    """Four new brokers among forty may hold few of the largest topics: with one replica too many of them, they stayed outside."""
     snapshot = cluster(40, 20_000, "a", 4, "topics-wide")
     found = plan(snapshot, parse_goals(goals_text("topics-wide", 0.10), "test"), PlanOptions(acceptance=acceptance))
     assert out(found) == {}

@@ -161,7 +161,7 @@ class ClusterMachine(RuleBasedStateMachine):
             replicas, isr, leader = entry.replicas, self.cluster.isr(name), self.cluster.leader(name)
             assert len(set(replicas)) == len(replicas)
             assert set(isr) <= set(replicas)
-            assert isr  # somebody always holds what was committed
+            assert isr  # a live replica always holds what was committed
             assert leader is None or leader in isr
             places = set(np.flatnonzero(self.cluster.logs.host[entry.row] >= 0).tolist())
             assert places == set(entry.place.values())

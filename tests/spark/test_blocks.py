@@ -72,7 +72,7 @@ def test_a_history_without_any_is_not_read_twice(spark: SparkSession, window: fl
     assert windows_of(spark, regular(300), window)[1].doubtful == 0
 
 
-def test_where_nobody_asks_for_it_a_sample_that_is_there_twice_weighs_twice(spark: SparkSession) -> None:
+def test_without_the_option_a_sample_that_is_there_twice_weighs_twice(spark: SparkSession) -> None:
     rows: list[Row] = [(0, 1, "t", 0, "disk", 5.0), (0, 1, "t", 0, "disk", 5.0), (1, 1, "t", 0, "disk", 2.0)]
     with counted(judged(spark, rows), WINDOW, once=False) as (found, seen):
         assert [tuple(row)[6:] for row in unpacked(found, WINDOW).frame.collect()] == [(4.0, 5.0, 3)]

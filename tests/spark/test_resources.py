@@ -8,7 +8,7 @@ from spark.jobs.resources import Counted, Detection, described
 from spark.methods.bins import Histogram
 
 
-def test_a_resource_that_nobody_uses_is_not_said_to_need_a_longer_history() -> None:
+def test_a_resource_without_use_is_not_said_to_need_a_longer_history() -> None:
     """A stand-by cluster was told to wait for weeks that would not have helped."""
     empty = Histogram.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
     idle = Counted(mean=0.0, brokers=4, windows=8640, whole=4, noise={}, alarm=empty, spread=empty)

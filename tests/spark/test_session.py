@@ -1,4 +1,4 @@
-"""What a start of Spark says on an operator's terminal: nothing that nobody can change, and every warning."""
+"""What a start of Spark says on an operator's terminal: nothing that an operator cannot change, and every warning."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_what_leaders_send_is_what_consumers_fetch_and_each_follower_copies(spar
     rows: list[Row] = []
     for minute in range(0, 180, 5):
         rows += [out(minute, 1, "network_in", 10.0), out(minute, 1, "consumer_out", 40.0), out(minute, 2, "follower.network_in", 10.0)]
-        rows += [out(minute, 1, "network_in", 3.0, 1), out(minute, 2, "follower.disk", 7.0, 1)]  # nobody fetches it
+        rows += [out(minute, 1, "network_in", 3.0, 1), out(minute, 2, "follower.disk", 7.0, 1)]  # not fetched
         rows += [out(minute, 3, "consumer_out", 5.0, 2)]  # one replica, and what came in is not known
         rows += [out(minute, 3, "network_in", 5.0, 3), out(minute, 3, "consumer_out", 1.0, 3), out(minute, 3, "network_out", 9.0, 3)]
         if not 60 <= minute < 120:  # silent for an hour

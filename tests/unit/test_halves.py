@@ -58,4 +58,4 @@ def test_ctrl_c_ends_both_halves_and_starts_no_other_run(tmp_path: Path) -> None
         for name in names[:2]:
             (tmp_path / name).open().close()
         os.killpg(running.pid, signal.SIGINT)
-        assert running.wait() == 2  # with the third run, it would wait for somebody who opens the other end
+        assert running.wait() == 2  # with the third run, it would wait for the other end to be opened

@@ -1,4 +1,4 @@
-"""Texts name the thing: README, docs, changelog, help, messages, the page, docstrings and comments use none of these words.
+"""Texts name the thing: README, docs, changelog, help, messages, the page, docstrings, comments and names of tests use none of these words.
 
 CONTRIBUTING.md (*Words*) says which to use instead.
 """
@@ -27,6 +27,8 @@ WORDS = re.compile(rf"\b(?:{'|'.join(f'[{word[0].upper()}{word[0]}]{word[1:]}' f
 CODE = re.compile(r"^```.*?^```|``.+?``|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 FIELD = re.compile(r"^ +\w+(?:, \w+)*$", re.MULTILINE)  # the name of a parameter, above its words
 COMMENT = re.compile(r"(?<!\S)#[^\n]*")
+CASES = ("tests/**/*.py", "benchmarks/**/*.py")
+KAFKAS = {"begin_offsets"}  # the client's own name
 SQL = {"trimtab/history/decisions.py"}  # the columns began and ended
 # The search has terms of its own, such as "band".
 SEARCH = ("optimizer/search/", "optimizer/bounds.py", "optimizer/prefixes.py", "optimizer/spending.py", "optimizer/worth.py")
@@ -79,6 +81,14 @@ def in_docstrings(source: str) -> Found:
                 yield token.start[0] - 1, word
 
 
+def in_names(source: str) -> Found:
+    """Python: names of functions and classes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in KAFKAS:
+            for _, word in found_in(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", node.name).replace("_", " ")):
+                yield node.lineno - 1, word
+
+
 def files(*patterns: str) -> list[Path]:
     return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
 
@@ -90,6 +100,8 @@ READERS = {
         in_docstrings,
         [path for room in ROOMS for path in files(f"{room}/**/*.py") if not str(path.relative_to(ROOT)).startswith(SEARCH)],
     ),
+    "tests": (in_docstrings, [path for path in files(*CASES) if path != Path(__file__)]),
+    "names of tests": (in_names, files(*CASES)),
     "settings": (in_settings, files("examples/**/*.yaml", "goals/presets/*.yaml")),
     "page": (found_in, files("trimtab/http/assets/*.js", "trimtab/http/assets/*.html", "optimizer/report/assets/*.js")),
 }
@@ -114,4 +126,5 @@ def test_words_are_found_in_texts_and_not_in_code() -> None:
     assert list(in_strings('def stop_command():\n    """Begin nothing more."""\n')) == [(1, "begin")]
     source = '"""Nobody\n\n    begin, end\n"""\nbegin = "begin"  # begins anew, `anew`\n'
     assert list(in_docstrings(source)) == [(0, "nobody"), (4, "begins"), (4, "anew")]
+    assert list(in_names("def test_nobody_begins(): ...\nclass Begun: ...\nbegin = 1\n")) == [(0, "nobody"), (0, "begins"), (1, "begun")]
     assert list(in_settings("begin: 1 # begin at noon\n")) == [(0, "begin")]

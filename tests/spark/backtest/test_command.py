@@ -59,5 +59,5 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(
     assert "Brokers outside their target range on the span held out" in page
     assert "The choice is confirmed if" in page
     assert "brokers outside their target range over time" in page  # the drawing: there are figures for it
-    assert "on 1 stretch of history, 4 times" in ended.stderr  # nobody watches: lines, and no bar
+    assert "on 1 stretch of history, 4 times" in ended.stderr  # no terminal: lines, and no bar
     assert "Replays" not in ended.stderr

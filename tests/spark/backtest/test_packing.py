@@ -37,7 +37,7 @@ def only(spark: SparkSession, rows: list[Row], number: int = 0) -> Stretch:
     return unpacked(series.toArrow(), CUT, "c", {"disk": {1: 7.0, 2: 8.0}})
 
 
-def test_a_stretch_has_the_placement_of_its_begin_and_the_loads_of_every_window(spark: SparkSession) -> None:
+def test_a_stretch_has_the_placement_of_its_start_and_the_loads_of_every_window(spark: SparkSession) -> None:
     rows: list[Row] = []
     for hour in range(8):
         leader = 2 if hour in (0, 4, 5) else 1  # leadership changes within the first stretch
@@ -78,11 +78,11 @@ def test_what_leaders_send_is_scored_though_only_consumers_are_measured(spark: S
     assert found.racks == ("x", None, "y")  # which no history has
     assert found.load["network_out"].T.tolist()[0] == [25.0, 26.0, 27.0, 28.0]
     assert "consumer_out" not in found.load
-    assert np.isnan(found.load["network_out"][:, 1]).all()  # one replica, and nobody measured what consumers fetch
+    assert np.isnan(found.load["network_out"][:, 1]).all()  # one replica, and what consumers fetch was not measured
     assert found.follower_share("network_out").tolist() == [0.0, 0.0]
 
 
-def test_where_nobody_knows_who_leads_the_lowest_broker_does(spark: SparkSession) -> None:
+def test_where_the_leader_is_unknown_the_lowest_broker_leads(spark: SparkSession) -> None:
     found = only(spark, [(b, "a", 0, "replica.network_in", h, float(b)) for b in (5, 3) for h in range(4)])
     assert found.broker_ids[found.replicas].tolist() == [[3, 5]]
     assert found.load["network_in"].T.tolist() == [[3.0] * 4]
@@ -101,7 +101,7 @@ def test_each_stretch_knows_the_end_of_the_one_before_and_a_lead_alone_is_no_str
         assert found.load["network_in"].T.tolist() == [[float(begin + h) for h in range(6)]]
 
 
-def test_hours_at_the_end_of_a_history_validate_nothing_and_what_comes_after_it_is_no_time_in_band(spark: SparkSession) -> None:
+def test_hours_at_the_end_of_a_history_validate_nothing_and_what_comes_after_it_is_no_time_within_range(spark: SparkSession) -> None:
     """Two weeks and an hour would have made the hour all that is held out."""
     rows: list[Row] = [(1, "a", 0, "network_in", hour, 1.0) for hour in range(9)]
     series = packed(measured(spark, rows), CUT)

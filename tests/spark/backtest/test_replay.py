@@ -29,7 +29,7 @@ def test_a_band_that_nothing_leaves_never_moves_anything() -> None:
     assert wide.looks == 4 * 24 - 1
 
 
-def test_a_tight_band_moves_more_bytes_and_leaves_fewer_hours_out_of_band() -> None:
+def test_a_tight_bound_moves_more_bytes_and_leaves_fewer_hours_outside() -> None:
     tight, loose = run(swinging(), bound=0.1), run(swinging(), bound=0.8)
     assert tight.bytes_moved > loose.bytes_moved > 0
     assert tight.out_of_band_hours < loose.out_of_band_hours < run(swinging(), bound=50.0).out_of_band_hours
@@ -48,7 +48,7 @@ def test_longer_means_do_not_follow_the_day_to_and_fro_and_are_scored_over_the_s
     assert (long.broker_hours, long.looks) == (short.broker_hours, short.looks)
 
 
-def test_the_course_is_when_brokers_were_out_of_band_and_adds_up_to_the_hours() -> None:
+def test_the_course_is_when_brokers_were_outside_and_adds_up_to_the_hours() -> None:
     found = run(swinging())  # 95 windows, fewer than points
     assert [at for at, _ in found.course] == [START + 3600.0 * h for h in range(1, 96)]
     assert sum(outside for _, outside in found.course) == pytest.approx(found.out_of_band_hours)
@@ -117,7 +117,7 @@ def test_a_replica_that_comes_back_within_a_day_counts_as_moved_back_and_a_day_l
 
 
 def test_copies_take_their_time_and_the_placement_is_the_old_one_until_then() -> None:
-    """Else whoever plans most looks best: 5 PB in two weeks were "moved" on a cluster that takes in 0.6 PB a day."""
+    """Else goals that plan most look best: 5 PB in two weeks were "moved" on a cluster that takes in 0.6 PB a day."""
     settings = Configuration(HOUR, horizon=HOUR)
     history = stretch(np.full((24, 3), 100.0), [[0], [0], [2]], disk=3.6e9)
     at_once = replay(history, level(), level(), settings)

@@ -1,4 +1,4 @@
-"""`trimtab history check` says what a history lacks before anybody calibrates on it."""
+"""`trimtab history check` says what a history lacks before a calibration."""
 
 from __future__ import annotations
 

@@ -40,12 +40,12 @@ class Records:
         return [r for r in self._found if r.offset >= positions[0]][:2]
 
 
-def test_one_partition_is_read_by_several_tasks_and_new_ones_from_their_begin() -> None:
+def test_one_partition_is_read_by_several_tasks_and_new_ones_from_their_start() -> None:
     found = ranges({"0": 10, "2": 7}, {"0": RANGE + 11, "1": 5, "2": 7})
     assert found == [Range(0, 10, RANGE + 10), Range(0, RANGE + 10, RANGE + 11), Range(1, 0, 5)]
 
 
-def test_a_topic_that_was_made_anew_is_read_from_its_begin() -> None:
+def test_a_topic_that_was_made_again_is_read_from_its_start() -> None:
     assert ranges({"0": 900}, {"0": 30}) == [Range(0, 0, 30)]
 
 
@@ -139,7 +139,7 @@ def test_a_batch_killed_while_it_was_put_in_place_is_finished(spark: SparkSessio
     assert count(spark, out) == 2
 
 
-def test_a_batch_killed_while_it_was_written_is_written_anew(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_killed_while_it_was_written_is_written_again(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "h"
     half = out / "_batch-abc-0" / "date=2026-11-19"
     half.mkdir(parents=True)
@@ -148,7 +148,7 @@ def test_a_batch_killed_while_it_was_written_is_written_anew(spark: SparkSession
     assert count(spark, out) == 1
 
 
-def test_a_checkpoint_made_anew_is_another_query(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_checkpoint_made_again_is_another_query(spark: SparkSession, tmp_path: Path) -> None:
     """Its batches are numbered from 0 again; taken for those that are there already, they would be lost."""
     (tmp_path / "metadata").write_text(json.dumps({"id": "0f6b2c1e-1111-2222-3333-444455556666"}))
     assert query_of(spark, str(tmp_path)) == "0f6b2c1e1111"

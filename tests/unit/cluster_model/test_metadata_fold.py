@@ -160,7 +160,7 @@ def change(number: int, **fields: Any) -> Entry:
 
 
 def test_every_state_in_between_is_an_event() -> None:
-    """Two leaders within one batch: whoever watches must see both."""
+    """Two leaders within one batch: a watcher must see both."""
     fold = watching()
     folded(data_batch(0, 1, [TOPIC, partition(0, [1, 2]), change(0, leader=2), change(0, leader=-1)]), fold)
     assert fold.events is not None
@@ -292,13 +292,13 @@ def test_what_cannot_be_folded_is_refused_with_its_offset(value: bytes, said: st
 
 
 @pytest.mark.parametrize("entry", [partition(0, [1]), change(0, leader=1), partition(0, [1, 2], addingReplicas=[2])])
-def test_a_partition_of_a_topic_nobody_brought_is_refused(entry: Entry) -> None:
+def test_a_partition_of_an_unknown_topic_is_refused(entry: Entry) -> None:
     with pytest.raises(InputError, match="topic that no record before it brought"):
         folded(data_batch(0, 1, [entry]), RecordFold(MetadataImage()))
 
 
 @pytest.mark.parametrize("entry", [change(0, leader=1), change(0, addingReplicas=[2])])
-def test_a_change_of_a_partition_nobody_brought_is_refused(entry: Entry) -> None:
+def test_a_change_of_an_unknown_partition_is_refused(entry: Entry) -> None:
     with pytest.raises(InputError, match="offset 1: a partition record of a partition that no record before it brought"):
         folded(data_batch(0, 1, [TOPIC, entry]), RecordFold(MetadataImage()))
 

@@ -108,7 +108,7 @@ def test_what_changed_is_told_and_nothing_else(polled: Polled) -> None:
     ], "and back; an older controller is no news"
 
 
-def test_a_reassignment_begins_and_ends(polled: Polled) -> None:
+def test_a_reassignment_starts_and_ends(polled: Polled) -> None:
     moving = replace(ORDERS, partitions=[DescribedPartition(0, (3, 1, 2), (1, 2), 1), ORDERS.partitions[1]])
     says = replace(CLUSTER, topics=[moving], reassigning={("orders", 0): ((3,), (1,))})
     assert polled.events(says) == [PartitionChanged("orders", 0, (3, 1, 2), (1, 2), 1, (3,), (1,))]

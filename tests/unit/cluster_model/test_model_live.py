@@ -90,7 +90,7 @@ def test_a_moved_partition_keeps_its_history(model: ClusterModel, reports: Repor
     assert model.snapshot(NOW + 1000).broker_load("network_in").tolist() == [0.0, 100.0, 100.0]
 
 
-def test_a_topic_of_the_same_name_created_anew_has_no_history(model: ClusterModel, reports: Reports) -> None:
+def test_a_topic_created_again_under_its_name_has_no_history(model: ClusterModel, reports: Reports) -> None:
     model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0)), NOW)
     model.apply(TopicDeleted("orders"), NOW)
     model.apply(TopicCreated("orders", "id-2"), NOW)
@@ -115,7 +115,7 @@ def test_samples_of_a_deleted_topic_do_not_count_for_its_successor(model: Cluste
     assert model.snapshot(NOW + 10_000).leader_load["network_in"].tolist() == [3.0]
 
 
-def test_a_topic_replaced_in_one_step_starts_anew_too(model: ClusterModel, reports: Reports) -> None:
+def test_a_topic_replaced_in_one_step_starts_again_too(model: ClusterModel, reports: Reports) -> None:
     model.ingest(reports.of(1, NOW, replica(LEADER, 0, network_in=100.0)), NOW)
     image = MetadataImage()
     for event in (*EVENTS[:3], TopicCreated("orders", "id-2"), PartitionChanged("orders", 0, (1, 2), (1, 2), 1)):
@@ -220,7 +220,7 @@ def test_what_waits_keeps_its_order_when_metadata_places_a_part_of_it(model: Clu
 
 
 def test_what_waits_for_metadata_is_bounded(model: ClusterModel) -> None:
-    """A reporter of topics that nobody tells of must not take all memory."""
+    """A reporter of unknown topics must not take all memory."""
     many = rows(LEADER, "network_in", [(0, number, 1.0) for number in range(50_000)])
     for sequence in range(15):
         model.ingest(Batch(1, NOW + sequence, sequence, ("hidden",), (many,)), NOW)

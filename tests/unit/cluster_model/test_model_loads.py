@@ -78,13 +78,13 @@ def test_a_broker_that_measured_nothing_does_not_end_the_windows_of_others(repor
         assert model.snapshot(NOW, horizon="short").follower_load["cpu"].tolist() == [22.0]
 
 
-def test_a_leader_nobody_measured_is_taken_from_its_followers(model: ClusterModel, reports: Reports) -> None:
+def test_a_leader_without_samples_is_taken_from_its_followers(model: ClusterModel, reports: Reports) -> None:
     model.ingest(reports.of(3, NOW, replica(FOLLOWER, 1, network_in=50.0, disk=7.0)), NOW)
     snapshot = model.snapshot(NOW)
     assert snapshot.leader_load["network_in"][1] == 50.0
     assert snapshot.leader_load["disk"][1] == 7.0
     assert snapshot.trust.leader["disk"].tolist() == [UNKNOWN, ESTIMATED, UNKNOWN]
-    assert "network_out" not in snapshot.leader_load  # nobody measures consumers: unknown, not small
+    assert "network_out" not in snapshot.leader_load  # consumers are not measured: unknown, not small
     assert not snapshot.has_follower_load.any()
 
 

@@ -1,4 +1,4 @@
-"""Whoever plans takes snapshots while samples flow: each must be of one moment, and nobody may wait for ever."""
+"""A planner takes snapshots while samples flow: each must be of one moment, and no thread may wait for ever."""
 
 from __future__ import annotations
 

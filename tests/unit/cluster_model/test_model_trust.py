@@ -86,10 +86,10 @@ def test_what_touches_a_broker_that_is_mostly_in_doubt_is_refused(model: Cluster
         "100% of the network_in of broker 1 is stale or unknown (limit 10%)",
     )
     assert snapshot.refusals([("quiet", 0)], [2, 7], ["network_in"], limit=0.6) == ()
-    assert snapshot.refusals([("quiet", 0)], [2, 1], ["replicas", "cpu"]) == ()  # nobody reports cpu; counts are exact
+    assert snapshot.refusals([("quiet", 0)], [2, 1], ["replicas", "cpu"]) == ()  # no broker reports cpu; counts are exact
 
 
-def test_a_partition_nobody_measured_counts_as_nothing_and_is_named(model: ClusterModel, reports: Reports) -> None:
+def test_a_partition_without_samples_counts_as_nothing_and_is_named(model: ClusterModel, reports: Reports) -> None:
     feed(model, reports, LATER, range(PARTITIONS - 3))
     snapshot = model.snapshot(LATER)
     assert snapshot.notes == (

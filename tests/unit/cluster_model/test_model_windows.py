@@ -109,7 +109,7 @@ def test_a_value_too_old_for_every_window_counts_only_where_nothing_newer_is_kno
     assert means(column, "long")[1] == 8.0
 
 
-def test_forgotten_slots_start_anew_and_others_stay() -> None:
+def test_forgotten_slots_start_again_and_others_stay() -> None:
     for column in (Rates(SHORT, LONG), Gauges()):
         column.reserve(5001)  # beyond the first room
         for slot in (0, 5000):

@@ -48,7 +48,7 @@ def test_no_partition_has_two_replicas_in_a_rack(scenario: Scenario, variant: st
     assert not shares_a_rack(made(scenario, variant))
 
 
-def test_small_racks_are_of_a_cluster_that_nobody_placed_by_racks() -> None:
+def test_small_racks_are_of_a_cluster_not_placed_by_racks() -> None:
     assert shares_a_rack(made("b", "racks-small"))
 
 
@@ -68,7 +68,7 @@ def test_giants_exceed_every_band() -> None:
     assert snapshot.leader_load["network_in"].max() > 1.2 * mean
 
 
-def test_a_skewed_cluster_is_out_of_band() -> None:
+def test_a_skewed_cluster_is_outside_its_target_ranges() -> None:
     assert levels(made("b"), "network_in").std() > 0.3
     assert levels(made("b", "capacities"), "network_in").std() > 0.3
 

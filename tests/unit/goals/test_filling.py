@@ -168,7 +168,7 @@ def test_the_option_stands_in_place_of_what_the_file_names(tmp_path: Path) -> No
     assert usage(load_goals(None, "default", other)).bound == 0.17
 
 
-def test_equal_goals_have_equal_digests_whoever_gave_the_value(tmp_path: Path) -> None:
+def test_equal_goals_have_equal_digests_wherever_the_value_is_from(tmp_path: Path) -> None:
     filled = one(tmp_path, "resource: network_in")[1]
     written = one(tmp_path, "resource: network_in, bound: 0.14, var: 0.56, min_load: 2MB")[1]
     other = one(tmp_path, "resource: network_in", CALIBRATION.replace("0.14", "0.15"))[1]

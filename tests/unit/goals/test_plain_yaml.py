@@ -75,7 +75,7 @@ def test_words_that_older_yaml_takes_for_yes_and_no_are_words() -> None:
     assert plain_values("topic: on\nother: no\nbase: 1:30\n", MAX_VALUES)[0] == {"topic": "on", "other": "no", "base": "1:30"}
 
 
-def test_a_mistake_is_told_with_its_place_whoever_read_it() -> None:
+def test_a_mistake_is_told_with_its_place_by_every_reader() -> None:
     with pytest.raises(ConfigurationError) as refused:
         read_yaml("a: 1\nb: [1, 2\nc: 3\n", "goals.yaml")
     assert "line 3" in str(refused.value)

@@ -104,7 +104,7 @@ def test_a_file_read_from_disk_on_top_of_a_preset(tmp_path: Path) -> None:
     assert load_goals(path, "counts").goals == load_goals(None, "counts").goals
 
 
-def test_messages_begin_with_what_was_read() -> None:
+def test_messages_start_with_the_name_of_the_file() -> None:
     for text, preset in (("a: [", None), ("version: 2", None), ("version: 1", None), ("version: 1", "x")):
         with pytest.raises(ConfigurationError) as error:
             parse_goals(text, "my goals.yaml", preset)

@@ -138,7 +138,7 @@ def test_automq_g4_one_move_of_40_mib(kernels: Kernels, source: int, target: int
     assert fleet.action(40.0, source, target) == pytest.approx(expected, abs=1e-12)
 
 
-def test_automq_g5_after_the_only_useful_move_all_are_in_band(kernels: Kernels) -> None:
+def test_automq_g5_after_the_only_useful_move_all_are_within_range(kernels: Kernels) -> None:
     fleet = Fleet(kernels, {0: 80.0, 1: 80.0, 2: 80.0}, ratio=0.2, linear=100.0)
     assert [fleet.score(load) for load in fleet.loads.values()] == [1.0, 1.0, 1.0]
 

@@ -101,7 +101,7 @@ def test_a_goal_is_added_behind_a_key_that_the_last_goal_gets() -> None:
         ),
     ],
 )
-def test_a_list_is_begun_where_there_is_none(text: str, wanted: str) -> None:
+def test_a_list_is_started_where_there_is_none(text: str, wanted: str) -> None:
     assert changed(text, added=[{"kind": "rack_aware"}]) == wanted
 
 

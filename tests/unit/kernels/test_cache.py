@@ -80,7 +80,7 @@ def test_a_zip_uses_what_a_folder_compiled(tmp_path: Path) -> None:
 
 
 def test_what_the_code_is_made_of_renews_it(tmp_path: Path) -> None:
-    """Stale code would decide by rules that nobody can read any more."""
+    """Stale code would decide by rules that are no longer in the source."""
     keys = [
         key(tmp_path / "same"),
         key(tmp_path / "own", caller=CALLER.replace("+ LIMIT", "- LIMIT")),

@@ -113,7 +113,7 @@ def test_what_a_broker_takes_for_requests_under_the_names_that_operators_have(li
 
 
 def test_latencies_without_requests_are_old_and_left_out() -> None:
-    """Kafka goes on telling the last percentile of a broker that nobody writes to: it would be slow for ever."""
+    """Kafka goes on telling the last percentile of a broker without writes: it would be slow for ever."""
     meter = LoadMeter()
 
     def told(at: float, produced: float, fetched: float) -> set[str]:
@@ -185,7 +185,7 @@ def test_a_senseless_answer_is_one_line_and_no_crash(
 
 
 @pytest.mark.parametrize("collector", COLLECTORS)
-def test_an_agent_that_never_finishes_its_answer_holds_nobody_up(collector: Callable[[Endpoint], Collector]) -> None:
+def test_an_agent_that_never_finishes_its_answer_holds_no_other_up(collector: Callable[[Endpoint], Collector]) -> None:
     enough = threading.Event()
 
     def drip(handler: BaseHTTPRequestHandler) -> None:
@@ -212,7 +212,7 @@ def test_a_broker_that_is_down_is_said_so(collector: Callable[[Endpoint], Collec
         collector(Endpoint(url)).collect()
 
 
-def test_the_password_is_read_anew_from_its_file_and_never_shown(tmp_path: Path) -> None:
+def test_the_password_is_read_again_from_its_file_and_never_shown(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def answer(handler: BaseHTTPRequestHandler) -> None:

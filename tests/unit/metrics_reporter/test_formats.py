@@ -252,7 +252,7 @@ def test_every_automq_value_arrives(topic: str, partition: int, pairs: dict[int,
     assert values(batch) == {(Scope.LEADER, topic, partition, names[k]): v for k, v in pairs.items() if k in names}
 
 
-def test_who_reads_anew_numbers_anew() -> None:
+def test_a_second_reader_numbers_from_the_start() -> None:
     """Else a model that outlives its reader would take everything from then on for repeated."""
     for incarnation in (1000, 2000):
         form = AutoMQFormat(incarnation=incarnation)

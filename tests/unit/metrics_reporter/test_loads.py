@@ -139,7 +139,7 @@ def test_a_restarted_broker_has_no_negative_and_no_enormous_load() -> None:
         assert (Scope.LEADER, "orders", 0, "cpu") not in found
 
 
-def test_counters_that_go_back_without_saying_so_are_begun_anew() -> None:
+def test_counters_that_go_back_without_saying_so_start_again() -> None:
     meter = LoadMeter()
     for at, value in ((0.0, 1000.0), (10.0, 10.0)):
         measured = meter.take(a_round(at, {A: led(0)}, {"replication_in": value, "bytes_in": value}, epoch=None))
@@ -148,7 +148,7 @@ def test_counters_that_go_back_without_saying_so_are_begun_anew() -> None:
     assert rates(measured)[Scope.BROKER, None, None, "network_in"] == 3.0
 
 
-def test_a_topic_made_anew_under_its_old_name_is_begun_anew() -> None:
+def test_a_topic_made_again_under_its_old_name_starts_again() -> None:
     meter = LoadMeter()
     old = {"bytes_in": {"orders": 9000.0, "other": 0.0}}
     meter.take(a_round(0.0, {A: led(9000)}, {"bytes_in": 9000.0}, old))

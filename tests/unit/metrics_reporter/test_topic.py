@@ -1,4 +1,4 @@
-"""The embedded topic keeps order and offsets across restarts, writers and retention; a bad record stops nobody."""
+"""The embedded topic keeps order and offsets across restarts, writers and retention; a bad record stops no reader."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_an_interval_too_large_for_one_record_is_split_without_loss(path: Path) 
     assert numbers == list(range(1000))
 
 
-def test_reading_can_begin_at_a_time(path: Path) -> None:
+def test_reading_can_start_at_a_time(path: Path) -> None:
     """A service that restarts warms its model with the last half hour, not with all that is kept."""
     with EmbeddedTopic(path, partitions=2) as topic:
         topic.publish([b"a"], broker=0, time_ms=10)

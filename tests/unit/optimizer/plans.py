@@ -306,7 +306,7 @@ def _share(load: float, resource: str) -> str:
 
 
 def empty_plan(brokers: int = 12) -> Plan:
-    """Everything in band, nothing to do."""
+    """Every broker within range, nothing to do."""
     plan = example_plan(brokers, 0, irreducible=False)
     calm = tuple(
         replace(
@@ -327,7 +327,7 @@ def empty_plan(brokers: int = 12) -> Plan:
 
 
 def stuck_plan() -> Plan:
-    """Brokers out of band, and nothing that would help."""
+    """Brokers outside their range, and nothing that would help."""
     plan = example_plan(12, 0)
     same = tuple(
         replace(

@@ -1,7 +1,7 @@
 """Every move and leadership change on small clusters, and pairs of them, judged by the planner and by the oracle alike.
 
 The oracle (tests/oracle) is written from docs/contract.md, section 7 in plain Python. Where the two differ, an operator would be
-shown scores that nobody can replay, or a plan that its own definition refuses.
+shown scores that cannot be replayed, or a plan that its own definition refuses.
 """
 
 from __future__ import annotations

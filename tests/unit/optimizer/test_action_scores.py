@@ -1,7 +1,7 @@
 """Scores and verdicts of single actions, worked out by hand from docs/contract.md, section 7.
 
 A wrong one does not crash anything: it publishes an action that makes a broker worse, or leaves a good one out. Bands here: 10 % of
-a mean of 100 is in band up to 10 away, the line ends at 60, so 20 away scores 0.82, 30 away 0.64, 40 away 0.46, 50 away 0.28 and
+a mean of 100 is within range up to 10 away, the line ends at 60, so 20 away scores 0.82, 30 away 0.64, 40 away 0.46, 50 away 0.28 and
 60 away 0.1.
 """
 
@@ -212,7 +212,7 @@ def test_soft_goals_of_every_kind_are_in_the_score() -> None:
     limit = {"kind": "count_limit", "resource": "replicas", "max": 1, "name": "few", "hard": False}
     trial = Trial([1, 2], loads(*[(1, 75.0), (1, 0.0)] * 2), IN, spread, limit, {**RACK, "hard": False})
     judged = trial.judge((1, [2], 2))
-    # Of the topic 1 to 3 are in band, 4 and 0 are one off; over the limit are 3 before, 2 after.
+    # Of the topic 1 to 3 are within range, 4 and 0 are one off; over the limit are 3 before, 2 after.
     assert judged.goals == pytest.approx(
         {"network_in": 0.5, "spread": (1 - 1 / 2 + 1) / 2, "few": (1 / 3 - 1 / 4 + 1) / 2, "racks": 0.5}
     )
@@ -443,13 +443,13 @@ def test_a_partition_that_gets_a_leader_is_repaired() -> None:
     ("change", "low"),
     [((0, [2], 2), True), ((1, [2], 2), False), ((2, [1], 1), False)],
 )
-def test_whether_an_action_touches_a_broker_that_is_out_of_band(change: Change, low: bool) -> None:
+def test_whether_an_action_touches_a_broker_outside_its_range(change: Change, low: bool) -> None:
     parts = loads((3, 50.0), (1, 100.0), (2, 100.0), (3, 100.0), (4, 50.0))
     judged = Trial([1, 2, 3, 4], parts, usage("replicas", bound=9.0, var=10.0), IN).judge(change)
     assert judged.touches_low is low
 
 
-def test_a_broker_that_is_not_active_is_never_out_of_band() -> None:
+def test_a_broker_that_is_not_active_is_never_outside() -> None:
     brokers: list[int | Document] = [1, 2, {"id": 3, "state": "draining", "capacity": {"disk": 10.0}}]
     trial = Trial(brokers, [partition([3], disk=10.0), partition([1], disk=5.0), partition([2], disk=5.0)],
                   DISK, usage("replicas", bound=5.0, var=9.0))  # fmt: skip

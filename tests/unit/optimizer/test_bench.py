@@ -42,11 +42,11 @@ def test_brokers_out_of_some_goal_are_counted_by_score_and_band() -> None:
     expected = sum((state.score[b, : len(linear)] < 1.0).any() for b in range(10) if problem.broker[b, STATE] == 0)
     assert count_low(problem, state) == expected > 0
     reached = problem.table.copy()
-    reached[:, linear, HIGH], reached[:, linear, LOW] = np.inf, -np.inf  # hinges that nobody is beyond
+    reached[:, linear, HIGH], reached[:, linear, LOW] = np.inf, -np.inf  # hinges that no broker is beyond
     assert count_low(problem._replace(table=reached), state) == 0
 
 
-def test_topics_out_of_band_are_known_wherever_a_bench_stands() -> None:
+def test_topics_outside_their_range_are_known_wherever_a_bench_stands() -> None:
     """A topic that is forgotten is left as it is, with its replicas on one broker."""
     compiled = skewed("topics")
     problem = compiled.problem

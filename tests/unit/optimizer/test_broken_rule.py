@@ -1,4 +1,4 @@
-"""A bug of the planner must end in a line that somebody can report, never in a plan."""
+"""A bug of the planner must end in a line that can be reported, never in a plan."""
 
 from __future__ import annotations
 

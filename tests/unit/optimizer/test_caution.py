@@ -1,4 +1,4 @@
-"""A plan must not rest on numbers that nobody measured lately: what is in doubt stays, except for repairs that need no numbers."""
+"""A plan must not rest on numbers that were not measured lately: what is in doubt stays, except for repairs that need no numbers."""
 
 from __future__ import annotations
 
@@ -176,13 +176,13 @@ def test_a_crowded_rack_is_mended_however_little_is_known() -> None:
     assert made.actions[0].repairs == ("rack_aware",)
 
 
-def test_the_leaderless_get_a_leader_even_where_nobody_else_is_left() -> None:
+def test_the_leaderless_get_a_leader_even_where_no_other_is_left() -> None:
     made = planned(live(cluster([[1, 2], [2, 1], [3, 4]], FOUR, leader=False), unknown=[0, 1]), LEVEL)
     assert changed(made) == {0, 1, 2}
     assert all(a.repairs == ("leaderless",) for a in made.actions)
 
 
-def test_a_broker_that_looks_idle_because_nobody_measured_it_is_not_flooded() -> None:
+def test_a_broker_that_looks_idle_because_it_was_not_measured_is_not_flooded() -> None:
     """Broker 4 holds as much as the others, but its replicas count as nothing."""
     hosts = [[1]] * 6 + [[2]] * 6 + [[3]] * 6 + [[4]] * 6
     brokers: list[Document] = [{"id": 1, "state": "draining"}, *FOUR[1:]]
@@ -190,7 +190,7 @@ def test_a_broker_that_looks_idle_because_nobody_measured_it_is_not_flooded() ->
     assert [held(made, b) for b in (1, 2, 3, 4)] == [0, 9, 9, 6]
 
 
-def test_it_takes_what_nobody_else_can() -> None:
+def test_it_takes_what_no_other_broker_can() -> None:
     brokers: list[Document] = [{"id": 1, "state": "draining"}, *FOUR[1:]]
     made = planned(live(cluster([[1, 2, 3], [4], [4]], brokers), unknown=[1, 2]), LEVEL)
     assert (held(made, 1), held(made, 4)) == (0, 3)
@@ -296,7 +296,7 @@ def touches(action: Action, doubtful: set[int], snapshot: Snapshot, doubted: set
 
 @pytest.mark.parametrize("kind", ["goal_band", "cv", "above_mean", "minmax", "std", "pairs"])
 def test_a_detector_does_not_fire_for_a_broker_whose_load_is_a_guess(kind: str) -> None:
-    """Broker 4 looks idle because nobody measured it."""
+    """Broker 4 looks idle because it was not measured."""
     hosts = [[1]] * 6 + [[2]] * 6 + [[3]] * 6 + [[4]] * 6
     policy = goals(LEVEL, policy={"detector": {"kind": kind, **({"lower_boundary": True} if kind == "above_mean" else {})}})
     unknown = live(cluster(hosts, FOUR), unknown=range(18, 24))

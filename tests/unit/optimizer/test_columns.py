@@ -1,4 +1,4 @@
-"""What partitions contribute to a problem: a search should not look for leaderships that nobody else can have."""
+"""What partitions contribute to a problem: a search should not look for leaderships that no other broker can have."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def test_one_extreme_broker_in_a_large_cluster_is_seen_only_as_an_outlier() -> N
     assert not detect(without, snapshot, without).fired
 
 
-def test_transfer_acts_on_the_fourth_check_and_counts_anew_after_acting() -> None:
+def test_transfer_acts_on_the_fourth_check_and_counts_again_after_acting() -> None:
     policy = goals("{kind: std, persist: {hits_low: 4}}", CPU)
     found = run(policy, [use(2, 4, 6, 80, 90, moment=m) for m in range(4)])
     assert [f.fired for f in found] == [False, False, False, True]

@@ -71,7 +71,7 @@ def test_an_excluded_partition_stays_for_that_reason() -> None:
     assert "Its topic is frozen" in text
 
 
-def test_a_partition_on_a_broker_out_of_band_says_what_its_best_move_would_bring() -> None:
+def test_a_partition_on_a_broker_outside_its_range_says_what_its_best_move_would_bring() -> None:
     parts = [partition([1], network_in=a) for a in (30.0, 30.0)] + [partition([2], network_in=a) for a in (20.0, 10.0)]
     text = of_partition(Trial([1, 2], parts, usage(trivial_change=0.01)), "t", 0, **NOTHING_MAY_MOVE)
     assert "Its broker 1 (network_in) would stay outside its target range." in text
@@ -96,7 +96,7 @@ def test_after_the_plan_what_stays_is_judged_where_the_plan_leads() -> None:
     assert "moving it from broker 1 to 2, would score 0.4927, and more" in text
 
 
-def test_a_broker_in_band_says_how_far_it_is_from_its_mean(level: Trial) -> None:
+def test_a_broker_within_its_range_says_how_far_it_is_from_its_mean(level: Trial) -> None:
     text = of_broker(level, 1)
     assert text.startswith("Broker 1 is active.")
     assert "network_in: score 1; load 20 MB/s (+0.0 % of its mean 20 MB/s) is balanced because it is inside" in text
@@ -113,7 +113,7 @@ def test_a_broker_that_takes_part_says_what_it_would_gain_and_lose(skewed: Trial
     assert "give it 1 replica and take 0, and give it leadership of 1 partition and take 0." in taker
 
 
-def test_a_broker_left_out_of_band_says_why() -> None:
+def test_a_broker_left_outside_says_why() -> None:
     trial = Trial([1, 2], [partition([1], network_in=90.0), partition([2], network_in=10.0)], usage(trivial_change=0.01))
     text = of_broker(trial, 1, **NOTHING_MAY_MOVE)
     assert "The plan would not touch it." in text

@@ -24,7 +24,7 @@ def made() -> Plan:
     return plan(read_snapshot(EXAMPLES / "skewed-12-brokers.json.gz"), load_goals(EXAMPLES / "goals.yaml"))
 
 
-def test_it_begins_with_nothing_and_ends_with_the_whole_plan(made: Plan) -> None:
+def test_it_starts_with_nothing_and_ends_with_the_whole_plan(made: Plan) -> None:
     first, last = made.frontier[0], made.frontier[-1]
     assert (first.actions, first.replica_moves, first.leadership_changes, first.bytes_to_move) == (0, 0, 0, 0)
     assert (last.actions, last.replica_moves, last.leadership_changes, last.bytes_to_move) == (

@@ -77,7 +77,7 @@ def test_of_two_large_partitions_that_may_move_one_has_to_go() -> None:
     assert within_reach(made.compiled.problem, made.state).table[0, 0, HIGH] < 50.0
 
 
-def test_conflicts_are_looked_for_only_where_a_broker_is_out_of_band(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflicts_are_looked_for_only_where_a_broker_is_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a million replicas that takes a second, where planning a level cluster again takes milliseconds."""
     asked: list[object] = []
 

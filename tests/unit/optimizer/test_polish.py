@@ -56,7 +56,7 @@ def test_no_single_action_is_left(seed: int, by_potential: bool) -> None:
                     assert not (helps and good and enough), (p, slot, b, lead)
 
 
-def test_a_broker_in_band_is_left_alone() -> None:
+def test_a_broker_within_its_range_is_left_alone() -> None:
     made = Trial([1, 2], [partition([b], network_in=50.0) for b in (1, 1, 2, 2)], usage("network_in", bound=0.1))
     before = made.state.replicas.copy()
     state, published = polished(made, False)

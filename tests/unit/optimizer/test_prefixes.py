@@ -18,7 +18,7 @@ from tests.clusters.synthetic import Scenario, cluster
 
 
 @pytest.mark.parametrize("scenario", get_args(Scenario))
-def test_every_beginning(scenario: Scenario) -> None:
+def test_every_first_part_of_a_plan(scenario: Scenario) -> None:
     snapshot = cluster(10, 300, scenario, 3, "topics-wide")
     compiled = compile_problem(snapshot, parse_goals(goals_text("topics-wide", 0.1), "test"), PlanOptions())
     start, rounds = Placement(compiled.replicas, compiled.lead), worthwhile_search(compiled, PlanOptions()).rounds

@@ -1,4 +1,4 @@
-"""The last brokers out of band, packed again together with a few others, where no single step and no swap helps."""
+"""The last brokers outside their range, packed again together with a few others, where no single step and no swap helps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def left_by(made: Plan) -> list[int]:
 
 
 @pytest.mark.parametrize(("brokers", "replicas", "scenario", "seed"), FEW)
-def test_with_fifty_replicas_a_broker_nobody_stays_out_of_band(brokers: int, replicas: int, scenario: str, seed: int) -> None:
+def test_with_fifty_replicas_a_broker_none_stays_outside(brokers: int, replicas: int, scenario: str, seed: int) -> None:
     snapshot = cluster(brokers, replicas, scenario, seed)  # type: ignore[arg-type]
     made = plan(snapshot, parse_goals(goals_text("even", 0.10), "test"), PlanOptions(acceptance="potential"))
     assert left_by(made) == []
@@ -73,7 +73,7 @@ def test_brokers_that_leave_or_are_excluded_get_nothing() -> None:
     assert (state.hosts[others] <= before).all()
 
 
-def test_where_nobody_is_out_of_band_nothing_moves() -> None:
+def test_where_no_broker_is_outside_nothing_moves() -> None:
     compiled = compiled_of(cluster(10, 1_000, "d", 0))
     state = balanced(compiled)
     assert standing_of(compiled.problem, state).low == 0

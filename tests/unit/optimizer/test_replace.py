@@ -54,7 +54,7 @@ def sized(held: Sequence[Load], *goals: Document, moved: int = 1, others: Sequen
 ALIKE = [(20.0, 900.0), (20.0, 500.0), (20.0, 100.0), (20.0, 100.0), (5.0, 10.0)]
 
 
-def test_the_smallest_that_keeps_both_brokers_in_band_goes_instead() -> None:
+def test_the_smallest_that_keeps_both_brokers_within_range_goes_instead() -> None:
     assert sized(ALIKE, usage(bound=0.15)) == [0, 0, 1, 0, 0]  # the first of two of the same size; that of 10 would be too little
 
 

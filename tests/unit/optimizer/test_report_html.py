@@ -147,7 +147,7 @@ def test_a_bar_for_each_broker_before_and_after_and_a_flag_where_it_would_stay_o
     assert page.classes["dot"] == 6 * 12 * 2
 
 
-def test_a_broker_that_would_be_emptied_is_not_drawn_as_out_of_band() -> None:
+def test_a_broker_that_would_be_emptied_is_not_drawn_as_outside() -> None:
     page = Page(to_html(plans.draining_plan()))
     assert page.classes["broker"] == 6 * 13
     assert page.classes["flag"] == 2
@@ -194,7 +194,7 @@ def test_histogram_counts_every_broker() -> None:
     assert before == after == 500
 
 
-def test_brokers_out_of_band_are_seen_among_many() -> None:
+def test_brokers_outside_are_seen_among_many() -> None:
     plan = plans.example_plan(500, 3)
     for goal in plan.goals[:6]:
         drawing = score_curve(goal, plan.brokers, plan.bands[goal.name])

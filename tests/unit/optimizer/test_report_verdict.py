@@ -14,7 +14,7 @@ from tests.unit.optimizer.reports import text_of, visible
 
 
 def levelled() -> Plan:
-    """Every broker out of band before, none after."""
+    """Every broker outside before, none after."""
     return plans.example_plan(irreducible=False, seed=3, brokers=8)
 
 
@@ -69,7 +69,7 @@ def test_some_of_the_brokers() -> None:
     assert "brings 3 of them into their target range (10 of 12 in all)" in v.remedy
 
 
-def test_when_all_would_be_in_band_nothing_is_said_to_remain() -> None:
+def test_when_all_would_be_within_range_nothing_is_said_to_remain() -> None:
     plan = levelled()
     done = tuple(replace(b, scores_after=dict.fromkeys(b.scores_after, 1.0), violates=(), why=None) for b in plan.brokers)
     v = verdict(replace(plan, brokers=done))

@@ -292,7 +292,7 @@ def test_where_there_is_nothing_to_balance_the_plan_is_empty(
     assert list(planned(cluster(brokers, partitions), IN, RACK).actions) == []
 
 
-def test_a_goal_on_something_nobody_reports_is_skipped_and_not_called_satisfied() -> None:
+def test_a_goal_on_an_unreported_resource_is_skipped_and_not_called_satisfied() -> None:
     result = planned(cluster([1, 2], [([1], {"network_in": 5.0})] * 4), {"kind": "usage_distribution",
                      "resource": "cpu", "weight": 100.0}, IN)  # fmt: skip
     assert result.goals[0].status == "skipped"
@@ -403,7 +403,7 @@ def test_every_action_says_which_goal_asked_for_it() -> None:
 
 
 def test_conflicts_in_racks_of_brokers_that_are_gone_are_told_though_no_active_broker_is_in_one() -> None:
-    """Brokers 3 (excluded) and 4 (dead) stand in rack c together; their replicas are repaired, yet nobody is judged for them."""
+    """Brokers 3 (excluded) and 4 (dead) stand in rack c together; their replicas are repaired, yet no broker is judged for them."""
     brokers = [
         {"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}, {"id": 3, "rack": "c", "state": "excluded"},
         {"id": 4, "rack": "c", "state": "dead"},

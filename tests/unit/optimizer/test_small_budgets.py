@@ -92,7 +92,7 @@ def leaders(brokers: list[int | Document]) -> tuple[list[int], float]:
     return after, float(before - made.state.score[:, COST].sum())
 
 
-def test_leaderships_alone_bring_what_they_can_into_band() -> None:
+def test_leaderships_alone_bring_what_they_can_into_range() -> None:
     after, fall = leaders([1, 2])
     assert sorted(after) == [0, 0, 0, 1, 1, 1]
     assert fall > 0.0

@@ -9,7 +9,7 @@ from optimizer.search.standing import Standing, is_progress
 
 
 def standing(low: int, *potential: float, undone: int = 0, violations: int | None = None) -> Standing:
-    """So many brokers out of band, and what each broker has of the potential."""
+    """So many brokers outside their range, and what each broker has of the potential."""
     return Standing(undone, low, low if violations is None else violations, np.array(potential), np.zeros(len(potential)))
 
 
@@ -19,7 +19,7 @@ BEFORE = standing(2, 1.0, 1.0, 0.0)
 @pytest.mark.parametrize(
     ("after", "worth_it"),
     [
-        (standing(0, 0.0, 0.0, 0.0), True),  # everybody is in band
+        (standing(0, 0.0, 0.0, 0.0), True),  # every broker is within range
         (standing(1, 0.0, 1.0, 0.0), True),
         (standing(1, 0.0, 2.09, 0.0), True),  # a little worse all in all, but one broker fewer
         (standing(1, 0.0, 2.2, 0.0), False),  # much worse for the others

@@ -1,4 +1,4 @@
-"""Brokers that only a swap brings into band: each swap lowers the potential, and the state is what its placement says."""
+"""Brokers that only a swap brings into range: each swap lowers the potential, and the state is what its placement says."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from optimizer.threads import Threads
 
 
 def test_parts_of_a_task_run_side_by_side() -> None:
-    meet = threading.Barrier(3, timeout=60)  # nobody passes before three threads stand there
+    meet = threading.Barrier(3, timeout=60)  # none passes before three threads stand there
     with Threads(3) as threads:
         threads.share(lambda _: meet.wait(), 3)
 

@@ -52,7 +52,7 @@ def out(found: Plan) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("acceptance", ["score", "potential"])
-def test_all_topics_and_all_loads_come_into_band(acceptance: Any) -> None:
+def test_all_topics_and_all_loads_come_into_range(acceptance: Any) -> None:
     trial = crowded()
     found = plan(trial.snapshot, trial.parsed, PlanOptions(acceptance=acceptance))
     assert out(found) == {}

@@ -92,7 +92,7 @@ def test_loads_cannot_be_scaled_beyond_all_measure() -> None:
 
 
 def test_a_factor_that_is_given_twice_is_recorded_as_it_counts() -> None:
-    """The plan named the last factor, so that nobody who replayed it came to its loads."""
+    """The plan named the last factor, so that a replay did not come to its loads."""
     made = plan(TRIAL.snapshot, goals(), PlanOptions(scale_load=(("t", 2.0), ("t", 3.0))))
     assert made.options["scale_load"] == {"t": 6.0}
 

@@ -53,7 +53,7 @@ def replicas(*lists: list[int], topic: str = "t", **load: Any) -> list[Document]
         (Trial([broker(1, "a"), broker(2, "a"), broker(3, "a"), broker(4, "b"), broker(5, "b")],
                [partition([1 + n % 3, 4 + n % 2], disk=10.0) for n in range(6)] + [partition([4], disk=1.0)], RACK, usage("disk")),
          1, "the rack rule lets at most 61 B into rack a"),
-        # Whoever leads: each partition has a replica in rack a, which costs 10 at the least.
+        # With any leader: each partition has a replica in rack a, which costs 10 at the least.
         (Trial([broker(1, "a"), broker(2, "b"), broker(3, "b"), broker(4, "b")],
                [partition([1, 2 + n % 3], cpu=20.0, follower={"cpu": 10.0}) for n in range(4)], RACK, usage("cpu")),
          1, "the rack rule forces 40 cores into rack a"),
@@ -205,7 +205,7 @@ def test_goals_with_the_same_reason_share_it() -> None:
     assert why(trial, 1).startswith("replicas, leaders: counts are whole")
 
 
-def test_brokers_in_band_need_no_reason() -> None:
+def test_brokers_within_their_range_need_no_reason() -> None:
     trial = Trial([1, 2, 3, broker(4, state="dead")], loads((1, 10.0), (2, 10.0), (3, 10.0)), usage())
     assert why_left(trial.snapshot, trial.compiled, trial.state, PlanOptions()) == {}
 

@@ -171,7 +171,7 @@ def test_nothing_goes_and_comes_back_within_a_plan(seed: int, variant: str) -> N
     assert sum(c.leader_before != c.leader_after for c in changes) == result.summary.leadership_changes
 
 
-def test_a_partition_that_comes_back_in_a_later_search_gets_the_list_it_had_when_the_plan_began() -> None:
+def test_a_partition_that_comes_back_in_a_later_search_gets_the_list_it_had_before_the_plan() -> None:
     """Found on a cluster of brokers: leadership went and came back in two searches of one plan, and the order of followers was proposed."""
     goals = parse_goals(json.dumps({"version": 1, "goals": [LEADERS]}), "goals")
     compiled = compile_problem(build_snapshot(cluster([1, 2, 3], [([1, 2, 3], {})])), goals, PlanOptions())

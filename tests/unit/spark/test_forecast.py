@@ -68,7 +68,7 @@ def test_days_of_uneven_load_are_not_called_growth() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "gain"), [("cyclic", 0.4), ("growing", 0.5), ("bursty", 0.7), ("steady", 0.85)])
-def test_a_day_that_nobody_saw_is_forecast_better_than_by_the_last_value(pattern: str, gain: float) -> None:
+def test_an_unseen_day_is_forecast_better_than_by_the_last_value(pattern: str, gain: float) -> None:
     """Every weekday is once the day held out; error of the forecast over that of last-value, at most `gain`."""
     ours, last = [], []
     for more in range(7):

@@ -13,7 +13,7 @@ def test_the_end_is_told_however_short_the_job_was() -> None:
     assert heard[-1] == (7, 7)
 
 
-def test_nothing_is_asked_where_nobody_listens() -> None:
+def test_nothing_is_asked_where_there_is_no_terminal() -> None:
     asked: list[int] = []
 
     def ask() -> None:

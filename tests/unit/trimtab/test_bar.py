@@ -10,7 +10,7 @@ from trimtab.bar import bar
 from trimtab.story import Story
 
 
-def test_where_nobody_watches_sentences_are_log_lines_and_nobody_is_asked_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_terminal_sentences_are_log_lines_and_progress_is_not_asked_for(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "trimtab"), bar(Story(quiet=True), "Replays", "done") as (tell, move):
         tell("replaying [2] configurations")
         assert move is None

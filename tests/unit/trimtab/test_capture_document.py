@@ -105,7 +105,7 @@ def test_a_partition_without_a_leader_keeps_its_replicas_and_its_size() -> None:
     assert warned(notes, "1 replica is offline, of orders-0")
 
 
-def test_a_size_nobody_knows_is_absent_not_zero() -> None:
+def test_an_unknown_size_is_absent_not_zero() -> None:
     snapshot, notes = captured(cluster(whole()), {b: sized({}) for b in (1, 2, 3)})
     assert not snapshot.is_reported("disk")
     assert warned(notes, "no log size is known of orders-0")
@@ -143,7 +143,7 @@ def test_rates_that_could_not_be_measured_are_told_and_absent() -> None:
 
 
 def test_rates_of_compacted_topics_that_are_estimates_are_told_by_topic() -> None:
-    """They were 0.2 to 0.3 % of the truth, and a note that nobody reads said so."""
+    """They were 0.2 to 0.3 % of the truth, and only a note said so."""
     rates = Rates({KEY: Rate(10.0, 4.0, estimated=True)}, 5.0, compacted=frozenset({"orders"}))
     _, notes = captured(cluster(whole()), {b: sized() for b in (1, 2, 3)}, rates)
     assert warned(notes, "network_in of orders (1 partition)", "what a record took when the log grew")

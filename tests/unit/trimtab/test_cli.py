@@ -168,7 +168,7 @@ def test_ctrl_c_ends_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP])
 def test_being_told_to_end_leaves_nothing_half_written(tmp_path: Path, sent: signal.Signals) -> None:
-    """`timeout`, a supervisor, a terminal that is closed: a plan of a large cluster is hundreds of megabytes that nobody would find."""
+    """`timeout`, a supervisor, a terminal that is closed: a plan of a large cluster is hundreds of megabytes that would stay behind."""
     snapshot, out = snapshot_file(tmp_path), tmp_path / "plans"
     out.mkdir()
     heard = f"import os, signal\nsignal.signal({int(sent)}, signal.SIG_DFL)"  # who runs these tests by nohup has us ignore one

@@ -77,7 +77,7 @@ def test_capacities_get_our_units(trimtab: CommandLine, tmp_path: Path) -> None:
     assert "broker 3: CPU is given in percent" in ended.err
 
 
-def test_what_nobody_knows_is_refused_with_its_place(trimtab: CommandLine, tmp_path: Path) -> None:
+def test_what_is_unknown_is_refused_with_its_place(trimtab: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "cc.properties").write_text("default.goals=a.RackAwareGoal,my.OwnGoal,a.DiskCapacityGoal\ndisk.capacity.threshold=much\n")
     (tmp_path / "capacity.json").write_text('{"brokerCapacities": [{"brokerId": 1, "capacity": {"DISK": "big"}}]}')
     ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties")

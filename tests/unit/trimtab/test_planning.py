@@ -147,7 +147,7 @@ def test_what_fails_in_the_search_fails_here() -> None:
 
 
 def test_a_plan_that_was_stopped_does_not_say_that_nothing_more_can_be_done() -> None:
-    """Somebody who reads "a hard goal cannot be met" buys brokers, and "nothing acceptable was found" widens bands."""
+    """An operator who reads "a hard goal cannot be met" buys brokers, and "nothing acceptable was found" widens bands."""
     snapshot = read_snapshot(EXAMPLES / "three-brokers.json")
     made = planned(snapshot, GOALS, PlanOptions(remove_brokers=(3,)), Story(), interrupt, keep_partial=True)
     assert made.stopped

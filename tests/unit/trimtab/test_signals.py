@@ -21,7 +21,7 @@ def test_signals_of_one_moment_are_one_wish_and_a_later_one_insists() -> None:
     assert told.ends_at_once()
 
 
-def test_handlers_are_as_before_where_nobody_told_it_to_end() -> None:
+def test_handlers_are_as_before_where_no_signal_came() -> None:
     caught = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = [signal.getsignal(s) for s in caught]
     with signals_heard(hangup=True) as told:

@@ -137,7 +137,7 @@ def test_every_partition_of_a_request_has_its_own_answer() -> None:
     assert cluster.list_partition_reassignments() == {}
 
 
-def test_a_second_target_replaces_the_first_and_cancel_goes_back_to_the_beginning() -> None:
+def test_a_second_target_replaces_the_first_and_cancel_goes_back_to_the_start() -> None:
     cluster = small_cluster(brokers=5)
     cluster.throttle = MB
     cluster.alter_partition_reassignments({P0: (4, 2, 3)})
@@ -163,7 +163,7 @@ def test_a_dead_broker_is_fenced_after_its_session_and_comes_back_in_sync() -> N
     cluster = small_cluster()
     cluster.faults.kill(1)
     cluster.step(5)
-    assert cluster.leader(P0) == 1  # nobody noticed yet; producers wait
+    assert cluster.leader(P0) == 1  # not noticed yet; producers wait
     cluster.step(5)
     assert (cluster.leader(P0), cluster.isr(P0)) == (2, (2, 3))
     assert code(cluster.elect_preferred_leaders([P0])[P0]) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE

@@ -97,7 +97,7 @@ def test_what_cannot_be_done_is_said_and_the_rest_is_done(cluster: SimulatedClus
     assert reasons["gone", 0] == "there is no such partition any more"
 
 
-def test_a_partition_somebody_else_changed_is_not_counted_as_done(cluster: SimulatedCluster) -> None:
+def test_a_partition_that_another_tool_changed_is_not_counted_as_done(cluster: SimulatedCluster) -> None:
     executor = SimulatedExecutor(cluster, throttle=10 * MB)
     executor.submit(order("sha256:x", [change(0, (3, 2)), change(1, (4, 2))]))
     executor.poll()

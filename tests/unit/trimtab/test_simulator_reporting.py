@@ -1,4 +1,4 @@
-"""What simulated reporters publish must be what happened, and nothing where nobody could have measured."""
+"""What simulated reporters publish must be what happened, and nothing where nothing could have been measured."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_replica_that_is_still_copying_is_not_taken_for_steady_load(
     assert values(batch, Scope.BROKER)["network_in"] == pytest.approx(10 * MB)
 
 
-def test_a_lost_reporter_and_a_dead_broker_say_nothing_and_start_anew(
+def test_a_lost_reporter_and_a_dead_broker_say_nothing_and_start_again(
     cluster: SimulatedCluster, topic: EmbeddedTopic
 ) -> None:
     reporter = SimulatedReporter(cluster, 1, topic)

@@ -162,7 +162,7 @@ def test_what_cannot_be_tuned_is_refused_and_left_alone(trimtab: CommandLine, pl
 
 
 def test_a_file_that_changes_meanwhile_is_not_overwritten(place: Path) -> None:
-    """Somebody saved the goals between reading and writing: their edit stays."""
+    """An operator saved the goals between reading and writing: that edit stays."""
     from cluster_model.errors import ConfigurationError
     from trimtab.commands.tune import write_over
 

@@ -39,7 +39,7 @@ OTHERS = {"cluster_model.metadata.kernels", "optimizer.policies.recording"}  # o
 
 
 @pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
-def test_nothing_of_the_planner_is_left_to_be_compiled_while_somebody_waits() -> None:
+def test_nothing_of_the_planner_is_left_to_be_compiled_while_a_person_waits() -> None:
     """The first plan with shared storage or with a broker that stays outside, or the first explanation, took longer unannounced."""
     assert {line.split()[0] for line in told(LEFT)} <= OTHERS
 

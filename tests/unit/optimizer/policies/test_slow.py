@@ -51,7 +51,7 @@ def test_it_takes_looks_in_a_row_and_a_second_look_at_the_same_moment_is_none() 
     assert found.brokers[0].since_ms == looks.at - 2 * LOOK
 
 
-def test_a_broker_that_serves_nobody_any_more_stays_slow_for_a_while() -> None:
+def test_a_broker_that_serves_no_client_any_more_stays_slow_for_a_while() -> None:
     """Without leaders it reports no latency: it must not get them back at the next look."""
     looks = Looks(SlowBrokers(hits=1, hold=60.0))
     assert looks.look(b3=4000.0).ids == (3,)

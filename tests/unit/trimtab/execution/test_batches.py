@@ -35,7 +35,7 @@ def new(cluster: SimulatedCluster, shared: MemoryDocuments) -> Execution:
     return Execution(SimulatedPort(cluster), MemoryLedger(shared), clock, instance="here")
 
 
-def begun(cluster: SimulatedCluster, shared: MemoryDocuments) -> Execution:
+def started(cluster: SimulatedCluster, shared: MemoryDocuments) -> Execution:
     execution = new(cluster, shared)
     tasks = tuple(Task(Partition("t", n), (1, 2), (3, 2), 1, 3, batch=batch) for n, batch in enumerate(BATCH_OF))
     order = Order("sha256:x", cluster.cluster_id, tasks, racks=False, batch_pause=PAUSE)
@@ -64,8 +64,8 @@ def to_the_end(execution: Execution, cluster: SimulatedCluster) -> tuple[Standin
     return found, first, last
 
 
-def test_a_batch_begins_a_pause_after_all_of_the_last_one_is_in_place(cluster: SimulatedCluster) -> None:
-    found, first, last = to_the_end(begun(cluster, MemoryDocuments()), cluster)
+def test_a_batch_starts_a_pause_after_all_of_the_last_one_is_in_place(cluster: SimulatedCluster) -> None:
+    found, first, last = to_the_end(started(cluster, MemoryDocuments()), cluster)
     assert (found.state, found.counts[Stage.DONE]) == ("done", len(BATCH_OF))
     assert sorted(first) == [1, 2, 3]
     for batch in (1, 2):
@@ -74,7 +74,7 @@ def test_a_batch_begins_a_pause_after_all_of_the_last_one_is_in_place(cluster: S
 
 
 def test_the_pause_is_told_and_the_batch_is_shown(cluster: SimulatedCluster) -> None:
-    execution = begun(cluster, MemoryDocuments())
+    execution = started(cluster, MemoryDocuments())
     told = []
     for _ in range(40):
         found = execution.turn()
@@ -87,7 +87,7 @@ def test_the_pause_is_told_and_the_batch_is_shown(cluster: SimulatedCluster) -> 
 
 def test_who_carries_it_on_is_in_the_same_batch_and_waits_no_longer(cluster: SimulatedCluster) -> None:
     shared = MemoryDocuments()
-    execution = begun(cluster, shared)
+    execution = started(cluster, shared)
     while execution.turn().batch == 1:
         cluster.step(1)
     ended = cluster.now_ms
@@ -100,7 +100,7 @@ def test_who_carries_it_on_is_in_the_same_batch_and_waits_no_longer(cluster: Sim
 
 
 def test_people_stop_it_between_batches_and_what_goes_back_waits_for_no_batch(cluster: SimulatedCluster) -> None:
-    execution = begun(cluster, MemoryDocuments())
+    execution = started(cluster, MemoryDocuments())
     while execution.turn().batch == 1:
         cluster.step(1)
     execution.pause("anna")
@@ -124,7 +124,7 @@ def test_people_stop_it_between_batches_and_what_goes_back_waits_for_no_batch(cl
 
 
 def test_what_cannot_be_placed_holds_no_later_batch(cluster: SimulatedCluster) -> None:
-    execution = begun(cluster, MemoryDocuments())
+    execution = started(cluster, MemoryDocuments())
     cluster.alter_partition_reassignments({TopicPartition("t", 0): (1, 3)})  # by another tool, to something else
     cluster.run_until(lambda: not cluster.list_partition_reassignments(), limit_s=600, step_s=1.0)
     found, _, _ = to_the_end(execution, cluster)

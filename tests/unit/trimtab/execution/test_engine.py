@@ -57,7 +57,7 @@ def clock(cluster: SimulatedCluster) -> Clock:
     return Clock(lambda: cluster.now_ms / 1000, lambda: cluster.now_ms)
 
 
-def begun(
+def started(
     cluster: SimulatedCluster, port: SimulatedPort, throttle: float, *, shared: MemoryDocuments | None = None, **more: Any
 ) -> Execution:
     execution = Execution(port, MemoryLedger(shared), clock(cluster), instance="here")
@@ -68,7 +68,7 @@ def begun(
 
 def test_a_target_that_is_not_described_any_more_gets_its_time(cluster: SimulatedCluster) -> None:
     """It may be restarting: only after a minute its step is taken back."""
-    execution = begun(cluster, OlderKafka(cluster), 1 * MB)
+    execution = started(cluster, OlderKafka(cluster), 1 * MB)
     execution.turn()
     cluster.faults.kill(3)
     cluster.step(15)
@@ -88,7 +88,7 @@ def test_a_target_that_is_not_described_any_more_gets_its_time(cluster: Simulate
 @pytest.mark.parametrize(("looks", "stage"), [(LOOKS - 1, Stage.DONE), (LOOKS + 1, Stage.FAILED)])
 def test_a_broker_that_is_behind_is_not_believed_at_once(looks: int, stage: Stage, cluster: SimulatedCluster) -> None:
     port = Behind(cluster)
-    execution = begun(cluster, port, 50 * MB)
+    execution = started(cluster, port, 50 * MB)
     port.looks = looks
     for _ in range(60):
         if execution.turn().over:
@@ -99,7 +99,7 @@ def test_a_broker_that_is_behind_is_not_believed_at_once(looks: int, stage: Stag
 
 def test_the_report_sets_what_was_made_against_the_plan(cluster: SimulatedCluster) -> None:
     """The partition has grown since it was planned for, and the throttle took its time."""
-    execution = begun(cluster, SimulatedPort(cluster), 10 * MB, bytes_planned=80e6)
+    execution = started(cluster, SimulatedPort(cluster), 10 * MB, bytes_planned=80e6)
     for _ in range(60):
         if execution.turn().over:
             break
@@ -150,7 +150,7 @@ def test_room_of_a_replica_that_went_is_waited_for() -> None:
 def test_an_instance_that_was_deposed_leaves_throttles_alone(copied: bool, cluster: SimulatedCluster) -> None:
     """It was cut off for long; the other one has come to the end meanwhile, or is on its way, with throttles of its own."""
     shared = MemoryDocuments()
-    first = begun(cluster, SimulatedPort(cluster), 1 * MB, shared=shared)
+    first = started(cluster, SimulatedPort(cluster), 1 * MB, shared=shared)
     first.turn()
     other = Execution(SimulatedPort(cluster), MemoryLedger(shared), clock(cluster), instance="there")
     assert other.adopt()

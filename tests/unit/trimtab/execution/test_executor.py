@@ -104,7 +104,7 @@ def test_a_look_from_elsewhere_tells_how_fast_it_is() -> None:
     assert found.rate == pytest.approx(moving.rate)
 
 
-def test_what_was_moved_is_told_by_whoever_reads_the_record_and_leaderships_are_no_moves() -> None:
+def test_what_was_moved_is_told_by_every_reader_of_the_record_and_leaderships_are_no_moves() -> None:
     place = Place()
     one = place.executor("one")
     assert one.moved() is None
@@ -119,7 +119,7 @@ def test_what_was_moved_is_told_by_whoever_reads_the_record_and_leaderships_are_
     assert two.moved() == found, "also after a restart, with the time at which it ended"
 
 
-def test_what_is_taken_back_was_moved_too_and_what_was_never_begun_was_not() -> None:
+def test_what_is_taken_back_was_moved_too_and_what_never_started_was_not() -> None:
     place = Place()
     executor = place.executor("one")
     tasks = (*place.order("", 0).tasks, Task(Partition("t", 1), (9, 8), (3, 2), 9, 3))

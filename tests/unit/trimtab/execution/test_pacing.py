@@ -21,14 +21,14 @@ from trimtab.simulator.traffic import Traffic
 TASK = Task(Partition("t", 0), (1, 2), (3, 2), 1, 3, size=100.0)
 
 
-def test_it_begins_with_four_fifths_of_the_least_head_room() -> None:
+def test_it_starts_with_four_fifths_of_the_least_head_room() -> None:
     pace = first([TASK], Headroom({1: 90e6, 2: 50e6, 3: 70e6, 4: 1e6}, {}))  # broker 4 takes no part
     assert (pace.rate, pace.most) == (40_000_000, 40_000_000)
     assert pace.why == "broker 2 has the least head-room, 50 MB/s of its network; 80% of that"
     assert first([TASK], Headroom({1: 90e6, 2: -5e6, 3: 70e6}, {})).rate == LEAST
 
 
-def test_without_capacities_it_begins_low_and_says_so() -> None:
+def test_without_capacities_it_starts_low_and_says_so() -> None:
     assert first([TASK], Headroom({}, {1: 60e6, 2: 10e6})).rate == 30_000_000
     assert first([TASK], Headroom({}, {1: 6e6})).rate == FIRST
     assert "neither loads nor capacities are known" in first([TASK], Headroom()).why

@@ -81,7 +81,7 @@ def test_what_was_told_here_is_shared_once_and_what_was_told_elsewhere_is_taken(
 
 
 def test_a_record_that_was_lost_ends_no_pause(tmp_path: Path) -> None:
-    """Somebody deleted the topic: what this instance knows is shared again."""
+    """The topic was deleted: what this instance knows is shared again."""
     told = Told(tmp_path)
     told.set_pause(Pause("anna", "", 5))
     told.shared(told.unshared())

@@ -53,7 +53,7 @@ def cluster() -> SimulatedCluster:
     return made
 
 
-def begun(cluster: SimulatedCluster, port: SimulatedPort) -> Execution:
+def started(cluster: SimulatedCluster, port: SimulatedPort) -> Execution:
     clock = Clock(lambda: cluster.now_ms / 1000, lambda: cluster.now_ms)
     tasks = tuple(Task(Partition(f"t{n:02}", 0), (1, 2), (3 + n, 2), 1, 3 + n) for n in range(MOVED))
     execution = Execution(port, MemoryLedger(), clock, instance="here", view=View(port, clock, partitions=8, ask=3))
@@ -63,7 +63,7 @@ def begun(cluster: SimulatedCluster, port: SimulatedPort) -> Execution:
 
 def test_after_the_first_no_look_describes_the_whole_cluster(cluster: SimulatedCluster) -> None:
     port = Counting(cluster)
-    execution = begun(cluster, port)
+    execution = started(cluster, port)
     for _ in range(60):
         if execution.turn().over:
             break
@@ -78,7 +78,7 @@ def test_after_the_first_no_look_describes_the_whole_cluster(cluster: SimulatedC
 def test_what_falls_behind_elsewhere_holds_the_next_step_within_a_round(cluster: SimulatedCluster) -> None:
     """No broker came or went: only a look at that topic tells."""
     port = Counting(cluster)
-    execution = begun(cluster, port)
+    execution = started(cluster, port)
     execution.turn()
     port.behind = Partition("t40", 0)
     waits = []
@@ -95,7 +95,7 @@ def test_what_falls_behind_elsewhere_holds_the_next_step_within_a_round(cluster:
 
 def test_a_broker_that_goes_is_looked_into_at_once(cluster: SimulatedCluster) -> None:
     port = Counting(cluster)
-    execution = begun(cluster, port)
+    execution = started(cluster, port)
     execution.turn()
     cluster.faults.kill(10)
     cluster.step(20)
@@ -106,7 +106,7 @@ def test_a_broker_that_goes_is_looked_into_at_once(cluster: SimulatedCluster) ->
 def test_what_drifted_since_it_was_described_is_not_moved(cluster: SimulatedCluster) -> None:
     """Its topic is not in this turn's slice: it is described before it starts."""
     port = Counting(cluster)
-    execution = begun(cluster, port)
+    execution = started(cluster, port)
     cluster.alter_partition_reassignments({TopicPartition("t05", 0): (9, 2)})
     assert cluster.run_until(lambda: not cluster.list_partition_reassignments(), limit_s=600, step_s=1.0)
     for _ in range(60):

@@ -40,7 +40,7 @@ def at(day: int, hour: int, minute: int = 0) -> int:
         (["Sat 01:00-02:00", "Tue 01:00-02:00"], at(0, 12), "waits for the next window: Tue 01:00 UTC"),
     ],
 )
-def test_when_steps_may_begin(windows: list[str], now: int, said: str) -> None:
+def test_when_steps_may_start(windows: list[str], now: int, said: str) -> None:
     assert closed(windows, now) == said
 
 

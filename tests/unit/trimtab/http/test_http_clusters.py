@@ -1,4 +1,4 @@
-"""Several clusters on one page: each tells its own headline, and one that does not answer is said to, and holds up nobody."""
+"""Several clusters on one page: each tells its own headline, and one that does not answer is said to, and holds up no other."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[str]:
     server.server_close()
 
 
-def test_clusters_that_do_not_answer_say_so_and_hold_up_nobody(face: FakeFace, serving: Serving) -> None:
+def test_clusters_that_do_not_answer_say_so_and_hold_up_no_other(face: FakeFace, serving: Serving) -> None:
     hangs = another("hangs")
     with socket.socket() as nobody, answering(200, b"<html>") as stranger, answering(302, b"", Location="http://127.0.0.1:1/") as mover:
         nobody.bind(("127.0.0.1", 0))

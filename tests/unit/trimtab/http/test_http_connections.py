@@ -1,4 +1,4 @@
-"""Connections that say nothing, or read nothing, lock nobody out."""
+"""Connections that say nothing, or read nothing, lock no client out."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_what_becomes_of_the_plan(mode: str, fields: dict[str, object], words: s
 
 
 @pytest.mark.parametrize("mode", ["approve", "auto"])
-def test_a_plan_that_nothing_can_carry_out_waits_for_nobody(mode: str) -> None:
+def test_a_plan_that_nothing_can_carry_out_waits_for_no_approval(mode: str) -> None:
     """An operator would look for the person who has to approve, while nothing can ever come of it."""
     sentence = said(small().now, mode=mode, has_executor=False)[2]
     assert "waits for approval" not in sentence

@@ -64,7 +64,7 @@ def test_the_figures_are_those_of_the_state(client: Client, face: FakeFace) -> N
 
 
 def test_the_cluster_has_figures_of_its_own(client: Client, face: FakeFace) -> None:
-    """A dead broker of which no rule hears pages nobody."""
+    """A dead broker of which no rule hears pages no operator."""
     gone = DownView(id=4, life="dead", since_ms=NOW, replicas=61, lacking=61)
     lives = {"serving": 3, "dead": 1}
     counts = {"offline": 3, "under_min_isr": 5, "under_replicated": 58, "last_copy": 2}

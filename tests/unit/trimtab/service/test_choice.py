@@ -58,7 +58,7 @@ BOTH = Repair(LOST.lost, LIMITS.limits)
         (Case(place=True, waits=[DOWN]), Refuse("unwell: down", "Balance waits: broker 3 is down.")),
         (Case(place=True, repair=LIMITS), Make("all", urgent=True)),
         (Case(demote=True, holds=[WARMING]), Refuse("warming", "Warming up.")),
-        # While the cluster is unwell nothing is moved for balance, whoever asks.
+        # While the cluster is unwell nothing is moved for balance, not even on request.
         (Case(fired=True, waits=[DOWN]), Refuse("unwell: down", "Balance waits: broker 3 is down.")),
         (Case(waits=[DOWN, SETTLING]), Refuse("unwell: down, settling", "Balance waits: broker 3 is down; loads settle.")),
         (Case(asked=True, waits=[UNDER]), Refuse("unwell: under_replicated", f"Balance waits: {UNDER.text}.")),

@@ -204,7 +204,7 @@ def test_leaders_that_are_away_for_a_moment_are_left_alone_and_no_attempt_is_rep
     assert restoring.at_once(Wait(), [], NOW + 600_000)
 
 
-def test_attempts_end_that_bring_nothing_and_begin_again_where_there_is_hope() -> None:
+def test_attempts_end_that_bring_nothing_and_start_again_where_there_is_hope() -> None:
     now = [AWAY]
     restoring, policy = Restoring(lambda: now[0], alone=True), Wait(leaders=1)
     tries = 0

@@ -178,7 +178,7 @@ def test_serve_check_looks_at_the_interface_too(tmp_path: Path, trimtab: Command
 
 def test_two_services_do_not_share_a_history(tmp_path: Path) -> None:
     (tmp_path / "goals.yaml").write_text("version: 1\npreset: counts\n")
-    config = configured(tmp_path)  # nobody answers at its address
+    config = configured(tmp_path)  # nothing answers at its address
     first, second = Balancer(config), Balancer(config)
     with first, pytest.raises(ExternalError, match="another process writes this history; stop it, or give this one another folder"):
         second.start()
@@ -196,7 +196,7 @@ def test_a_history_that_cannot_be_written_is_told_once_at_the_start_with_what_to
 
 
 @pytest.mark.parametrize("name", ["samples", "decisions.db"])
-def test_a_part_of_the_history_that_belongs_to_somebody_else_is_told_at_the_start(name: str) -> None:
+def test_a_part_of_the_history_that_belongs_to_another_user_is_told_at_the_start(name: str) -> None:
     """A service that was tried as root first: the folder is given away afterwards, and what is in it is forgotten."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o777)
@@ -219,7 +219,7 @@ def test_a_part_of_the_history_that_belongs_to_somebody_else_is_told_at_the_star
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_a_service_whose_cluster_is_away_waits_and_ends_at_once_when_told_to(tmp_path: Path, sent: signal.Signals) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        taken.bind(("127.0.0.1", 0))  # nothing listens there
         path = tmp_path / "service.yaml"
         port = taken.getsockname()[1]
         path.write_text(

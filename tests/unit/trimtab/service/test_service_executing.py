@@ -59,7 +59,7 @@ def test_a_plan_that_no_longer_fits_the_cluster_cannot_be_approved(world: World)
     service.stop()
 
 
-def test_auto_mode_needs_nobody_and_no_executor_is_said(world: World) -> None:
+def test_auto_mode_needs_no_approval_and_no_executor_is_said(world: World) -> None:
     service = Service(world, executor=simulated_executor(world), mode="auto")
     done = service.run(150)
     assert done.plan is not None
@@ -141,7 +141,7 @@ def test_approvals_in_dry_run_and_rejections_say_what_they_are(world: World) -> 
     service.stop()
 
 
-def test_a_plan_nobody_approves_in_time_gives_way_to_a_newer_one(world: World) -> None:
+def test_a_plan_without_approval_in_time_gives_way_to_a_newer_one(world: World) -> None:
     service = Service(world, executor=simulated_executor(world), mode="approve", approval_valid=60)
     first = service.run(40).plan
     second = service.run(70).plan

@@ -21,7 +21,7 @@ from trimtab.service.views import Refused
 
 
 def test_a_stop_does_not_wait_for_the_compiler(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One compiler serves all threads: while it works for the planner, whoever reads metadata waits for it, too."""
+    """One compiler serves all threads: while it works for the planner, the reader of metadata waits for it, too."""
     asked, done = threading.Semaphore(0), threading.Event()
 
     def wait_for_the_compiler() -> None:

@@ -1,4 +1,4 @@
-"""A slow broker gets no replicas and gives up leadership, and everybody is told why; afterwards it takes part again."""
+"""A slow broker gets no replicas and gives up leadership, and the reason is shown; afterwards it takes part again."""
 
 from __future__ import annotations
 
