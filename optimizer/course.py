@@ -17,7 +17,7 @@ from optimizer.search.bring import align_slots
 from optimizer.search.commit import appraise, build_state
 from optimizer.search.irreducible import Aim
 from optimizer.search.ledger import budget_for, empty_log, written
-from optimizer.search.record import published_changes, record
+from optimizer.search.record import Lists, published_changes, record
 from optimizer.search.search import Round
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import same_rack_only
@@ -127,4 +127,16 @@ def net_round(compiled: Compiled, options: PlanOptions, start: Placement, to: Pl
     begin = start.state(compiled)
     appraise(problem, begin)
     scores = record(problem, begin, log, by_potential)
-    return Round(start.replicas, start.lead, log, scores, published_changes(compiled, start.replicas, start.lead, log)), left
+    made = published_changes(compiled, start.replicas, start.lead, log)
+    rows = log.partition[: int(log.used[1])]
+    return Round(start.replicas, start.lead, log, scores, _listed_as(made, to.taken(rows))), left
+
+
+def _listed_as(made: Lists, to: Placement) -> Lists:
+    """`made`, whose changes lead to the brokers and leaders of `to`, with the lists of `to` where only the order of followers differs.
+
+    A search found nothing more from these lists. It is not sure to find nothing from others.
+    """
+    end = Placement(made.after, made.lead_after)
+    same = (np.sort(end.replicas, axis=1) == np.sort(to.replicas, axis=1)).all(axis=1) & (end.leaders() == to.leaders())
+    return replace(made, after=np.where(same[:, None], to.replicas, made.after), lead_after=np.where(same, to.lead, made.lead_after))
