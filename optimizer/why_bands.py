@@ -33,7 +33,7 @@ def band_proof(
         return "it is the only eligible broker; add one to share the load"
     band = f"{amount(mean - bound, resource)} to {amount(mean + bound, resource)}"
     if RESOURCES[resource] == "count" and math.floor(mean + bound + 1e-9) < math.ceil(mean - bound - 1e-9):
-        return f"counts are whole and none lies in its band of {band}; a wider bound would hold one"
+        return f"counts are whole and none lies in its target range of {band}; a wider bound would hold one"
     held = here.amounts(g)
     over = load > mean + bound
     if over and len(held):
@@ -41,16 +41,16 @@ def band_proof(
         name = snapshot.partition_name(int(here.partitions[largest]))
         if held[largest] > totals.top(g):
             return (
-                f"irreducible: {name} alone is {amount(float(held[largest]), resource)}, above every broker's band "
+                f"irreducible: {name} alone is {amount(float(held[largest]), resource)}, above every broker's target range "
                 f"(up to {amount(totals.top(g), resource)}); more partitions for the topic would split it"
             )
         stuck = float(held[here.fixed].sum())
         if stuck > mean + bound:
-            return f"excluded topics hold {amount(stuck, resource)} on it, above its band of {band}; include some of them"
+            return f"excluded topics hold {amount(stuck, resource)} on it, above its target range of {band}; include some of them"
     if not over:
         reach = totals.movable(g) + float(held[here.fixed].sum())
         if reach < mean - bound:
-            return f"all that may move amounts to {amount(reach, resource)}, below its band of {band}; include more topics"
+            return f"all that may move amounts to {amount(reach, resource)}, below its target range of {band}; include more topics"
     forced = rack_share(snapshot, compiled, totals, row, g, goal, over)
     if forced is not None:
         return forced
@@ -79,7 +79,7 @@ def _overshadowed(
     if rest < problem.table[row, g, MEAN] - problem.table[row, g, BOUND]:
         name = snapshot.partition_name(int(giants[0]))
         return (
-            f"partitions larger than a band ({name}{' and others' if len(giants) > 1 else ''}) leave {amount(rest, goal.resource)} "
-            "for each other broker, below the band; more partitions for those topics would help"
+            f"partitions larger than a target range ({name}{' and others' if len(giants) > 1 else ''}) leave {amount(rest, goal.resource)} "
+            "for each other broker, below the target range; more partitions for those topics would help"
         )
     return None

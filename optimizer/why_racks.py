@@ -73,12 +73,12 @@ def rack_share(
     name = snapshot.racks[row] or "its own"
     if over and least > highs:
         return (
-            f"the rack rule forces {amount(least, goal.resource)} into rack {name}; the bands of its "
+            f"the rack rule forces {amount(least, goal.resource)} into rack {name}; the target ranges of its "
             f"{counted(members, 'broker')} end at {amount(highs, goal.resource)}; add brokers to that rack"
         )
     if not over and most < lows:
         return (
-            f"the rack rule lets at most {amount(most, goal.resource)} into rack {name}; the bands of its "
+            f"the rack rule lets at most {amount(most, goal.resource)} into rack {name}; the target ranges of its "
             f"{counted(members, 'broker')} start at {amount(lows, goal.resource)}; even out the racks"
         )
     return None

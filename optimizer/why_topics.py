@@ -76,13 +76,13 @@ def _proof(
     fixed = problem.partition[partitions, MOVABLE] == 0
     here = np.isin(partitions, _held_by(problem, end, k, row))
     if over and (fixed & here).sum() > high:
-        return f"excluded topic {topic} has {int((fixed & here).sum())} {what} on it, at most {high} are in its band; include it"
+        return f"excluded topic {topic} has {int((fixed & here).sum())} {what} on it, at most {high} are in its target range; include it"
     reach = int((~fixed | here).sum())
     if not over and reach < low:
         if (fixed & ~here).any():
-            return f"excluded topic {topic} leaves it {reach} {what}, its band starts at {low}; include it"
+            return f"excluded topic {topic} leaves it {reach} {what}, its target range starts at {low}; include it"
         return (
-            f"of topic {topic} it can hold at most one replica of each of {reach} partitions, its band starts at {low}; "
+            f"of topic {topic} it can hold at most one replica of each of {reach} partitions, its target range starts at {low}; "
             "a wider bound or other capacities would help"
         )
     if leaders:
@@ -94,8 +94,8 @@ def _proof(
     highs = np.minimum(_band(compiled, k, t, eligible)[1], len(partitions))
     if over and needed.sum() > highs.sum():
         return (
-            f"topic {topic} has {int(needed.sum())} replicas and all brokers' bands together hold {int(highs.sum())}, with one replica "
-            "of a partition on a broker; a wider bound or more brokers would help"
+            f"topic {topic} has {int(needed.sum())} replicas and all brokers' target ranges together hold {int(highs.sum())}, with one "
+            "replica of a partition on a broker; a wider bound or more brokers would help"
         )
     return _rack_share(snapshot, compiled, end, row, k, t, over, partitions, needed, eligible)
 

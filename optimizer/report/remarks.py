@@ -34,7 +34,8 @@ def remarks_on(plan: Plan) -> list[str]:
 
 def is_bounded(plan: Plan) -> bool:
     """Whether lower bounds say something of the plan."""
-    return bool(plan.summary.actions) and not does_one_thing(plan)
+    some = plan.summary.replica_moves or plan.lower_bounds.replica_moves
+    return bool(plan.summary.actions and some) and not does_one_thing(plan)
 
 
 def does_one_thing(plan: Plan) -> bool:

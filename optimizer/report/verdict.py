@@ -227,7 +227,7 @@ def _of(some: int, every: int, noun: str) -> str:
     """``2 of 3 brokers``, ``all 3 brokers``, ``1 broker``."""
     if some < every:
         return f"{some:,} of {count(every, noun)}"
-    return count(every, noun) if every == 1 else f"all {count(every, noun)}"
+    return count(every, noun) if every == 1 else f"both {noun}s" if every == 2 else f"all {count(every, noun)}"
 
 
 def _aim_of_bands(s: Standing) -> str:

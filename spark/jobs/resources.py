@@ -162,7 +162,7 @@ def _bound_why(found: Band, counted: Counted, detection: Detection, allowed: flo
         f"beyond the {found.seen.total:,} checks seen by a Pareto tail of shape {found.tail.shape:.2f} above {found.tail.threshold:.1%}"
     )  # fmt: skip
     if found.bound == LEAST_BOUND:
-        said += f"; that would be {found.exact:.2%}, but no narrower band than {LEAST_BOUND:.0%} is recommended"
+        said += f"; that would be {found.exact:.2%}, but no narrower bound than {LEAST_BOUND:.0%} is recommended"
     return said
 
 
@@ -235,8 +235,8 @@ def _least(resource: str, counted: Counted, bound: float, why: list[str]) -> flo
     least = least_level(noise, bound, counted.mean)
     if least > 0.01 * counted.mean:
         why.append(
-            f"min_load: below it noise is wider than half the band; {amount(noise.fixed, resource)} of it do not shrink with the load "
-            f"(seen at {noise.levels} levels)"
+            f"min_load: below it noise is wider than half the target range; {amount(noise.fixed, resource)} of it do not shrink with "
+            f"the load (seen at {noise.levels} levels)"
         )
     else:
         why.append(f"min_load: a hundredth of the mean; noise shrinks with the load at the {noise.levels} levels seen")

@@ -145,4 +145,4 @@ def test_excluded_topics_stay_where_they_are() -> None:
     assert {c.topic for c in found.proposals} == {"free"}
     why = next(b.why for b in found.brokers if b.id == 1)
     assert why is not None
-    assert "excluded topic fixed has 6 replicas on it, at most 3 are in its band" in why
+    assert "excluded topic fixed has 6 replicas on it, at most 3 are in its target range" in why

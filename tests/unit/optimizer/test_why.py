@@ -62,7 +62,7 @@ def replicas(*lists: list[int], topic: str = "t", **load: Any) -> list[Document]
                RACK, usage("cpu")),
          1, "no acceptable action was found"),  # with all leaders in rack a it would have enough
         (Trial([1, 2], [partition([1, 2], disk=10.0, follower={"disk": 5.0})] * 5, usage("disk")), 1, "replication factor equals"),
-        (Trial([1, 2, 3], loads((1, 100.0), (2, 10.0), (3, 10.0)), usage()), 2, "partitions larger than a band (t-0) leave 10 B/s"),
+        (Trial([1, 2, 3], loads((1, 100.0), (2, 10.0), (3, 10.0)), usage()), 2, "partitions larger than a target range (t-0) leave 10 B/s"),
         (Trial([1, 2, 3, 4], loads((1, 100.0), (2, 100.0), (3, 10.0), (4, 10.0)), usage()), 3, "(t-0 and others) leave 10 B/s"),
         (Trial([1, 2, 3], loads((1, 30.0), (1, 30.0), (2, 20.0), (3, 10.0)), usage()), 1, "no acceptable action was found"),
     ],
@@ -86,16 +86,16 @@ TOPICS: Document = {"kind": "topic_distribution", "resource": "replicas", "name"
     ("trial", "left", "reason"),
     [
         (Trial([1, 2], replicas([1], [1], [1], [1], topic="__x"), TOPICS, exclude_topics=["__*"]),
-         1, "excluded topic __x has 4 replicas on it, at most 3 are in its band; include it"),
+         1, "excluded topic __x has 4 replicas on it, at most 3 are in its target range; include it"),
         (Trial([1, 2], replicas(*[[1]] * 4, topic="__x"), TOPICS, exclude_topics=["__*"]),
-         2, "excluded topic __x leaves it 0 replicas, its band starts at 1; include it"),
+         2, "excluded topic __x leaves it 0 replicas, its target range starts at 1; include it"),
         (Trial([broker(1, "a"), broker(2, "b"), broker(3, "b"), broker(4, "b")], replicas(*[[1, 2 + n % 3] for n in range(6)]),
                RACK, TOPICS), 1, "the rack rule forces 6 replicas of topic t into rack a, whose 1 broker may have 4"),
         (Trial([broker(1, "a"), broker(2, "b"), broker(3, "b"), broker(4, "b")], replicas(*[[1, 2]] * 12), RACK, TOPICS),
          3, "lets at most 12 replicas of topic t into rack b, whose 3 brokers should have 15"),
         (Trial([{"id": 1, "capacity": {"replicas": 40.0}}, {"id": 2, "capacity": {"replicas": 10.0}},
                 {"id": 3, "capacity": {"replicas": 10.0}}], replicas(*[[1, 2]] * 11), TOPICS),
-         1, "of topic t it can hold at most one replica of each of 11 partitions, its band starts at 13"),
+         1, "of topic t it can hold at most one replica of each of 11 partitions, its target range starts at 13"),
         (Trial([1, 2, 3], replicas([1], [1], [1]), TOPICS), 1, "no acceptable action was found"),
         # Two goals on topics alone: neither has a load of its own.
         (Trial([1, 2], replicas([1], [1], [1], [1], topic="__x"), {**TOPICS, "resource": "leaders", "name": "leading"}, TOPICS,

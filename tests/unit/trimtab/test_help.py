@@ -83,8 +83,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def written_in(*pages: str) -> list[str]:
     """Commands in the code blocks of pages."""
     texts = [(REPOSITORY / page).read_text("utf-8") for page in pages]
-    blocks = [block for text in texts for block in re.findall(r"^```\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
-    return [line.partition("  # ")[0] for block in blocks for line in block.splitlines() if line.startswith("trimtab ")]
+    blocks = [block for text in texts for block in re.findall(r"^```(?:console)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
+    return [line.partition("  # ")[0] for block in blocks for line in block.splitlines() if line.startswith("trimtab ") and "…" not in line]
 
 
 def taken(line: str) -> None:
@@ -107,7 +107,13 @@ def test_examples_are_lines_that_the_command_takes(line: str, files: Path) -> No
     taken(line)
 
 
-@pytest.mark.parametrize("line", written_in("README.md", "docs/index.md", "docs/snapshot-command.md", "docs/service.md"))
+GUIDES = (
+    "README.md", "docs/index.md", "docs/snapshot-command.md", "docs/service.md", "docs/execute.md", "docs/reporter.md", "docs/history.md",
+    "docs/calibration.md", "docs/calibration-nightly.md", "docs/backtest.md", "docs/goals.md", "docs/tune.md",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", written_in(*GUIDES))
 def test_commands_of_the_docs_are_lines_that_the_command_takes(line: str, files: Path) -> None:
     taken(line)
 

@@ -101,6 +101,13 @@ def test_the_leader_stays_and_the_fullest_broker_is_relieved() -> None:
     assert lists(made) == {0: (1, 2)}, "broker 3 has most"
 
 
+def test_a_plan_that_only_removes_replicas_is_not_measured_by_bounds_of_zero() -> None:
+    removed, added = changed(cluster([[1, 2, 3]]), 2), changed(cluster([[1, 2]]), 3)
+    assert removed.proposals
+    assert not any("at least" in remark for remark in verdict(removed).remarks)
+    assert any("at least 1 move" in remark for remark in verdict(added).remarks)
+
+
 def test_what_hard_limits_leave_no_room_for_stays_as_it_is_and_says_so() -> None:
     limit = "{kind: capacity, resource: disk, limit: 1.0, hard: true}"
     made = changed(cluster([[1], [2]], racks="aabb", sizes=[60 * GB, 30 * GB], capacity=70 * GB), 4, limit)
