@@ -8,6 +8,7 @@ to name every problem.
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -23,6 +24,7 @@ from cluster_model.columns import (
     assemble,
     broker_columns,
 )
+from cluster_model.directories import directory_documents
 from cluster_model.errors import InputError, Problem
 from cluster_model.kinds import SNAPSHOT, other_kind
 from cluster_model.resources import MEASURED
@@ -101,6 +103,8 @@ def broker_documents(snapshot: Snapshot) -> list[dict[str, object]]:
         amounts = {n: float(a[row]) for n, a in snapshot.capacity.items() if not np.isnan(a[row])}
         if amounts:
             broker["capacity"] = amounts
+        if broker_id in snapshot.directories:
+            broker["directories"] = directory_documents(snapshot.directories[broker_id])
         documents.append(broker)
     return documents
 
@@ -111,7 +115,7 @@ def partition_documents(snapshot: Snapshot) -> Iterator[dict[str, object]]:
     topics = snapshot.topics
     leader_loads = _load_documents(snapshot.leader_load, snapshot.partition_count)
     follower_loads = _load_documents(snapshot.follower_load, snapshot.partition_count)
-    for topic, number, rows, factor, leader, leading, following, given in zip(
+    for topic, number, rows, factor, leader, leading, following, given, held in zip(
         snapshot.partition_topic.tolist(),
         snapshot.partition_number.tolist(),
         snapshot.replicas.tolist(),
@@ -120,6 +124,7 @@ def partition_documents(snapshot: Snapshot) -> Iterator[dict[str, object]]:
         leader_loads,
         follower_loads,
         snapshot.has_follower_load.tolist(),
+        itertools.repeat(None, snapshot.partition_count) if snapshot.replica_directory is None else snapshot.replica_directory.tolist(),
         strict=True,
     ):
         partition: dict[str, object] = {
@@ -132,6 +137,8 @@ def partition_documents(snapshot: Snapshot) -> Iterator[dict[str, object]]:
             partition["leader_load"] = leading
         if given:
             partition["follower_load"] = following
+        if held is not None and max(held[:factor]) >= 0:
+            partition["directories"] = [at if at >= 0 else None for at in held[:factor]]
         yield partition
 
 
@@ -192,7 +199,22 @@ def _partition_columns(partitions: object) -> PartitionColumns:
         leader_load=_loads([row.get("leader_load") for row in rows]),
         follower_load=_loads(following),
         has_follower_load=np.fromiter((load is not None for load in following), np.bool_, len(following)),
+        directory=_directories([row.get("directories") for row in rows], list(map(len, lists))),
     )
+
+
+def _directories(held: list[Sequence[Any] | None], factor: list[int]) -> LongArray | None:
+    """int64 [replicas], list after list: positions of directories, -1 where one is not told; None where none is."""
+    if held.count(None) == len(held):
+        return None
+    _kinds(held, (list, tuple, type(None)))
+    if any(of is not None and len(of) != count for of, count in zip(held, factor, strict=True)):
+        raise Doubtful
+    flat = list(chain.from_iterable([None] * count if of is None else of for of, count in zip(held, factor, strict=True)))
+    found = _whole([-1 if at is None else at for at in flat])
+    if int((found < 0).sum()) != flat.count(None):
+        raise Doubtful
+    return found
 
 
 def _kinds(values: Sequence[object], accepted: type | tuple[type, ...]) -> set[type]:

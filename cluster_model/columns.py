@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from cluster_model.directories import Directories, DirectoryArray, directories_in
 from cluster_model.refusals import MAX_ID, is_topic_name
 from cluster_model.resources import LARGEST_AMOUNT, LEAST_AMOUNT
 from cluster_model.snapshot import (
@@ -35,12 +36,13 @@ class Doubtful(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BrokerColumns:
-    """Brokers by id: `ids` int32 [B] ascending, `states` int8 [B], B `racks`, `capacity` float64 [B] each."""
+    """Brokers by id: `ids` int32 [B] ascending, `states` int8 [B], B `racks`, `capacity` float64 [B] each; log `directories`."""
 
     ids: IntArray
     states: npt.NDArray[np.int8]
     racks: tuple[str | None, ...]
     capacity: dict[str, FloatArray]
+    directories: Directories
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class PartitionColumns:
         resource -> float64 [P], NaN where absent.
     has_follower_load
         bool [P].
+    directory
+        int64 [replicas], as `hosts`: position of the log directory in those of its broker, -1 where it is not known; None: of none.
     """
 
     topics: tuple[str, ...]
@@ -72,6 +76,7 @@ class PartitionColumns:
     leader_load: dict[str, FloatArray]
     follower_load: dict[str, FloatArray]
     has_follower_load: BoolArray
+    directory: LongArray | None = None
 
 
 def broker_columns(brokers: Sequence[Mapping[str, object]]) -> BrokerColumns:
@@ -85,6 +90,7 @@ def broker_columns(brokers: Sequence[Mapping[str, object]]) -> BrokerColumns:
         states=np.array([STATES_BY_LABEL[s] if s else BrokerState.ACTIVE for s in states], dtype=np.int8),
         racks=tuple(cast(str | None, b.get("rack")) for b in rows),
         capacity=_reported({n: _amounts([amounts.get(n) for amounts in given]) for n in names}),
+        directories=directories_in(rows),
     )
 
 
@@ -137,7 +143,19 @@ def assemble(head: Mapping[str, object], brokers: BrokerColumns, columns: Partit
         follower_load=_reported({n: _plain(a[order]) for n, a in columns.follower_load.items()}),
         has_follower_load=columns.has_follower_load[order],
         notes=tuple(cast(Sequence[str], head.get("notes") or ())),
+        directories=brokers.directories,
+        replica_directory=_held(brokers, columns, hosts, order),
     )
+
+
+def _held(brokers: BrokerColumns, columns: PartitionColumns, hosts: IntArray, order: LongArray) -> DirectoryArray | None:
+    """int8 [P, R] in canonical order; None where no replica's directory is known."""
+    if columns.directory is None or not bool((columns.directory >= 0).any()):
+        return None
+    known = np.array([len(brokers.directories.get(int(b), ())) for b in brokers.ids])
+    if bool((columns.directory >= known[hosts]).any()):
+        raise Doubtful
+    return _matrix(columns.directory.astype(np.int32), columns.factor)[order].astype(np.int8)
 
 
 def _order(columns: PartitionColumns) -> LongArray:

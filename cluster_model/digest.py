@@ -59,6 +59,8 @@ def _fingerprint(snapshot: Snapshot, topics: tuple[str, ...], names: bytes, leav
     for label, values, present in _tables(snapshot.capacity, np.True_):
         if present.any():
             h.update(label + values.tobytes())
+    if snapshot.directories:
+        h.update(repr([(broker, *snapshot.directories[broker]) for broker in sorted(snapshot.directories)]).encode())
     h.update(leaves.tobytes())
     return Fingerprint("sha256:" + h.hexdigest(), topics, names, leaves)
 
@@ -118,12 +120,16 @@ def _hashed(snapshot: Snapshot, whole: int, blocks: npt.NDArray[np.int64] | None
         for kind, table, where in ((b"leader", snapshot.leader_load, np.True_), (b"follower", snapshot.follower_load, given))
         for label, values, present in _tables({name: taken(values) for name, values in table.items()}, where)
     ]
+    held = None if snapshot.replica_directory is None else taken(snapshot.replica_directory)
+    told = np.zeros(count, np.bool_) if held is None else (held >= 0).any(axis=(1, 2))
     leaves = np.empty((count, 32), np.uint8)
-    shapes = np.stack([width, *(present for _, _, present in loads)], axis=1)  # blocks of one shape are put together at once
+    shapes = np.stack([width, told, *(present for _, _, present in loads)], axis=1)  # blocks of one shape are put together at once
     for shape in np.unique(shapes, axis=0) if (shapes != shapes[0]).any() else shapes[:1]:
         rows = np.flatnonzero((shapes == shape).all(axis=1))
-        wide, *there = shape.tolist()
+        wide, in_directories, *there = shape.tolist()
         parts = [_label(b"%d" % wide, count), _bytes(lists[:, :, :wide]), *always]
+        if held is not None and in_directories:
+            parts += [_label(b"directories", count), _bytes(held[:, :, :wide])]
         for (label, values, _), present in zip(loads, there, strict=True):
             if present:
                 parts += [_label(label, count), values]

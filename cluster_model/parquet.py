@@ -17,9 +17,11 @@ import numpy as np
 from cluster_model import refusals
 from cluster_model.build import head_document
 from cluster_model.columns import Doubtful, LongArray, PartitionColumns, assemble, broker_columns
+from cluster_model.directories import directory_documents
 from cluster_model.errors import InputError, Problem
 from cluster_model.extras import missing
 from cluster_model.parquet_columns import (
+    DIRECTORIES,
     HAS_FOLLOWER_LOAD,
     ColumnTests,
     broker_column_tests,
@@ -121,6 +123,10 @@ def _broker_table(snapshot: Snapshot) -> pa.Table:
     }
     for name, amounts in snapshot.capacity.items():
         columns[f"capacity.{name}"] = pa.array(amounts, mask=np.isnan(amounts))
+    if snapshot.directories:
+        kind = pa.struct({"path": pa.string(), "size": pa.float64(), "used": pa.float64(), "volume": pa.int32()})
+        told = [snapshot.directories.get(int(b)) for b in snapshot.broker_ids]
+        columns[DIRECTORIES] = pa.array([None if of is None else directory_documents(of) for of in told], pa.list_(kind))
     return pa.table(columns)
 
 
@@ -148,6 +154,9 @@ def _partition_table(snapshot: Snapshot) -> pa.Table:
         told |= ~absent
     if not np.array_equal(told, snapshot.has_follower_load):
         columns[HAS_FOLLOWER_LOAD] = pa.array(snapshot.has_follower_load)
+    if snapshot.replica_directory is not None:
+        held = snapshot.replica_directory[snapshot.replicas >= 0]
+        columns[DIRECTORIES] = pa.ListArray.from_arrays(offsets, pa.array(held, mask=held < 0))
     return pa.table(columns)
 
 
@@ -231,7 +240,27 @@ def _partition_columns(table: pa.Table) -> PartitionColumns:
         leader_load=leading,
         follower_load=following,
         has_follower_load=_has_follower_load(table, following.values()),
+        directory=_directories(table, _longs(pc.list_value_length(lists))),
     )
+
+
+def _directories(table: pa.Table, factor: LongArray) -> LongArray | None:
+    """int64 [replicas]: positions of log directories, -1 where null; `Doubtful` where a list has another length than that of replicas."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if DIRECTORIES not in table.column_names or pa.types.is_null(table.schema.field(DIRECTORIES).type):
+        return None
+    lists = _one_array(table.column(DIRECTORIES))
+    told = ~np.asarray(lists.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    if not np.array_equal(_longs(pc.list_value_length(lists).fill_null(0)), np.where(told, factor, 0)):
+        raise Doubtful
+    values = lists.flatten().cast(pa.int64())
+    held = np.full(int(factor.sum()), -1, np.int64)
+    held[np.repeat(told, factor)] = _longs(values.fill_null(-1))
+    if int((held < 0).sum()) != values.null_count + int(factor[~told].sum()):
+        raise Doubtful
+    return held
 
 
 def _given(table: pa.Table, prefix: str) -> list[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HAS_FOLLOWER_LOAD = "has_follower_load"
+DIRECTORIES = "directories"  # in both tables
 
 TypeTest = Callable[[Any], bool]
 ColumnTests = Mapping[str, tuple[str, TypeTest, bool]]
@@ -29,6 +30,7 @@ def broker_column_tests() -> ColumnTests:
         "rack": ("strings", _is_text, False),
         "state": ("strings", _is_text, False),
         **{f"capacity.{name}": ("numbers", _is_number, False) for name in RESOURCES},
+        DIRECTORIES: ("lists of log directories with path, size, used and volume", _is_record_list, False),
     }
 
 
@@ -40,6 +42,7 @@ def partition_column_tests() -> ColumnTests:
         "leader": ("whole numbers (null where there is no leader)", _is_whole, False),
         **{f"leader_load.{name}": ("numbers", _is_number, False) for name in MEASURED},
         **{f"follower_load.{name}": ("numbers", _is_number, False) for name in MEASURED},
+        DIRECTORIES: ("lists of whole numbers", _is_id_list, False),
         HAS_FOLLOWER_LOAD: ("true and false", _is_flag, False),
     }
 
@@ -75,6 +78,12 @@ def _is_id_list(kind: Any) -> bool:
 
     lists = t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)
     return bool(lists and (t.is_integer(kind.value_type) or t.is_null(kind.value_type)))
+
+
+def _is_record_list(kind: Any) -> bool:
+    import pyarrow.types as t
+
+    return bool((t.is_list(kind) or t.is_large_list(kind)) and (t.is_struct(kind.value_type) or t.is_null(kind.value_type)))
 
 
 def column_problems(file: str, schema: pa.Schema, tests: ColumnTests) -> list[Problem]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cluster_model.directories import MOST
 from cluster_model.errors import Problem
 from cluster_model.resources import DERIVED, LARGEST_AMOUNT, MEASURED, RESOURCES
 from cluster_model.snapshot import STATES_BY_LABEL
@@ -27,9 +28,10 @@ HEAD_KEYS = ("version", "cluster_id", "taken_at", "storage")
 OPTIONAL_HEAD_KEYS = ("notes",)
 ROW_LISTS = ("brokers", "partitions")
 BROKER_KEYS = ("id",)
-OPTIONAL_BROKER_KEYS = ("rack", "state", "capacity")
+OPTIONAL_BROKER_KEYS = ("rack", "state", "capacity", "directories")
 PARTITION_KEYS = ("topic", "partition", "replicas")
-OPTIONAL_PARTITION_KEYS = ("leader", "leader_load", "follower_load")
+OPTIONAL_PARTITION_KEYS = ("leader", "leader_load", "follower_load", "directories")
+DIRECTORY_KEYS = ("path", "size", "used")
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PLAIN_KEY = re.compile(r"[\w.-]{1,80}")
@@ -134,6 +136,7 @@ def broker_problems(brokers: object) -> list[Problem]:
             hint = suggestion(state, STATES_BY_LABEL)
             check.refuse(f"{place}.state", f"expected one of {expected}, found {found(state)}{hint}")
         check.amounts(f"{place}.capacity", broker.get("capacity"), RESOURCES)
+        check.directories(f"{place}.directories", broker.get("directories"))
     return check.problems
 
 
@@ -143,6 +146,7 @@ def partition_problems(partitions: object, brokers: object) -> list[Problem]:
     if not check.is_list("partitions", partitions, "a list of partitions"):
         return check.problems
     known = _known_brokers(brokers)
+    directories = _known_directories(brokers)
     first: dict[tuple[str, int], int] = {}
     for index, partition in enumerate(_rows(partitions)):
         place = f"partitions[{index}]"
@@ -161,6 +165,7 @@ def partition_problems(partitions: object, brokers: object) -> list[Problem]:
         if "replicas" in partition:
             check.replicas(f"{place}.replicas", partition["replicas"], known)
             check.leader(f"{place}.leader", partition.get("leader"), partition["replicas"])
+            check.held(f"{place}.directories", partition.get("directories"), partition["replicas"], directories)
         check.amounts(f"{place}.leader_load", partition.get("leader_load"), MEASURED)
         check.amounts(f"{place}.follower_load", partition.get("follower_load"), MEASURED)
     return check.problems
@@ -179,6 +184,14 @@ def _known_brokers(brokers: object) -> frozenset[int] | None:
     if not all(is_kind(type(i), int) for i in ids):
         return None
     return frozenset(i for i in ids if isinstance(i, int))
+
+
+def _known_directories(brokers: object) -> dict[object, int]:
+    """How many log directories each broker has."""
+    if _known_brokers(brokers) is None:
+        return {}
+    given = {broker["id"]: broker.get("directories") for broker in _rows(brokers)}
+    return {broker: len(of) if isinstance(of, list | tuple) else 0 for broker, of in given.items()}
 
 
 @dataclass(slots=True)
@@ -289,6 +302,46 @@ class _Check:
             self.refuse(place, f"expected a broker id, {otherwise}")
         elif isinstance(replicas, list | tuple) and replicas and value not in replicas:
             self.refuse(place, f"expected one of the replicas, {otherwise}")
+
+    def directories(self, place: str, value: object) -> None:
+        """Log directories of one broker; null and absent are the same."""
+        if value is None or not self.is_list(place, value, "a list of log directories"):
+            return
+        if len(_rows(value)) > MOST:
+            self.refuse(place, f"expected at most {MOST} log directories, found {len(_rows(value))}")
+        seen: set[str] = set()
+        for index, one in enumerate(_rows(value)):
+            at = f"{place}[{index}]"
+            if not self.is_object(at, one):
+                continue
+            self.keys(at, one, DIRECTORY_KEYS, ("volume",))
+            if "path" in one and self.text(f"{at}.path", one["path"], "a path"):
+                if one["path"] in seen:
+                    self.refuse(f"{at}.path", f"expected each directory once, found {found(one['path'])} twice; keep one")
+                seen.add(one["path"])
+                if not one["path"]:
+                    self.refuse(f"{at}.path", "expected a path, found ''; give the path that log.dirs has")
+            for key in ("size", "used"):
+                if key in one:
+                    self._amount(f"{at}.{key}", one[key], "bytes")
+            if one.get("size") == 0:
+                self.refuse(f"{at}.size", "expected more than 0 (bytes), found 0; leave directories of unknown size out")
+            if one.get("volume") is not None:
+                self.id(f"{at}.volume", one["volume"], "a number that directories of one volume share")
+
+    def held(self, place: str, value: object, replicas: object, directories: Mapping[object, int]) -> None:
+        """Positions of the log directories that hold the replicas of a partition; null and absent are the same."""
+        if value is None or not self.is_list(place, value, "a list of positions, one a replica"):
+            return
+        if not isinstance(replicas, list | tuple) or len(replicas) != len(_rows(value)):
+            self.refuse(place, f"expected as many entries as replicas (null where one is not known), found {len(_rows(value))}")
+            return
+        for index, (broker, at) in enumerate(zip(replicas, _rows(value), strict=True)):
+            count = directories.get(broker, 0) if is_kind(type(broker), int) else 0
+            if at is not None and not (is_kind(type(at), int) and 0 <= at < count):
+                told = f"a position from 0 to {count - 1} in the directories of broker {found(broker)}"
+                none = f"null, since no directories of broker {found(broker)} are given"
+                self.refuse(f"{place}[{index}]", f"expected {told if count else none}, found {found(at)}")
 
     def amounts(self, place: str, value: object, allowed: Mapping[str, str]) -> None:
         """A capacity or load: an object of resource to amount; null and absent are the same."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster_model.directories import MOST
 from cluster_model.resources import LARGEST_AMOUNT, MEASURED, RESOURCES
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -38,6 +39,19 @@ def snapshot_schema() -> dict[str, Any]:
                     "rack": {"type": ["string", "null"], "description": "left out: a rack of its own"},
                     "state": {"enum": ["active", "draining", "dead", "excluded", None]},
                     "capacity": _amounts(RESOURCES, "what the broker can carry"),
+                    "directories": {"type": ["array", "null"], "maxItems": MOST, "items": {"$ref": "#/$defs/directory"},
+                                    "description": "log directories of a broker with several volumes"},
+                },
+            },
+            "directory": {
+                "type": "object",
+                "required": ["path", "size", "used"],
+                "additionalProperties": False,
+                "properties": {
+                    "path": {"type": "string"},
+                    "size": {"type": "number", "exclusiveMinimum": 0, "maximum": LARGEST_AMOUNT, "description": "bytes of its volume"},
+                    "used": {"type": "number", "minimum": 0, "maximum": LARGEST_AMOUNT, "description": "bytes in use on its volume"},
+                    "volume": {"anyOf": [broker_id, {"type": "null"}], "description": "shared by the directories of one volume"},
                 },
             },
             "partition": {
@@ -53,6 +67,10 @@ def snapshot_schema() -> dict[str, Any]:
                     "leader": {"anyOf": [broker_id, {"type": "null"}]},
                     "leader_load": _amounts(MEASURED, "what the leader costs its broker"),
                     "follower_load": _amounts(MEASURED, "what each follower costs; left out: network_in and disk of the leader"),
+                    "directories": {
+                        "type": ["array", "null"], "items": {"type": ["integer", "null"], "minimum": 0, "maximum": MOST - 1},
+                        "description": "of each replica, the position of its log directory in those of its broker",
+                    },
                 },
             },
         },

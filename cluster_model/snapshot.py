@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_model.digest import Fingerprint, fingerprint, renewed
+from cluster_model.directories import Directories, DirectoryArray, followed
 from cluster_model.resources import DERIVED_FROM, FOLLOWER_COPIES_LEADER, MEASURED, RESOURCES
 
 FloatArray = npt.NDArray[np.float64]
@@ -70,6 +71,11 @@ class Snapshot:
         bool [P]: False where the follower vector follows from the leader's (`network_in` and `disk`).
     notes
         Remarks of the tool that took the snapshot, such as which rates are lower bounds.
+    directories
+        Log directories of brokers with several volumes, by wire id; empty where the source does not tell.
+    replica_directory
+        int8 [P, R]: position in those of its broker of the directory that holds each replica of `replicas`, -1 where that is not known;
+        None: of no replica.
     """
 
     cluster_id: str
@@ -88,6 +94,8 @@ class Snapshot:
     follower_load: Mapping[str, FloatArray]
     has_follower_load: BoolArray
     notes: tuple[str, ...] = field(default=())
+    directories: Directories = field(default_factory=dict)
+    replica_directory: DirectoryArray | None = None
 
     def __post_init__(self) -> None:
         for array in self._arrays():
@@ -100,7 +108,7 @@ class Snapshot:
         ]  # fmt: skip
         for table in (self.capacity, self.leader_load, self.follower_load):
             arrays.extend(table.values())
-        return arrays
+        return arrays if self.replica_directory is None else [*arrays, self.replica_directory]
 
     @property
     def broker_count(self) -> int:
@@ -189,8 +197,11 @@ class Snapshot:
         return np.asarray(load, dtype=np.float64)
 
     def with_placement(self, replicas: IntArray, leader: IntArray) -> Snapshot:
-        """The same cluster with other replica lists and leaders (broker rows); arrays are taken over."""
-        return replace(self, replicas=replicas, leader=leader)
+        """The same cluster with other replica lists and leaders (broker rows); arrays are taken over. In which directory a replica is that
+        came to a broker is not known."""
+        held = self.replica_directory
+        held = None if held is None else followed(self.replicas, held, replicas)
+        return replace(self, replicas=replicas, leader=leader, replica_directory=held)
 
     def rows(self, rows: npt.NDArray[np.int64]) -> Snapshot:
         """A snapshot of some of the partitions on the same brokers."""
@@ -199,7 +210,8 @@ class Snapshot:
             self.topics, self.partition_topic[rows], self.partition_number[rows], self.replicas[rows], self.leader[rows],
             {name: values[rows] for name, values in self.leader_load.items()},
             {name: values[rows] for name, values in self.follower_load.items()},
-            self.has_follower_load[rows],
+            self.has_follower_load[rows], directories=self.directories,
+            replica_directory=None if self.replica_directory is None else self.replica_directory[rows],
         )  # fmt: skip
 
     @cached_property

@@ -28,11 +28,17 @@ topics = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda t: t not
 amounts = st.just(0.0) | st.floats(1e-300, 1e30) | st.integers(0, 2**70)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 measured = st.dictionaries(st.sampled_from(sorted(MEASURED)), amounts)
+paths = texts.filter(bool)
+sizes = st.floats(1.0, 1e30) | st.integers(1, 2**70)
 capacities = st.dictionaries(st.sampled_from(sorted(RESOURCES)), amounts)
 
 
 def _objects(required: dict[str, Any], **optional: Any) -> st.SearchStrategy[Document]:
     return st.fixed_dictionaries(required, optional=optional)
+
+
+def _directory() -> st.SearchStrategy[Document]:
+    return _objects({"path": paths, "size": sizes, "used": amounts}, volume=st.none() | st.integers(0, 2))
 
 
 @st.composite
@@ -45,6 +51,7 @@ def documents(draw: st.DrawFn) -> Document:
                 rack=st.none() | texts.filter(bool),
                 state=st.sampled_from(sorted(STATES_BY_LABEL)),
                 capacity=capacities,
+                directories=st.none() | st.lists(_directory(), max_size=3, unique_by=lambda d: d["path"]),
             ),
             min_size=1,
             max_size=6,
@@ -60,6 +67,10 @@ def documents(draw: st.DrawFn) -> Document:
         leader = st.sampled_from([*replicas, None])
         rest = _objects({}, leader=leader, leader_load=measured, follower_load=measured)
         partitions.append({**partition, **draw(rest)})
+        if draw(st.booleans()):
+            counts = [len(next(b for b in brokers if b["id"] == host).get("directories") or ()) for host in replicas]
+            held = [draw(st.none() | st.integers(0, count - 1)) if count else None for count in counts]
+            partitions[-1]["directories"] = draw(st.sampled_from([held, None]))
     head = {"version": 1, "cluster_id": draw(texts), "taken_at": draw(st.datetimes()).isoformat()}
     storage = draw(st.sampled_from(["local", "shared"]))
     document = {**head, "storage": storage, "brokers": brokers, "partitions": partitions}
@@ -105,6 +116,10 @@ def test_a_snapshot_says_what_its_document_says(document: Document) -> None:
             for resource in MEASURED:
                 amount = table[resource][row] if resource in table else math.nan
                 assert amount == float(load[resource]) if resource in load else math.isnan(amount)
+        held = [-1] * len(hosts) if snapshot.replica_directory is None else snapshot.replica_directory[row][: len(hosts)].tolist()
+        assert [at if at >= 0 else None for at in held] == (partition.get("directories") or [None] * len(hosts))
+    told = {b["id"]: [d["path"] for d in b["directories"]] for b in document["brokers"] if b.get("directories")}
+    assert {broker: [d.path for d in of] for broker, of in snapshot.directories.items()} == told
 
 
 # What no place in a document takes. Objects and lists are left out: some places take those.
@@ -130,9 +145,9 @@ def _acceptable(place: str, value: object) -> bool:
     """Whether a junk value is legal after all in this place."""
     if place == "cluster_id" or place.startswith("notes["):
         return isinstance(value, str) and value != "\ud800"
-    if place.endswith(".rack"):
+    if place.endswith((".rack", ".path")):
         return value == "x y"
-    if "load." in place or "capacity." in place:
+    if "load." in place or "capacity." in place or place.endswith((".size", ".used")):
         return value == 2**31 + 7 and not isinstance(value, bool)
     return False
 
@@ -205,7 +220,7 @@ def test_an_unknown_key_is_refused_in_its_place(document: Document, key: str, da
     target = _get(document, path)
     known = {*RESOURCES, "version", "cluster_id", "taken_at", "storage", "notes", "brokers", "partitions"}
     known |= {"id", "rack", "state", "capacity", "topic", "partition", "replicas", "leader"}
-    known |= {"leader_load", "follower_load"}
+    known |= {"leader_load", "follower_load", "directories", "path", "size", "used", "volume"}
     if key in known:
         return
     target[key] = 1

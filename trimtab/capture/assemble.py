@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from trimtab.capture.capacity import Capacities
+from trimtab.capture.directories import held_of
 from trimtab.capture.rates import Rates
 from trimtab.capture.reading import BrokerReading, LogDir, PartitionEntry, Reading, TopicPartition, Topology
 
@@ -53,6 +55,7 @@ def assemble(
     brokers = _brokers(topology, before, after, capacities, notes)
     _tell_topics(topology, after, notes)
     partitions = _partitions(topology, before, after, rates, notes)
+    _add_directories(brokers, partitions, after)
     _tell_rates(rates, notes)
     return {
         "version": 1,
@@ -63,6 +66,19 @@ def assemble(
         "brokers": brokers,
         "partitions": partitions,
     }
+
+
+def _add_directories(brokers: list[dict[str, object]], partitions: list[dict[str, object]], after: Reading) -> None:
+    """Log directories of the brokers that have several volumes, and which one holds each replica."""
+    active = {cast(int, broker["id"]): broker for broker in brokers if broker["state"] == "active"}
+    held = {broker: of for broker, of in held_of(after).items() if broker in active}
+    for broker, of in held.items():
+        active[broker]["directories"] = of.documents
+    for document in partitions if held else ():
+        key = cast(str, document["topic"]), cast(int, document["partition"])
+        places = [held[b].place_of(key) if b in held else None for b in cast(list[int], document["replicas"])]
+        if any(place is not None for place in places):
+            document["directories"] = places
 
 
 def _brokers(
@@ -126,8 +142,8 @@ def _tell_directories(broker: int, volumes: tuple[LogDir, ...], notes: Notes) ->
     if fullest.used >= FULL or fullest.used - together >= UNEVEN:
         notes.warn(
             f"broker {broker}: log directory {fullest.path} is {fullest.used:.0%} full, its {len(volumes)} log directories together "
-            f"{together:.0%}; a replica fits into one of them, and plans know their sum only. Move replicas between them with "
-            "kafka-reassign-partitions.sh and log_dirs"
+            f"{together:.0%}; a replica fits into one of them, and plans know their sum only. `trimtab directories` moves replicas "
+            "between them"
         )
 
 

@@ -251,8 +251,13 @@ class Gateway:
         if code:
             raise kafka_errors.for_code(code)()
         sizes: dict[TopicPartition, int] = {}
-        offline, moving, dirs = [], 0, []
+        held: dict[TopicPartition, int] = {}
+        future: dict[TopicPartition, tuple[int, int]] = {}
+        offline: list[str] = []
+        dirs: list[LogDir] = []
+        several = len(response.results) > 1
         for log_dir in response.results:
+            place = len(dirs)
             if log_dir.error_code:
                 offline.append(log_dir.log_dir)
             elif getattr(log_dir, "total_bytes", -1) > 0:
@@ -260,12 +265,15 @@ class Gateway:
                 dirs.append(LogDir(log_dir.log_dir, log_dir.total_bytes, log_dir.usable_bytes, logs))
             for topic in log_dir.topics:
                 for p in topic.partitions:
+                    key = topic.name, p.partition_index
                     if p.is_future_key:
-                        moving += 1
-                    else:
-                        sizes[topic.name, p.partition_index] = p.partition_size
+                        future[key] = place, p.partition_size
+                        continue
+                    sizes[key] = p.partition_size
+                    if several:
+                        held[key] = place
         told = tuple(dirs) if len(dirs) + len(offline) == len(response.results) else ()
-        return LogSizes(at, sizes, tuple(offline), moving, told)
+        return LogSizes(at, sizes, tuple(offline), len(future), told, held if told else {}, future)
 
     def _ends(self, broker: int, leads: list[TopicPartition]) -> LogEnds:
         if not leads:

@@ -93,6 +93,8 @@ class LogSizes:
     offline_dirs: tuple[str, ...] = ()
     moving: int = 0  # replicas on their way to another log directory of the broker
     dirs: tuple[LogDir, ...] = ()
+    held: Mapping[TopicPartition, int] = field(default_factory=dict)  # position in `dirs`, where there are several
+    future: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)  # that of a moving replica, and bytes that are there
 
     @property
     def volumes(self) -> tuple[LogDir, ...]:
@@ -101,16 +103,28 @@ class LogSizes:
         A broker does not say which directories share a volume. Those do whose volumes are as large and have as much room (it changes a
         little from one question to the next), unless their logs together are more than the volume holds.
         """
-        found: list[LogDir] = []
-        for one in self.dirs:
-            for i, known in enumerate(found):
+        return tuple(self._by_volume()[0].values())
+
+    @property
+    def volume_of(self) -> tuple[int, ...]:
+        """Of each directory, the position of the first one on the same volume."""
+        return tuple(self._by_volume()[1])
+
+    def _by_volume(self) -> tuple[dict[int, LogDir], list[int]]:
+        """The first directory of each volume by position, with the logs of all that are on it; and of each directory that position."""
+        found: dict[int, LogDir] = {}
+        first: list[int] = []
+        for at, one in enumerate(self.dirs):
+            for i, known in found.items():
                 alike = known.total == one.total and abs(known.usable - one.usable) <= MOMENT
                 if alike and known.logs + one.logs <= one.total - one.usable + MOMENT:
                     found[i] = replace(known, logs=known.logs + one.logs)
+                    first.append(i)
                     break
             else:
-                found.append(one)
-        return tuple(found)
+                found[at] = one
+                first.append(at)
+        return found, first
 
 
 @dataclass(frozen=True, slots=True)

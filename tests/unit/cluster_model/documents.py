@@ -68,6 +68,10 @@ def assert_same(left: Snapshot, right: Snapshot) -> None:
         assert list(ours) == list(theirs)
         for resource in ours:
             assert_identical(ours[resource], theirs[resource])
+    assert left.directories == right.directories
+    assert (left.replica_directory is None) == (right.replica_directory is None)
+    if left.replica_directory is not None and right.replica_directory is not None:
+        assert_identical(left.replica_directory, right.replica_directory)
     assert left.digest == right.digest
 
 

@@ -267,3 +267,41 @@ def test_disk_capacity_is_the_size_of_the_file_systems_unless_a_file_says_anothe
     snapshot, notes = captured(cluster(whole()), readings)
     assert snapshot.capacity["disk"][1] == 1000_000.0
     assert "60% of the disks of broker 2 holds something else than logs; --capacity says what its logs may take" in notes.texts
+
+
+def held(broker: BrokerReading, at: int, future: tuple[int, int] | None = None) -> BrokerReading:
+    """A broker whose replica of the partition is in directory `at`, or on its way to another one, with so many bytes there already."""
+    assert broker.sizes is not None
+    sizes = LogSizes(
+        0.0, {KEY: 1000}, dirs=broker.sizes.dirs, held={KEY: at}, future={} if future is None else {KEY: future}, moving=future is not None
+    )  # fmt: skip
+    return BrokerReading(sizes)
+
+
+def test_directories_of_brokers_with_several_volumes_are_told_with_what_is_in_them() -> None:
+    two = directories(("/d1", 2.0, 1.0), ("/d2", 4.0, 3.0), ("/d2/b", 4.0, 3.00001), logs=0.4)  # the last two are of one volume
+    one = directories(("/d1", 2.0, 1.0), ("/d1/b", 2.0, 1.00001), logs=0.4)
+    snapshot, _ = captured(cluster(whole()), {1: held(two, 2), 2: held(one, 1), 3: sized()})
+    assert list(snapshot.directories) == [1]
+    assert [(d.path, d.size, d.used, d.volume) for d in snapshot.directories[1]] == [
+        ("/d1", 2e12, 1e12, None), ("/d2", 4e12, 1e12, 1), ("/d2/b", 4e12, 1e12, 1),
+    ]  # fmt: skip
+    assert snapshot.replica_directory is not None
+    assert snapshot.replica_directory.tolist() == [[2, -1, -1]]
+    without, _ = captured(cluster(whole()), {1: held(one, 0), 2: held(one, 1), 3: sized()})
+    assert (without.directories, without.replica_directory) == ({}, None)
+
+
+def test_a_replica_that_is_being_moved_is_where_it_will_be() -> None:
+    """Of its 1,000 bytes 400 are in the other directory by now: the others are still to come, and all go from where it is."""
+    two = sized(dirs=(LogDir("/d1", 10**12, 10**12 - 2000), LogDir("/d2", 10**11, 10**11 - 400)))
+    snapshot, _ = captured(cluster(whole()), {1: held(two, 0, future=(1, 400)), 2: sized(), 3: sized()})
+    assert [d.used for d in snapshot.directories[1]] == [1000.0, 1000.0]
+    assert snapshot.replica_directory is not None
+    assert snapshot.replica_directory.tolist() == [[1, -1, -1]]
+
+
+def test_a_dead_broker_tells_no_directories() -> None:
+    two = directories(("/d1", 2.0, 1.0), ("/d2", 4.0, 3.0))
+    snapshot, _ = captured(cluster(whole(), fenced=(1,)), {1: held(two, 1), 2: sized(), 3: sized()})
+    assert (snapshot.directories, snapshot.replica_directory) == ({}, None)
