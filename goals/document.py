@@ -21,10 +21,20 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from cluster_model.errors import ConfigurationError, Problem
+from goals.broker_sets import set_problems
 from goals.calibration import Calibration, load_calibration
 from goals.calibration.filling import Fill, calibrated, filled_in
 from goals.file_text import file_text
-from goals.model import Calibrated, Capacity, Constraints, Goal, GoalSet, TopicDistribution, UsageDistribution
+from goals.model import (
+    BrokerSet,
+    Calibrated,
+    Capacity,
+    Constraints,
+    Goal,
+    GoalSet,
+    TopicDistribution,
+    UsageDistribution,
+)
 from goals.policy_presets import POLICY_PRESETS
 from goals.problems import to_problems
 from goals.registry import PRESETS, preset_text
@@ -129,7 +139,7 @@ def _read(
         value, fills = filled_in(source.value, measured.calibration)
         source = replace(source, value=value)
     document, more = _validate(source)
-    found = [*more, *_name_problems(source), *_preset_problems(source, preset), *found]
+    found = [*more, *_name_problems(source), *_preset_problems(source, preset), *set_problems(source), *found]
     if document is None or found or wrong:
         raise ConfigurationError(name, [*in_order(found), *wrong])
     layer = _layer(document, fills)
@@ -253,6 +263,9 @@ def _layer(document: GoalsDocument, fills: tuple[Fill, ...]) -> _Layer:
             exclude_brokers=_unique(document.constraints.exclude_brokers),
             include_topics=_unique(document.constraints.include_topics),
             freeze_topics=_unique(document.constraints.freeze_topics),
+            broker_sets=tuple(
+                BrokerSet(one.name, _unique(one.brokers), _unique(one.topics)) for one in document.constraints.broker_sets
+            ),
         ),
         policy=document.policy.model_dump(exclude_unset=True),
         preset=document.preset or None,
@@ -275,6 +288,7 @@ def _stacked(base: _Layer, top: _Layer) -> _Layer:
             exclude_brokers=_unique(base.constraints.exclude_brokers + top.constraints.exclude_brokers),
             include_topics=_unique(base.constraints.include_topics + top.constraints.include_topics),
             freeze_topics=_unique(base.constraints.freeze_topics + top.constraints.freeze_topics),
+            broker_sets=base.constraints.broker_sets + top.constraints.broker_sets,
         ),
         policy=base.policy | top.policy,
         preset=top.preset,
@@ -317,10 +331,14 @@ def digest(
     canonical: dict[str, Any] = {
         "version": 1,
         "goals": [{key: _canonical(value) for key, value in asdict(goal).items()} for goal in goals],
-        "constraints": {key: sorted(set(value)) for key, value in asdict(constraints).items()},
+        "constraints": {key: sorted(set(value)) for key, value in asdict(constraints).items() if key != "broker_sets"},
     }
     if not constraints.freeze_topics:  # a later addition: files without it keep their digest
         del canonical["constraints"]["freeze_topics"]
+    if constraints.broker_sets:  # the same; their order decides
+        canonical["constraints"]["broker_sets"] = [
+            [one.name, sorted(one.brokers), sorted(one.topics)] for one in constraints.broker_sets
+        ]
     if capacity:
         canonical["capacity"] = {
             resource: {str(broker): float(value) for broker, value in of.items()} for resource, of in capacity.items()

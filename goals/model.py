@@ -129,8 +129,17 @@ Goal = RackAware | Capacity | CountLimit | UsageDistribution | TopicDistribution
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerSet:
+    """Brokers that the replicas of some topics stay on; without `topics` it takes those of no other set."""
+
+    name: str
+    brokers: tuple[int, ...]
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Constraints:
-    """What must not be touched. Topics are glob patterns, brokers wire ids.
+    """What must not be touched, and what stays where. Topics are glob patterns, brokers wire ids.
 
     Repairs (replicas off dead and draining brokers, leaders for leaderless partitions) change excluded topics, too, but never frozen ones.
     """
@@ -139,6 +148,7 @@ class Constraints:
     exclude_brokers: tuple[int, ...] = ()
     include_topics: tuple[str, ...] = ()
     freeze_topics: tuple[str, ...] = ()
+    broker_sets: tuple[BrokerSet, ...] = ()  # a topic is of the first that it matches
 
 
 @dataclass(frozen=True, slots=True)

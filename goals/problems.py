@@ -122,8 +122,8 @@ def _model_at(path: Path, tags: Mapping[Path, str]) -> type[BaseModel]:
             return schema.GoalsDocument
         case ("goals", int()):
             return registry.KINDS[tags[path]].document
-        case ("constraints",):
-            return schema.ConstraintsDocument
+        case ("constraints", *_):
+            return _model_within(schema.ConstraintsDocument, path[1:])
         case ("policy",):
             return policy.PolicyDocument
         case ("policy", "amount"):

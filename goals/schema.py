@@ -241,8 +241,19 @@ AnyGoalDocument = Annotated[
 ]  # fmt: skip
 
 
+class BrokerSetDocument(Document):
+    """Brokers that the replicas of some topics stay on."""
+
+    name: Label = Field(description="name in reports")
+    brokers: Annotated[list[BrokerId], Field(min_length=1)] = Field(description="ids; a broker is in one set at most")
+    topics: list[Pattern] = Field(
+        default=[], min_length=1, description="globs; a topic is of the first set that it matches; left out: all topics of no other set",
+        json_schema_extra=_without_default,
+    )  # fmt: skip
+
+
 class ConstraintsDocument(Document):
-    """What must not be touched."""
+    """What must not be touched, and what stays where."""
 
     exclude_topics: list[Pattern] = Field(
         default=[], description="globs; moved by repairs only (dead, draining, leaderless), load still counts"
@@ -250,6 +261,9 @@ class ConstraintsDocument(Document):
     freeze_topics: list[Pattern] = Field(default=[], description="globs; never changed, not even by repairs; load still counts")
     exclude_brokers: list[BrokerId] = Field(default=[], description="ids; neither gain nor lose anything")
     include_topics: list[Pattern] = Field(default=[], description="globs; only these may move; empty: all")
+    broker_sets: list[BrokerSetDocument] = Field(
+        default=[], description="replicas of a set's topics stay on its brokers, other topics on brokers of no set"
+    )
 
 
 class GoalsDocument(Document):

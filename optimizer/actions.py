@@ -17,13 +17,14 @@ from optimizer.changes import BLOCK, Blocks, ChangeTable, Item
 from optimizer.outcome import judged
 from optimizer.plan import Action, ActionType, Change, GoalScore, ScoreFrame, ScoreRows
 from optimizer.problem import HARD, KIND, LIMIT, RACK, STATE, WEIGHT, Compiled
-from optimizer.reasons import helped, reason_of
+from optimizer.reasons import BROKER_SET, helped, reason_of
 from optimizer.search.evaluate import (
     REPAIRS_DEAD,
     REPAIRS_DRAINING,
     REPAIRS_LEADERLESS,
     REPAIRS_RACKS,
     REPAIRS_SCORES,
+    REPAIRS_SETS,
     TOLERANCE,
 )
 from optimizer.search.record import Before
@@ -32,6 +33,7 @@ REPAIR_NAMES = {
     REPAIRS_DEAD: "dead_broker",
     REPAIRS_DRAINING: "draining_broker",
     REPAIRS_LEADERLESS: "leaderless",
+    REPAIRS_SETS: BROKER_SET,
 }
 ONE_CHANGE: tuple[ActionType, ...] = ("leadership", "move", "exchange")  # by brokers added: none, one, several
 
@@ -81,6 +83,8 @@ class ActionLog(Blocks[Action]):
         self.frame = ScoreFrame(
             tuple(goal.name for goal in compiled.goals), tuple(frozenset(self._ids[self._judges[:, g]].tolist()) for g in goals)
         )
+        topics = table.changes.snapshot.topics
+        self._homes = compiled.sets.told(topics, self._ids) if compiled.sets is not None else None
         self._weights = compiled.problem.force[:, WEIGHT].copy()
         self._states = dict(zip(self._ids.tolist(), compiled.problem.broker[:, STATE].tolist(), strict=True))
         kind, hard = compiled.problem.goal[:, KIND], compiled.problem.goal[:, HARD] == 1
@@ -126,7 +130,7 @@ class ActionLog(Blocks[Action]):
         )  # fmt: skip
         return [
             Action(
-                number, kind, score, repairs, reason_of(given, repairs, helps, self.frame.index, self._states),
+                number, kind, score, repairs, reason_of(given, repairs, helps, self.frame.index, self._states, self._homes),
                 size, tuple(given), TableScores(self.frame, part, n),
             )
             for number, kind, score, repairs, size, given, helps, n in zip(*columns, strict=True)

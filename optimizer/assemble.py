@@ -14,6 +14,7 @@ from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from optimizer.actions import ActionLog, ActionTable
 from optimizer.broker_outcome import BrokerOutcomes
+from optimizer.broker_sets import set_notes
 from optimizer.capacity import capacity_notes
 from optimizer.caution import held_back
 from optimizer.changes import ChangeTable, Proposals
@@ -29,6 +30,7 @@ from optimizer.search.search import Found, Round
 from optimizer.unknown import unknown_notes, unsized
 from optimizer.whatif import idle_patterns
 from optimizer.why import why_left
+from optimizer.why_sets import told_of_sets
 
 
 def assemble(
@@ -76,6 +78,7 @@ def assemble(
         skipped=tuple(skipped),
         notes=(
             *snapshot.notes, *goals.notes, *_provenance(given, goals, options), *idle_patterns(snapshot, goals.constraints),
+            *set_notes(snapshot, goals.constraints), *told_of_sets(snapshot, compiled, start, end),
             *compiled.notes, *unknown_notes(snapshot, compiled.goals),
             *repaired_though_excluded(snapshot, compiled, proposals.partition), *_mode_notes(options, found),
         ),

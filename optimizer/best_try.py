@@ -40,9 +40,10 @@ def best_try(snapshot: Snapshot, compiled: Compiled, made: Plan, row: int, optio
         rank = (_acceptable(judged, options), bool(judged.allowed), float(judged.score))
         if best is None or rank > best[0]:
             best = (rank, judged, text)
-    held = f" The rack rule or hard limits would rule out {counted(ruled_out, 'other target')}." if ruled_out else ""
+    sets = ", broker sets" if compiled.sets is not None else ""
+    held = f" The rack rule{sets} or hard limits would rule out {counted(ruled_out, 'other target')}." if ruled_out else ""
     if best is None:
-        return f"It would need another broker, but the rack rule, hard limits or its other replicas rule out each one.{held}"
+        return f"It would need another broker, but the rack rule{sets}, hard limits or its other replicas rule out each one.{held}"
     (taken, _, _), judged, text = best
     return f"It would need a change; the best, {text}, {_against(judged, taken, made, options)}.{held}"
 

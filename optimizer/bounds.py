@@ -16,6 +16,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import ahead, inner, kernel, whole
+from optimizer.broker_sets import strays
 from optimizer.plan import LowerBounds
 from optimizer.problem import (
     BOUND,
@@ -82,7 +83,7 @@ def lower_bounds(problem: Problem, state: State, topics_out: Array | None = None
 
 
 def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:
-    """float64 [B] replicas, and bytes, that have to leave dead and draining brokers."""
+    """float64 [B] replicas, and bytes, that have to leave dead and draining brokers, and brokers of other sets."""
     moves, data = np.zeros(len(problem.broker)), np.zeros(len(problem.broker))
     usable = np.append(problem.broker[:, STATE] != BrokerState.DEAD, False)
     for b in np.flatnonzero(np.isin(problem.broker[:, STATE], (BrokerState.DEAD, BrokerState.DRAINING))).tolist():
@@ -90,6 +91,10 @@ def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:
         counts = usable[state.replicas[partitions]].any(axis=1) & (problem.partition[partitions, MENDABLE] == 1)
         moves[b] = counts.sum()
         data[b] = np.cumsum(np.append(0.0, problem.size[partitions[counts]]))[-1]
+    entries, slots = strays(problem, state.replicas), state.replicas.shape[1]
+    hosts = state.replicas.ravel()[entries]
+    moves += np.bincount(hosts, minlength=len(moves))
+    data += np.bincount(hosts, weights=problem.size[entries // slots], minlength=len(data))
     return moves, data
 
 

@@ -27,7 +27,7 @@ class Rules(NamedTuple):
 
     movable: BoolArray  # bool [T], topics whose partitions may change for balance
     mendable: BoolArray  # bool [T], topics whose partitions repairs may change: movable and excluded ones, no frozen ones
-    racks: int  # with active or excluded brokers
+    racks: np.ndarray  # int64 [T], or [1] for all: those with active or excluded brokers
 
 
 class Part(NamedTuple):
@@ -127,7 +127,8 @@ def rules_of_partitions(snapshot: Snapshot, rules: Rules) -> np.ndarray:
     partition[:, MOVABLE] = rules.movable[snapshot.partition_topic] & live
     partition[:, MENDABLE] = rules.mendable[snapshot.partition_topic] & live
     partition[:, RF] = rf
-    partition[:, RACK_LIMIT] = -(-rf // max(rules.racks, 1))
+    racks = np.maximum(rules.racks, 1)
+    partition[:, RACK_LIMIT] = -(-rf // (racks[0] if len(racks) == 1 else racks[snapshot.partition_topic]))
     return partition
 
 

@@ -8,27 +8,27 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
-from goals.model import Goal, GoalSet, Limit, RackAware, TopicDistribution, UsageDistribution
+from goals.model import Constraints, Goal, GoalSet, Limit, RackAware, TopicDistribution, UsageDistribution
+from optimizer.broker_sets import Sets, sets_of
 from optimizer.caution import caution_of
-from optimizer.columns import Columns, Rules, any_differs, cost_of_moves, make_columns
+from optimizer.columns import Columns, Rules, cost_of_moves, make_columns
 from optimizer.linear_tables import linear_tables
 from optimizer.options import PlanOptions
 from optimizer.plan import Skipped
 from optimizer.problem import (
+    ANYWHERE,
     DISTRIBUTION,
-    FOLLOWING,
     HARD_RACK,
-    LEADING,
     LIMIT,
     MOVABLE,
     NO_RACK_GOAL,
     RACK,
-    RF,
     SOFT_RACK,
     TOPIC,
     Compiled,
     Problem,
 )
+from optimizer.shares import Ground, shares_of
 from optimizer.topic_tables import counted_topics, topic_tables, with_topics
 from optimizer.whatif import matching_topics, movable_topics
 
@@ -47,17 +47,20 @@ def compile_problem(
     eligible = snapshot.broker_states == BrokerState.ACTIVE
     rack = _dense_racks(snapshot)
     hard_rack = any(isinstance(g, RackAware) and g.hard for g in counted)
-    totals, per_rack = _totals(snapshot, columns, load, rack, eligible, hard_rack)
+    sets = sets_of(snapshot, goals.constraints)
+    shares = shares_of(Ground(snapshot, columns, sets, rack, hard_rack, load))
     notes: list[str] = []
-    linear = linear_tables(snapshot, counted, resources, totals, per_rack, rack, eligible, notes)
-    by_topic = topic_tables(snapshot, counted, eligible)
+    linear = linear_tables(snapshot, counted, resources, shares, eligible, notes)
+    by_topic = topic_tables(snapshot, counted, eligible, sets)
     groups = _groups(counted)
     weight = np.array([0.0 if g.hard else g.weight for g in counted])
     topic_bound = np.array([g.bound if isinstance(g, TopicDistribution) else 0.0 for g in counted])
     topic_gap = np.array([g.min_gap if isinstance(g, TopicDistribution) else 0.0 for g in counted], np.float64)
     cost = cost_of_moves(columns.size, options.move_cost)
     problem = Problem(
-        broker=np.stack([snapshot.broker_states, rack], axis=1).astype(np.int64),
+        broker=np.stack(
+            [snapshot.broker_states, rack, np.zeros_like(rack) if sets is None else sets.broker], axis=1
+        ).astype(np.int64),
         partition=columns.partition,
         topic=columns.topic,
         size=columns.size,
@@ -85,8 +88,9 @@ def compile_problem(
         **by_topic,
         topic_first=columns.topic_first,
         topic_counted=counted_topics(columns.topic_first, snapshot.broker_count * len(by_topic["topic_goal"])),
+        topic_set=np.full(len(snapshot.topics), ANYWHERE) if sets is None else sets.topic,
         setting=np.array(
-            [int(groups.max()) + 1 if len(groups) else 1, _rack_goal(counted), 0], dtype=np.int64
+            [int(groups.max()) + 1 if len(groups) else 1, _rack_goal(counted), 0, sets is not None], dtype=np.int64
         ),
     )
     return Compiled(
@@ -96,7 +100,7 @@ def compile_problem(
         skipped=tuple(skipped),
         notes=tuple(notes),
         means={
-            g: float(totals[resources.index(goal.resource)]) / int(eligible.sum()) if eligible.any() else None
+            g: float(shares.totals[resources.index(goal.resource)]) / int(eligible.sum()) if eligible.any() else None
             for g, goal in enumerate(counted)
             if isinstance(goal, UsageDistribution)
         },
@@ -106,6 +110,7 @@ def compile_problem(
         home_lead=columns.lead,
         leading=columns.laid.leading,
         roles=columns.laid.roles,
+        sets=sets,
         caution=caution_of(snapshot, counted, columns.partition[:, MOVABLE], options.resting),
     )
 
@@ -113,13 +118,24 @@ def compile_problem(
 def rules_of(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> Rules:
     """What a problem's columns are made by, beside partitions."""
     frozen = matching_topics(snapshot.topics, goals.constraints.freeze_topics)
-    return Rules(movable_topics(snapshot, goals.constraints, options), ~frozen, counted_racks(snapshot))
+    sets, movable = sets_of(snapshot, goals.constraints), movable_topics(snapshot, goals.constraints, options)
+    return Rules(movable if sets is None else movable & ~sets.astray, ~frozen, racks_by_topic(snapshot, sets))
 
 
-def counted_racks(snapshot: Snapshot) -> int:
-    """How many racks have an active or an excluded broker: a rack that is only out of reach still counts."""
-    within = np.isin(snapshot.broker_states, (BrokerState.ACTIVE, BrokerState.EXCLUDED))
-    return len(np.unique(_dense_racks(snapshot)[within]))
+def counted_racks(snapshot: Snapshot, constraints: Constraints) -> np.ndarray:
+    """`racks_by_topic` under the sets of the constraints."""
+    return racks_by_topic(snapshot, sets_of(snapshot, constraints))
+
+
+def racks_by_topic(snapshot: Snapshot, sets: Sets | None) -> np.ndarray:
+    """int64 [T], or [1] where it is the same for all: how many racks have an active or an excluded broker that is of the topic's set: a
+    rack that is only out of reach still counts."""
+    within, racks = np.isin(snapshot.broker_states, (BrokerState.ACTIVE, BrokerState.EXCLUDED)), _dense_racks(snapshot)
+    every = len(np.unique(racks[within]))
+    if sets is None:
+        return np.array([every])
+    of_set = [len(np.unique(racks[within & (sets.broker == number)])) for number in range(len(sets.names))]
+    return np.asarray(np.array([*of_set, every])[sets.topic])
 
 
 def counted_goals(snapshot: Snapshot, goals: tuple[Goal, ...]) -> tuple[list[Goal], list[Skipped]]:
@@ -155,56 +171,6 @@ def _dense_racks(snapshot: Snapshot) -> np.ndarray:
         else:
             dense.append(names[name])
     return np.array(dense, dtype=np.int64)
-
-
-def loads_by_broker(
-    replicas: np.ndarray, lead: np.ndarray, leading: FloatArray, following: FloatArray, brokers: int
-) -> FloatArray:
-    """float64 [B, C]: loads of all brokers; `lead` is the slot of the leader. Exact on grid values."""
-    load = np.zeros((brokers, leading.shape[1]))
-    if not len(replicas):
-        return load
-    leads = np.arange(replicas.shape[1])[None, :] == lead[:, None]
-    present = replicas >= 0
-    hosts = replicas[present]
-    for c in range(leading.shape[1]):
-        amount = np.where(leads, leading[:, c][:, None], following[:, c][:, None])
-        load[:, c] = np.bincount(hosts, weights=amount[present], minlength=brokers)
-    return load
-
-
-def _totals(
-    snapshot: Snapshot, columns: Columns, load: FloatArray | None, rack: np.ndarray, eligible: np.ndarray, hard_rack: bool,
-) -> tuple[FloatArray, dict[int, FloatArray]]:  # fmt: skip
-    """float64 [C] totals that eligible brokers share; and, for columns whose mean is taken per rack, float64 [racks]."""
-    excluded = snapshot.broker_states == BrokerState.EXCLUDED
-    held = np.zeros((snapshot.broker_count, len(columns.laid.totals)))
-    if excluded.any():
-        held = load if load is not None else _held_by(columns, excluded)
-    totals = columns.laid.totals - held[excluded].sum(axis=0)
-    per_rack: dict[int, FloatArray] = {}
-    racks_eligible = np.unique(rack[eligible])
-    forced = (
-        hard_rack and snapshot.partition_count and None not in snapshot.racks
-        and not any_differs(columns.partition[:, RF], len(racks_eligible))
-    )  # fmt: skip
-    if forced:
-        for c in range(len(columns.resources)):
-            leading, following = columns.vector[:, LEADING, c], columns.vector[:, FOLLOWING, c]
-            if not any_differs(leading, following):
-                shares = np.full(int(rack.max()) + 1, leading.sum())
-                for r in range(len(shares)):
-                    shares[r] -= held[excluded & (rack == r), c].sum()
-                per_rack[c] = shares
-    return totals, per_rack
-
-
-def _held_by(columns: Columns, brokers: np.ndarray) -> FloatArray:
-    """float64 [B, C]: loads of the `brokers` (bool [B]) among all."""
-    at = np.append(brokers, False)
-    rows = np.flatnonzero(np.logical_or.reduce([at[columns.replicas[:, s]] for s in range(columns.replicas.shape[1])]))
-    vector = columns.vector[rows]
-    return loads_by_broker(columns.replicas[rows], columns.lead[rows], vector[:, LEADING], vector[:, FOLLOWING], len(brokers))
 
 
 def _kind(goal: Goal) -> int:

@@ -26,7 +26,8 @@ from optimizer.policies.lookup import bundles_in, carried, carried_text, locate
 from optimizer.problem import Compiled
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.whatif import apply_whatifs, matching_topics, movable_topics
-from optimizer.why_hosts import blockers
+from optimizer.why_hosts import belongs, blockers
+from optimizer.why_sets import set_name
 from optimizer.why_words import counted, few
 
 
@@ -48,7 +49,7 @@ def explain_partition(
     imagined = apply_whatifs(snapshot, goals, options)
     made = plan(snapshot, goals, options) if made is None else made
     compiled = compile_problem(imagined, goals, options)
-    lines = [_placement(imagined, row), *_bundle(imagined, goals, topic, partition)]
+    lines = [_placement(imagined, row), *_set_of(imagined, compiled, row), *_bundle(imagined, goals, topic, partition)]
     acting = [
         a for a in made.actions if any(c.topic == topic and c.partition == partition for c in a.changes)
     ]
@@ -58,6 +59,15 @@ def explain_partition(
     else:
         lines.append("It would stay. " + _why_it_stays(imagined, compiled, made, row, goals, options))
     return plainly("\n".join(map(printable, lines)), goal_labels(made))
+
+
+def _set_of(snapshot: Snapshot, compiled: Compiled, row: int) -> list[str]:
+    """Where there are broker sets: the one that a partition stays on."""
+    name = set_name(compiled, row)
+    if not name or compiled.sets is None:
+        return []
+    takers = compiled.sets.takers(int(snapshot.partition_topic[row]))
+    return [f"It stays on the {name}: {few([str(b) for b in snapshot.broker_ids[takers].tolist()], 8) or 'none'}."]
 
 
 def _bundle(snapshot: Snapshot, goals: GoalSet, topic: str, partition: int) -> list[str]:
@@ -128,6 +138,8 @@ def _why_it_stays(
     leaving = [b for b in hosts if outcomes[b].state in ("dead", "draining")]
     if not leaving and not movable_topics(snapshot, goals.constraints, options)[topic]:
         return "Its topic is excluded, so only repairs would change it; its load still counts."
+    if not leaving and compiled.sets is not None and compiled.sets.astray[topic]:
+        return "Its topic is of no broker set and every broker is of one, so only repairs would change it; its load still counts."
     caution = compiled.caution
     if caution is not None and caution.resting[row] and not leaving:
         return "It was moved lately, so it would not be moved for balance until its cooldown is over (policy.partition_cooldown)."
@@ -135,6 +147,9 @@ def _why_it_stays(
         return f"Its {few_words(caution.resources)} is stale or was never measured, so it would not be moved for balance."
     if leaving:
         return _why_not_leaving(snapshot, compiled, made, row, leaving, outcomes, options)
+    outside = [b for b in hosts if not belongs(compiled.problem, row, snapshot.row_of_broker[b])]
+    if outside and outcomes[outside[0]].state == "active":
+        return f"Its replica on broker {outside[0]} would have to come to its broker set. That broker {outcomes[outside[0]].why}."
     if all(outcomes[b].state == "excluded" for b in hosts):
         return "All its brokers are excluded, so it would never change."
     troubled = [b for b in hosts if outcomes[b].violates]

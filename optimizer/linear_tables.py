@@ -21,6 +21,7 @@ from optimizer.problem import (
     SCALE,
     VAR,
 )
+from optimizer.shares import Shares, broker_means
 
 
 class Linear(NamedTuple):
@@ -34,9 +35,8 @@ class Linear(NamedTuple):
 
 
 def linear_tables(
-    snapshot: Snapshot, goals: list[Goal], columns: list[str], totals: FloatArray, per_rack: dict[int, FloatArray],
-    rack: np.ndarray, eligible: np.ndarray, notes: list[str],
-) -> Linear:  # fmt: skip
+    snapshot: Snapshot, goals: list[Goal], columns: list[str], shares: Shares, eligible: np.ndarray, notes: list[str]
+) -> Linear:
     table = np.zeros((snapshot.broker_count, len(goals), 7))
     table[:, :, VAR] = 1.0
     table[:, :, CEILING] = table[:, :, HIGH] = np.inf
@@ -47,7 +47,7 @@ def linear_tables(
         strength[g] = HARD_WEIGHT if goal.hard else goal.weight
         if isinstance(goal, UsageDistribution):
             c = columns.index(goal.resource)
-            level = broker_means(snapshot, goal.resource, totals[c], per_rack.get(c), rack, eligible)
+            level = broker_means(snapshot, goal.resource, shares.by_column[c], eligible)
             bound = goal.bound * level
             table[:, g, MEAN] = level
             table[:, g, BOUND] = bound
@@ -68,35 +68,10 @@ def linear_tables(
             # As at the edge of a band: where the potential started to rise at the limit itself, brokers came under it ever more slowly.
             table[:, g, HIGH] = limit if goal.hard else HINGE * limit
             counts = np.isfinite(limit) & eligible
-            typical = float(totals[columns.index(goal.resource)]) / max(int(eligible.sum()), 1)
+            typical = float(shares.totals[columns.index(goal.resource)]) / max(int(eligible.sum()), 1)
             least = max(LEAST_MEASURE * typical, goal.least)
             table[counts, g, SCALE] = 1.0 / np.maximum(limit[counts], least)
     return Linear(table, absolute, min_load, strength, spread)
-
-
-def broker_means(
-    snapshot: Snapshot,
-    resource: str,
-    total: float,
-    per_rack: FloatArray | None,
-    rack: np.ndarray,
-    eligible: np.ndarray,
-) -> FloatArray:
-    """float64 [B]: the mean each broker is measured against, 0 where it is not eligible."""
-    means = np.zeros(snapshot.broker_count)
-    for r in np.unique(rack[eligible]) if per_rack is not None else [-1]:
-        members = eligible & (rack == r) if per_rack is not None else eligible
-        share = float(per_rack[r]) if per_rack is not None else float(total)
-        count = int(members.sum())
-        if not count:
-            continue
-        capacity = snapshot.capacity.get(resource, np.full(snapshot.broker_count, np.nan))
-        given = capacity[eligible]
-        if np.isnan(given).any() or (given == given[0]).all() or capacity[members].sum() <= 0:
-            means[members] = share / count
-        else:
-            means[members] = share * capacity[members] / capacity[members].sum()
-    return np.maximum(means, 0.0)
 
 
 def _ceilings(snapshot: Snapshot, goal: Limit, notes: list[str]) -> FloatArray:

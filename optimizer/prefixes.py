@@ -14,13 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState, FloatArray
+from optimizer.broker_sets import outside_sets
 from optimizer.course import Placement
 from optimizer.problem import (
     HARD,
+    MOVABLE,
     NO_RACK_GOAL,
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
+    SETS,
     STATE,
     WEIGHT,
     Compiled,
@@ -136,6 +139,11 @@ def _open(problem: Problem, part: Round, after: bool) -> npt.NDArray[np.int64]:
         at = np.append(racks, -1)[lists]
         mates = (at[:, :, None] == at[:, None, :]).sum(axis=2)
         waits = waits + ((mates > problem.partition[part.log.partition, RACK_LIMIT][:, None]) & (lists >= 0)).sum(axis=1)
+    if problem.setting[SETS]:
+        active = np.append(states == BrokerState.ACTIVE, False)
+        rows = part.log.partition
+        astray = outside_sets(problem, lists, rows) & active[lists]
+        waits = waits + astray.sum(axis=1) * (problem.partition[rows, MOVABLE] == 1)
     return np.asarray(waits, np.int64)
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from goals.model import Goal
 from kernels.compiled import by_reference
 from optimizer.caution import Caution
 from optimizer.plan import Skipped
+
+if TYPE_CHECKING:
+    from optimizer.broker_sets import Sets
 
 DISTRIBUTION, LIMIT, RACK, TOPIC = 0, 1, 2, 3  # kinds of goals
 NO_RACK_GOAL, SOFT_RACK, HARD_RACK = 0, 1, 2
@@ -30,12 +33,13 @@ MISPLACED = 2000.0  # potential of a broker whose every replica is misplaced by 
 # Columns of the tables of a `Problem`. Few wide tables keep calls between kernels, and compiling them, cheap.
 MOVABLE, RF, RACK_LIMIT, MENDABLE = 0, 1, 2, 3  # partition
 LEADING, FOLLOWING = 0, 1  # vector
-STATE, RACK_OF = 0, 1  # broker
+STATE, RACK_OF, SET_OF = 0, 1, 2  # broker
 KIND, COLUMN, HARD, GROUP, ABSOLUTE = 0, 1, 2, 3, 4  # goal
 WEIGHT, MIN_LOAD, STRENGTH, SPREAD, TOPIC_BOUND, TOPIC_GAP = 0, 1, 2, 3, 4, 5  # force
 MEAN, BOUND, VAR, CEILING, HIGH, LOW, SCALE = 0, 1, 2, 3, 4, 5, 6  # table
 TOPIC_ROW, COUNTS_LEADERS = 0, 1  # topic_goal
-GROUPS, RACK_GOAL, SAME_RACK = 0, 1, 2  # setting
+GROUPS, RACK_GOAL, SAME_RACK, SETS = 0, 1, 2, 3  # setting
+ANYWHERE = -1  # in the place of a set of brokers: any
 
 
 @by_reference
@@ -45,7 +49,7 @@ class Problem(NamedTuple):
     All arrays C-contiguous int64, float64 or what is said. Loads in the resource's unit, on the exact grid.
     """
 
-    broker: np.ndarray  # int64 [B, 2]: state, dense rack (a broker without a rack has its own)
+    broker: np.ndarray  # int64 [B, 3]: state, dense rack (a broker without a rack has its own), set of brokers
     partition: np.ndarray  # int16 [P, 4]: movable, replication factor, replicas allowed in one rack, whether repairs may change it
     topic: np.ndarray  # int32 [P], read-only
     size: np.ndarray  # float64 [P], read-only: bytes a new replica copies
@@ -57,10 +61,11 @@ class Problem(NamedTuple):
     table: np.ndarray  # float64 [B, G, 7]: mean, bound, var, ceiling (inf: none); potential's high, low, scale (0: none)
     topic_goal: np.ndarray  # int64 [K, 2]: goal row, whether leaders are counted
     topic_total: np.ndarray  # float64 [K, T], replicas or leaders that eligible brokers share
-    topic_share: np.ndarray  # float64 [K, B + 1], each broker's part of it (1, or its capacity); last: all parts
+    topic_share: np.ndarray  # float64 [K, B + S + 1], each broker's part of it (1, or its capacity); of each set, of all
     topic_first: np.ndarray  # int64 [T + 1], first partition of each topic
     topic_counted: np.ndarray  # int64 [T], column of the topic in the table of counts, -1 where it is not counted
-    setting: np.ndarray  # int64 [3]: goal groups, rack goal, whether a replica can never leave its rack
+    topic_set: np.ndarray  # int64 [T], set of the brokers that may host it
+    setting: np.ndarray  # int64 [4]: goal groups, rack goal, whether a replica can never leave its rack, whether there are sets of brokers
 
 
 @dataclass(frozen=True)
@@ -79,4 +84,5 @@ class Compiled:
     home_lead: np.ndarray  # int64 [P]
     leading: FloatArray  # [C], what a leader of every partition would cost
     roles: np.ndarray  # int64 [C], partitions of several replicas whose leader costs another amount than a follower
+    sets: Sets | None = None  # the broker sets that `topic_set` and `broker` number
     caution: Caution | None = None  # what is left alone: its numbers cannot be trusted, or it was moved lately

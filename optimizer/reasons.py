@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
+from optimizer.broker_sets import Homes
 from optimizer.plan import Change
 
+BROKER_SET = "broker_set"  # what brings a replica to the brokers of its set repairs
 STATE_WORDS = {1: "draining", 2: "dead"}
 
 
@@ -16,11 +18,12 @@ NOTHING_ELSE = "would bring the touched brokers nearer to the middle of their ta
 
 
 def reason_of(
-    changes: Sequence[Change], repairs: Sequence[str], helped: str | None, goals: Container[str], states: Mapping[int, int]
-) -> str:
+    changes: Sequence[Change], repairs: Sequence[str], helped: str | None, goals: Container[str], states: Mapping[int, int],
+    homes: Homes | None = None,
+) -> str:  # fmt: skip
     """One sentence: what the action repairs, and what `helped` says of the goal it helps most, where there is one.
 
-    `goals` are names; `states` are broker states by id.
+    `goals` are names; `states` are broker states by id; `homes` are broker sets, where there are any.
     """
     if not repairs:
         return helped or NOTHING_ELSE
@@ -29,6 +32,8 @@ def reason_of(
         parts.append(_leaving(changes, states))
     if "leaderless" in repairs:
         parts.append("would give a leader to " + _partitions(c for c in changes if c.leader_before is None))
+    if BROKER_SET in repairs and homes is not None:
+        parts.append(_coming_home(changes, homes))
     parts.extend(f"would lower the violation of {name}" for name in repairs if name in goals)
     return "; ".join(filter(None, (*parts, helped))) or NOTHING_ELSE
 
@@ -57,6 +62,15 @@ def _leaving(changes: Sequence[Change], states: Mapping[int, int]) -> str:
     return "would take load off " + ", ".join(
         f"broker {b}, which is {word}" for b, word in sorted(left.items())
     )
+
+
+def _coming_home(changes: Sequence[Change], homes: Homes) -> str:
+    come: dict[str, list[Change]] = {}
+    for change in changes:
+        home = homes.brought(change)
+        if home is not None:
+            come.setdefault(home, []).append(change)
+    return "would bring " + ", ".join(f"{_partitions(them)} to the {home}" for home, them in sorted(come.items()))
 
 
 def _partitions(changes: Iterable[Change]) -> str:

@@ -105,7 +105,7 @@ def _serves(kept: Work, snapshot: Snapshot, goals: GoalSet, change: Change) -> b
     """Whether `kept` can be brought up to date. Which goals count depends on what the snapshot reports."""
     return (
         tuple(counted_goals(snapshot, goals.goals)[0]) == kept.compiled.goals
-        and counted_racks(snapshot) == kept.columns.rules.racks
+        and np.array_equal(counted_racks(snapshot, goals.constraints), kept.columns.rules.racks)
         and len(change.placed) * MOST_PLACED <= snapshot.partition_count
     )
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 from goals.model import Goal, TopicDistribution
+from optimizer.broker_sets import Sets
 from optimizer.columns import led_partitions
 from optimizer.problem import MISPLACED, STATE, Problem
 
@@ -14,29 +15,34 @@ MOST_COUNTED = 16_000_000  # entries of that table, at most; beyond, the largest
 COUNTABLE = 65_535  # partitions of a topic, what an entry can hold
 
 
-def topic_tables(snapshot: Snapshot, goals: list[Goal], eligible: np.ndarray) -> dict[str, np.ndarray]:
+def topic_tables(snapshot: Snapshot, goals: list[Goal], eligible: np.ndarray, sets: Sets | None) -> dict[str, np.ndarray]:
+    """Columns of a `Problem` that are of topic goals."""
     rows = [(g, goal) for g, goal in enumerate(goals) if isinstance(goal, TopicDistribution)]
     topics, brokers = len(snapshot.topics), snapshot.broker_count
     total = np.zeros((len(rows), topics))
     share = np.zeros((len(rows), brokers))
-    whole = np.ones(len(rows))
+    # Columns of what brokers share together: of each set, in the last of all.
+    among = eligible[None, :] if sets is None else np.vstack([eligible & (sets.broker == n) for n in range(len(sets.names))] + [eligible])
+    whole = np.ones((len(rows), len(among)))
     for k, (_, goal) in enumerate(rows):
         count = _topic_counts(snapshot, goal.resource)
-        alive = max(int(eligible.sum()), 1)
         total[k] = count
-        whole[k] = alive
+        whole[k] = np.maximum(among.sum(axis=1), 1)
         capacity = snapshot.capacity.get(goal.resource, np.full(brokers, np.nan))
         given = capacity[eligible]
         share[k, eligible] = 1.0
         if len(given) and not np.isnan(given).any() and not (given == given[0]).all() and given.sum() > 0:
             share[k, eligible] = given
-            whole[k] = given.sum()
+            for i, members in enumerate(among):
+                whole[k, i] = capacity[members].sum()
+                if not whole[k, i]:  # they share equally
+                    share[k, members], whole[k, i] = 1.0, max(int(members.sum()), 1)
     return {
         "topic_goal": np.array([[g, goal.resource == "leaders"] for g, goal in rows], dtype=np.int64).reshape(
             -1, 2
         ),
         "topic_total": total,
-        "topic_share": np.concatenate([share, whole[:, None]], axis=1),
+        "topic_share": np.concatenate([share, whole], axis=1),
     }
 
 

@@ -114,11 +114,9 @@ def _refuse(goals: GoalSet, of_options: list[Problem], of_goals: list[Problem]) 
 
 def _constraint_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[Problem]:
     known = {*snapshot.row_of_broker, *(b.id for b in options.add_brokers)}
-    return [
-        Problem("constraints.exclude_brokers", no_broker(snapshot, wanted))
-        for wanted in goals.constraints.exclude_brokers
-        if wanted not in known
-    ]
+    named = [("exclude_brokers", broker) for broker in goals.constraints.exclude_brokers]
+    named += [(f"broker_sets[{i}].brokers", broker) for i, one in enumerate(goals.constraints.broker_sets) for broker in one.brokers]
+    return [Problem(f"constraints.{place}", no_broker(snapshot, broker)) for place, broker in named if broker not in known]
 
 
 def no_broker(snapshot: Snapshot, broker: int) -> str:

@@ -25,6 +25,7 @@ from optimizer.why_emptied import STOPPED, not_emptied
 from optimizer.why_held import Held
 from optimizer.why_limits import beyond_limit, limit_proof
 from optimizer.why_racks import rack_proof
+from optimizer.why_sets import not_in_set, stray_entries
 from optimizer.why_topics import topic_proof
 from optimizer.why_totals import Totals
 from optimizer.why_words import counted, few
@@ -50,7 +51,8 @@ def why_left(
     snapshot: Snapshot, compiled: Compiled, end: State, options: PlanOptions, found: Found | None = None, waiting: int = 0,
     because: str | None = None,
 ) -> dict[int, Left]:  # fmt: skip
-    """Broker row -> why it is left, for every eligible broker that scores below 1 and every one that is not emptied.
+    """Broker row -> why it is left, for every eligible broker that scores below 1 or holds replicas of other broker sets, and every one
+    that is not emptied.
 
     Where the search that `found` it was stopped, that is the reason, and nothing is proved: an operator waits, and most are left.
     `waiting` are actions that were found and that a policy leaves for the next plan. `because` says why a plan that does one thing only
@@ -63,14 +65,17 @@ def why_left(
     states = problem.broker[:, STATE]
     low = (states == BrokerState.ACTIVE)[:, None] & (end.score[:, : len(compiled.goals)] < 1.0)
     leaving = ((states == BrokerState.DRAINING) | (states == BrokerState.DEAD)) & (end.hosts > 0)
-    for row in np.flatnonzero(low.any(axis=1) | leaving).tolist():
+    astray = np.zeros(len(states), np.bool_)
+    astray[end.replicas.ravel()[stray_entries(compiled, end)]] = True
+    for row in np.flatnonzero(low.any(axis=1) | leaving | astray).tolist():
         if leaving[row]:
             text, stuck = not_emptied(snapshot, compiled, end, row, budget, stopped)
             result[row] = Left(text, always=True, stuck=stuck)
             continue
+        home = not_in_set(snapshot, compiled, end, row, budget, STOPPED if stopped else None) if astray[row] else ""
         if stopped:
             low_in = [compiled.goals[g].name for g in np.flatnonzero(low[row]).tolist()]
-            result[row] = Left(STOPPED, dict.fromkeys(low_in, STOPPED))
+            result[row] = Left(home or STOPPED, dict.fromkeys(low_in, STOPPED), always=bool(home))
             continue
         looking, here = len(result) < MOST_LOOKED_AT, Held(compiled, end, row)
         spared = left_out.reason(options) if left_out is not None and left_out.brokers[row] else None
@@ -79,7 +84,9 @@ def why_left(
             for g in np.flatnonzero(low[row]).tolist()
         }
         reasons = {name: text for name, (text, _) in reasons_of.items()}
-        result[row] = Left(_joined(reasons), reasons, proven=frozenset(name for name, (_, proven) in reasons_of.items() if proven))
+        text = "; ".join(filter(None, (home, _joined(reasons))))
+        proven = frozenset(name for name, (_, sure) in reasons_of.items() if sure)
+        result[row] = Left(text, reasons, always=bool(home), proven=proven)
     return result
 
 

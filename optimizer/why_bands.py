@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from cluster_model.resources import RESOURCES
-from cluster_model.snapshot import BrokerState, Snapshot
+from cluster_model.snapshot import Snapshot
 from goals.model import UsageDistribution
-from optimizer.problem import BOUND, COLUMN, MEAN, STATE, Compiled
+from optimizer.problem import BOUND, COLUMN, MEAN, Compiled
 from optimizer.search.state import State
 from optimizer.why_conflicts import conflict_text
 from optimizer.why_held import Held
@@ -29,8 +29,9 @@ def band_proof(
     problem, resource = compiled.problem, goal.resource
     mean, bound = problem.table[row, g, MEAN], problem.table[row, g, BOUND]
     load = end.load[row, problem.goal[g, COLUMN]]
-    if totals.active == 1:
-        return "it is the only eligible broker; add one to share the load"
+    if int(totals.together(row).sum()) == 1:
+        of_set = " of its broker set" if totals.active > 1 else ""
+        return f"it is the only eligible broker{of_set}; add one to share the load"
     band = f"{amount(mean - bound, resource)} to {amount(mean + bound, resource)}"
     if RESOURCES[resource] == "count" and math.floor(mean + bound + 1e-9) < math.ceil(mean - bound - 1e-9):
         return f"counts are whole and none lies in its target range of {band}; a wider bound would hold one"
@@ -71,11 +72,13 @@ def _overshadowed(
     """Whether replicas above the band elsewhere leave too little for this broker and its like."""
     problem = compiled.problem
     column = problem.goal[g, COLUMN]
-    giants, held = totals.giants(g)
-    if over or not len(giants) or len(giants) >= totals.active:
+    giants, held = totals.giants(g, row)
+    members = totals.together(row)
+    active = int(members.sum())
+    if over or not len(giants) or len(giants) >= active:
         return None
-    total = float(end.load[problem.broker[:, STATE] == BrokerState.ACTIVE, column].sum())
-    rest = (total - held) / (totals.active - len(giants))
+    total = float(end.load[members, column].sum())
+    rest = (total - held) / (active - len(giants))
     if rest < problem.table[row, g, MEAN] - problem.table[row, g, BOUND]:
         name = snapshot.partition_name(int(giants[0]))
         return (

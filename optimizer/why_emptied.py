@@ -19,11 +19,13 @@ from optimizer.problem import (
     LIMIT,
     MENDABLE,
     RF,
+    SET_OF,
     STATE,
     Compiled,
 )
 from optimizer.search.state import State
 from optimizer.why_hosts import blockers
+from optimizer.why_sets import set_name
 from optimizer.why_words import counted, few
 
 MOST_LOOKED_AT = 50  # replicas of a broker whose ways off it are looked at one by one
@@ -71,12 +73,15 @@ def _why_waiting(
     partitions = entries // slots
     number = counted(len(entries), "replica")
     one = len(entries) == 1
-    eligible = int((problem.broker[:, STATE] == BrokerState.ACTIVE).sum())
-    needed = int(problem.partition[partitions, RF].max())
     hosts = end.replicas[partitions]
     kept = ((hosts >= 0) & (problem.broker[np.maximum(hosts, 0), STATE] == BrokerState.EXCLUDED)).sum(axis=1)
-    if eligible < int((problem.partition[partitions, RF] - kept).max()):
-        there = "no active broker is left" if not eligible else f"{eligible} {'is' if eligible == 1 else 'are'} eligible"
+    able, needs = _able(compiled)[problem.topic[partitions]], problem.partition[partitions, RF]
+    worst = int(np.argmax(needs - kept - able))
+    eligible, needed, home = int(able[worst]), int(needs[worst]), set_name(compiled, int(partitions[worst]))
+    if eligible < needed - kept[worst]:
+        there = f"no active broker is left{f' of {home}' if home else ''}"
+        if eligible:
+            there = f"{eligible} {'is' if eligible == 1 else 'are'} eligible{f', those of {home}' if home else ''}"
         return f"{number} would need {counted(needed, 'broker')} and {there}; add {needed - eligible}", True
     full = _too_full(compiled, end)
     names: dict[str, None] = {}
@@ -94,10 +99,23 @@ def _why_waiting(
             return f"no acceptable way was found for {number} ({example}); add a broker", False
         names = {full: None}
     if not names:
-        return f"{number} ({example}) would find no broker without a replica of the same partition; add a broker", True
+        home = set_name(compiled, int(partitions[0]))
+        where = f" of {home}" if home else ""
+        return f"{number} ({example}) would find no broker{where} without a replica of the same partition; add a broker", True
     allow = "allows" if len(names) == 1 else "allow"
     it = "it" if one else "them"
     return f"{number} ({example}) would find no broker that {few(list(names))} {allow}; add one with room for {it}", full is not None
+
+
+def _able(compiled: Compiled) -> np.ndarray:
+    """int64 [T]: active brokers that may host each topic."""
+    problem = compiled.problem
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    every = np.full(len(problem.topic_set), active.sum())
+    if compiled.sets is None:
+        return every
+    of_set = np.bincount(problem.broker[active & (problem.broker[:, SET_OF] >= 0), SET_OF], minlength=len(compiled.sets.names))
+    return np.where(problem.topic_set < 0, every, of_set[problem.topic_set])
 
 
 def _too_full(compiled: Compiled, end: State) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from goals.model import RackAware
 from optimizer.problem import (
+    ANYWHERE,
     CEILING,
     COLUMN,
     FOLLOWING,
@@ -19,27 +20,35 @@ from optimizer.problem import (
     LIMIT,
     RACK_LIMIT,
     RACK_OF,
+    SET_OF,
     STATE,
     Compiled,
+    Problem,
 )
 from optimizer.search.feasible import hosts_legally
 from optimizer.search.state import State
 
 
 def blockers(compiled: Compiled, end: State, p: int, slot: int) -> tuple[str, ...] | None:
-    """The hard goals that keep every active broker which holds no replica of partition `p` from taking the one in `slot`.
+    """The hard goals that keep every active broker of its set which holds no replica of partition `p` from taking the one in `slot`.
 
     None where a broker could take it; empty where there is no such broker.
     """
     problem = compiled.problem
     found: dict[str, None] = {}
     for target in np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE):
-        if target in end.replicas[p]:
+        if target in end.replicas[p] or not belongs(problem, p, int(target)):
             continue
         if hosts_legally(problem, end, p, slot, int(target)):
             return None
         found |= dict.fromkeys(_forbids(compiled, end, p, slot, int(target)))
     return tuple(found)
+
+
+def belongs(problem: Problem, p: int, b: int) -> bool:
+    """Whether broker `b` is of the set that partition `p` stays on."""
+    own = problem.topic_set[problem.topic[p]]
+    return bool(own == ANYWHERE or problem.broker[b, SET_OF] in (own, ANYWHERE))
 
 
 def _forbids(compiled: Compiled, end: State, p: int, slot: int, target: int) -> list[str]:

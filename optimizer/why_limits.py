@@ -9,7 +9,8 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Limit
-from optimizer.problem import CEILING, COLUMN, STATE, Compiled
+from optimizer.broker_sets import strays
+from optimizer.problem import CEILING, COLUMN, SET_OF, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_held import Held
 from optimizer.why_words import amount
@@ -21,12 +22,15 @@ def limit_proof(
     """Proof that every plan leaves broker `row`, which holds `here`, or another beyond the limit of goal `g`; None where none is known."""
     problem = compiled.problem
     column = problem.goal[g, COLUMN]
-    eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
+    every = problem.broker[:, STATE] == BrokerState.ACTIVE
+    together = every & (problem.broker[:, SET_OF] == problem.broker[row, SET_OF])
+    eligible = every if len(strays(problem, end.replicas)) else together  # what stands on brokers of another set may leave them
+    whose = "all eligible brokers" if eligible.sum() == every.sum() else "the eligible brokers of its set"
     room, total = float(problem.table[eligible, g, CEILING].sum()), float(end.load[eligible, column].sum())
     ceiling = float(problem.table[row, g, CEILING])
     if total > room * (1 + 1e-12):
         return (
-            f"all eligible brokers together may hold {amount(room, goal.resource)}, the load is {amount(total, goal.resource)}: "
+            f"{whose} together may hold {amount(room, goal.resource)}, the load is {amount(total, goal.resource)}: "
             f"{amount(total - room, goal.resource)} is missing; add brokers or capacity, or raise the limit"
         )
     held = here.amounts(g)

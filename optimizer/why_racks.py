@@ -11,6 +11,7 @@ from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import UsageDistribution
 from optimizer.problem import HARD_RACK, MOVABLE, RACK_GOAL, RACK_LIMIT, RACK_OF, RF, STATE, Compiled
 from optimizer.search.state import State
+from optimizer.why_hosts import belongs
 from optimizer.why_totals import Totals
 from optimizer.why_words import amount, counted
 
@@ -54,7 +55,8 @@ def lacking_room(compiled: Compiled, end: State, p: int) -> int:
     count = int(racks.max()) + 1
     stay = hosts[states[hosts] == BrokerState.EXCLUDED]
     kept = np.bincount(racks[stay], minlength=count)
-    brokers = np.bincount(racks[states == BrokerState.ACTIVE], minlength=count)
+    able = (states == BrokerState.ACTIVE) & [belongs(problem, p, b) for b in range(len(states))]
+    brokers = np.bincount(racks[able], minlength=count)
     limit = int(problem.partition[p, RACK_LIMIT])
     room = np.minimum(np.maximum(limit - kept, 0), brokers)
     return max(len(hosts) - len(stay) - int(room.sum()), 0) + int(np.maximum(kept - limit, 0).sum())

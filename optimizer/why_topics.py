@@ -11,12 +11,14 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.score import TOLERANCE
 from optimizer.problem import (
+    ANYWHERE,
     COUNTS_LEADERS,
     HARD_RACK,
     MOVABLE,
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
+    SET_OF,
     STATE,
     TOPIC_BOUND,
     TOPIC_GAP,
@@ -56,7 +58,10 @@ def _held_by(problem: Problem, end: State, k: int, row: int) -> np.ndarray:
 def _band(compiled: Compiled, k: int, topics: np.ndarray | int, rows: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
     """Fewest and most of the topics with which the brokers score 1; in the order of operations of the scores."""
     problem = compiled.problem
-    level = problem.topic_total[k, topics] * problem.topic_share[k, rows] / problem.topic_share[k, -1]
+    own, here = problem.topic_set[topics], problem.broker[rows, SET_OF]
+    among = np.where(own == ANYWHERE, problem.topic_share.shape[1] - 1, len(problem.broker) + own)
+    level = problem.topic_total[k, topics] * problem.topic_share[k, rows] / problem.topic_share[k, among]
+    level = np.where((own == ANYWHERE) | (own == here), level, 0.0)
     bound, gap = problem.force[problem.topic_goal[k, TOPIC_ROW], [TOPIC_BOUND, TOPIC_GAP]]
     up, down = 1.0 + TOLERANCE, 1.0 - TOLERANCE
     low = np.minimum(np.floor(level * (1.0 - bound) * up), np.floor(level * up) - gap)

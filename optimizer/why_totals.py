@@ -14,6 +14,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from optimizer.conflicts import Conflict, conflicts
 from optimizer.problem import (
+    ANYWHERE,
     BOUND,
     COLUMN,
     FOLLOWING,
@@ -23,6 +24,7 @@ from optimizer.problem import (
     RACK_LIMIT,
     RACK_OF,
     RF,
+    SET_OF,
     STATE,
     Compiled,
 )
@@ -66,6 +68,10 @@ class Totals:
         sizes = np.bincount(racks[self._eligible], minlength=int(racks.max()) + 1)
         return np.asarray(np.minimum(self._kinds[1][:, None], sizes[None, :]))
 
+    def together(self, row: int) -> np.ndarray:
+        """bool [B]: active brokers that share loads with broker `row`: those of its set, or all."""
+        return np.asarray(self._eligible & (self._problem.broker[:, SET_OF] == self._problem.broker[row, SET_OF]))
+
     @cached_property
     def active(self) -> int:
         """How many brokers are active."""
@@ -90,9 +96,11 @@ class Totals:
         held: tuple[float, float] = self._once(("rack", g, rack), lambda: self._rack(rack, g))
         return held
 
-    def giants(self, g: int) -> tuple[np.ndarray, float]:
-        """Partitions whose leader alone is above every band in goal `g`, and what they amount to."""
-        found: tuple[np.ndarray, float] = self._once(("giants", g, -1), lambda: self._giants(g))
+    def giants(self, g: int, row: int) -> tuple[np.ndarray, float]:
+        """Partitions whose leader alone is above every band in goal `g` of the brokers that share loads with `row`, and that may stand on
+        these; and what they amount to."""
+        number = int(self._problem.broker[row, SET_OF])
+        found: tuple[np.ndarray, float] = self._once(("giants", g, number), lambda: self._giants(g, row))
         return found
 
     def _once(self, what: tuple[str, int, int], make: Callable[[], Any]) -> Any:
@@ -129,8 +137,9 @@ class Totals:
         led_most = np.where(whole, more, np.where(most > 0, extra, 0.0))
         return float((least * following + led).sum()), float((most * following + led_most).sum())
 
-    def _giants(self, g: int) -> tuple[np.ndarray, float]:
-        table = self._problem.table[self._eligible, g]
+    def _giants(self, g: int, row: int) -> tuple[np.ndarray, float]:
+        table = self._problem.table[self.together(row), g]
         vector = self._problem.vector[:, LEADING, self._problem.goal[g, COLUMN]]
-        rows = np.flatnonzero(vector > (table[:, MEAN] + table[:, BOUND]).max())
+        may = np.isin(self._problem.topic_set, (ANYWHERE, self._problem.broker[row, SET_OF]))[self._problem.topic]
+        rows = np.flatnonzero((vector > (table[:, MEAN] + table[:, BOUND]).max()) & may)
         return rows, float(vector[rows].sum())

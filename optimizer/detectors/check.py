@@ -59,7 +59,7 @@ def detect(
             counts=tuple(c for p in parts for c in p.counts),
             started=tuple(key for p in parts for key in p.started),
         ),
-        unrepaired=sight.unrepaired,
+        unrepaired=sight.unrepaired + (sight.astray if policy.amount is None else 0),  # the parts of a policy bring none home
         notes=tuple(sight.notes),
     )
 

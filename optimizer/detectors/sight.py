@@ -12,9 +12,10 @@ from cluster_model.resources import DERIVED_FROM, RESOURCES
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
 from cluster_model.trust import DOUBTFUL_SHARE, LiveSnapshot
 from goals.model import Capacity, GoalSet, UsageDistribution
+from optimizer.broker_sets import strays
 from optimizer.capacity import with_capacity
 from optimizer.judgement import Judgement, judge
-from optimizer.linear_tables import broker_means
+from optimizer.shares import Share, broker_means
 
 FEWEST = 2  # brokers that can be compared
 
@@ -71,6 +72,14 @@ class Sight:
         there = np.append(leaving, False)[self.snapshot.replicas]
         return int(there.sum()) + int((self.snapshot.leader < 0).sum())
 
+    @property
+    def astray(self) -> int:
+        """Replicas on active brokers of other broker sets that may move."""
+        if not self.goals.constraints.broker_sets:
+            return 0
+        compiled = self.judgement.compiled
+        return len(strays(compiled.problem, compiled.replicas))
+
     @cached_property
     def levelled(self) -> tuple[str, ...]:
         """Resources that goals distribute and a broker reports, in the order of the goals."""
@@ -113,8 +122,7 @@ class Sight:
         load = self.load(resource)[rows]
         judged = np.zeros(self.snapshot.broker_count, dtype=np.bool_)
         judged[rows] = True
-        racks = np.zeros(self.snapshot.broker_count, dtype=np.int64)
-        means = broker_means(self.snapshot, resource, float(load.sum()), None, racks, judged)[rows]
+        means = broker_means(self.snapshot, resource, (Share(judged, float(load.sum())),), judged)[rows]
         shares = np.divide(load, means, out=np.zeros(len(rows)), where=means > 0.0)
         return shares, float(load.mean()) if len(rows) else 0.0
 

@@ -18,6 +18,7 @@ from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
 from goals.model import GoalSet, Limit, RackAware
 from goals.policy import Placement
 from goals.policy_filters import Filters
+from optimizer.broker_sets import sets_of
 from optimizer.detectors import policy_of
 from optimizer.options import PlanOptions
 from optimizer.policies.confines import confines_of
@@ -28,7 +29,6 @@ from optimizer.whatif import apply_whatifs
 from optimizer.why_words import few
 
 MOST_PARTITIONS = 100_000
-ISOLATION = "policy.filters.isolation"
 
 
 class InfeasibleError(TrimtabError):
@@ -149,7 +149,6 @@ class Work:
         racks = {name: i for i, name in enumerate(sorted({r for r in snapshot.racks if r is not None}))}
         self._rack = np.array([racks[r] if r is not None else len(racks) + b for b, r in enumerate(snapshot.racks)])
         counted = np.isin(snapshot.broker_states, (BrokerState.ACTIVE, BrokerState.EXCLUDED))
-        self._per_rack = -(-factor // max(len(set(self._rack[counted].tolist())), 1))
         self._rack_goal = next((g for g in goals.goals if isinstance(g, RackAware)), None)
         self._mine = np.flatnonzero(snapshot.partition_topic == snapshot.partition_topic[rows[0]])
         placed = self._lists[self._mine]
@@ -157,11 +156,14 @@ class Work:
         leads = self._leader[self._mine]
         self._led = np.bincount(leads[leads >= 0], minlength=snapshot.broker_count)
         self._last: int | None = None
-        self._confines = confines_of(policy_of(goals).filters or Filters(), snapshot)
+        self._confines = confines_of(policy_of(goals).filters or Filters(), snapshot, goals.constraints)
         self._topic = int(snapshot.partition_topic[rows[0]])
+        sets = sets_of(snapshot, goals.constraints)
+        counted &= np.True_ if sets is None else sets.takers(self._topic)
+        self._per_rack = -(-factor // max(len(set(self._rack[counted].tolist())), 1))
 
     def allowed(self) -> BoolArray:
-        """bool [B]: brokers that isolation leaves to the topic."""
+        """bool [B]: brokers that broker sets and isolation leave to the topic."""
         may = self._confines.may([self._topic])
         return np.ones(self.snapshot.broker_count, np.bool_) if may is None else may
 
@@ -227,7 +229,7 @@ class Work:
         blocked: dict[str, list[int]] = {}
         kept = self.allowed()[able]
         if not kept.all():
-            blocked[ISOLATION], able = self.snapshot.broker_ids[able[~kept]].tolist(), able[kept]
+            blocked[self._confines.within], able = self.snapshot.broker_ids[able[~kept]].tolist(), able[kept]
         for goal in self.goals.goals:
             if goal.hard and isinstance(goal, Limit):
                 full = able[_overfull(now, goal, row)[able]]

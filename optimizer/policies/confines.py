@@ -1,4 +1,4 @@
-"""Which brokers may take a topic, and which of those keep it apart from others: the filters `isolation` and `anti_affinity`.
+"""Which brokers may take a topic, and which of those keep it apart from others: broker sets, the filters `isolation` and `anti_affinity`.
 
 Called by `targeting` and `assign`, on whatever lists they have come to. They say where replicas may go; what stands elsewhere is counted
 and left. Source: Apache Pulsar's namespace isolation policies, with minimum available brokers, and anti-affinity groups of namespaces over
@@ -15,13 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_model.snapshot import BoolArray, BrokerState, Snapshot
+from goals.model import Constraints
 from goals.policy_filters import AntiAffinity, Filters, Isolation
+from optimizer.broker_sets import sets_of
 from optimizer.policies.board import Rows
 from optimizer.whatif import matching_topics
 
 IntArray = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 RACK = "rack:"
+ISOLATION, SETS = "policy.filters.isolation", "constraints.broker_sets"
 FREE = -1  # topics of no rule, or of no group
 
 
@@ -39,12 +42,15 @@ class Confines:
         int64 [B]; a broker without a rack is one of its own.
     told
         What each rule comes to, in a sentence.
+    within
+        What of a goals file leaves a topic fewer brokers.
     """
 
     allowed: BoolArray | None
     group: Rows
     rack: Rows
     told: tuple[str, ...] = ()
+    within: str = ISOLATION
 
     def may(self, topics: Collection[int]) -> BoolArray | None:
         """bool [B]: brokers that may take all of these topics; None where there is no rule."""
@@ -68,15 +74,20 @@ class Confines:
         return found
 
 
-def confines_of(filters: Filters, snapshot: Snapshot) -> Confines:
-    """The filters on a snapshot (what-ifs applied)."""
+def confines_of(filters: Filters, snapshot: Snapshot, constraints: Constraints | None = None) -> Confines:
+    """The filters on a snapshot (what-ifs applied), and the broker sets of the constraints."""
     racks = {name: i for i, name in enumerate(sorted({r for r in snapshot.racks if r is not None}))}
     rack = np.array([racks[r] if r is not None else len(racks) + b for b, r in enumerate(snapshot.racks)], np.int64)
     group = np.full(len(snapshot.topics), FREE, np.int64)
     for number, one in reversed(list(enumerate(filters.anti_affinity))):
         group[matching_topics(snapshot.topics, one.topics)] = number
     allowed, told = _isolated(filters.isolation, snapshot)
-    return Confines(allowed, group, rack, (*told, *_apart(filters.anti_affinity, group)))
+    sets = sets_of(snapshot, constraints) if constraints is not None else None
+    within = ISOLATION if sets is None else SETS if allowed is None else f"{SETS} and {ISOLATION}"
+    if sets is not None:
+        homes = np.array([sets.takers(t) for t in range(len(snapshot.topics))], np.bool_).reshape(len(snapshot.topics), -1)
+        allowed = homes if allowed is None else allowed & homes
+    return Confines(allowed, group, rack, (*told, *_apart(filters.anti_affinity, group)), within)
 
 
 def takers(rule: Isolation, snapshot: Snapshot) -> BoolArray:

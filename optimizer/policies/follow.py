@@ -11,6 +11,7 @@ from dataclasses import replace
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from goals.policy import PolicyDocument
+from optimizer.broker_sets import strays
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
@@ -21,6 +22,7 @@ from optimizer.policies.recording import plan_of
 from optimizer.policies.targets import to_target_counts
 from optimizer.policies.when import When
 from optimizer.whatif import apply_whatifs
+from optimizer.why_words import counted
 
 
 def follows(policy: PolicyDocument) -> bool:
@@ -53,6 +55,9 @@ def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: 
         told += to_target_counts(board, policy.tolerance or 0.0, options if when.found.unrepaired else _guarded(options, policy))
     elif when.acts:
         told += run(board, goals, policy, options, when)
+    outside = len(strays(compiled.problem, board.lists))
+    if outside:
+        told.append(f"{counted(outside, 'replica')} outside their broker sets would stay: only a policy without amount brings them home")
     told.append("the plan is made by the parts of the policy, not by the search: another plan may bring more brokers within their goals")
     made = plan_of(snapshot, board, goals, options, policy.model_dump(exclude_none=True), [f"policy: {note}" for note in told])
     return within_batches(made, snapshot, imagined, compiled, goals, options, policy)

@@ -67,8 +67,9 @@ class Run:
 
     @property
     def confined(self) -> str:
-        """The filters that leave fewer brokers to a placement, as a part of a sentence."""
+        """What leaves fewer brokers to a placement, as a part of a sentence."""
         given = [name for name in ("isolation", "anti_affinity") if getattr(self.filters, name)]
+        given += ["broker sets"] if self.board.compiled.sets is not None else []
         return f" within {' and '.join(given)}" if given else ""
 
     @property
@@ -84,7 +85,7 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     if filters.include:
         named |= ~matching_topics(board.snapshot.topics, filters.include)
     passed |= named[board.snapshot.partition_topic]
-    confines = confines_of(filters, board.snapshot)
+    confines = confines_of(filters, board.snapshot, goals.constraints)
     hits = None if options.split_hits is None else dict(options.split_hits)
     groups = groups_of(board.snapshot, policy.split, hits) if policy.unit == "group" else None
     one = Run(

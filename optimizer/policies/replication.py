@@ -26,7 +26,7 @@ from optimizer.plan import Action, Change, LowerBounds, Plan, Skipped, Summary
 from optimizer.policies.board import Board, Rows, Step
 from optimizer.policies.confines import confines_of
 from optimizer.policies.recording import Evaluator, assembled
-from optimizer.problem import COLUMN, DISTRIBUTION, KIND, MEAN, MOVABLE, RACK_OF, WEIGHT
+from optimizer.problem import ANYWHERE, COLUMN, DISTRIBUTION, KIND, MEAN, MOVABLE, RACK_OF, SET_OF, WEIGHT
 from optimizer.unknown import unsized
 from optimizer.whatif import apply_whatifs, matching_topics, no_topic
 from optimizer.why_emptied import STOPPED
@@ -165,11 +165,12 @@ class _Work:
         imagined, self._ids, start = _with_imagined(given, goals, options, wanted)
         compiled = compile_problem(imagined, goals, options)
         compiled.problem.partition[wanted > 0, MOVABLE] = 1
+        compiled.problem.broker[np.isin(imagined.broker_ids, sorted(self._ids)), SET_OF] = ANYWHERE
         begin = replace(imagined, replicas=start)
         lists, lead = start.astype(np.int64), leader_slots(begin)
         compiled = replace(compiled, replicas=lists, lead=lead, home=lists, home_lead=lead, caution=None)
         self._board = Board.of(begin, compiled)
-        self._confines = confines_of(policy_of(goals).filters or Filters(), begin)
+        self._confines = confines_of(policy_of(goals).filters or Filters(), begin, goals.constraints)
         self._evaluator = Evaluator(compiled)
         broker, table = compiled.problem.broker, compiled.problem.table
         self._rack = broker[:, RACK_OF]
@@ -208,7 +209,7 @@ class _Work:
         for slot in missing:
             tried = self._with_one_more(p, best, slot)
             if tried is None:
-                within = "hard goals" if self._confines.allowed is None else "hard goals and policy.filters.isolation"
+                within = "hard goals" if self._confines.allowed is None else f"hard goals and {self._confines.within}"
                 return f"no broker may take a replica of it within {within}; add a broker, or loosen the goal"
             best = tried
         surplus = sum(b >= 0 for b in row) - int(self._wanted[p])

@@ -65,7 +65,7 @@ def _within(board: Board, found: CountMoves, order: Rows, options: PlanOptions) 
         kept = kept[: int(np.searchsorted(data, options.max_bytes, side="right"))]
     if len(kept) < len(order):
         told.append(f"guard budget: {len(order) - len(kept)} of {len(order)} moves were left out")
-    if any(goal.hard and not isinstance(goal, RackAware) for goal in board.compiled.goals):
+    if board.compiled.sets is not None or any(goal.hard and not isinstance(goal, RackAware) for goal in board.compiled.goals):
         allowed, evaluator = [], Evaluator(board.compiled)
         for i in kept.tolist():
             p = int(found.partition[i])
@@ -74,7 +74,7 @@ def _within(board: Board, found: CountMoves, order: Rows, options: PlanOptions) 
                 evaluator.make(step)
                 allowed.append(i)
         if len(allowed) < len(kept):
-            told.append(f"evaluator: {len(kept) - len(allowed)} moves were dropped, a hard goal would get worse")
+            told.append(f"evaluator: {len(kept) - len(allowed)} moves were dropped, a hard goal would get worse or a broker set be left")
         kept = np.array(allowed, np.int64)
     return kept, told
 

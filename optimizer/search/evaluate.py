@@ -23,6 +23,7 @@ from optimizer.problem import (
     NO_RACK_GOAL,
     RACK,
     RACK_GOAL,
+    SETS,
     SOFT_RACK,
     STATE,
     UNIT_WEIGHT,
@@ -30,7 +31,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.commit import carry, put, shift
-from optimizer.search.feasible import loses_rack
+from optimizer.search.feasible import in_set, loses_rack
 from optimizer.search.potential import assess, assess_racks
 from optimizer.search.state import COST, LEAD, PARTITION, State
 from optimizer.search.topic_counts import recount
@@ -39,7 +40,7 @@ TOLERANCE = 1e-9
 MARGIN = 5e-10  # beyond the tolerance, for whoever replays with other roundings
 
 # Bits of what an action repairs. Which hard goals on loads and topics is in the scores before and after it.
-REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, REPAIRS_RACKS, REPAIRS_SCORES = 0, 1, 2, 3, 4
+REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, REPAIRS_RACKS, REPAIRS_SCORES, REPAIRS_SETS = 0, 1, 2, 3, 4, 5
 
 
 class Verdict(NamedTuple):
@@ -112,7 +113,7 @@ def evaluate(problem: Problem, state: State, n: int) -> Verdict:
     worse = False
     if problem.setting[RACK_GOAL] == HARD_RACK:
         for i in range(n):
-            if loses_rack(problem, state.replicas[change[i, PARTITION]], change[i], whole(-1), whole(-1)):
+            if loses_rack(problem, change[i, PARTITION], state.replicas[change[i, PARTITION]], change[i], whole(-1), whole(-1)):
                 worse = True
     alone = n == 1  # of one change, counts need not be kept
     if alone:
@@ -143,6 +144,10 @@ def evaluate(problem: Problem, state: State, n: int) -> Verdict:
             for t in range(touched):
                 state.units[k, state.touched[t]] = state.units_before[t, k]
     allowed, raised = weigh_scores(problem, state, touched)
+    come = coming_home(problem, state, n)
+    if come > 0:
+        repairs |= 1 << REPAIRS_SETS
+        gain += HARD_WEIGHT * UNIT_WEIGHT * come
     if raised:
         repairs |= 1 << REPAIRS_SCORES
     if problem.setting[RACK_GOAL] == HARD_RACK and rack_gain > 0:
@@ -154,7 +159,7 @@ def evaluate(problem: Problem, state: State, n: int) -> Verdict:
     elif problem.setting[RACK_GOAL] == SOFT_RACK:
         gain += UNIT_WEIGHT * rack_gain
     better, score = combine(problem, state.action)
-    return Verdict(allowed, better, score, repairs, gain, touches_low(problem, state, touched), touched)
+    return Verdict(allowed and come >= 0, better, score, repairs, gain, touches_low(problem, state, touched), touched)
 
 
 @inner
@@ -175,6 +180,21 @@ def note_old(problem: Problem, state: State, n: int) -> int:
                 elif problem.broker[old, STATE] == 1:
                     repairs |= 1 << REPAIRS_DRAINING
     return repairs
+
+
+@inner
+def coming_home(problem: Problem, state: State, n: int) -> int:
+    """How many replicas `n` changes bring from brokers of other sets to those of their own; -1 where they bring one to another."""
+    come = whole(0)
+    for i in range(n if problem.setting[SETS] == 1 else 0):
+        p = state.change[i, PARTITION]
+        for s in range(state.replicas.shape[1]):
+            old, new = state.old[i, s], state.change[i, s]
+            if old >= 0 and old != new:
+                if not in_set(problem, p, new):
+                    return whole(-1)
+                come += 0 if in_set(problem, p, old) else 1
+    return come
 
 
 @inner

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
+    ANYWHERE,
     BOUND,
     CEILING,
     COLUMN,
@@ -16,10 +17,14 @@ from optimizer.problem import (
     LEADING,
     LIMIT,
     MEAN,
+    MENDABLE,
     MIN_LOAD,
+    MOVABLE,
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
+    SET_OF,
+    SETS,
     STATE,
     Problem,
 )
@@ -40,6 +45,24 @@ def active_brokers(problem: Problem) -> np.ndarray:
 
 
 @inner
+def in_set(problem: Problem, p: int, b: int) -> bool:
+    """Whether broker `b` is of the set of brokers that partition `p` stays on."""
+    if problem.setting[SETS] == 0:
+        return True
+    own, here = problem.topic_set[problem.topic[p]], problem.broker[b, SET_OF]
+    return bool(own == here or own == ANYWHERE or here == ANYWHERE)
+
+
+@inner
+def must_leave(problem: Problem, p: int, b: int) -> bool:
+    """Whether a replica of partition `p` has to leave broker `b`, and may: that is dead or draining, or of another set."""
+    gone = problem.broker[b, STATE]
+    if gone == 1 or gone == 2:
+        return bool(problem.partition[p, MENDABLE] == 1)
+    return bool(gone == 0 and problem.partition[p, MOVABLE] == 1 and not in_set(problem, p, b))
+
+
+@inner
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether putting slot `s` on `target` leaves the partition's rack excess as it is or lower (where the rule is hard), and its
     replicas in as many racks as at the start of the round, unless the slot leaves a broker that goes."""
@@ -56,22 +79,22 @@ def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bo
                 left += 1
             elif problem.broker[other, RACK_OF] == new:
                 came += 1
-    if left == 1 and came > 1 and loses_rack(problem, state.home[p], state.replicas[p], s, target):
+    if left == 1 and came > 1 and loses_rack(problem, p, state.home[p], state.replicas[p], s, target):
         return False
     return bool(came <= problem.partition[p, RACK_LIMIT] or left > problem.partition[p, RACK_LIMIT])
 
 
 @inner
-def loses_rack(problem: Problem, before: np.ndarray, after: np.ndarray, s: int, target: int) -> bool:
-    """Whether list `after` int64 [R or more], with `target` in slot `s` (-1: as it is), has fewer racks than `before`, and takes no replica
-    off a dead or draining broker."""
+def loses_rack(problem: Problem, p: int, before: np.ndarray, after: np.ndarray, s: int, target: int) -> bool:
+    """Whether list `after` int64 [R or more] of partition `p`, with `target` in slot `s` (-1: as it is), has fewer racks than `before`, and
+    takes no replica off a dead or draining broker, or one of another set."""
     racks = whole(0)
     for o in range(len(before)):
         b = before[o]
         if b < 0:
             continue
         now = target if o == s else after[o]
-        if now != b and (problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2):
+        if now != b and (problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2 or not in_set(problem, p, b)):
             return False
         old_first, new_first = True, True
         for e in range(o):
@@ -85,14 +108,14 @@ def loses_rack(problem: Problem, before: np.ndarray, after: np.ndarray, s: int, 
 
 @inner
 def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """Whether broker `target` may take the place of slot `s`: active, not in the list, room in the rack and under hard limits."""
+    """Whether broker `target` may take the place of slot `s`: active, of its set, not in the list, with room in rack and hard limits."""
     if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:
         return False
     slots = state.replicas.shape[1]
     for o in range(slots):
         if state.replicas[p, o] == target:
             return False
-    if not fits_rack(problem, state, p, s, target):
+    if not in_set(problem, p, target) or not fits_rack(problem, state, p, s, target):
         return False
     leads = state.lead[p] == s
     for g in range(len(problem.goal)):
@@ -110,7 +133,7 @@ def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> boo
     for o in range(state.replicas.shape[1]):
         if state.replicas[p, o] == target:
             return False
-    return fits_rack(problem, state, p, s, target)
+    return in_set(problem, p, target) and fits_rack(problem, state, p, s, target)
 
 
 @kernel

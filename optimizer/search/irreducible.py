@@ -25,6 +25,7 @@ from optimizer.problem import (
     LOW,
     MEAN,
     MOVABLE,
+    SET_OF,
     SPREAD,
     STATE,
     Problem,
@@ -77,19 +78,23 @@ def within_reach(problem: Problem, state: State) -> Problem:
     columns, limit = problem.goal[goals, COLUMN], problem.goal[goals, KIND] == LIMIT
     mean, bound = problem.table[:, goals, MEAN], problem.table[:, goals, BOUND]
     most = np.where(limit, problem.table[:, goals, CEILING], mean + bound)
-    top = most[eligible].max(axis=0)
+    group = problem.broker[:, SET_OF]
+    together = [eligible & (group == number) for number in np.unique(group[eligible]).tolist()]
+    top = most.copy()  # of the brokers that share loads
+    for members in together:
+        top[members] = most[members].max(axis=0)
     suspect = eligible[:, None] & (state.load[:, columns] > most)
     brokers = np.flatnonzero(suspect.any(axis=1))
     if MANY_SUSPECTS * state.hosts[brokers].sum() > len(problem.partition):
-        brokers = np.intersect1d(brokers, _hosts_of_stuck(problem, state, columns, top))
+        brokers = np.intersect1d(brokers, _hosts_of_stuck(problem, state, columns, top[eligible].min(axis=0)))
     least, giants, seats, loose = np.zeros((4, len(problem.broker), len(goals)))
     for b in brokers.tolist():
-        least[b], giants[b], seats[b], loose[b] = _stuck(problem, state, b, columns, top)
+        least[b], giants[b], seats[b], loose[b] = _stuck(problem, state, b, columns, top[b])
     forced = (least > most) & (loose <= 1) & suspect  # of several too large ones that may move, all but one may go
     if not forced.any():
         return problem
     table, force = problem.table.copy(), problem.force
-    total, lacking = mean.sum(axis=0), 0.0
+    lacking = 0.0
     for i, g in enumerate(goals.tolist()):
         at = forced[:, i]
         if not at.any():
@@ -99,15 +104,16 @@ def within_reach(problem: Problem, state: State) -> Problem:
             continue
         margin = HINGE * bound[:, i]
         table[at, g, HIGH] = least[at, i] + np.maximum(table[at, g, LOW], 0.0)
-        others = eligible & ~at
-        whole = float(giants[at, i].sum())
-        taken = max(int(seats[at, i].sum()), int(at.sum()))
-        part = (total[i] - whole) / (eligible.sum() - taken) * eligible.sum() / total[i] if taken < eligible.sum() else 0.0
-        width = bound[others, i].sum() / max(mean[others, i].sum(), 1e-300)
-        lacking = max(lacking, (1.0 - part) / width if width > 0.0 else 0.0)
-        if part < 1.0 - AMPLE * width:
-            low = max(part, 0.0) * mean[:, i] - margin
-            table[others, g, LOW] = np.minimum(table[others, g, LOW], low[others])
+        for members in [m for m in together if (at & m).any()]:
+            big, others, count = at & members, members & ~at, members.sum()
+            total, whole = np.where(members[:, None], mean, 0.0).sum(axis=0)[i], float(giants[big, i].sum())
+            taken = max(int(seats[big, i].sum()), int(big.sum()))
+            part = (total - whole) / (count - taken) * count / total if taken < count and total > 0.0 else 0.0
+            width = bound[others, i].sum() / max(mean[others, i].sum(), 1e-300)
+            lacking = max(lacking, (1.0 - part) / width if width > 0.0 else 0.0)
+            if part < 1.0 - AMPLE * width:
+                low = max(part, 0.0) * mean[:, i] - margin
+                table[others, g, LOW] = np.minimum(table[others, g, LOW], low[others])
     if SHORT < lacking <= AMPLE:
         force = problem.force.copy()
         force[:, SPREAD] = 0.0

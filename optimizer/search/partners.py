@@ -20,6 +20,7 @@ from optimizer.problem import (
     RACK_OF,
     SAME_RACK,
     SCALE,
+    SET_OF,
     SPREAD,
     STATE,
     STRENGTH,
@@ -107,7 +108,7 @@ def best_of(problem: Problem, v: int, most: int, noise: int, partners: np.ndarra
     found = 0
     for u in range(len(worth)):
         far = problem.setting[SAME_RACK] == 1 and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]
-        if u == v or far or problem.broker[u, STATE] != 0 or worth[u] <= 0.0:
+        if u == v or far or problem.broker[u, SET_OF] != problem.broker[v, SET_OF] or problem.broker[u, STATE] != 0 or worth[u] <= 0.0:
             continue
         if noise != 0:
             worth[u] *= 1.0 - 0.3 * ((scramble(noise + v * 1000003 + u) & 0xFFFF) / 65536.0)

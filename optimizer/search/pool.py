@@ -29,6 +29,7 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
+from optimizer.search.feasible import in_set
 from optimizer.search.state import State
 from optimizer.search.topic_counts import topic_band, topic_holds
 
@@ -69,7 +70,7 @@ class Pool(NamedTuple):
 
 @inner
 def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, prices: Prices) -> Pool:
-    """The pool of brokers `group` int64 [K]."""
+    """The pool of brokers `group` int64 [K], which are of one set."""
     slots, members, kinds = state.replicas.shape[1], len(group), len(problem.topic_goal)
     n = 0
     for b in group:
@@ -101,7 +102,7 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
                     known[t], names[topics] = topics, t
                     topics += 1
                 topic[at] = known[t]
-            if problem.partition[p, MOVABLE] == 1:
+            if problem.partition[p, MOVABLE] == 1 and in_set(problem, p, b):
                 find_mates(problem, state, p, s, group, first, mate[at], beside[at])
                 if problem.setting[RACK_GOAL] == HARD_RACK:
                     most[at] = problem.partition[p, RACK_LIMIT]

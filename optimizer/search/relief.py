@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, part, whole
-from optimizer.problem import HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, STATE, Problem
+from optimizer.problem import HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, SETS, STATE, Problem
 from optimizer.search.evaluate import (
     REPAIRS_DEAD,
     REPAIRS_DRAINING,
@@ -17,7 +17,7 @@ from optimizer.search.evaluate import (
     evaluate,
     propose,
 )
-from optimizer.search.feasible import active_brokers, may_swap
+from optimizer.search.feasible import active_brokers, may_swap, must_leave
 from optimizer.search.ledger import Budget, Log, has_room, publish, within_budget
 from optimizer.search.parameters import LEAST_RANK, LEAST_STEP, URGENT, USEFUL
 from optimizer.search.repair import crowds, rack_mates
@@ -28,7 +28,7 @@ MENDS = 1 << REPAIRS_DEAD | 1 << REPAIRS_DRAINING | 1 << REPAIRS_LEADERLESS  # w
 
 @inner
 def relieve(problem: Problem, state: State, budget: Budget, log: Log, by_potential: bool) -> int:
-    """Repairs still open, one change each: replicas on dead and draining brokers, missing leaders, crowded racks. Returns how many."""
+    """Repairs still open, one change each: replicas that must leave a broker, missing leaders, crowded racks. Returns how many."""
     if not needs_relief(problem, state):
         return 0
     slots, targets, best, done = state.replicas.shape[1], active_brokers(problem), np.zeros(3, np.int64), 0
@@ -65,7 +65,7 @@ def needs_relief(problem: Problem, state: State) -> bool:
     for p in range(len(state.lead)):
         if state.lead[p] < 0:
             return True
-    return bool(problem.setting[RACK_GOAL] == HARD_RACK and crowds(state))
+    return bool(problem.setting[SETS] == 1 or (problem.setting[RACK_GOAL] == HARD_RACK and crowds(state)))
 
 
 @inner
@@ -84,8 +84,7 @@ def is_broken(problem: Problem, state: State, p: int) -> bool:
         b = state.replicas[p, s]
         if b < 0:
             continue
-        gone = problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2
-        broken = broken or gone or (problem.partition[p, MOVABLE] == 1 and crowded_hard(problem, state, p, s))
+        broken = broken or must_leave(problem, p, b) or (problem.partition[p, MOVABLE] == 1 and crowded_hard(problem, state, p, s))
     return bool(broken)
 
 
@@ -115,7 +114,7 @@ def rank_of(
     """How good a repair it is that slot `s` of `p` goes to `target`, led by slot `lead`; 0 where it is none or may not be."""
     here = state.replicas[p, s]
     # A replica that need not move does so only to make room for a leader that nobody else can be.
-    rank = USEFUL if target == here else (URGENT if problem.broker[here, STATE] != 0 or crowded_hard(problem, state, p, s) else 0.0)
+    rank = USEFUL if target == here else (URGENT if must_leave(problem, p, here) or crowded_hard(problem, state, p, s) else 0.0)
     propose(state, whole(0), p, s, target, lead)
     verdict = evaluate(problem, state, whole(1))
     if verdict.repairs == 0 or not acceptable(verdict, by_potential, LEAST_STEP):

@@ -28,6 +28,8 @@ from optimizer.problem import (
     RACK_OF,
     SAME_RACK,
     SCALE,
+    SET_OF,
+    SETS,
     STATE,
     STRENGTH,
     Problem,
@@ -88,7 +90,7 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]
     prices = Prices(float(problem.cost.mean()) or 1.0, float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0)
-    if small:
+    if small and problem.setting[SETS] == 0:
         perfect = bool((state.score[eligible, :COST] >= 1.0).all())
         return pack_whole(problem, state, eligible, goals, prices, perfect, seed)
     return pack_last(problem, state, crowd_of(problem), eligible, goals, prices, low, seed)
@@ -235,6 +237,7 @@ def choose(
             break
         u = eligible[draw(random, len(eligible))]
         known = problem.setting[SAME_RACK] == 1 and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]
+        known = known or problem.broker[u, SET_OF] != problem.broker[v, SET_OF]
         for k in range(at):
             if group[k] == u:
                 known = True

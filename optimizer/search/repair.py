@@ -11,6 +11,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import inner, kernel, whole
+from optimizer.broker_sets import strays
 from optimizer.problem import (
     COLUMN,
     FOLLOWING,
@@ -29,7 +30,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.commit import relocate, transfer
-from optimizer.search.feasible import active_brokers, may_host
+from optimizer.search.feasible import active_brokers, may_host, must_leave
 from optimizer.search.order import scramble
 from optimizer.search.parameters import (
     LEAST_SLACK,
@@ -161,7 +162,7 @@ def lead_leaderless(problem: Problem, state: State) -> int:
 
 @kernel
 def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int:
-    """Move the replicas `entries` (int64, ``partition * R + slot``) off brokers that must host nothing, in that order.
+    """Move the replicas `entries` (int64, ``partition * R + slot``) off brokers that must not host them, in that order.
 
     One that finds no legal broker stays, but gives its leadership away where it can. Returns how many moved.
     """
@@ -169,8 +170,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
     hosts.most[0] = SAMPLED_TARGETS if len(entries) <= MANY_TO_MOVE else MANY_TARGETS
     for entry in entries:
         p, s = entry // slots, entry % slots
-        gone = problem.broker[state.replicas[p, s], STATE]
-        if problem.partition[p, MENDABLE] == 0 or (gone != 1 and gone != 2):
+        if not must_leave(problem, p, state.replicas[p, s]):
             continue
         lead, series = state.lead[p], whole(seed * 1000003 + entry * SAMPLED_TARGETS)
         if lead != s:
@@ -216,14 +216,15 @@ def reroute(problem: Problem, state: State, hosts: Hosts, entries: np.ndarray, s
 
 
 def to_drain(problem: Problem, standing: State, total: np.ndarray) -> Rows:
-    """int64 entries of replicas on dead, then draining brokers, largest single component of `total` float64 [C] first."""
-    states = problem.broker[:, STATE]
-    if not np.isin(states, (BrokerState.DEAD, BrokerState.DRAINING)).any():
-        return np.zeros(0, np.int64)
+    """int64 entries of replicas on dead, then draining brokers, then those of other sets, largest single component of `total` float64 [C]
+    first."""
+    states, others = problem.broker[:, STATE], strays(problem, standing.replicas)
+    if not len(others) and not np.isin(states, (BrokerState.DEAD, BrokerState.DRAINING)).any():
+        return others
     slots = standing.replicas.shape[1]
     ordered = []
-    for kind in (BrokerState.DEAD, BrokerState.DRAINING):
-        held = [standing.hosted[b, : standing.hosts[b]] for b in np.flatnonzero(states == kind)]
+    for kind in (BrokerState.DEAD, BrokerState.DRAINING, BrokerState.ACTIVE):
+        held = [standing.hosted[b, : standing.hosts[b]] for b in np.flatnonzero(states == kind)] if kind != BrokerState.ACTIVE else [others]
         entries = np.sort(np.concatenate(held)).astype(np.int64) if held else np.zeros(0, np.int64)
         share = (problem.vector[entries // slots, LEADING] / np.where(total > 0, total, 1.0)).max(axis=1)
         ordered.append(entries[np.argsort(-share, kind="stable")])

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import kernel
+from optimizer.broker_sets import strays
 from optimizer.columns import any_differs
 from optimizer.problem import (
     COLUMN,
@@ -23,6 +24,7 @@ from optimizer.problem import (
     RACK_OF,
     RF,
     SCALE,
+    SETS,
     STATE,
     STRENGTH,
     Problem,
@@ -37,7 +39,8 @@ class Standing(NamedTuple):
 
     `potential` float64 [n] by broker, without what only prefers the middle of a band; `hard` is the part of hard goals on loads.
 
-    Repairs left are replicas and leaderships on dead and draining brokers, replicas in crowded racks, missing leaders.
+    Repairs left are replicas and leaderships on dead and draining brokers, replicas in crowded racks or on brokers of other sets, missing
+    leaders.
     """
 
     undone: int
@@ -54,6 +57,7 @@ def standing_of(problem: Problem, state: State) -> Standing:
     undone = int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int(np.count_nonzero(state.lead < 0))
     for b in np.flatnonzero(leaving).tolist():
         undone += int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED))
+    undone += len(strays(problem, state.replicas))
     potential, hard = np.zeros((2, int(active.sum())))
     sum_potential(problem, state, np.flatnonzero(active), potential, hard)
     violations = int(np.count_nonzero(state.score[active, :COST] < 1.0))
@@ -89,7 +93,7 @@ def count_low(problem: Problem, state: State) -> int:
 def same_rack_only(problem: Problem, state: State) -> int:
     """1 where every rack holds exactly its share of every partition, so that a replica can never leave its rack."""
     racks = len(np.unique(problem.broker[problem.broker[:, STATE] == BrokerState.ACTIVE, RACK_OF]))
-    if problem.setting[RACK_GOAL] != HARD_RACK or not racks or any_differs(problem.partition[:, RF], racks):
+    if problem.setting[RACK_GOAL] != HARD_RACK or problem.setting[SETS] or not racks or any_differs(problem.partition[:, RF], racks):
         return 0
     return int(not state.units[RACKS].any())
 

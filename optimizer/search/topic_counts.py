@@ -8,7 +8,16 @@ import numpy as np
 
 from goals.score import TOLERANCE
 from kernels.compiled import inner, kernel, part, whole
-from optimizer.problem import COUNTS_LEADERS, STATE, TOPIC_BOUND, TOPIC_GAP, TOPIC_ROW, Problem
+from optimizer.problem import (
+    ANYWHERE,
+    COUNTS_LEADERS,
+    SET_OF,
+    STATE,
+    TOPIC_BOUND,
+    TOPIC_GAP,
+    TOPIC_ROW,
+    Problem,
+)
 from optimizer.search.state import State
 
 
@@ -62,7 +71,7 @@ def largest_share(problem: Problem, k: int) -> float:
 @inner
 def wanted_by_all(problem: Problem, k: int, t: int, most: float) -> bool:
     """Whether a broker of share `most`, the largest, misses topic `t` when it holds none of it."""
-    level = problem.topic_total[k, t] * most / problem.topic_share[k, -1]
+    level = problem.topic_total[k, t] * most / problem.topic_share[k, shared_among(problem, t)]
     row = problem.topic_goal[k, TOPIC_ROW]
     return bool(level * (1.0 - problem.force[row, TOPIC_BOUND]) >= 1.0 and level - problem.force[row, TOPIC_GAP] >= 1.0)
 
@@ -99,7 +108,15 @@ def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) 
 @inner
 def topic_level(problem: Problem, k: int, t: int, b: int) -> float:
     """Replicas (or leaders) of topic `t` that broker `b` should have; in this order of operations, which decides edges."""
-    return float(problem.topic_total[k, t] * problem.topic_share[k, b] / problem.topic_share[k, -1])
+    if problem.topic_set[t] != ANYWHERE and problem.topic_set[t] != problem.broker[b, SET_OF]:
+        return 0.0
+    return float(problem.topic_total[k, t] * problem.topic_share[k, b] / problem.topic_share[k, shared_among(problem, t)])
+
+
+@inner
+def shared_among(problem: Problem, t: int) -> int:
+    """The column of `topic_share` that is of all brokers which may host topic `t`."""
+    return int(problem.topic_set[t] + len(problem.broker) if problem.topic_set[t] != ANYWHERE else problem.topic_share.shape[1] - 1)
 
 
 @inner

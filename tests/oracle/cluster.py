@@ -11,6 +11,8 @@ Literal readings where the contract leaves room:
   matching globs multiply.
 - A topic is movable when it matches no excluded glob and, where included globs are given, one of those. A topic that is not
   movable is changed by repairs only, and a frozen one by nothing.
+- A topic is of the first broker set of which it matches a glob, else of the set without globs, else of the brokers of no set. Where there
+  are none of these, it may stand anywhere, and is changed by repairs only.
 - A live replica is one on a broker that is not dead.
 """
 
@@ -41,6 +43,7 @@ class Partition:
     follower_load: dict[str, float]
     movable: bool
     frozen: bool
+    home: frozenset[int] | None  # brokers of its set
 
 
 class Cluster:
@@ -63,6 +66,9 @@ class Cluster:
                 self.brokers[broker].state = "excluded"
         excluded = [*constraints["exclude_topics"], *(options.get("exclude_topics") or [])]
         included = constraints["include_topics"]
+        sets = constraints["broker_sets"]
+        rest = frozenset(self.brokers) - {b for members, _ in sets for b in members}
+        self.sets = [frozenset(members) & set(self.brokers) for members, _ in sets] + [rest] if sets else [rest]
         self.partitions: dict[Key, Partition] = {}
         self.replicas: dict[Key, list[int]] = {}
         self.leader: dict[Key, int | None] = {}
@@ -82,8 +88,12 @@ class Cluster:
             movable = not any(fnmatchcase(key[0], glob) for glob in excluded)
             if included and not any(fnmatchcase(key[0], glob) for glob in included):
                 movable = False
+            homes = [members for members, globs in sets if globs is not None and any(fnmatchcase(key[0], glob) for glob in globs)]
+            homes += [*(members for members, globs in sets if globs is None), *([rest] if rest else [])]
+            home = frozenset(homes[0]) if sets and homes else None
+            movable = movable and (home is not None or not sets)
             frozen = any(fnmatchcase(key[0], glob) for glob in constraints["freeze_topics"])
-            self.partitions[key] = Partition(leading, following, movable and not frozen, frozen)
+            self.partitions[key] = Partition(leading, following, movable and not frozen, frozen, home)
             self.replicas[key] = list(p["replicas"])
             self.leader[key] = p.get("leader")
             self.factor[key] = len(p["replicas"])
@@ -144,6 +154,15 @@ class Cluster:
             * len(set(ch["replicas_after"]) - set(ch["replicas_before"]))
             for ch in changes
         )
+
+    def may_host(self, key: Key, broker: int) -> bool:
+        """Whether a broker is of the partition's set."""
+        home = self.partitions[key].home
+        return home is None or broker in home
+
+    def is_astray(self, key: Key, broker: int) -> bool:
+        """Whether a replica on this broker would have to come to its set."""
+        return self.partitions[key].movable and not self.is_offline(key) and not self.may_host(key, broker)
 
     def is_offline(self, key: Key) -> bool:
         """Whether no replica is left that could be copied or led from."""

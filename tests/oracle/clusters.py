@@ -59,8 +59,32 @@ def case_of(seed: int, *, most_brokers: int = 60, per_broker: int = 30) -> Case:
     f = Random(f"frozen {seed}")  # of its own, so that the other parts of a case stay as they were
     if f.random() < 0.15:
         goals["constraints"]["freeze_topics"] = f.sample(("__*", "orders", "*s", "i?t", "p*"), f.randint(1, 2))
+    goals["constraints"] |= sets_of(Random(f"sets {seed}"), [b["id"] for b in brokers], 0.15)
     options = options_of(r, snapshot) if r.random() < 0.35 else {}
     return Case(seed, snapshot, goals, r.choice(("score", "score", "potential")), options)
+
+
+def sets_of(r: Random, ids: list[int], share: float) -> Document:
+    """Broker sets, in `share` of all cases: of one to three, some take the rest, and some leave no broker without a set."""
+    if r.random() >= share or len(ids) < 2:
+        return {}
+    ids, names = r.sample(ids, len(ids)), r.sample(TOPIC_NAMES, len(TOPIC_NAMES))
+    number = r.randint(1, min(3, len(ids)))
+    cuts = sorted(r.sample(range(1, len(ids) + 1), number))
+    sets: list[Document] = []
+    for i, (start, end) in enumerate(zip([0, *cuts], cuts, strict=False)):
+        topics = [r.choice((names[i], names[i], "*s", "__*")) for _ in range(r.randint(1, 2))]
+        topics = [t for t in dict.fromkeys(topics) if all(t not in other.get("topics", ()) for other in sets)] or [names[i + 3]]
+        sets.append({"name": f"set-{i}", "brokers": ids[start:end], "topics": topics})
+    if r.random() < 0.3:
+        del sets[0]["topics"]
+    return {"broker_sets": sets}
+
+
+def with_sets(case: Case) -> Case:
+    """The case with broker sets, where it has two brokers."""
+    sets = sets_of(Random(f"more sets {case.seed}"), [b["id"] for b in case.snapshot["brokers"]], 1.0)
+    return case.without(goals={**case.goals, "constraints": {**case.goals["constraints"], **sets}})
 
 
 def cases(*, most_brokers: int = 12, per_broker: int = 12) -> st.SearchStrategy[Case]:

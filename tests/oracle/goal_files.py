@@ -59,9 +59,12 @@ def goals_of(document: Document) -> list[dict[str, Any]]:
 
 
 def constraints_of(document: Document) -> dict[str, list[Any]]:
-    """Excluded, frozen and included topics and excluded brokers, empty lists where the file is silent."""
+    """Excluded, frozen and included topics, excluded brokers, and broker sets (brokers and globs, None for all the rest); empty lists where
+    the file is silent."""
     given = document.get("constraints") or {}
-    return {
+    found = {
         key: list(given.get(key) or [])
         for key in ("exclude_topics", "freeze_topics", "exclude_brokers", "include_topics")
     }
+    found["broker_sets"] = [(set(one["brokers"]), one.get("topics")) for one in given.get("broker_sets") or []]
+    return found

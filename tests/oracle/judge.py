@@ -14,6 +14,9 @@ Literal readings where the contract leaves room:
 - A goal is skipped when no broker is active, when nothing in the snapshot reports its resource, a `capacity` goal also when no broker
   has that capacity.
 - Where all capacities of a rack are 0, its brokers share equally.
+- With broker sets a mean is taken over the active brokers of a set, of what its movable partitions cost, and what those that do not move,
+  of whatever set, have on its brokers (a leader that they could get counts as their first replica). Racks are those of the set; a rack
+  forces each share where each movable partition of the set has a replica in each of them.
 - Hard excess is looked at on eligible brokers; a hard distribution score on touched eligible brokers.
 """
 
@@ -60,8 +63,8 @@ class Judge:
         self.goals = [g for g in goals if self.counts(g)]
         self.skipped = [g for g in goals if not self.counts(g)]
         within = [b for b, broker in cluster.brokers.items() if broker.state in ("active", "excluded")]
+        self.within = within
         self.racks = len({cluster.rack_of(b) for b in within})
-        self.eligible_racks = len({cluster.rack_of(b) for b in cluster.active})
         self.total: dict[str, float] = {}
         self.means: dict[str, dict[int, float]] = {}
         self.topic_bands: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
@@ -113,35 +116,66 @@ class Judge:
                 return {b: total * x / whole for b, x in mine.items()}
         return {b: total / len(among) for b in among}
 
-    def rack_forces(self, resource: str) -> bool:
-        """Whether the rack rule leaves no choice of how much each rack carries."""
+    def rack_forces(self, resource: str, keys: list[Key], among: list[int]) -> bool:
+        """Whether the rack rule leaves no choice of how much each rack of the brokers `among` carries."""
         c = self.cluster
-        return (
+        racks = len({c.rack_of(b) for b in among})
+        return bool(keys) and (
             any(g["kind"] == "rack_aware" and g["hard"] for g in self.goals)
             and all(b.rack is not None for b in c.brokers.values())
-            and all(factor == self.eligible_racks for factor in c.factor.values())
-            and all(c.as_leader(k, resource) == c.as_follower(k, resource) for k in c.partitions)
+            and all(c.factor[k] == racks for k in keys)
+            and all(c.as_leader(k, resource) == c.as_follower(k, resource) for k in keys)
         )
 
     def means_of(self, resource: str) -> dict[int, float]:
         c = self.cluster
-        if not self.rack_forces(resource):
-            return self.shared(self.total_of(resource, c.partitions), resource, c.active)
-        one_of_each = [c.as_leader(key, resource) for key in c.partitions]
         means: dict[int, float] = {}
-        for rack in {c.rack_of(b) for b in c.active}:
-            frozen = [b for b in c.brokers if c.rack_of(b) == rack and c.brokers[b].state == "excluded"]
-            away = [-c.cost(key, b, resource) for b in frozen for key in c.hosted[b]]
-            total = fsum(one_of_each + away)
-            members = [b for b in c.active if c.rack_of(b) == rack]
-            means |= self.shared(total, resource, members)
+        for members in c.sets:
+            keys = list(c.partitions)
+            if len(c.sets) > 1:
+                keys = [k for k, p in c.partitions.items() if p.movable and not c.is_offline(k) and p.home == members]
+            means |= self.means_in(resource, members, keys)
         return means
+
+    def means_in(self, resource: str, members: frozenset[int], keys: list[Key]) -> dict[int, float]:
+        """Means of the active ones among the brokers of a set, which share partitions `keys`."""
+        c = self.cluster
+        among = [b for b in c.active if b in members]
+        if not among:
+            return {}
+        stays = {b: self.staying(resource, b) for b in members if c.brokers[b].state != "excluded"}
+        if not self.rack_forces(resource, keys, among):
+            return self.shared(fsum([self.total_of(resource, keys), *stays.values()]), resource, among)
+        one_of_each = [c.as_leader(key, resource) for key in keys]
+        means: dict[int, float] = {}
+        for rack in {c.rack_of(b) for b in among}:
+            frozen = [b for b in c.brokers if c.rack_of(b) == rack and c.brokers[b].state == "excluded"]
+            away = [-c.cost(key, b, resource) for b in frozen for key in c.hosted[b] if key in set(keys)]
+            there = [load for b, load in stays.items() if c.rack_of(b) == rack]
+            means |= self.shared(fsum(one_of_each + away + there), resource, [b for b in among if c.rack_of(b) == rack])
+        return means
+
+    def staying(self, resource: str, broker: int) -> float:
+        """With broker sets, what a broker carries of partitions that do not move."""
+        c = self.cluster
+        if len(c.sets) == 1:
+            return 0.0
+        found = []
+        for key in c.hosted[broker]:
+            if not c.partitions[key].movable or c.is_offline(key):
+                usable = any(c.brokers[b].state in ("active", "draining") for b in c.replicas[key])
+                leads = c.leader[key] == broker or (c.leader[key] is None and usable and c.replicas[key][0] == broker)
+                found.append(c.as_leader(key, resource) if leads else c.as_follower(key, resource))
+        return fsum(found)
 
     def topic_band(self, goal: Goal, topic: str) -> dict[int, tuple[int, int]]:
         resource, bound, gap = goal["resource"], goal["bound"], goal["min_gap"]
-        total = self.total_of(resource, [key for key in self.cluster.partitions if key[0] == topic])
+        keys = [key for key in self.cluster.partitions if key[0] == topic]
+        total = self.total_of(resource, keys)
+        among = [b for b in self.cluster.active if self.cluster.may_host(keys[0], b)]
         bands = {}
-        for broker, mean in self.shared(total, resource, self.cluster.active).items():
+        means = dict.fromkeys(self.cluster.active, 0.0) | (self.shared(total, resource, among) if among else {})
+        for broker, mean in means.items():
             lows = [floor(x * (1 + TOLERANCE)) for x in (mean * (1 - bound), mean)]
             highs = [ceil(x * (1 - TOLERANCE)) for x in (mean * (1 + bound), mean)]
             bands[broker] = (min(lows[0], lows[1] - gap), max(highs[0], highs[1] + gap))
@@ -207,7 +241,10 @@ class Judge:
         return counts
 
     def allowed_in_rack(self, key: Key) -> int:
-        return ceil(self.cluster.factor[key] / self.racks) if self.racks else 0
+        if self.cluster.partitions[key].home is None:
+            return ceil(self.cluster.factor[key] / self.racks) if self.racks else 0
+        racks = len({self.cluster.rack_of(b) for b in self.within if self.cluster.may_host(key, b)})
+        return ceil(self.cluster.factor[key] / max(racks, 1))
 
     def in_overfull_rack(self, key: Key, broker: int) -> bool:
         return self.rack_counts(key)[self.cluster.rack_of(broker)] > self.allowed_in_rack(key)

@@ -19,7 +19,7 @@ Document = Mapping[str, Any]
 
 
 def undone(snapshot: Document, goals: Document, plan: Document, options: Document | None = None) -> list[str]:
-    """Replicas still on dead or draining brokers, and leaders still there or missing, with the change that
+    """Replicas still on dead or draining brokers or on those of other sets, and leaders still there or missing, with the change that
     would help.
     """
     given = options or {}
@@ -42,15 +42,16 @@ def undone_of(c: Cluster, judge: Judge, key: Key) -> Iterable[str]:
             if c.brokers[b].state == "active" and harmless(c, judge, key, reordered, b):
                 yield f"led by {leader}, and {b} could lead it"
                 break
-    for b in sorted(leaving):
+    outside = {b for b in replicas if c.brokers[b].state == "active" and c.is_astray(key, b)}
+    for b in sorted(leaving | outside):
         for target in c.active:
-            if target in replicas:
+            if target in replicas or not c.may_host(key, target):
                 continue
             moved = [target if x == b else x for x in replicas]
             if leader == b:
                 moved = [target, *(x for x in moved if x != target)]
             if harmless(c, judge, key, moved, target if leader == b else leader):
-                yield f"still on {c.brokers[b].state} broker {b}, and {target} could take it"
+                yield f"still on {c.brokers[b].state} broker {b}{', of another set' if b in outside else ''}, and {target} could take it"
                 break
 
 

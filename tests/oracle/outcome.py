@@ -206,7 +206,8 @@ class Outcome:
     def check_lower_bounds(self, after: Document) -> None:
         c = self.cluster
         unfinished = any(s < 1 - 1e-9 for scores in after["scores"].values() for s in scores.values())
-        waiting = any(c.hosted[b] for b, broker in c.brokers.items() if broker.state in ("dead", "draining"))
+        astray = any(c.is_astray(k, b) for k, replicas in c.replicas.items() for b in replicas)
+        waiting = astray or any(c.hosted[b] for b, broker in c.brokers.items() if broker.state in ("dead", "draining"))
         if unfinished or waiting:
             return
         for field in ("replica_moves", "bytes_to_move"):

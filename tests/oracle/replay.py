@@ -192,6 +192,8 @@ class Replay:
         for b in set(after) - set(before):
             if c.brokers[b].state != "active":
                 self.say(f"{place}.replicas_after: target {b} is {c.brokers[b].state}")
+            if not c.may_host(key, b):
+                self.say(f"{place}.replicas_after: target {b} is not of the broker set of topic {key[0]}")
         for b in set(before) - set(after):
             if c.brokers[b].state == "excluded":
                 self.say(f"{place}.replicas_after: excluded broker {b} loses the replica")
@@ -273,7 +275,8 @@ class Replay:
             for key, ch in zip(keys, action["changes"], strict=True):
                 was_in, now_in = distinct_before[key], len(judge.rack_counts(key))
                 gone = set(ch["replicas_before"]) - set(ch["replicas_after"])
-                if now_in < min(was_in, len(ch["replicas_after"])) and not any(c.brokers[b].state in ("dead", "draining") for b in gone):
+                goes = any(c.brokers[b].state in ("dead", "draining") or not c.may_host(key, b) for b in gone)
+                if now_in < min(was_in, len(ch["replicas_after"])) and not goes:
                     self.say(f"{where}: {key[0]}-{key[1]} is in {now_in} racks instead of {was_in}, and no broker that goes forces it")
                 was_in, now_in = racks_before[key], judge.rack_excess(key)
                 if now_in > was_in:
@@ -314,6 +317,9 @@ class Replay:
         found = set()
         for ch in action["changes"]:
             found |= self.repairs_of_change(ch["replicas_before"], ch["replicas_after"], ch["leader_before"], ch["leader_after"])
+            gone = set(ch["replicas_before"]) - set(ch["replicas_after"])
+            if not all(self.cluster.may_host((ch["topic"], ch["partition"]), b) for b in gone):
+                found.add("broker_set")
         return found
 
     def repairs_of_change(

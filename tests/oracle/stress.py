@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.oracle.clusters import Case, case_of
+from tests.oracle.clusters import Case, case_of, with_sets
 from tests.oracle.runs import complaints
 
 Trial = Callable[[Case], list[str]]
@@ -69,6 +69,7 @@ def references_hold(case: Case) -> bool:
     ids = {b["id"] for b in case.snapshot["brokers"]}
     named = [b for p in case.snapshot["partitions"] for b in p["replicas"]]
     named += case.goals.get("constraints", {}).get("exclude_brokers", [])
+    named += [b for one in case.goals.get("constraints", {}).get("broker_sets", []) for b in one["brokers"]]
     named += [*case.options.get("remove_brokers", []), *case.options.get("exclude_brokers", [])]
     return ids.issuperset(named)
 
@@ -89,12 +90,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most-brokers", type=int, default=60)
     parser.add_argument("--per-broker", type=int, default=30)
+    parser.add_argument("--sets", action="store_true", help="every cluster has broker sets")
     parser.add_argument("--shrink", action="store_true", help="look for the smallest cluster that shows it")
     parser.add_argument("--stop-after", type=int, default=10, help="failing seeds")
     chosen = parser.parse_args(arguments)
     failed = 0
     for seed in range(chosen.seed, chosen.seed + chosen.count):
         case = case_of(seed, most_brokers=chosen.most_brokers, per_broker=chosen.per_broker)
+        case = with_sets(case) if chosen.sets else case
         found = tried(case)
         if not found:
             continue

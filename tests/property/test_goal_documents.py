@@ -46,6 +46,12 @@ goals = (
     | goal("topic_distribution", {"resource": st.sampled_from(["replicas", "leaders"])}, {"bound": shares, "min_gap": st.integers(0, 5)})
     | usage
 )
+broker_sets = st.lists(st.tuples(names, st.sets(st.integers(0, 99), min_size=1), st.sets(names, min_size=1)), max_size=3).map(
+    lambda found: [
+        {"name": f"{i}-{name}", "brokers": [3 * b + i for b in sorted(brokers)], "topics": [f"{i}-{t}" for t in sorted(topics)]}
+        for i, (name, brokers, topics) in enumerate(found)
+    ]
+)
 documents = st.fixed_dictionaries(
     {"version": st.just(1), "goals": st.lists(goals, min_size=1, max_size=5)},
     optional={
@@ -55,6 +61,7 @@ documents = st.fixed_dictionaries(
                 "exclude_topics": st.lists(names, max_size=3),
                 "include_topics": st.lists(names, max_size=3),
                 "exclude_brokers": st.lists(st.integers(0, 2**31 - 1), max_size=3),
+                "broker_sets": broker_sets,
             },
         )
     },
@@ -82,7 +89,10 @@ def test_every_key_arrives_and_block_yaml_and_json_mean_the_same(document: dict[
         assert {key: record[key] for key in given_goal} == given_goal
         assert not isinstance(understood, UsageDistribution) or understood.var_is_share
     for key, value in document.get("constraints", {}).items():
-        assert list(asdict(found.constraints)[key]) == list(dict.fromkeys(value))
+        if key == "broker_sets":
+            assert [(s.name, list(s.brokers), list(s.topics)) for s in found.constraints.broker_sets] == [tuple(v.values()) for v in value]
+        else:
+            assert list(asdict(found.constraints)[key]) == list(dict.fromkeys(value))
 
 
 @given(documents.map(named), st.randoms(use_true_random=False))

@@ -225,8 +225,11 @@ def _amount(value: float, unit: str) -> str:
 def _constraint_lines(goals: GoalSet) -> list[str]:
     lines = []
     for name, value in asdict(goals.constraints).items():
-        if value:
+        if value and name != "broker_sets":
             lines.append(f"{name}: {', '.join(str(item) for item in value)}")
+    for one in goals.constraints.broker_sets:
+        topics = ", ".join(one.topics) or "all topics of no other set"
+        lines.append(f"broker set {one.name}: brokers {', '.join(map(str, one.brokers))} for {topics}")
     if goals.policy:
         lines.append(f"policy: {json.dumps(goals.policy)}")
     return lines

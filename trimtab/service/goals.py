@@ -148,7 +148,12 @@ def goals_text(goals: GoalSet) -> str:
     """The goals as YAML with every default written out; reads back as the same goals."""
     from ruamel.yaml import YAML
 
-    constraints = {key: list(value) for key, value in asdict(goals.constraints).items()}
+    constraints: dict[str, object] = {key: list(value) for key, value in asdict(goals.constraints).items() if key != "broker_sets"}
+    if goals.constraints.broker_sets:
+        constraints["broker_sets"] = [
+            {"name": one.name, "brokers": list(one.brokers), **({"topics": list(one.topics)} if one.topics else {})}
+            for one in goals.constraints.broker_sets
+        ]
     document: dict[str, object] = {"version": 1, "goals": [_goal(g) for g in goals.goals], "constraints": constraints}
     if goals.policy:
         document["policy"] = goals.policy

@@ -54,7 +54,7 @@ def test_sums_of_proofs_are_gone_with_the_plan(compiled: Compiled) -> None:
     gc.disable()
     try:
         totals = Totals(compiled)
-        totals.movable(0), totals.rack(0, 0), totals.giants(0)
+        totals.movable(0), totals.rack(0, 0), totals.giants(0, 0)
         gone = weakref.ref(totals)
         del totals
         assert gone() is None

@@ -105,7 +105,8 @@ def test_check_as_json_under_a_preset(tmp_path: Path, capsys: Capture) -> None:
         ("usage_distribution-leaders", False),
     ]
     assert found["digest"] == load_goals(path, "counts").digest
-    assert found["constraints"] == {"exclude_topics": [], "exclude_brokers": [], "include_topics": [], "freeze_topics": []}
+    keys = ("exclude_topics", "exclude_brokers", "include_topics", "freeze_topics", "broker_sets")
+    assert found["constraints"] == {key: [] for key in keys}
 
 
 def test_the_example_passes(capsys: Capture) -> None:
@@ -173,7 +174,7 @@ def test_the_curves_in_the_docs_are_the_curves() -> None:
 
 def test_the_files_in_the_docs_are_valid() -> None:
     files = re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)
-    assert len(files) == 4
+    assert len(files) == 5
     for text in files:
         assert parse_goals(text, "docs/goals.md").goals
 
