@@ -146,7 +146,7 @@ def test_topics_of_no_set_have_the_brokers_of_none_or_the_set_that_takes_the_res
 
 
 def test_topics_of_no_set_stay_where_every_broker_is_in_one_but_are_repaired() -> None:
-    """A topic that somebody created is not lost with its broker only because the goals file does not know it."""
+    """A new topic is not lost with its broker only because the goals file does not know it."""
     sets = [OWN, {"name": "two", "brokers": [4, 5, 6], "topics": ["b"]}]
     snapshot = snapshot_of({"a1": [[1, 2]], "new": [[4, 5], [4, 6], [4, 5]]}, b4="dead")
     made = planned(snapshot, goals_of(REPLICAS, sets=sets))
