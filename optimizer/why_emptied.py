@@ -37,7 +37,7 @@ def not_emptied(
 ) -> tuple[str, bool]:
     """Why replicas stay on broker `row`, which is draining or dead, and whether that is proven of every plan.
 
-    `budget` says which budget ran out, if any; where the search was `stopped`, that is the reason.
+    `budget` says which budget ran out, if any, or what else the plan does not do; where the search was `stopped`, that is the reason.
     """
     problem = compiled.problem
     slots = end.replicas.shape[1]
@@ -94,7 +94,7 @@ def _why_waiting(
     example = snapshot.partition_name(int(partitions[0])) + ("" if one else " …")
     if blocked < min(len(entries), MOST_LOOKED_AT):
         if budget is not None:
-            return f"{number} {'waits' if one else 'wait'} for a larger budget: {budget}", False
+            return f"{number} {'stays' if one else 'stay'}: {budget}", False
         if full is None:
             return f"no acceptable way was found for {number} ({example}); add a broker", False
         names = {full: None}

@@ -11,7 +11,7 @@ from cluster_model.build import build_snapshot
 from cluster_model.errors import ConfigurationError
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
-from optimizer.options import PlanOptions
+from optimizer.options import AddedBroker, PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.policies.demoted import demoted, to_demote
@@ -83,6 +83,14 @@ def test_the_verdict_is_of_the_demotion_and_no_reason_is_of_a_search_that_was_no
     assert "a plan of the whole cluster may mend it" in reasons
     assert "acceptable action" not in reasons
     assert "Lower bounds" not in to_markdown(found)
+
+
+def test_replicas_of_draining_brokers_stay_for_that_and_for_no_budget() -> None:
+    found = made(cluster(states={2: "draining"}), add_brokers=(AddedBroker(4, None),))
+    why = next(b.why for b in found.brokers if b.id == 2)
+    assert why is not None
+    assert "8 replicas stay: this plan takes leaderships off brokers and does nothing else" in why
+    assert "budget" not in why
 
 
 def test_every_report_has_it_and_an_unknown_broker_is_refused() -> None:
