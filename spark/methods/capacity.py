@@ -49,6 +49,7 @@ FORM = 0.0075  # of the limit, beyond what resampling says: the form of queues, 
 BELOW = 0.8  # of the top: where piled up windows are compared with, which need no other proof
 RIVAL = 1.15  # a bend over another resource explains as much while its error is at most so many times the least
 MOST = 0.999  # quantile of throughput that is called the most ever carried
+WIDEST = 0.1  # of the limit: a 90 % interval that is wider, more than 5 % to each side, is no estimate that a plan may rely on
 EXCEEDED = 1.05  # times what is reported, or read from a bend: then that is not the limit
 NEAR = 0.9  # throughput over estimate from which a limit counts as reached
 
@@ -114,7 +115,8 @@ def capacities(
     Notes
     -----
     Where a measure bends over several resources, since they rise together, one of them keeps the bend: of those within `RIVAL` of the least
-    error the first in the order of `MEASURED`. A limit that follows another is none. O(windows log windows).
+    error the first in the order of `MEASURED`. A limit that follows another is none, nor is one whose interval is wider than `WIDEST`.
+    O(windows log windows).
     """
     found: dict[str, Capacity] = {}
     bends: dict[str, dict[str, Bend]] = {}
@@ -129,8 +131,13 @@ def capacities(
     winners = {name: _winner({r: of[name] for r, of in bends.items() if name in of}) for of in bends.values() for name in of}
     for resource, of in bends.items():
         mine = {name: bend for name, bend in of.items() if winners[name] == resource}
-        if mine:
-            found[resource] = _bent(resource, mine)
+        close = {name: bend for name, bend in mine.items() if bend.high - bend.low <= WIDEST * bend.limit}
+        if close:
+            found[resource] = _bent(resource, close)
+        elif mine:
+            name = min(mine, key=lambda n: mine[n].high - mine[n].low)
+            span = f"between {amount(mine[name].low, resource)} and {amount(mine[name].high, resource)}, which is too far apart"
+            found[resource] = replace(found[resource], words=f"{found[resource].words}; {_plain(name)} bends towards a limit {span}")
         elif of:
             name = min(of, key=lambda n: of[n].error)
             why = f"{found[resource].words}; {_plain(name)} bends, but {winners[name]} explains that as well or better"
@@ -242,8 +249,7 @@ def _bent(resource: str, seen: Mapping[str, Bend]) -> Capacity:
     """The capacity by the bend of the measure that is fitted best."""
     name = min(seen, key=lambda n: seen[n].error)
     bend = seen[name]
-    narrow = bend.high - bend.low < 0.2 * bend.limit
-    sure: Confidence = "high" if narrow and bend.reached >= NEAR else "medium"
+    sure: Confidence = "high" if bend.reached >= NEAR else "medium"
     rise = bend.curve[-1, 1] / bend.curve[0, 1]
     words = f"{_plain(name)} rises {rise:.0f} times towards {amount(bend.limit, resource)}"
     if bend.pinned:
