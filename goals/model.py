@@ -6,8 +6,9 @@ optimizer. Frozen; knows nothing of files, clusters or clocks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cluster_model.quantities import format_size
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from cluster_model.snapshot import FloatArray
 
 Tail = Literal["bound", "absolute"]
-KINDS = ("rack_aware", "capacity", "count_limit", "usage_distribution", "topic_distribution")
+KINDS = ("rack_aware", "capacity", "count_limit", "usage_distribution", "topic_distribution", "topic_minimum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,31 @@ class UsageDistribution:
     kind: Literal["usage_distribution"] = "usage_distribution"
 
 
+class TopicGoal:
+    """A goal on how many replicas or leaders of each topic a broker has. A kind of it says what brokers have to have of a topic; planner,
+    proofs and detectors ask nothing else of it."""
+
+    __slots__ = ()
+    name: str
+    hard: bool
+    weight: float
+    group: str | None
+    resource: str  # "replicas" or "leaders"
+    levels: ClassVar[bool]  # too many count as too few do, and the capacity of a broker decides its share
+
+    @property
+    def width(self) -> tuple[float, int]:
+        """Half of a target range: share of the mean, and replicas or leaders at least."""
+        raise NotImplementedError
+
+    def shared(self, topics: Sequence[str], count: FloatArray, among: FloatArray) -> FloatArray:
+        """float64 [T]: what brokers share of each of `topics`, of which there are `count` float64 [T], over `among` float64 [T] brokers (by
+        capacity: what they have of it)."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class TopicDistribution:
+class TopicDistribution(TopicGoal):
     """Replicas or leaders of each topic spread evenly over the brokers, within `bound`, or `min_gap` of them where that is more."""
 
     name: str
@@ -123,9 +147,43 @@ class TopicDistribution:
     bound: float
     min_gap: int = 0
     kind: Literal["topic_distribution"] = "topic_distribution"
+    levels: ClassVar[bool] = True
+
+    @property
+    def width(self) -> tuple[float, int]:
+        return self.bound, self.min_gap
+
+    def shared(self, topics: Sequence[str], count: FloatArray, among: FloatArray) -> FloatArray:
+        return count
 
 
-Goal = RackAware | Capacity | CountLimit | UsageDistribution | TopicDistribution
+@dataclass(frozen=True, slots=True)
+class TopicMinimum(TopicGoal):
+    """At least `min` replicas or leaders of each topic that `topics` (globs) match on every broker; None: as many as there are for each."""
+
+    name: str
+    hard: bool
+    weight: float
+    group: str | None
+    resource: str  # "replicas" or "leaders"
+    topics: tuple[str, ...]
+    min: int | None = None
+    kind: Literal["topic_minimum"] = "topic_minimum"
+    levels: ClassVar[bool] = False
+
+    @property
+    def width(self) -> tuple[float, int]:
+        return 0.0, 0
+
+    def shared(self, topics: Sequence[str], count: FloatArray, among: FloatArray) -> FloatArray:
+        import numpy as np
+
+        asked = np.array([any(fnmatchcase(topic, glob) for glob in self.topics) for topic in topics], np.bool_)
+        each = np.floor(count / among) if self.min is None else np.full(len(count), float(self.min))
+        return np.asarray(np.where(asked & (count > 0), each, 0.0) * among)
+
+
+Goal = RackAware | Capacity | CountLimit | UsageDistribution | TopicDistribution | TopicMinimum
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class GoalKind:
     def parameters(self) -> tuple[Parameter, ...]:
         """Keys beyond `kind`, required ones first."""
         found = [
-            Parameter(key, None if info.is_required() else _default(info.default), info.description or "")
+            Parameter(key, None if info.is_required() else "" if info.default is None else _default(info.default), info.description or "")
             for key, info in self.document.model_fields.items()
             if key != "kind"
         ]
@@ -66,7 +66,7 @@ def _table(documents: Iterable[type[schema.GoalDocument]]) -> dict[str, GoalKind
 
 KINDS: dict[str, GoalKind] = _table((
     schema.RackAwareDocument, schema.CapacityDocument, schema.CountLimitDocument,
-    schema.UsageDistributionDocument, schema.TopicDistributionDocument,
+    schema.UsageDistributionDocument, schema.TopicDistributionDocument, schema.TopicMinimumDocument,
 ))  # fmt: skip
 
 PRESETS: dict[str, str] = {

@@ -24,7 +24,15 @@ from pydantic import (
 
 from cluster_model.quantities import parse_rate, parse_size
 from cluster_model.resources import RESOURCES
-from goals.model import Capacity, CountLimit, Goal, RackAware, TopicDistribution, UsageDistribution
+from goals.model import (
+    Capacity,
+    CountLimit,
+    Goal,
+    RackAware,
+    TopicDistribution,
+    TopicMinimum,
+    UsageDistribution,
+)
 from goals.policy import PolicyDocument
 from goals.wording import meant_or_known, shown
 
@@ -234,9 +242,25 @@ class TopicDistributionDocument(GoalDocument):
         )
 
 
+class TopicMinimumDocument(GoalDocument):
+    """At least so many replicas or leaders of each of some topics on every broker."""
+
+    kind: Literal["topic_minimum"]
+    resource: Literal["replicas", "leaders"] = Field(description="replicas or leaders of each topic")
+    topics: Annotated[list[Pattern], Field(min_length=1)] = Field(description="globs of the topics")
+    min: int | None = Field(
+        default=None, ge=1, description="fewest of each topic on a broker; left out: as many as there are for each",
+        json_schema_extra=_without_default,
+    )  # fmt: skip
+
+    def build(self) -> Goal:
+        name = self.name or default_name(self.kind, self.resource)
+        return TopicMinimum(name, self.hard, self.weight, self.group or None, self.resource, tuple(dict.fromkeys(self.topics)), self.min)
+
+
 AnyGoalDocument = Annotated[
     RackAwareDocument | CapacityDocument | CountLimitDocument
-    | UsageDistributionDocument | TopicDistributionDocument,
+    | UsageDistributionDocument | TopicDistributionDocument | TopicMinimumDocument,
     Field(discriminator="kind"),
 ]  # fmt: skip
 

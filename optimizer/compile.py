@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
-from goals.model import Constraints, Goal, GoalSet, Limit, RackAware, TopicDistribution, UsageDistribution
+from goals.model import Constraints, Goal, GoalSet, Limit, RackAware, TopicGoal, UsageDistribution
 from optimizer.broker_sets import Sets, sets_of
 from optimizer.caution import caution_of
 from optimizer.columns import Columns, Rules, cost_of_moves, make_columns
@@ -51,11 +51,11 @@ def compile_problem(
     shares = shares_of(Ground(snapshot, columns, sets, rack, hard_rack, load))
     notes: list[str] = []
     linear = linear_tables(snapshot, counted, resources, shares, eligible, notes)
-    by_topic = topic_tables(snapshot, counted, eligible, sets)
+    by_topic, held = topic_tables(snapshot, counted, eligible, sets)
     groups = _groups(counted)
     weight = np.array([0.0 if g.hard else g.weight for g in counted])
-    topic_bound = np.array([g.bound if isinstance(g, TopicDistribution) else 0.0 for g in counted])
-    topic_gap = np.array([g.min_gap if isinstance(g, TopicDistribution) else 0.0 for g in counted], np.float64)
+    topic_bound = np.array([g.width[0] if isinstance(g, TopicGoal) else 0.0 for g in counted])
+    topic_gap = np.array([g.width[1] if isinstance(g, TopicGoal) else 0.0 for g in counted], np.float64)
     cost = cost_of_moves(columns.size, options.move_cost)
     problem = Problem(
         broker=np.stack(
@@ -79,7 +79,7 @@ def compile_problem(
         ),
         force=np.stack(
             [
-                weight, linear.min_load, with_topics(linear.strength, by_topic, eligible), linear.spread, topic_bound,
+                weight, linear.min_load, with_topics(linear.strength, held, eligible), linear.spread, topic_bound,
                 topic_gap,
             ],
             axis=1,
@@ -181,7 +181,7 @@ def _kind(goal: Goal) -> int:
             return LIMIT
         case RackAware():
             return RACK
-        case TopicDistribution():
+        case TopicGoal():
             return TOPIC
 
 
@@ -190,7 +190,7 @@ def _column_of(goals: list[Goal], columns: list[str]) -> list[int]:
     for goal in goals:
         if isinstance(goal, Limit | UsageDistribution):
             result.append(columns.index(goal.resource))
-        elif isinstance(goal, TopicDistribution):
+        elif isinstance(goal, TopicGoal):
             result.append(topic_row)
             topic_row += 1
         else:

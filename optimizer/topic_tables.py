@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
-from goals.model import Goal, TopicDistribution
+from goals.model import Goal, TopicGoal
 from optimizer.broker_sets import Sets
 from optimizer.columns import led_partitions
 from optimizer.problem import MISPLACED, STATE, Problem
@@ -15,35 +15,37 @@ MOST_COUNTED = 16_000_000  # entries of that table, at most; beyond, the largest
 COUNTABLE = 65_535  # partitions of a topic, what an entry can hold
 
 
-def topic_tables(snapshot: Snapshot, goals: list[Goal], eligible: np.ndarray, sets: Sets | None) -> dict[str, np.ndarray]:
-    """Columns of a `Problem` that are of topic goals."""
-    rows = [(g, goal) for g, goal in enumerate(goals) if isinstance(goal, TopicDistribution)]
+def topic_tables(
+    snapshot: Snapshot, goals: list[Goal], eligible: np.ndarray, sets: Sets | None
+) -> tuple[dict[str, np.ndarray], dict[int, float]]:
+    """Columns of a `Problem` that are of topic goals; and by row of the goal, how many replicas or leaders active brokers have to share."""
+    rows = [(g, goal) for g, goal in enumerate(goals) if isinstance(goal, TopicGoal)]
     topics, brokers = len(snapshot.topics), snapshot.broker_count
     total = np.zeros((len(rows), topics))
     share = np.zeros((len(rows), brokers))
     # Columns of what brokers share together: of each set, in the last of all.
     among = eligible[None, :] if sets is None else np.vstack([eligible & (sets.broker == n) for n in range(len(sets.names))] + [eligible])
     whole = np.ones((len(rows), len(among)))
-    for k, (_, goal) in enumerate(rows):
+    column = np.zeros(topics, np.int64) if sets is None else np.where(sets.astray, len(among) - 1, sets.topic)
+    held: dict[int, float] = {}
+    for k, (g, goal) in enumerate(rows):
         count = _topic_counts(snapshot, goal.resource)
-        total[k] = count
         whole[k] = np.maximum(among.sum(axis=1), 1)
         capacity = snapshot.capacity.get(goal.resource, np.full(brokers, np.nan))
         given = capacity[eligible]
         share[k, eligible] = 1.0
-        if len(given) and not np.isnan(given).any() and not (given == given[0]).all() and given.sum() > 0:
+        if goal.levels and len(given) and not np.isnan(given).any() and not (given == given[0]).all() and given.sum() > 0:
             share[k, eligible] = given
             for i, members in enumerate(among):
                 whole[k, i] = capacity[members].sum()
                 if not whole[k, i]:  # they share equally
                     share[k, members], whole[k, i] = 1.0, max(int(members.sum()), 1)
+        total[k], held[g] = goal.shared(snapshot.topics, count, whole[k, column]), float(count.sum())
     return {
-        "topic_goal": np.array([[g, goal.resource == "leaders"] for g, goal in rows], dtype=np.int64).reshape(
-            -1, 2
-        ),
+        "topic_goal": np.array([[g, goal.resource == "leaders", goal.levels] for g, goal in rows], dtype=np.int64).reshape(-1, 3),
         "topic_total": total,
         "topic_share": np.concatenate([share, whole], axis=1),
-    }
+    }, held
 
 
 def topics_alike(one: Problem, other: Problem) -> bool:
@@ -55,12 +57,12 @@ def topics_alike(one: Problem, other: Problem) -> bool:
     )
 
 
-def with_topics(strength: FloatArray, tables: dict[str, np.ndarray], eligible: np.ndarray) -> FloatArray:
-    """`strength` of the goals in the potential, that of topic goals for each misplaced replica (or leader) of a typical broker's."""
+def with_topics(strength: FloatArray, held: dict[int, float], eligible: np.ndarray) -> FloatArray:
+    """`strength` of the goals in the potential, that of topic goals for each misplaced replica (or leader) of a typical broker's; `held` by
+    row of the goal is what brokers have to share."""
     result = strength.copy()
-    for (g, _), total in zip(tables["topic_goal"].tolist(), tables["topic_total"], strict=True):
-        typical = total.sum() / max(int(eligible.sum()), 1)
-        result[g] *= MISPLACED / max(typical, 1.0)
+    for g, total in held.items():
+        result[g] *= MISPLACED / max(total / max(int(eligible.sum()), 1), 1.0)
     return result
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
-from goals.model import Goal, Limit, RackAware, TopicDistribution, UsageDistribution
+from goals.model import Goal, Limit, RackAware, TopicGoal, UsageDistribution
 from optimizer.gain import leaves_trivial
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, LIMIT, STATE, Compiled, Problem
@@ -178,5 +178,5 @@ def _proof(
             return limit_proof(snapshot, compiled, end, here, row, g, goal)
         case RackAware():
             return rack_proof(snapshot, compiled, end, row)
-        case TopicDistribution():
+        case TopicGoal():
             return topic_proof(snapshot, compiled, end, row, g)

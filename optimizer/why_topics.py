@@ -11,13 +11,16 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.score import TOLERANCE
 from optimizer.problem import (
+    ANY_NUMBER,
     ANYWHERE,
     COUNTS_LEADERS,
     HARD_RACK,
+    LEVELS,
     MOVABLE,
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
+    RF,
     SET_OF,
     STATE,
     TOPIC_BOUND,
@@ -66,7 +69,7 @@ def _band(compiled: Compiled, k: int, topics: np.ndarray | int, rows: np.ndarray
     up, down = 1.0 + TOLERANCE, 1.0 - TOLERANCE
     low = np.minimum(np.floor(level * (1.0 - bound) * up), np.floor(level * up) - gap)
     high = np.maximum(np.ceil(level * (1.0 + bound) * down), np.ceil(level * down) + gap)
-    return np.maximum(low, 0.0), high
+    return np.maximum(low, 0.0), high if problem.topic_goal[k, LEVELS] else np.full_like(high, ANY_NUMBER)
 
 
 def _proof(
@@ -90,9 +93,13 @@ def _proof(
             f"of topic {topic} it can hold at most one replica of each of {reach} partitions, its target range starts at {low}; "
             "a wider bound or other capacities would help"
         )
+    eligible = np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
+    lows = float(_band(compiled, k, t, eligible)[0].sum())
+    most = len(partitions) if leaders else int(problem.partition[partitions, RF].sum())
+    if not over and most < lows:
+        return f"topic {topic} has {most} {what} and its brokers need {int(lows)} together; more partitions, or a lower minimum, would help"
     if leaders:
         return None
-    eligible = np.flatnonzero(problem.broker[:, STATE] == BrokerState.ACTIVE)
     hosts = end.replicas[partitions]
     frozen = (hosts >= 0) & (problem.broker[np.maximum(hosts, 0), STATE] == BrokerState.EXCLUDED)
     needed = (hosts >= 0).sum(axis=1) - frozen.sum(axis=1)  # replicas of each partition that active brokers have to hold

@@ -10,7 +10,7 @@ import numpy as np
 
 from cluster_model.resources import RESOURCES
 from cluster_model.snapshot import FloatArray
-from goals.model import Limit, RackAware, TopicDistribution, UsageDistribution
+from goals.model import Limit, RackAware, TopicGoal, UsageDistribution
 from goals.policy import AboveMean, Absolute, CountSpread, Cv, GoalBand, MinMax, Pairs, Std
 from optimizer.detectors.gauge import Gauge, few_ids, of_cluster, percent, reached
 from optimizer.detectors.sight import FEWEST, Sight, Utilization
@@ -76,7 +76,7 @@ def _goal_band(detector: GoalBand, sight: Sight) -> list[Gauge]:
     compiled, state = sight.judgement.compiled, sight.judgement.state
     result, topic_row = [], -1
     for g, goal in enumerate(compiled.goals):
-        topic_row += isinstance(goal, TopicDistribution)
+        topic_row += isinstance(goal, TopicGoal)
         rows = np.intersect1d(judged(compiled, g), sight.rows(*filter(None, [getattr(goal, "resource", None)])))
         if not len(rows):
             continue
@@ -87,9 +87,10 @@ def _goal_band(detector: GoalBand, sight: Sight) -> list[Gauge]:
                 result.append(_limit(sight, compiled, state, g, goal, rows))
             case RackAware():
                 result.append(_units(sight, goal.name, rows, state.units[RACKS], "in over-full racks", "replica"))
-            case TopicDistribution():
+            case TopicGoal():
                 noun = goal.resource.removesuffix("s")
-                result.append(_units(sight, goal.name, rows, state.units[topic_row], "outside its topics' target ranges", noun))
+                where = "outside its topics' target ranges" if goal.levels else "fewer than the minimum of topics"
+                result.append(_units(sight, goal.name, rows, state.units[topic_row], where, noun))
     return result
 
 

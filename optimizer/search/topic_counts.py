@@ -9,8 +9,10 @@ import numpy as np
 from goals.score import TOLERANCE
 from kernels.compiled import inner, kernel, part, whole
 from optimizer.problem import (
+    ANY_NUMBER,
     ANYWHERE,
     COUNTS_LEADERS,
+    LEVELS,
     SET_OF,
     STATE,
     TOPIC_BOUND,
@@ -121,13 +123,14 @@ def shared_among(problem: Problem, t: int) -> int:
 
 @inner
 def topic_band(problem: Problem, k: int, t: int, b: int) -> tuple[int, int]:
-    """The fewest and the most replicas (or leaders) of topic `t` with which broker `b` scores 1; the fewest may be below 0."""
+    """The fewest and the most replicas (or leaders) of topic `t` with which broker `b` scores 1; the fewest may be below 0, the most
+    `ANY_NUMBER`."""
     mean, row = topic_level(problem, k, t, b), problem.topic_goal[k, TOPIC_ROW]
     bound, gap = problem.force[row, TOPIC_BOUND], int(problem.force[row, TOPIC_GAP])
     up, down = 1.0 + TOLERANCE, 1.0 - TOLERANCE  # of products: 50 x 1.1 is 55, not a little more
     low = min(math.floor(mean * (1.0 - bound) * up), math.floor(mean * up) - gap)
     high = max(math.ceil(mean * (1.0 + bound) * down), math.ceil(mean * down) + gap)
-    return low, high
+    return low, high if problem.topic_goal[k, LEVELS] == 1 else ANY_NUMBER
 
 
 @inner

@@ -59,6 +59,9 @@ def case_of(seed: int, *, most_brokers: int = 60, per_broker: int = 30) -> Case:
     f = Random(f"frozen {seed}")  # of its own, so that the other parts of a case stay as they were
     if f.random() < 0.15:
         goals["constraints"]["freeze_topics"] = f.sample(("__*", "orders", "*s", "i?t", "p*"), f.randint(1, 2))
+    m = Random(f"fewest {seed}")
+    if m.random() < 0.15:
+        goals["goals"].append(topic_minimum(m))
     goals["constraints"] |= sets_of(Random(f"sets {seed}"), [b["id"] for b in brokers], 0.15)
     options = options_of(r, snapshot) if r.random() < 0.35 else {}
     return Case(seed, snapshot, goals, r.choice(("score", "score", "potential")), options)
@@ -312,6 +315,14 @@ def count_limit(r: Random, snapshot: Document, soft: Any) -> Document:
     level = max(1, round(total / len(snapshot["brokers"]) * r.choice((0.9, 1.05, 1.3, 2.0))))
     entry = {"kind": "count_limit", "resource": resource, "max": level}
     return entry if r.random() < 0.7 else soft({**entry, "hard": False})
+
+
+def topic_minimum(r: Random) -> Document:
+    topics = r.sample((*TOPIC_NAMES, "*s", "*"), r.randint(1, 2))
+    entry: Document = {"kind": "topic_minimum", "resource": r.choice(COUNTED), "topics": topics}
+    if r.random() < 0.7:
+        entry["min"] = r.choice((1, 1, 2, 4))
+    return {**entry, "hard": True} if r.random() < 0.5 else entry
 
 
 def usage_distribution(r: Random, resource: str, soft: Any) -> Document:

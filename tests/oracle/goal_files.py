@@ -16,7 +16,7 @@ UNITS = {
     "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3, "TIB": 1024**4, "PIB": 1024**5,
 }  # fmt: skip
 HARD_BY_DEFAULT = {"rack_aware", "capacity", "count_limit"}
-DISTRIBUTIONS = {"usage_distribution", "topic_distribution"}
+DISTRIBUTIONS = {"usage_distribution", "topic_distribution", "topic_minimum"}
 
 
 def size(value: object) -> float:
@@ -40,7 +40,7 @@ def goals_of(document: Document) -> list[dict[str, Any]]:
         goal["hard"] = bool(goal.get("hard", kind in HARD_BY_DEFAULT))
         goal["weight"] = float(goal.get("weight", 1.0))
         goal["group"] = goal.get("group")
-        if kind in DISTRIBUTIONS:
+        if kind in ("usage_distribution", "topic_distribution"):
             goal["bound"] = float(goal.get("bound", 0.10))
         if kind == "topic_distribution":
             goal["min_gap"] = int(goal.get("min_gap", 0))

@@ -17,13 +17,15 @@ Literal readings where the contract leaves room:
 - With broker sets a mean is taken over the active brokers of a set, of what its movable partitions cost, and what those that do not move,
   of whatever set, have on its brokers (a leader that they could get counts as their first replica). Racks are those of the set; a rack
   forces each share where each movable partition of the set has a replica in each of them.
+- The fewest of a topic in `topic_minimum` are asked of every active broker that may host the topic.
 - Hard excess is looked at on eligible brokers; a hard distribution score on touched eligible brokers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import ceil, floor, fsum, log
+from fnmatch import fnmatchcase
+from math import ceil, floor, fsum, inf, log
 from typing import Any
 
 from tests.oracle.cluster import Cluster, Key
@@ -67,12 +69,12 @@ class Judge:
         self.racks = len({cluster.rack_of(b) for b in within})
         self.total: dict[str, float] = {}
         self.means: dict[str, dict[int, float]] = {}
-        self.topic_bands: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
+        self.topic_bands: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}
         for goal in self.goals:
             if goal["kind"] == "usage_distribution":
                 self.total[goal["name"]] = self.total_of(goal["resource"], cluster.partitions)
                 self.means[goal["name"]] = self.means_of(goal["resource"])
-            elif goal["kind"] == "topic_distribution":
+            elif goal["kind"] in ("topic_distribution", "topic_minimum"):
                 self.topic_bands[goal["name"]] = {
                     topic: self.topic_band(goal, topic)
                     for topic in sorted({t for t, _ in cluster.partitions})
@@ -168,12 +170,19 @@ class Judge:
                 found.append(c.as_leader(key, resource) if leads else c.as_follower(key, resource))
         return fsum(found)
 
-    def topic_band(self, goal: Goal, topic: str) -> dict[int, tuple[int, int]]:
-        resource, bound, gap = goal["resource"], goal["bound"], goal["min_gap"]
+    def topic_band(self, goal: Goal, topic: str) -> dict[int, tuple[float, float]]:
+        resource = goal["resource"]
         keys = [key for key in self.cluster.partitions if key[0] == topic]
         total = self.total_of(resource, keys)
         among = [b for b in self.cluster.active if self.cluster.may_host(keys[0], b)]
-        bands = {}
+        bands: dict[int, tuple[float, float]] = {}
+        if goal["kind"] == "topic_minimum":
+            asked = total > 0 and any(fnmatchcase(topic, glob) for glob in goal["topics"])
+            for broker in self.cluster.active:
+                fewest = (goal.get("min") or floor(total / len(among))) if asked and broker in among else 0
+                bands[broker] = (fewest, inf)
+            return bands
+        bound, gap = goal["bound"], goal["min_gap"]
         means = dict.fromkeys(self.cluster.active, 0.0) | (self.shared(total, resource, among) if among else {})
         for broker, mean in means.items():
             lows = [floor(x * (1 + TOLERANCE)) for x in (mean * (1 - bound), mean)]
@@ -205,7 +214,7 @@ class Judge:
             case "usage_distribution":
                 load = c.load(broker, goal["resource"])
                 return distribution_score(load, self.means[goal["name"]][broker], goal)
-            case "topic_distribution":
+            case "topic_distribution" | "topic_minimum":
                 return 1.0 / (1.0 + self.misplaced_of_topics(goal, broker))
             case "rack_aware":
                 return 1.0 / (1.0 + sum(self.in_overfull_rack(key, broker) for key in c.hosted[broker]))
@@ -220,11 +229,11 @@ class Judge:
         assert ceiling is not None
         return max(0.0, self.cluster.load(broker, goal["resource"]) - ceiling)
 
-    def misplaced_of_topics(self, goal: Goal, broker: int) -> int:
+    def misplaced_of_topics(self, goal: Goal, broker: int) -> float:
         counts: dict[str, int] = {}
         for key in self.cluster.hosted[broker]:
             counts[key[0]] = counts.get(key[0], 0) + int(self.cluster.cost(key, broker, goal["resource"]))
-        units = 0
+        units = 0.0
         for topic, band in self.topic_bands[goal["name"]].items():
             low, high = band[broker]
             count = counts.get(topic, 0)

@@ -44,6 +44,10 @@ goals = (
     | goal("capacity", {"resource": resources, "limit": amounts}, {})
     | goal("count_limit", {"resource": resources, "max": amounts}, {})
     | goal("topic_distribution", {"resource": st.sampled_from(["replicas", "leaders"])}, {"bound": shares, "min_gap": st.integers(0, 5)})
+    | goal(
+        "topic_minimum", {"resource": st.sampled_from(["replicas", "leaders"]), "topics": st.lists(names, min_size=1, unique=True)},
+        {"min": st.integers(1, 50)},
+    )
     | usage
 )
 broker_sets = st.lists(st.tuples(names, st.sets(st.integers(0, 99), min_size=1), st.sets(names, min_size=1)), max_size=3).map(
@@ -86,7 +90,7 @@ def test_every_key_arrives_and_block_yaml_and_json_mean_the_same(document: dict[
     assert parse_goals(as_yaml(document), "goals.yaml").digest == found.digest
     for given_goal, understood in zip(document["goals"], found.goals, strict=True):
         record = asdict(understood)
-        assert {key: record[key] for key in given_goal} == given_goal
+        assert {key: list(record[key]) if key == "topics" else record[key] for key in given_goal} == given_goal
         assert not isinstance(understood, UsageDistribution) or understood.var_is_share
     for key, value in document.get("constraints", {}).items():
         if key == "broker_sets":

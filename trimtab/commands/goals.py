@@ -202,6 +202,8 @@ def _parameters(goal: Goal) -> list[str]:
             parts.append(f"bound {goal.bound:g}")
             if goal.min_gap:
                 parts.append(f"min_gap {goal.min_gap}")
+        case "topic_minimum":
+            parts.append(f"min {goal.min or 'as many as there are for each'} of {', '.join(goal.topics)}")
         case "usage_distribution":
             unit = RESOURCES[goal.resource]
             var = f"{goal.var:g}" if goal.var_is_share else f"bound + {_amount(goal.var, unit)}"

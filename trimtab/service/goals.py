@@ -167,7 +167,7 @@ def goals_text(goals: GoalSet) -> str:
 
 
 def _goal(goal: Goal) -> dict[str, object]:
-    values = {key: value for key, value in asdict(goal).items() if value is not None}
+    values = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(goal).items() if value is not None}
     kind, name = values.pop("kind"), values.pop("name")
     if goal.hard:
         values.pop("weight")

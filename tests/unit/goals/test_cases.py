@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from cluster_model.quantities import parse_size
 from goals.document import parse_goals
 from goals.model import Capacity, CountLimit, Goal, UsageDistribution
+from goals.registry import KINDS
 from goals.score import distribution_score, limit_score, units_score
 
 FOLDER = Path(__file__).parents[2] / "cases" / "goals"
@@ -73,4 +74,4 @@ def test_brokers_score_as_expected(case: dict[str, Any]) -> None:
 
 def test_every_kind_of_goal_has_a_case() -> None:
     kinds = {param.values[0]["goal"]["kind"] for param in cases()}
-    assert kinds == {"rack_aware", "capacity", "count_limit", "usage_distribution", "topic_distribution"}
+    assert kinds == set(KINDS)
