@@ -7,10 +7,12 @@ thresholds p become bounds of (p - 1) x 0.9, since it aims at nine tenths of wha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cluster_model.errors import InputError, Problem
+from goals.cruise_control_sets import GOAL as SETS
+from goals.cruise_control_sets import GivenSet, set_lines
 
 MARGIN = 0.9
 KILO, MEGA = 1024.0, 1024.0 * 1024.0
@@ -41,14 +43,14 @@ RACKS = {"RackAwareGoal", "RackAwareDistributionGoal"}
 WITHOUT = {
     "RackAwareGoal": "with fewer racks than replicas it is not infeasible here; replicas are spread as evenly as racks allow",
     "TopicReplicaDistributionGoal": "the largest gap (topic.replica.count.balance.max.gap) is not known here",
-    "BrokerSetAwareGoal": "the search knows no broker sets; policy.filters.isolation keeps topics to brokers in plans of a policy's parts",
     "PreferredLeaderElectionGoal": "plans put the leader first in the list, and the service restores preferred leaders (policy.wait.elect)",
     "KafkaAssignerEvenRackAwareGoal": "the position of replicas in lists is not balanced; leaders are",
     "KafkaAssignerDiskUsageDistributionGoal": "disk is balanced by moves and swaps (usage_distribution on disk)",
     "IntraBrokerDiskCapacityGoal": "log directories of one broker are not balanced here; a capture warns of the fullest",
     "IntraBrokerDiskUsageDistributionGoal": "log directories of one broker are not balanced here",
 }
-KNOWN = {*CAPACITY, *BALANCE, *RACKS, *WITHOUT, "ReplicaCapacityGoal", "MinTopicLeadersPerBrokerGoal"}
+FEWEST = "MinTopicLeadersPerBrokerGoal"
+KNOWN = {*CAPACITY, *BALANCE, *RACKS, *WITHOUT, "ReplicaCapacityGoal", FEWEST, SETS}
 LOW = {
     "cpu": "cpu", "disk": "disk", "network_in": "network.inbound", "network_out": "network.outbound",
     "leader_network_in": "network.inbound",
@@ -80,9 +82,11 @@ def read_properties(text: str) -> dict[str, str]:
     return result
 
 
-def goals_file(properties: str, name: str, least: Mapping[str, float] | None = None) -> tuple[str, list[str]]:
+def goals_file(
+    properties: str, name: str, least: Mapping[str, float] | None = None, sets: Sequence[GivenSet] | None = None
+) -> tuple[str, list[str]]:
     """The text of a goals file, and what has no counterpart. `least` is the smallest capacity of a broker by resource, where it is known:
-    utilizations below which Cruise Control balances nothing become amounts by it.
+    utilizations below which Cruise Control balances nothing become amounts by it. `sets` are its broker sets, where they are known.
 
     Raises
     ------
@@ -109,7 +113,7 @@ def goals_file(properties: str, name: str, least: Mapping[str, float] | None = N
         if goal not in KNOWN:
             problems.append(Problem("default.goals", f"unknown goal {goal!r}; drop it from the list, a plug-in has no counterpart"))
             continue
-        body = _body(goal, number)
+        body = _fewest_leaders(given, number, without) if goal == FEWEST else _body(goal, number)
         if body is not None:
             body += _quiet_below(goal, number, least or {}, without)
             lines.append(f"  - {{{body}, hard: {'true' if goal in hard else 'false'}}}")
@@ -121,16 +125,17 @@ def goals_file(properties: str, name: str, least: Mapping[str, float] | None = N
     globs = globs_of(excluded)
     if excluded and globs is None:
         without.append(f"{EXCLUDED}: a regular expression ({excluded}); write globs under constraints.exclude_topics")
-    if given.get(LEADERS) and "MinTopicLeadersPerBrokerGoal" in listed:
-        advice = "a goal {kind: topic_distribution, resource: leaders} spreads the leaders of every topic instead"
-        without.append(f"MinTopicLeadersPerBrokerGoal: topics {given[LEADERS]} are not held at a minimum of leaders; {advice}")
+    of_sets, lost = set_lines(sets, SETS in listed)
+    without += lost
     slow = _slow(given, number)
     if problems:
         raise InputError(name, problems)
     if not lines:
         raise InputError(name, [Problem("default.goals", "none of the goals has a counterpart; list others")])
     head = ["# Made from Cruise Control's configuration by `trimtab goals import`.", "version: 1", "goals:"]
-    more = [f"constraints: {{exclude_topics: {json.dumps(globs)}}}"] if globs else []
+    bound = [f"  exclude_topics: {json.dumps(globs)}"] if globs else []
+    told = bound + of_sets
+    more = ["constraints:" if any(not line.lstrip().startswith("#") for line in told) else "# constraints:", *told] if told else []
     more += [f"policy: {{slow_brokers: {{{slow}}}}}"] if slow is not None else []
     return "\n".join([*head, *lines, *more]) + "\n", without
 
@@ -162,6 +167,20 @@ def _quiet_below(goal: str, number: Callable[[str, float, float], float], least:
         return ""
     amount = share * MARGIN * capacity
     return f", min_load: {amount:.6g}" if resource == "cpu" else f", min_load: {amount:.0f}B{'' if resource == 'disk' else '/s'}"
+
+
+def _fewest_leaders(given: Mapping[str, str], number: Callable[[str, float, float], float], without: list[str]) -> str | None:
+    """The minimum of leaders in our words without its hardness; None where it names no topics, or globs cannot say which."""
+    if not given.get(LEADERS):
+        return None
+    globs = globs_of(given[LEADERS])
+    if globs is None:
+        advice = "write a goal {kind: topic_minimum, resource: leaders} with globs under topics"
+        without.append(f"{LEADERS}: a regular expression ({given[LEADERS]}); {advice}")
+        return None
+    least = number("min.topic.leaders.per.broker", 1, 0)
+    fewest = f", min: {least:.0f}" if least >= 1 else ""  # 0: as many as there are for each
+    return f"kind: topic_minimum, resource: leaders, topics: {json.dumps(globs)}{fewest}"
 
 
 def _slow(given: Mapping[str, str], number: Callable[[str, float, float], float]) -> str | None:

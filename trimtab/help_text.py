@@ -79,7 +79,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "goals list": ("trimtab goals list",),
     "goals schema": ("trimtab goals schema > goals.schema.json",),
     "goals show": ("trimtab goals show default > goals.yaml",),
-    "goals import": ("trimtab goals import --cruise-control cruisecontrol.properties -o goals.yaml",),
+    "goals import": (
+        "trimtab goals import --cruise-control cruisecontrol.properties -o goals.yaml",
+        "trimtab goals import --cruise-control cruisecontrol.properties --broker-sets brokerSets.json -o goals.yaml",
+    ),
     "history import": ("trimtab history import --from metrics.csv --form csv -o history",),
     "history backfill": ("trimtab history backfill -b broker1:9092 -o history",),
     "history follow": ("trimtab history follow -b broker1:9092 -o history",),

@@ -114,15 +114,20 @@ def import_goals(
         Path | None,
         typer.Option("--capacity-out", metavar="FILE", help="Write capacities here, as --capacity of snapshot and plan takes them."),
     ] = None,
+    broker_sets: Annotated[
+        Path | None, typer.Option("--broker-sets", exists=True, dir_okay=False, metavar="FILE", help="Its brokerSets.json.")
+    ] = None,
     out: Out = None,
 ) -> None:
     """Turn Cruise Control's configuration into a goals file, and its capacities into a capacity file; says what has no counterpart."""
     from goals.cruise_control import capacity_file, goals_file
+    from goals.cruise_control_sets import broker_set_file
     from goals.file_text import file_text
     from trimtab.output import overwritten, unwritable
 
     problems = [*unwritable("--out", out), *unwritable("--capacity-out", capacity_out)]
-    problems += overwritten({"--out": out, "--capacity-out": capacity_out}, {"--cruise-control": cruise_control, "--capacity": capacity})
+    read = {"--cruise-control": cruise_control, "--capacity": capacity, "--broker-sets": broker_sets}
+    problems += overwritten({"--out": out, "--capacity-out": capacity_out}, read)
     if (capacity is None) != (capacity_out is None):
         problems.append(Problem("--capacity, --capacity-out", "expected both or none; capacities have a file of their own"))
     if problems:
@@ -130,7 +135,8 @@ def import_goals(
     amounts, more, least = "", list[str](), dict[str, float]()
     if capacity is not None:
         amounts, more, least = capacity_file(file_text(capacity, "capacity file"), str(capacity))
-    text, without = goals_file(file_text(cruise_control, "properties file"), str(cruise_control), least)
+    sets = broker_set_file(file_text(broker_sets, "broker set file"), str(broker_sets)) if broker_sets is not None else None
+    text, without = goals_file(file_text(cruise_control, "properties file"), str(cruise_control), least, sets)
     without += more
     if capacity_out is not None:
         emit(amounts, capacity_out)

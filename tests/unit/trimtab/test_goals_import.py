@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from cluster_model.errors import InputError
 from goals.cruise_control import globs_of
+from goals.cruise_control_sets import broker_set_file
 from goals.document import load_goals
-from goals.model import Capacity, CountLimit, RackAware, TopicDistribution, UsageDistribution
+from goals.model import (
+    BrokerSet,
+    Capacity,
+    CountLimit,
+    RackAware,
+    TopicDistribution,
+    TopicMinimum,
+    UsageDistribution,
+)
 from optimizer.detectors import policy_of
 from tests.unit.trimtab.command_line import CommandLine
 from trimtab.capture.capacity import read_capacities
@@ -117,6 +127,84 @@ def test_low_utilization_slow_brokers_and_minimum_leaders(trimtab: CommandLine, 
     slow = policy_of(found).slow_brokers
     assert slow is not None
     assert (slow.latency, slow.history, slow.peers) == (0.5, 3.0, 4.0)
-    assert "topics orders.* are not held at a minimum of leaders" in ended.err
+    (fewest,) = [g for g in found.goals if isinstance(g, TopicMinimum)]
+    assert (fewest.resource, fewest.topics, fewest.min, fewest.hard) == ("leaders", ("orders*",), 1, True)
     assert "topics.excluded.from.partition.movement: a regular expression ([ab])" in ended.err
     assert "cpu.low.utilization.threshold: a share of capacity; give --capacity" in trimtab(*given).err
+
+
+@pytest.mark.parametrize(
+    ("given", "topics", "fewest"),
+    [
+        ("topics.with.min.leaders.per.broker=(orders|pay.*)\nmin.topic.leaders.per.broker=3\n", ("orders", "pay*"), 3),
+        ("topics.with.min.leaders.per.broker=orders\nmin.topic.leaders.per.broker=0\n", ("orders",), None),
+    ],
+)
+def test_a_minimum_of_leaders_becomes_one(
+    trimtab: CommandLine, tmp_path: Path, given: str, topics: tuple[str, ...], fewest: int | None
+) -> None:
+    (tmp_path / "cc.properties").write_text(given)
+    assert trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--out", tmp_path / "g.yaml").code == 0
+    (found,) = [g for g in load_goals(tmp_path / "g.yaml").goals if isinstance(g, TopicMinimum)]
+    assert (found.topics, found.min) == (topics, fewest)
+
+
+def test_topics_of_a_minimum_that_globs_cannot_say_are_told(trimtab: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "cc.properties").write_text("topics.with.min.leaders.per.broker=[ab]+\n")
+    ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--out", tmp_path / "g.yaml")
+    assert "topics.with.min.leaders.per.broker: a regular expression ([ab]+); write a goal {kind: topic_minimum" in ended.err
+    assert not [g for g in load_goals(tmp_path / "g.yaml").goals if isinstance(g, TopicMinimum)]
+
+
+AWARE = "default.goals=a.BrokerSetAwareGoal,a.RackAwareGoal\n"
+BLUE = {"brokerSetId": "Blue", "brokerIds": [0, 1, 2], "doc": "the first"}
+GREEN = {"brokerSetId": "Green", "brokerIds": [3, 4]}
+
+
+def imported(trimtab: CommandLine, folder: Path, sets: list[object], properties: str = AWARE) -> tuple[str, str]:
+    """The goals file, and what is said."""
+    (folder / "cc.properties").write_text(properties)
+    (folder / "sets.json").write_text(json.dumps({"brokerSets": sets}))
+    given = ("--cruise-control", folder / "cc.properties", "--broker-sets", folder / "sets.json")
+    ended = trimtab("goals", "import", *given, "--out", folder / "g")
+    assert ended.code == 0
+    return (folder / "g").read_text(), ended.err
+
+
+def test_one_broker_set_takes_all_topics(trimtab: CommandLine, tmp_path: Path) -> None:
+    imported(trimtab, tmp_path, [BLUE])
+    assert load_goals(tmp_path / "g").constraints.broker_sets == (BrokerSet("Blue", (0, 1, 2)),)
+
+
+def test_of_several_broker_sets_the_operator_names_the_topics(trimtab: CommandLine, tmp_path: Path) -> None:
+    text, said = imported(trimtab, tmp_path, [BLUE, GREEN])
+    assert load_goals(tmp_path / "g").constraints.broker_sets == ()
+    assert "BrokerSetAwareGoal: Cruise Control hashes topic names over its sets" in said
+    named = text.replace("topics: []", 'topics: ["a*"]', 1).replace(", topics: []", "")
+    (tmp_path / "g").write_text("\n".join(line.replace("# ", "", 1) if "broker_sets:" in line or "{name" in line or line == "# constraints:"
+                                          else line for line in named.splitlines()))  # fmt: skip
+    assert load_goals(tmp_path / "g").constraints.broker_sets == (BrokerSet("Blue", (0, 1, 2), ("a*",)), BrokerSet("Green", (3, 4)))
+
+
+def test_without_the_file_of_broker_sets_it_is_said_what_is_missing(trimtab: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "cc.properties").write_text(AWARE)
+    ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--out", tmp_path / "g.yaml")
+    assert "BrokerSetAwareGoal: which brokers are in which set stands in brokerSets.json" in ended.err
+    _, said = imported(trimtab, tmp_path, [BLUE], "default.goals=a.RackAwareGoal\n")
+    assert "--broker-sets: BrokerSetAwareGoal is not among the goals" in said
+
+
+@pytest.mark.parametrize(
+    ("sets", "place", "text"),
+    [
+        ([BLUE, {**GREEN, "brokerIds": [2]}], "brokerSets[1]", "broker 2 is in set 'Blue' too"),
+        ([BLUE, {**GREEN, "brokerSetId": "Blue"}], "brokerSets[1]", "set 'Blue' is there twice"),
+        ([{"brokerSetId": "Blue"}], "brokerSets[0]", "expected brokerSetId and brokerIds"),
+        ([{**BLUE, "brokerIds": ["one"]}], "brokerSets[0]", "expected brokerSetId and brokerIds"),
+        ([], "brokerSets", "expected a list of broker sets"),
+    ],
+)
+def test_a_file_of_broker_sets_that_is_none_is_refused(sets: list[object], place: str, text: str) -> None:
+    with pytest.raises(InputError) as found:
+        broker_set_file(json.dumps({"brokerSets": sets}), "sets.json")
+    assert any(problem.place == place and text in problem.message for problem in found.value.problems)
