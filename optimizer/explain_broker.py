@@ -5,16 +5,19 @@ Pure text from a plan made with the same snapshot, goals and options; conditiona
 
 from __future__ import annotations
 
+import numpy as np
+
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
 from cluster_model.snapshot import Snapshot
 from goals.model import Goal, GoalSet, UsageDistribution
+from optimizer.broker_sets import sets_of
 from optimizer.options import PlanOptions
 from optimizer.plan import Band, BrokerOutcome, Plan
 from optimizer.planner import plan
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.whatif import apply_whatifs, no_broker
-from optimizer.why_words import amount, counted
+from optimizer.why_words import amount, counted, few
 
 
 def explain_broker(
@@ -36,6 +39,11 @@ def explain_broker(
     outcome = next(b for b in made.brokers if b.id == broker)
     rack = f" in rack {outcome.rack}" if outcome.rack else ""
     lines = [f"Broker {broker}{rack} is {outcome.state}."]
+    sets = sets_of(imagined, goals.constraints)
+    if sets is not None:
+        number = int(sets.broker[imagined.row_of_broker[broker]])
+        topics = [imagined.topics[t] for t in np.flatnonzero(sets.topic == number).tolist()]
+        lines.append(f"It is of the {sets.label(number)}, for topics {few(topics, 5) or 'none'}.")
     if outcome.state == "excluded":
         lines.append(
             "It is frozen: it would neither gain nor lose replicas or leadership, and its load is in no mean."

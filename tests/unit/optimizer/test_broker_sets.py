@@ -12,6 +12,7 @@ from cluster_model.errors import ConfigurationError
 from goals.document import parse_goals
 from optimizer.detectors import detect
 from optimizer.explain import explain_partition
+from optimizer.explain_broker import explain_broker
 from optimizer.options import AddedBroker, PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
@@ -116,6 +117,9 @@ def test_a_replica_that_its_set_has_no_room_for_stays_and_the_goal_is_named() ->
     text = explain_partition(build_snapshot(snapshot), parse_goals(json.dumps(goals_of(
         {"kind": "count_limit", "resource": "replicas", "max": 2}, sets=[OWN])), "g"), PlanOptions(), "a1", 3)  # fmt: skip
     assert "It stays on the broker set own: 1, 2, 3." in text
+    goals = parse_goals(json.dumps(goals_of(REPLICAS, sets=[OWN])), "g")
+    assert "It is of the broker set own, for topics a1." in explain_broker(build_snapshot(snapshot), goals, PlanOptions(), 2)
+    assert "It is of the brokers of no set, for topics b." in explain_broker(build_snapshot(snapshot), goals, PlanOptions(), 5)
     assert "Its replica on broker 4 would have to come to its broker set. That broker would still hold 1 replica" in text
 
 
