@@ -45,10 +45,9 @@ WITHOUT = {
     "PreferredLeaderElectionGoal": "plans put the leader first in the list, and the service restores preferred leaders (policy.wait.elect)",
     "KafkaAssignerEvenRackAwareGoal": "the position of replicas in lists is not balanced; leaders are",
     "KafkaAssignerDiskUsageDistributionGoal": "disk is balanced by moves and swaps (usage_distribution on disk)",
-    "IntraBrokerDiskCapacityGoal": "log directories of one broker are not balanced here; a capture warns of the fullest",
-    "IntraBrokerDiskUsageDistributionGoal": "log directories of one broker are not balanced here",
 }
-KNOWN = {*CAPACITY, *BALANCE, *RACKS, *WITHOUT, "ReplicaCapacityGoal", "MinTopicLeadersPerBrokerGoal"}
+DIRECTORIES = {"IntraBrokerDiskCapacityGoal": "limit", "IntraBrokerDiskUsageDistributionGoal": "bound"}  # keys of policy.directories
+KNOWN = {*CAPACITY, *BALANCE, *RACKS, *WITHOUT, *DIRECTORIES, "ReplicaCapacityGoal", "MinTopicLeadersPerBrokerGoal"}
 LOW = {
     "cpu": "cpu", "disk": "disk", "network_in": "network.inbound", "network_out": "network.outbound",
     "leader_network_in": "network.inbound",
@@ -124,14 +123,14 @@ def goals_file(properties: str, name: str, least: Mapping[str, float] | None = N
     if given.get(LEADERS) and "MinTopicLeadersPerBrokerGoal" in listed:
         advice = "a goal {kind: topic_distribution, resource: leaders} spreads the leaders of every topic instead"
         without.append(f"MinTopicLeadersPerBrokerGoal: topics {given[LEADERS]} are not held at a minimum of leaders; {advice}")
-    slow = _slow(given, number)
+    policy = _policy(given, listed, number)
     if problems:
         raise InputError(name, problems)
     if not lines:
         raise InputError(name, [Problem("default.goals", "none of the goals has a counterpart; list others")])
     head = ["# Made from Cruise Control's configuration by `trimtab goals import`.", "version: 1", "goals:"]
     more = [f"constraints: {{exclude_topics: {json.dumps(globs)}}}"] if globs else []
-    more += [f"policy: {{slow_brokers: {{{slow}}}}}"] if slow is not None else []
+    more += [f"policy: {{{', '.join(policy)}}}"] if policy else []
     return "\n".join([*head, *lines, *more]) + "\n", without
 
 
@@ -162,6 +161,19 @@ def _quiet_below(goal: str, number: Callable[[str, float, float], float], least:
         return ""
     amount = share * MARGIN * capacity
     return f", min_load: {amount:.6g}" if resource == "cpu" else f", min_load: {amount:.0f}B{'' if resource == 'disk' else '/s'}"
+
+
+def _policy(given: Mapping[str, str], listed: list[str], number: Callable[[str, float, float], float]) -> list[str]:
+    """Keys of `policy`."""
+    slow = _slow(given, number)
+    found = [] if slow is None else [f"slow_brokers: {{{slow}}}"]
+    within = DIRECTORIES.keys() & {*listed, *_classes(given.get("intra.broker.goals"))}
+    if within:
+        bound = (number("disk.balance.threshold", 1.10, 1.0 + 1e-9) - 1.0) * MARGIN
+        values = {"limit": f"{number(CAPACITY['DiskCapacityGoal'][1], CAPACITY['DiskCapacityGoal'][2], 1e-9):g}", "bound": f"{bound:.6g}"}
+        keys = ", ".join(f"{key}: {values[key] if goal in within else 'null'}" for goal, key in DIRECTORIES.items())
+        found.append(f"directories: {{{keys}}}")
+    return found
 
 
 def _slow(given: Mapping[str, str], number: Callable[[str, float, float], float]) -> str | None:
@@ -238,7 +250,8 @@ def _amounts(broker: int, capacity: Mapping[str, Any], without: list[str]) -> di
             continue
         value = capacity[key]
         if key == "DISK" and isinstance(value, dict):
-            without.append(f"broker {broker}: {len(value)} log directories count as one disk, their sum; single ones are not limited")
+            told = "their sum; brokers tell the size of each, for `trimtab directories`"
+            without.append(f"broker {broker}: {len(value)} log directories count as one disk, {told}")
             value = sum(float(v) for v in value.values())
         if key == "CPU" and isinstance(value, dict):
             value = value["num.cores"]

@@ -120,3 +120,26 @@ def test_low_utilization_slow_brokers_and_minimum_leaders(trimtab: CommandLine, 
     assert "topics orders.* are not held at a minimum of leaders" in ended.err
     assert "topics.excluded.from.partition.movement: a regular expression ([ab])" in ended.err
     assert "cpu.low.utilization.threshold: a share of capacity; give --capacity" in trimtab(*given).err
+
+
+INTRA = "com.linkedin.kafka.cruisecontrol.analyzer.goals.IntraBrokerDisk"
+
+
+@pytest.mark.parametrize(
+    ("lines", "limit", "bound"),
+    [
+        (f"intra.broker.goals={INTRA}CapacityGoal,{INTRA}UsageDistributionGoal\ndisk.balance.threshold=1.2\n", 0.8, 0.18),
+        (f"intra.broker.goals={INTRA}CapacityGoal\ndisk.capacity.threshold=0.7\n", 0.7, None),
+        (f"default.goals={INTRA}UsageDistributionGoal,DiskCapacityGoal\n", None, 0.09),
+    ],
+)
+def test_goals_within_a_broker_become_the_policy_of_log_directories(
+    trimtab: CommandLine, tmp_path: Path, lines: str, limit: float | None, bound: float | None
+) -> None:
+    (tmp_path / "cc.properties").write_text(lines)
+    ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--out", tmp_path / "g.yaml")
+    assert ended.code == 0
+    assert "IntraBroker" not in ended.err
+    found = policy_of(load_goals(tmp_path / "g.yaml")).directories
+    assert found.limit == limit
+    assert found.bound == pytest.approx(bound) if bound is not None else found.bound is None
