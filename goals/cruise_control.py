@@ -46,11 +46,10 @@ WITHOUT = {
     "PreferredLeaderElectionGoal": "plans put the leader first in the list, and the service restores preferred leaders (policy.wait.elect)",
     "KafkaAssignerEvenRackAwareGoal": "the position of replicas in lists is not balanced; leaders are",
     "KafkaAssignerDiskUsageDistributionGoal": "disk is balanced by moves and swaps (usage_distribution on disk)",
-    "IntraBrokerDiskCapacityGoal": "log directories of one broker are not balanced here; a capture warns of the fullest",
-    "IntraBrokerDiskUsageDistributionGoal": "log directories of one broker are not balanced here",
 }
 FEWEST = "MinTopicLeadersPerBrokerGoal"
-KNOWN = {*CAPACITY, *BALANCE, *RACKS, *WITHOUT, "ReplicaCapacityGoal", FEWEST, SETS}
+DIRECTORIES = {"IntraBrokerDiskCapacityGoal": "limit", "IntraBrokerDiskUsageDistributionGoal": "bound"}  # keys of policy.directories
+KNOWN = {*CAPACITY, *BALANCE, *RACKS, *WITHOUT, *DIRECTORIES, "ReplicaCapacityGoal", FEWEST, SETS}
 LOW = {
     "cpu": "cpu", "disk": "disk", "network_in": "network.inbound", "network_out": "network.outbound",
     "leader_network_in": "network.inbound",
@@ -127,7 +126,7 @@ def goals_file(
         without.append(f"{EXCLUDED}: a regular expression ({excluded}); write globs under constraints.exclude_topics")
     of_sets, lost = set_lines(sets, SETS in listed)
     without += lost
-    slow = _slow(given, number)
+    policy = _policy(given, listed, number)
     if problems:
         raise InputError(name, problems)
     if not lines:
@@ -136,7 +135,7 @@ def goals_file(
     bound = [f"  exclude_topics: {json.dumps(globs)}"] if globs else []
     told = bound + of_sets
     more = ["constraints:" if any(not line.lstrip().startswith("#") for line in told) else "# constraints:", *told] if told else []
-    more += [f"policy: {{slow_brokers: {{{slow}}}}}"] if slow is not None else []
+    more += [f"policy: {{{', '.join(policy)}}}"] if policy else []
     return "\n".join([*head, *lines, *more]) + "\n", without
 
 
@@ -181,6 +180,19 @@ def _fewest_leaders(given: Mapping[str, str], number: Callable[[str, float, floa
     least = number("min.topic.leaders.per.broker", 1, 0)
     fewest = f", min: {least:.0f}" if least >= 1 else ""  # 0: as many as there are for each
     return f"kind: topic_minimum, resource: leaders, topics: {json.dumps(globs)}{fewest}"
+
+
+def _policy(given: Mapping[str, str], listed: list[str], number: Callable[[str, float, float], float]) -> list[str]:
+    """Keys of `policy`."""
+    slow = _slow(given, number)
+    found = [] if slow is None else [f"slow_brokers: {{{slow}}}"]
+    within = DIRECTORIES.keys() & {*listed, *_classes(given.get("intra.broker.goals"))}
+    if within:
+        bound = (number("disk.balance.threshold", 1.10, 1.0 + 1e-9) - 1.0) * MARGIN
+        values = {"limit": f"{number(CAPACITY['DiskCapacityGoal'][1], CAPACITY['DiskCapacityGoal'][2], 1e-9):g}", "bound": f"{bound:.6g}"}
+        keys = ", ".join(f"{key}: {values[key] if goal in within else 'null'}" for goal, key in DIRECTORIES.items())
+        found.append(f"directories: {{{keys}}}")
+    return found
 
 
 def _slow(given: Mapping[str, str], number: Callable[[str, float, float], float]) -> str | None:
@@ -257,7 +269,8 @@ def _amounts(broker: int, capacity: Mapping[str, Any], without: list[str]) -> di
             continue
         value = capacity[key]
         if key == "DISK" and isinstance(value, dict):
-            without.append(f"broker {broker}: {len(value)} log directories count as one disk, their sum; single ones are not limited")
+            told = "their sum; brokers tell the size of each, for `trimtab directories`"
+            without.append(f"broker {broker}: {len(value)} log directories count as one disk, {told}")
             value = sum(float(v) for v in value.values())
         if key == "CPU" and isinstance(value, dict):
             value = value["num.cores"]

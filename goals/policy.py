@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from cluster_model.quantities import parse_size
+from goals.policy_directories import Directories
 from goals.policy_filters import Filters
 from goals.policy_part import NotNegative, PolicyPart
 from goals.policy_presets import POLICY_PRESETS
@@ -330,6 +331,9 @@ class PolicyDocument(PolicyPart):
     )
     new_topics: NewTopics | None = Field(
         default=None, description="the service places topics that were just created ({}: with the defaults)"
+    )
+    directories: Directories = Field(
+        default=Directories(), description="how full and how level the volumes of a broker are to be (trimtab directories)"
     )
     min_gain: NotNegative | None = Field(
         default=None, description="least that a part of a plan gains, in means, for copying as much as a typical broker stores"

@@ -123,6 +123,7 @@ def _rank(found: Levelled, target: Target, near: float) -> tuple[float, float, f
 
 def _levelled(volumes: Volumes, target: Target, to: Rows, near: float, proven: bool = False) -> Levelled:
     """The moves to `to` in an order, without those for which there is no room at any turn."""
+    to = _first_of_equals(volumes, to)
     rows = _ordered(volumes, target, to)
     complete = len(rows) == int((to != volumes.at).sum())
     end = volumes.at.copy()
@@ -132,6 +133,15 @@ def _levelled(volumes: Volumes, target: Target, to: Rows, near: float, proven: b
     above, below = np.maximum(volumes.used - target.high, 0.0).sum(), np.maximum(target.low - volumes.used, 0.0).sum()
     least = copied if proven and complete else max(0.0, float(max(above, below)) - missed - near)
     return Levelled(rows, to[rows], use, copied, min(least, copied), proven and complete)
+
+
+def _first_of_equals(volumes: Volumes, to: Rows) -> Rows:
+    """The same with the first of equal replicas of a volume moving, to the first volume."""
+    rows = np.flatnonzero(volumes.movable)
+    weight, at, place = volumes.weight[rows], volumes.at[rows], to[rows]
+    found = to.copy()
+    found[rows[np.lexsort((rows, weight, at))]] = place[np.lexsort((place, place == at, weight, at))]
+    return found
 
 
 def _ordered(volumes: Volumes, target: Target, to: Rows) -> Rows:

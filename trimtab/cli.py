@@ -32,6 +32,7 @@ from trimtab.commands import (
     control,
     demo,
     diff,
+    directories,
     drain,
     execute,
     explain,
@@ -58,8 +59,8 @@ COMMANDS = {
     "demo": demo, "snapshot": snapshot, "capacity": capacity, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
     "metadata": metadata, "drain": drain, "reporter": reporter, "serve": serve, "calibrate": calibrate, "backtest": backtest,
     "tune": tune, "history": history, "compile": compile,
-    "execute": execute, "pause": control, "throttles": throttles, "check": check, "policies": policies, "assign": assign,
-    "schema": schema,
+    "execute": execute, "directories": directories, "pause": control, "throttles": throttles, "check": check, "policies": policies,
+    "assign": assign, "schema": schema,
 }  # fmt: skip
 
 SHORT = {

@@ -11,7 +11,7 @@ from trimtab.defaults import CLUSTER, settable, variable
 
 PANELS: Mapping[str, tuple[str, ...]] = {
     "See and plan": ("demo", "snapshot", "capacity", "plan", "show", "diff", "explain", "assign", "check"),
-    "Carry out": ("execute", "drain", "activate", "status", "pause", "resume", "cancel", "rollback", "throttles"),
+    "Carry out": ("execute", "drain", "directories", "activate", "status", "pause", "resume", "cancel", "rollback", "throttles"),
     "Run beside a cluster": ("serve", "reporter", "metadata"),
     "Goals": ("goals", "policies", "schema"),
     "History": ("history", "calibrate", "backtest", "tune"),
@@ -66,6 +66,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "trimtab tune -g goals.yaml --calibration calibration.yaml --write",
     ),
     "compile": ("trimtab compile", "trimtab compile --for x86-64-v3 -o kernels"),
+    "directories": (
+        "trimtab directories -b broker1:9092",
+        "trimtab directories -s cluster.json.gz -g goals.yaml -f reassignment -o moves.json",
+    ),
     "execute": ("trimtab execute --plan plan.json -b broker1:9092 --throttle 50MB/s",),
     "status": ("trimtab status -b broker1:9092", "trimtab status --cluster prod -f json"),
     "pause": ("trimtab pause -b broker1:9092",),

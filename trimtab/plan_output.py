@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args
 
 import typer
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from optimizer.plan import Plan
 
+P = TypeVar("P")
 Format = Literal["text", "json", "html", "markdown", "reassignment"]
 Form = Literal["text", "json", "html", "markdown", "reassignment", "rollback"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -137,7 +138,7 @@ def write_form(plan: Plan, output: Output) -> None:
             emit(report.to_rollback(plan), output.path)
 
 
-def write_text(plan: Plan, out: Path | None, render: Callable[[Plan, Console], None]) -> None:
+def write_text(plan: P, out: Path | None, render: Callable[[P, Console], None]) -> None:
     """The report for people: as wide as the terminal and in colour there, plain elsewhere."""
     from rich.console import Console
 

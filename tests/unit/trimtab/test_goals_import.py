@@ -208,3 +208,26 @@ def test_a_file_of_broker_sets_that_is_none_is_refused(sets: list[object], place
     with pytest.raises(InputError) as found:
         broker_set_file(json.dumps({"brokerSets": sets}), "sets.json")
     assert any(problem.place == place and text in problem.message for problem in found.value.problems)
+
+
+INTRA = "com.linkedin.kafka.cruisecontrol.analyzer.goals.IntraBrokerDisk"
+
+
+@pytest.mark.parametrize(
+    ("lines", "limit", "bound"),
+    [
+        (f"intra.broker.goals={INTRA}CapacityGoal,{INTRA}UsageDistributionGoal\ndisk.balance.threshold=1.2\n", 0.8, 0.18),
+        (f"intra.broker.goals={INTRA}CapacityGoal\ndisk.capacity.threshold=0.7\n", 0.7, None),
+        (f"default.goals={INTRA}UsageDistributionGoal,DiskCapacityGoal\n", None, 0.09),
+    ],
+)
+def test_goals_within_a_broker_become_the_policy_of_log_directories(
+    trimtab: CommandLine, tmp_path: Path, lines: str, limit: float | None, bound: float | None
+) -> None:
+    (tmp_path / "cc.properties").write_text(lines)
+    ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--out", tmp_path / "g.yaml")
+    assert ended.code == 0
+    assert "IntraBroker" not in ended.err
+    found = policy_of(load_goals(tmp_path / "g.yaml")).directories
+    assert found.limit == limit
+    assert found.bound == pytest.approx(bound) if bound is not None else found.bound is None

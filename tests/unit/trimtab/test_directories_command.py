@@ -1,0 +1,46 @@
+"""`trimtab directories`: the dry run of a snapshot, in each form, by the policy of a goals file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.unit.optimizer.test_directory_plan import cluster
+from tests.unit.trimtab.command_line import CommandLine
+
+
+def snapshot(path: Path) -> Path:
+    path.write_text(json.dumps(cluster([0, 0], [0, 1], [0, 0], [0, 1])))
+    return path
+
+
+def test_the_dry_run_says_what_moves_and_that_nothing_has_changed(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("directories", "--snapshot", snapshot(tmp_path / "c.json"), "--preset", "counts")
+    assert ended.code == 0
+    assert "2 replicas move between log directories of 1 broker" in ended.out
+    assert "t-0, 100 B: /d0 → /d1" in ended.out
+    assert "nothing has changed" in ended.out
+
+
+def test_the_policy_of_the_goals_file_decides(trimtab: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "g.yaml").write_text("version: 1\npreset: counts\npolicy: {directories: {limit: 0.39, bound: null}}\n")
+    given = ("directories", "--snapshot", snapshot(tmp_path / "c.json"), "--goals", tmp_path / "g.yaml", "--format", "json")
+    ended = trimtab(*given, "--out", tmp_path / "p.json")
+    assert ended.code == 0
+    plan = json.loads((tmp_path / "p.json").read_text())
+    assert plan["policy"] == {"limit": 0.39, "bound": None}
+    assert [m["partition"] for b in plan["brokers"] for m in b["moves"]] == [0]
+    assert "1 replica moves between log directories of 1 broker" in ended.err
+    (tmp_path / "g.yaml").write_text("version: 1\npreset: counts\npolicy: {directories: {limit: 1.5, bond: 0.1}}\n")
+    ended = trimtab(*given)
+    assert ended.code == 2
+    assert "policy.directories.limit" in ended.err
+    assert "policy.directories.bond" in ended.err
+    assert "did you mean 'bound'" in ended.err
+
+
+def test_kafkas_file_is_written(trimtab: CommandLine, tmp_path: Path) -> None:
+    out = tmp_path / "moves.json"
+    ended = trimtab("directories", "--snapshot", snapshot(tmp_path / "c.json"), "-p", "counts", "--format", "reassignment", "--out", out)
+    assert ended.code == 0
+    assert [p["log_dirs"] for p in json.loads(out.read_text())["partitions"]] == [["/d1", "any"]] * 2
