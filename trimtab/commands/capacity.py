@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.resources import RESOURCES
 from trimtab.commands import options as o
 from trimtab.output import emit, overwritten, unwritable
 from trimtab.story import Story
@@ -72,13 +73,13 @@ def template_lines(snapshot: Snapshot) -> Iterator[str]:
     for resource, (example, meaning) in ASKED.items():
         known = _known(snapshot, resource)
         if known and len(known) == snapshot.broker_count and len(set(known.values())) == 1:
-            yield f"  {resource}: {_number(next(iter(known.values())))}  # of every broker"
+            yield f"  {resource}: {_written(resource, next(iter(known.values())))}  # of every broker"
         else:
             yield f"  # {resource}: {example}  # {meaning}"
             own |= {resource: known} if known else {}
     yield "brokers:"
     for broker, rack in zip(snapshot.broker_ids.tolist(), snapshot.racks, strict=True):
-        given = ", ".join(f"{resource}: {_number(known[broker])}" for resource, known in own.items() if broker in known)
+        given = ", ".join(f"{resource}: {_written(resource, known[broker])}" for resource, known in own.items() if broker in known)
         where = f"  # rack {rack}" if rack else ""
         yield f"  {broker}: {{{given}}}{where}" if given else f"  # {broker}: {{disk: 4TB}}{where}"
 
@@ -95,5 +96,13 @@ def _few(brokers: list[int]) -> str:
     return named + (f" and {len(brokers) - 10} more" if len(brokers) > 10 else "")
 
 
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)
+def _written(resource: str, value: float) -> str:
+    """``4TB``, ``125MB/s``, ``8``: as one would write it, and exactly `value`."""
+    if value != int(value):
+        return repr(value)
+    unit = RESOURCES[resource]
+    if unit.startswith("bytes"):
+        for power, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB")):
+            if value and value % power == 0:
+                return f"{int(value) // power}{name}{unit.removeprefix('bytes')}"
+    return str(int(value))

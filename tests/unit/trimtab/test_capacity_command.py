@@ -21,6 +21,7 @@ def test_a_template_holds_what_is_known_and_asks_for_the_rest(trimtab: CommandLi
     assert trimtab("capacity", "-s", snapshot, "--template", "-o", out).code == 0
     known = read_capacities(out)
     assert (known.of(1), known.of(2), known.of(3)) == ({"disk": 1e12, "cpu": 8}, {"disk": 2e12, "cpu": 8}, {"cpu": 8})
+    assert "2: {disk: 2TB}" in out.read_text()
     out.write_text(re.sub("# (network_|[0-9]+:)", r"\1", out.read_text()))
     filled = read_capacities(out).of(3)
     assert filled == {"network_in": 125e6, "network_out": 125e6, "cpu": 8, "disk": 4e12}
