@@ -32,6 +32,7 @@ CODES: Mapping[str, Mapping[int, str]] = {
     "execute": {1: "a partition is not as planned, or the cluster said no"},
     "rollback": {1: "a partition is not as it was before, or the cluster said no"},
     "drain": {1: "a broker still hosts replicas, or the cluster said no"},
+    "directories": {1: "a replica was not moved, or the cluster said no"},
     "check": {1: "one of the checks does not hold"},
     "throttles": {1: "throttles of an execution are left"},
 }
@@ -69,6 +70,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "directories": (
         "trimtab directories -b broker1:9092",
         "trimtab directories -s cluster.json.gz -g goals.yaml -f reassignment -o moves.json",
+        "trimtab directories -b broker1:9092 --execute moves.json",
     ),
     "execute": ("trimtab execute --plan plan.json -b broker1:9092 --throttle 50MB/s",),
     "status": ("trimtab status -b broker1:9092", "trimtab status --cluster prod -f json"),

@@ -126,6 +126,8 @@ class KafkaCluster:
         How many controllers, numbered from 100.
     log_dirs
         Log directories of each broker.
+    volumes
+        Folders on other file systems; each broker has one more log directory in each of them.
     properties, controller_properties
         Properties of brokers and of controllers that override the fixture's own.
     listeners
@@ -144,6 +146,7 @@ class KafkaCluster:
         *,
         controllers: int = 1,
         log_dirs: int = 1,
+        volumes: Sequence[Path] = (),
         properties: Mapping[str, str] | None = None,
         controller_properties: Mapping[str, str] | None = None,
         listeners: Sequence[Listener] = (),
@@ -176,6 +179,8 @@ class KafkaCluster:
             )
             for i, rack in enumerate(racks, start=1)
         }
+        for i, role in self._brokers.items():
+            role.properties["log.dirs"] = ",".join([role.properties["log.dirs"], *(str(v / f"broker-{i}") for v in volumes)])
         self._watchdog: subprocess.Popen[str] | None = None
         self._proxies: list[Proxy] = []
 

@@ -6,6 +6,7 @@ one before the next call.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from cluster_model.errors import ExternalError
 from metrics_reporter.permissions import missing
 from trimtab.capture.client import ClientSettings
 from trimtab.capture.connection import connect, named
+from trimtab.execution.directories import SeenDirectories
 from trimtab.execution.port import Answers, Refusal, Resource
 from trimtab.execution.state import Observed, Partition, SeenBroker, SeenPartition
 
@@ -160,6 +162,29 @@ class KafkaPort:
             for p in topic.partition_result:
                 answers[Partition(topic.topic, p.partition_id)] = _refusal(kafka_errors.for_code(p.error_code), p.error_message)
         return answers
+
+    # -- log directories -------------------------------------------------------------------------------------
+
+    def directories(self, broker: int, names: Sequence[Partition]) -> SeenDirectories | None:
+        found = self._log_dirs(broker, names)
+        online = [d for d in found if not d["error_code"]]
+        if not online:
+            return None
+        rooms = {d["log_dir"]: float(d.get("usable_bytes", -1)) for d in online}
+        held: dict[Partition, tuple[str, float]] = {}
+        coming: dict[Partition, tuple[str, float]] = {}
+        for log_dir in online:
+            for topic in log_dir["topics"]:
+                for p in topic["partitions"]:
+                    to = coming if p["is_future_key"] else held
+                    to[Partition(topic["name"], p["partition_index"])] = log_dir["log_dir"], float(p["partition_size"])
+        return SeenDirectories({path: room if room >= 0 else math.inf for path, room in rooms.items()}, held, coming)
+
+    def move(self, broker: int, targets: Mapping[Partition, str]) -> Answers:
+        wanted = {(name.topic, name.number, broker): path for name, path in targets.items()}
+        told = self._ask("move replicas between log directories", lambda admin: admin.alter_replica_log_dirs(wanted))
+        answers = {Partition(key.topic, key.partition): _refusal(error) for key, error in told.items()}
+        return {name: answers.get(name, Refusal("NO_ANSWER", "the broker did not say", retriable=True)) for name in targets}
 
     # -- configuration ---------------------------------------------------------------------------------------
 

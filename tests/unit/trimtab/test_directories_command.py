@@ -44,3 +44,19 @@ def test_kafkas_file_is_written(trimtab: CommandLine, tmp_path: Path) -> None:
     ended = trimtab("directories", "--snapshot", snapshot(tmp_path / "c.json"), "-p", "counts", "--format", "reassignment", "--out", out)
     assert ended.code == 0
     assert [p["log_dirs"] for p in json.loads(out.read_text())["partitions"]] == [["/d1", "any"]] * 2
+
+
+def test_a_file_that_is_carried_out_says_all(trimtab: CommandLine, tmp_path: Path) -> None:
+    out = tmp_path / "moves.json"
+    given = ("directories", "--snapshot", snapshot(tmp_path / "c.json"), "-p", "counts")
+    assert trimtab(*given, "--format", "reassignment", "--out", out).code == 0
+    ended = trimtab(*given, "--execute", out)
+    assert ended.code == 2
+    assert "--preset: goes with the dry run, not with --execute" in ended.err
+    ended = trimtab("directories", "-b", "127.0.0.1:1", "--journal", tmp_path, "--execute", out)
+    assert (ended.code, ended.out) == (1, "")
+    assert "expected a Kafka broker, found none: 127.0.0.1:1" in ended.err
+    (tmp_path / "no.json").write_text('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]}')
+    ended = trimtab("directories", "-b", "127.0.0.1:1", "--execute", tmp_path / "no.json")
+    assert ended.code == 2
+    assert "partitions[0]: expected log_dirs" in ended.err

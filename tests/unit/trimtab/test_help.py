@@ -70,7 +70,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (
         "cluster.json", "cluster.json.gz", "later.json.gz", "goals.yaml", "calibration.yaml", "capacity.yaml", "plan.json", "plan2.json",
         "reporter.yaml", "service.yaml", "metrics.csv", "cruisecontrol.properties", "old.json.gz", "new.json.gz", "client.properties",
-        "brokerSets.json",
+        "brokerSets.json", "moves.json",
     ):  # fmt: skip
         (tmp_path / name).touch()
     (tmp_path / "examples").mkdir()
