@@ -1,4 +1,4 @@
-"""Moves between log directories: a few at a time, where there is room, seen through to the end, and gone on with by whoever comes later."""
+"""Moves between log directories: a few at a time, where there is room, seen through to the end, and after an interruption gone on with."""
 
 from __future__ import annotations
 
