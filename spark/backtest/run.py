@@ -280,9 +280,12 @@ def avoidable(own: Validated, best: Validated, never: Validated, hindsight: Vali
     """What planning is worth here at all, and how much of what could be avoided the choice avoids."""
     before, none, least = (row.outcome.out_of_band_hours for row in (own, never, hindsight))
     told = f"Without any plan there are {none:,.0f} broker-hours out, with the goals as they are {before:,.0f}, with hindsight {least:,.0f}"
-    if least >= before or best.outcome.out_of_band_hours >= before:
+    chosen = best.outcome.out_of_band_hours
+    if least >= before or chosen >= before:
         return f"{told}."
-    return f"{told}: of what is avoidable it avoids {(before - best.outcome.out_of_band_hours) / (before - least):+.0%}."
+    if chosen <= least:  # hindsight looks once a day, which is about the least
+        return f"{told}: it avoids all that hindsight avoids."
+    return f"{told}: of what is avoidable it avoids {(before - chosen) / (before - least):.0%}."
 
 
 def doubt(best: Validated, rule: Rule) -> str | None:

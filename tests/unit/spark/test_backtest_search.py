@@ -433,7 +433,8 @@ def test_every_row_has_a_verdict_and_pays_for_how_many_are_tested() -> None:
 
 def test_a_gain_is_also_told_as_a_share_of_what_can_be_avoided() -> None:
     own, best, never, hindsight = table_of(*(Outcome(out_of_band_hours=h) for h in (100.0, 90.0, 140.0, 50.0)))
-    assert avoidable(own, best, never, hindsight).endswith("with hindsight 50: of what is avoidable it avoids +20%.")
+    assert avoidable(own, best, never, hindsight).endswith("with hindsight 50: of what is avoidable it avoids 20%.")
+    assert avoidable(own, hindsight, never, best).endswith("it avoids all that hindsight avoids.")
     assert "avoids" not in avoidable(own, own, never, hindsight)
 
 
