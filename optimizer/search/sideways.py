@@ -40,9 +40,11 @@ from optimizer.search.feasible import (
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import (
     SIDEWAYS_EACH,
+    SIDEWAYS_FEW,
     SIDEWAYS_HEAT,
     SIDEWAYS_PASSES,
     SIDEWAYS_SHARE,
+    SIDEWAYS_SMALL,
     SIDEWAYS_STEPS,
 )
 from optimizer.search.potential import NOTHING
@@ -75,6 +77,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     Notes
     -----
     Steps are O(G). `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves `SIDEWAYS_SHARE`.
+    A problem of up to `SIDEWAYS_SMALL` replicas has one short pass: it may be planned interpreted, where a step takes far longer.
     """
     walk = Walk(
         np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), home, linear_goals(problem), active_brokers(problem),
@@ -83,15 +86,17 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     walk.random[0] = scramble(seed + 104_729) >> 8
     total = list_away(problem, state, walk, moved)
     walk.purse[1] = SIDEWAYS_HEAT * total / max(walk.left[0], 1)
-    steps = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS))
-    for _ in range(SIDEWAYS_PASSES):
+    few = state.replicas.size <= SIDEWAYS_SMALL
+    first = whole(min((SIDEWAYS_FEW if few else SIDEWAYS_EACH) * walk.left[0], SIDEWAYS_STEPS))
+    steps = first
+    for _ in range(1 if few else SIDEWAYS_PASSES):
         before = walk.purse[0]
         take_steps(problem, state, walk, steps, False)
         if walk.purse[0] - before < SIDEWAYS_SHARE * total:
             break
         steps *= 2
     walk.purse[1] = 0.0
-    take_steps(problem, state, walk, whole(min(SIDEWAYS_EACH * walk.left[0], 2 * SIDEWAYS_STEPS)), True)
+    take_steps(problem, state, walk, first, True)
     return float(walk.purse[0])
 
 
