@@ -207,6 +207,11 @@ def test_a_budget_goes_to_replicas_outside_their_set_first() -> None:
     assert on_brokers(snapshot, made, "a1") <= {1, 2, 3}
 
 
+def test_replicas_that_belong_on_brokers_of_no_set_are_of_topics_of_no_set() -> None:
+    made = planned(snapshot_of({"a1": [[1, 2]], "b": [[4, 3], [4, 5]]}), goals_of(REPLICAS, sets=[OWN]), max_moves=0)
+    assert "would still hold 1 replica of topics of no set: the budget" in str(next(b.why for b in made.brokers if b.id == 3))
+
+
 def test_the_detector_asks_for_a_plan_where_a_replica_stands_outside_its_set() -> None:
     goals = parse_goals(json.dumps(goals_of(REPLICAS, sets=[OWN])), "goals.yaml")
     assert detect(goals, build_snapshot(snapshot_of({"a1": [[1, 4]], "b": [[5, 6]]})), goals).unrepaired == 1
