@@ -83,16 +83,13 @@ def plan_directories(snapshot: Snapshot, constraints: Constraints, policy: Direc
     -----
     Left alone are topics that the constraints exclude, and brokers that are not active or excluded. O(replicas log replicas).
     """
-    left = []
-    told = [b for b in snapshot.broker_ids.tolist() if b not in snapshot.directories]
-    if told:
-        left.append(f"{_brokers(told)}: one volume, or log directories that are not in the snapshot")
     states = dict(zip(snapshot.broker_ids.tolist(), snapshot.broker_states.tolist(), strict=True))
     out = [b for b in snapshot.directories if states[b] != BrokerState.ACTIVE or b in constraints.exclude_brokers]
-    if out:
-        left.append(f"{_brokers(out)}: not active, or excluded by the goals")
     wanted = {b for b in snapshot.directories if b not in out}
     brokers = [_planned(each, policy) for each in _brokers_of(snapshot, may_change(snapshot.topics, constraints), wanted)]
+    told = [b for b in snapshot.broker_ids.tolist() if b not in {*out, *(each.broker for each in brokers)}]
+    left = [f"{_brokers(told)}: one volume, or log directories that are not in the snapshot"] if told else []
+    left += [f"{_brokers(out)}: not active, or excluded by the goals"] if out else []
     return DirectoryPlan(snapshot.cluster_id, snapshot.taken_at, policy, tuple(brokers), tuple(left))
 
 

@@ -62,12 +62,12 @@ def explain_partition(
 
 
 def _set_of(snapshot: Snapshot, compiled: Compiled, row: int) -> list[str]:
-    """Where there are broker sets: the one that a partition stays on."""
+    """Where there are broker sets: the one that a partition belongs on."""
     name = set_name(compiled, row)
     if not name or compiled.sets is None:
         return []
     takers = compiled.sets.takers(int(snapshot.partition_topic[row]))
-    return [f"It stays on the {name}: {few([str(b) for b in snapshot.broker_ids[takers].tolist()], 8) or 'none'}."]
+    return [f"It belongs on the {name}: {few([str(b) for b in snapshot.broker_ids[takers].tolist()], 8) or 'none'}."]
 
 
 def _bundle(snapshot: Snapshot, goals: GoalSet, topic: str, partition: int) -> list[str]:

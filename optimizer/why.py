@@ -110,7 +110,8 @@ def _nothing_found(
         parts += [f"{number} would put this broker outside its target range in {name}" for name, number in found.own.most_common(1)]
         parts += [f"{found.illegal} are against the rack rule, a hard limit or a replica that is there"] if found.illegal else []
         if found.illegal == found.moves:
-            remedies = "brokers with room for them, in racks without a replica of the same partition, would help"
+            of_set = " of its set" if compiled.sets is not None else ""
+            remedies = f"brokers{of_set} with room for them, in racks without a replica of the same partition, would help"
         if parts:
             text += f": of the {counted(found.moves, 'move')} that would help most, {', '.join(parts)}"
         if found.nearest is not None:

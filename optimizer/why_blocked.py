@@ -12,6 +12,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from optimizer.problem import (
+    ANYWHERE,
     BOUND,
     CEILING,
     COLUMN,
@@ -22,6 +23,7 @@ from optimizer.problem import (
     LIMIT,
     MEAN,
     MOVABLE,
+    SET_OF,
     STATE,
     Compiled,
 )
@@ -47,13 +49,14 @@ def obstacles(snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: i
 
     Notes
     -----
-    At most `MOST_REPLICAS` times `MOST_BROKERS` moves.
+    At most `MOST_REPLICAS` times `MOST_BROKERS` moves, within the broker set of the broker.
     """
     problem = compiled.problem
     column = int(problem.goal[g, COLUMN])
     over = _is_over(compiled, end, row, g)
     eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
-    others = np.flatnonzero(eligible & (np.arange(len(eligible)) != row))
+    own_set = problem.broker[:, SET_OF] == problem.broker[row, SET_OF]
+    others = np.flatnonzero(eligible & own_set & (np.arange(len(eligible)) != row))
     order = np.argsort(end.load[others, column] * (1.0 if over else -1.0), kind="stable")
     others = others[order][:MOST_BROKERS]
     givers = [row] if over else others.tolist()
@@ -68,6 +71,7 @@ def obstacles(snapshot: Snapshot, compiled: Compiled, end: State, row: int, g: i
         ],
         dtype=np.int64,
     ).reshape(-1, 5)
+    moves = moves[np.isin(problem.topic_set[problem.topic[moves[:, 0]]], (ANYWHERE, problem.broker[row, SET_OF]))]
     if not len(moves):
         return None
     may = np.zeros(len(moves), np.bool_)

@@ -76,13 +76,11 @@ def _why_waiting(
     hosts = end.replicas[partitions]
     kept = ((hosts >= 0) & (problem.broker[np.maximum(hosts, 0), STATE] == BrokerState.EXCLUDED)).sum(axis=1)
     able, needs = _able(compiled)[problem.topic[partitions]], problem.partition[partitions, RF]
-    worst = int(np.argmax(needs - kept - able))
-    eligible, needed, home = int(able[worst]), int(needs[worst]), set_name(compiled, int(partitions[worst]))
-    if eligible < needed - kept[worst]:
-        there = f"no active broker is left{f' of {home}' if home else ''}"
-        if eligible:
-            there = f"{eligible} {'is' if eligible == 1 else 'are'} eligible{f', those of {home}' if home else ''}"
-        return f"{number} would need {counted(needed, 'broker')} and {there}; add {needed - eligible}", True
+    missing = needs - kept - able
+    if (missing > 0).any():
+        short = _too_few(compiled, partitions, needs - kept, able)
+        rest = entries[missing <= 0]
+        return f"{short}; {_why_waiting(snapshot, compiled, end, rest, budget)[0]}" if len(rest) else short, True
     full = _too_full(compiled, end)
     names: dict[str, None] = {}
     blocked = 0
@@ -105,6 +103,18 @@ def _why_waiting(
     allow = "allows" if len(names) == 1 else "allow"
     it = "it" if one else "them"
     return f"{number} ({example}) would find no broker that {few(list(names))} {allow}; add one with room for {it}", full is not None
+
+
+def _too_few(compiled: Compiled, partitions: np.ndarray, needs: np.ndarray, able: np.ndarray) -> str:
+    """What replicas of `partitions` [n] lack that need `needs` [n] active brokers, of which there are `able` [n]; by what most need."""
+    short = np.flatnonzero(needs > able)
+    worst = int(short[np.argmax((needs - able)[short])])
+    eligible, needed, home = int(able[worst]), int(needs[worst]), set_name(compiled, int(partitions[worst]))
+    there = f"no active broker is left{f' of {home}' if home else ''}"
+    if eligible:
+        there = f"{eligible} {'is' if eligible == 1 else 'are'} eligible{f', those of {home}' if home else ''}"
+    most = "up to " if (needs[short] < needed).any() else ""
+    return f"{counted(len(short), 'replica')} would need {most}{counted(needed, 'broker')} and {there}; add {needed - eligible}"
 
 
 def _able(compiled: Compiled) -> np.ndarray:

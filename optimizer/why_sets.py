@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_model.snapshot import Snapshot
-from optimizer.broker_sets import outside_sets, strays
+from optimizer.broker_sets import REST, outside_sets, strays
 from optimizer.problem import MOVABLE, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_hosts import blockers
@@ -54,7 +54,8 @@ def not_in_set(
 ) -> str:
     """Why replicas of other sets stay on the active broker `row`. `budget`: the one that ran out; `stopped`: that planning did."""
     entries, slots = stray_entries(compiled, end, row), end.replicas.shape[1]
-    names = sorted({set_name(compiled, p) for p in (entries // slots).tolist()})
+    homes = {set_name(compiled, p) for p in (entries // slots).tolist()}
+    names = sorted(homes - {REST}) + ["topics of no set"] * (REST in homes)
     text = f"would still hold {counted(len(entries), 'replica')} of {few(names)}"
     if stopped is not None:
         return f"{text}: {stopped}"

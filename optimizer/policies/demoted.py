@@ -63,7 +63,7 @@ def demoted(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, brokers: M
     lead = _heirs(board, own, may_lead)
     kept: dict[str, list[str]] = {}
     for p in np.flatnonzero(own & (lead < 0)).tolist():
-        kept.setdefault("no other replica is on an active broker", []).append(board.snapshot.partition_name(p))
+        kept.setdefault("no other replica is on an active broker that is to lead", []).append(board.snapshot.partition_name(p))
     for p in np.flatnonzero(own & (lead >= 0)).tolist():
         if options.max_partitions is not None and len(board.steps) >= options.max_partitions:
             kept.setdefault("the budget ends before them", []).append(board.snapshot.partition_name(p))

@@ -21,11 +21,11 @@ ANY = "any"  # of Kafka's file: the replica stays in the directory that it is in
 def sentence(plan: DirectoryPlan) -> str:
     """The plan in one line."""
     if not plan.brokers:
-        return "no broker of the snapshot has several volumes: nothing to do"
+        return "no broker that may change has several volumes: nothing to do"
     outside = sum(bool(v.why) for b in plan.brokers for v in b.volumes)
     left = f"; {outside} volume{' stays' if outside == 1 else 's stay'} outside the target range" if outside else ""
     if not plan.moves:
-        return f"no replica moves: {'nothing that would help may move' if outside else 'every volume is in its target range'}{left}"
+        return f"no replica moves: {'none that may move would help' if outside else 'every volume is in its target range'}{left}"
     brokers = sum(bool(b.moves) for b in plan.brokers)
     total, least = sum(m.bytes for m in plan.moves), sum(b.least for b in plan.brokers)
     return (

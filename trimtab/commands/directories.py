@@ -63,9 +63,8 @@ def directories_command(
     A dry run, unless --execute names a file that one wrote: its replicas are moved, a few at a time, each waited for. Replicas stay on
     their brokers. The same file given again goes on with what is left.
     """
-    problems = [*source.problems(), *unwritable("--out", out)]
+    problems = [*(source.problems() if execute is None else _alone(source, wanted, out)), *unwritable("--out", out)]
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
-    problems += [] if execute is None else _alone(source, wanted, out)
     if problems:
         raise ConfigurationError("trimtab directories", problems)
     if execute is not None:
@@ -85,14 +84,18 @@ def directories_command(
 
 
 def _alone(source: o.Source, wanted: o.Wanted, out: Path | None) -> list[Problem]:
-    """Options of the dry run beside --execute, where the file says all."""
+    """What is wrong beside --execute: options of the dry run, since the file says all, and no cluster."""
     given = {
         "--snapshot": source.snapshot, "--interval": source.interval, "--capacity": source.capacity,
         "--save-snapshot": source.save_snapshot, "--goals": wanted.goals, "--preset": wanted.preset,
         "--calibration": wanted.calibration, "--out": out,
     }  # fmt: skip
     why = "goes with the dry run, not with --execute, which does what its file says; leave it out"
-    return [Problem(option, why) for option, value in given.items() if value is not None]
+    problems = [Problem(option, why) for option, value in given.items() if value is not None]
+    if source.bootstrap_server is None:
+        remedy = "give HOST:PORT of the live cluster, or --cluster NAME"
+        problems.append(Problem("--bootstrap-server", f"expected with --execute, found none; {remedy}"))
+    return problems
 
 
 def _write(plan: DirectoryPlan, form: Form, out: Path | None) -> None:

@@ -116,7 +116,7 @@ def test_a_replica_that_its_set_has_no_room_for_stays_and_the_goal_is_named() ->
     )
     text = explain_partition(build_snapshot(snapshot), parse_goals(json.dumps(goals_of(
         {"kind": "count_limit", "resource": "replicas", "max": 2}, sets=[OWN])), "g"), PlanOptions(), "a1", 3)  # fmt: skip
-    assert "It stays on the broker set own: 1, 2, 3." in text
+    assert "It belongs on the broker set own: 1, 2, 3." in text
     goals = parse_goals(json.dumps(goals_of(REPLICAS, sets=[OWN])), "g")
     assert "It is of the broker set own, for topics a1." in explain_broker(build_snapshot(snapshot), goals, PlanOptions(), 2)
     assert "It is of the brokers of no set, for topics b." in explain_broker(build_snapshot(snapshot), goals, PlanOptions(), 5)
@@ -129,6 +129,22 @@ def test_a_set_with_fewer_brokers_than_replicas_says_how_many_to_add() -> None:
     assert not made.summary.replica_moves
     (why,) = [b.why for b in made.brokers if b.id == 4]
     assert "a1-0: broker set own has 2 active brokers, and each holds a replica of it; add a broker to the set" in str(why)
+
+
+def test_moves_to_another_set_are_not_told_as_moves_that_would_help() -> None:
+    snapshot = snapshot_of({"a1": [[1], [1], [1], [2], [2]], "b": [[3], [4], [5], [6]]})
+    made = planned(snapshot, goals_of({"kind": "usage_distribution", "resource": "disk"}, sets=[{**OWN, "brokers": [1, 2]}]))
+    (why,) = [str(b.why) for b in made.brokers if b.id == 1]
+    assert "no acceptable action was found" in why
+    assert "rack rule" not in why
+
+
+def test_where_a_set_has_no_room_brokers_of_it_are_the_remedy() -> None:
+    snapshot = snapshot_of({"a1": [[1, 2], [1, 2], [1, 2]], "b": [[3], [4], [5], [6]]})
+    for partition in snapshot["partitions"][:3]:
+        partition["leader_load"]["network_out"] = 1e6
+    made = planned(snapshot, goals_of({"kind": "usage_distribution", "resource": "network_out"}, sets=[{**OWN, "brokers": [1, 2]}]))
+    assert "brokers of its set with room for them" in {b.id: str(b.why) for b in made.brokers}[1]
 
 
 def test_racks_are_those_of_the_set() -> None:
@@ -189,6 +205,11 @@ def test_a_budget_goes_to_replicas_outside_their_set_first() -> None:
     made = planned(snapshot, goals_of(REPLICAS, LEADERS, sets=[OWN]), max_moves=2)
     assert made.summary.replica_moves == 2
     assert on_brokers(snapshot, made, "a1") <= {1, 2, 3}
+
+
+def test_replicas_that_belong_on_brokers_of_no_set_are_of_topics_of_no_set() -> None:
+    made = planned(snapshot_of({"a1": [[1, 2]], "b": [[4, 3], [4, 5]]}), goals_of(REPLICAS, sets=[OWN]), max_moves=0)
+    assert "would still hold 1 replica of topics of no set: the budget" in str(next(b.why for b in made.brokers if b.id == 3))
 
 
 def test_the_detector_asks_for_a_plan_where_a_replica_stands_outside_its_set() -> None:

@@ -86,7 +86,7 @@ def test_kafkas_file_has_one_entry_a_partition_that_leaves_other_replicas_where_
 def test_a_volume_over_the_limit_of_a_broker_that_is_full_says_that_replicas_must_leave() -> None:
     plan = planned(cluster([0, 0], [1, 1], sizes=(900.0, 850.0)))
     assert all("`trimtab plan` moves replicas to other brokers" in why for why in whys(plan))
-    assert "no replica moves: nothing that would help may move; 4 volumes stay outside the target range" in sentence(plan)
+    assert "no replica moves: none that may move would help; 4 volumes stay outside the target range" in sentence(plan)
 
 
 def test_what_may_not_move_is_the_reason_where_it_is() -> None:
@@ -141,4 +141,10 @@ def test_without_brokers_with_several_volumes_there_is_nothing_to_do() -> None:
     for broker in document["brokers"]:
         broker.pop("directories", None)
     document["partitions"][0]["directories"] = None
-    assert sentence(planned(document)) == "no broker of the snapshot has several volumes: nothing to do"
+    assert sentence(planned(document)) == "no broker that may change has several volumes: nothing to do"
+
+
+def test_brokers_with_one_volume_are_named_whether_the_snapshot_has_it_or_not() -> None:
+    document = cluster([0, 0])
+    document["brokers"][0]["directories"] = document["brokers"][0]["directories"][:1]
+    assert planned(document).left == ("brokers 1, 3: one volume, or log directories that are not in the snapshot",)

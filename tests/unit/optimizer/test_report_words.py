@@ -11,7 +11,7 @@ import pytest
 from optimizer.plan import Change, Plan
 from optimizer.report import to_html, to_markdown
 from optimizer.report.labels import goal_labels
-from optimizer.report.survey import flows, route, survey
+from optimizer.report.survey import flows, route, survey, type_words
 from optimizer.report.units import amount, count, listing, percent, share_in_band, size, turn
 from optimizer.report.verdict import verdict
 from tests.unit.optimizer import plans
@@ -142,3 +142,8 @@ def test_percent_does_not_round_to_perfection() -> None:
     assert listing(["7"]) == "7"
     assert listing(["7", "9", "11"]) == "7, 9 and 11"
     assert listing([str(i) for i in range(9)]) == "0, 1, 2, 3, 4 and 4 more"
+
+
+def test_several_changes_of_replication_are_in_the_plural() -> None:
+    assert type_words({"replication": 2, "leadership": 1}) == "2 changes of replication, 1 leadership transfer"
+    assert type_words({"replication": 1, "move": 3}) == "1 change of replication, 3 moves"

@@ -53,6 +53,8 @@ def test_a_file_that_is_carried_out_says_all(trimtab: CommandLine, tmp_path: Pat
     ended = trimtab(*given, "--execute", out)
     assert ended.code == 2
     assert "--preset: goes with the dry run, not with --execute" in ended.err
+    assert "--bootstrap-server: expected with --execute, found none" in ended.err
+    assert "trimtab snapshot" not in trimtab("directories", "--execute", out).err
     ended = trimtab("directories", "-b", "127.0.0.1:1", "--journal", tmp_path, "--execute", out)
     assert (ended.code, ended.out) == (1, "")
     assert "expected a Kafka broker, found none: 127.0.0.1:1" in ended.err

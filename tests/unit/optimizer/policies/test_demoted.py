@@ -48,7 +48,7 @@ def test_followers_lead_in_its_place_level_by_load_and_no_byte_is_copied() -> No
     assert (found.summary.replica_moves, found.summary.bytes_to_move, found.summary.leadership_changes) == (0, 0, 8)
     assert all(sorted(c.replicas_after) == [1, 2, 3] and c.replicas_after[0] == c.leader_after for c in found.proposals)
     assert found.actions[0].reason.startswith("broker 2 would lead in place of broker 1: --demote-broker 1 asks for it")
-    assert "1 partition keeps its leader (single-0): no other replica is on an active broker" in found.notes
+    assert "1 partition keeps its leader (single-0): no other replica is on an active broker that is to lead" in found.notes
     assert found.options["demote_brokers"] == [1]
     assert found.plan_id == made(cluster([70.0, *[10.0] * 7])).plan_id
 
