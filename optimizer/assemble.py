@@ -77,7 +77,7 @@ def assemble(
         brokers=BrokerOutcomes(snapshot, compiled, start, end, left),
         skipped=tuple(skipped),
         notes=(
-            *snapshot.notes, *goals.notes, *_provenance(given, goals, options), *idle_patterns(snapshot, goals.constraints),
+            *snapshot.notes, *goals.notes, *_provenance(given, goals, options), *idle_patterns(snapshot, goals),
             *set_notes(snapshot, goals.constraints), *told_of_sets(snapshot, compiled, start, end),
             *compiled.notes, *unknown_notes(snapshot, compiled.goals),
             *repaired_though_excluded(snapshot, compiled, proposals.partition), *_mode_notes(options, found),

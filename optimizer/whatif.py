@@ -16,7 +16,7 @@ import numpy as np
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.resources import LARGEST_AMOUNT, LEAST_AMOUNT
 from cluster_model.snapshot import BoolArray, BrokerState, Snapshot
-from goals.model import Constraints, GoalSet
+from goals.model import Constraints, GoalSet, TopicMinimum
 from optimizer.capacity import with_capacity
 from optimizer.options import PlanOptions
 from optimizer.unknown import unsized
@@ -91,13 +91,15 @@ def check_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> N
     _refuse(goals, problems, _constraint_problems(snapshot, goals, options))
 
 
-def idle_patterns(snapshot: Snapshot, constraints: Constraints) -> tuple[str, ...]:
-    """A note for each pattern of the goals' constraints that matches no topic; internal topics (``__*``) may be absent."""
+def idle_patterns(snapshot: Snapshot, goals: GoalSet) -> tuple[str, ...]:
+    """A note for each pattern of the constraints, or of a goal, that matches no topic; internal topics (``__*``) may be absent."""
     told = []
-    for key in ("exclude_topics", "freeze_topics", "include_topics"):
-        for pattern in getattr(constraints, key):
+    lists = {f"constraints.{key}": getattr(goals.constraints, key) for key in ("exclude_topics", "freeze_topics", "include_topics")}
+    lists |= {f"goal {goal.name}": goal.topics for goal in goals.goals if isinstance(goal, TopicMinimum)}
+    for place, patterns in lists.items():
+        for pattern in patterns:
             if not pattern.startswith("__") and not any(map(re.compile(translate(pattern)).match, snapshot.topics)):
-                told.append(f"constraints.{key}: no topic matches {pattern!r}")
+                told.append(f"{place}: no topic matches {pattern!r}")
     return tuple(told)
 
 

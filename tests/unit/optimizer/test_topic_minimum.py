@@ -39,6 +39,11 @@ def held(snapshot: Document, made: Plan, topic: str, leaders: bool) -> Counter[i
     return Counter(b for on, leader in of for b in ([leader] if leaders else on))
 
 
+def test_a_pattern_that_matches_no_topic_is_noted_as_the_goal_would_count_as_satisfied() -> None:
+    made = planned(snapshot_of({"a1": [[1, 2]] * 6}), {**LEADERS, "topics": ["a*", "ordres", "__x"], "hard": True}, SPREAD)
+    assert [note for note in made.notes if "no topic matches" in note] == ["goal topic_minimum-leaders: no topic matches 'ordres'"]
+
+
 @pytest.mark.parametrize("hard", [True, False])
 def test_every_broker_leads_the_topics_that_are_named_and_no_other_is_touched(hard: bool) -> None:
     lists = {"a1": [[1, 2], [1, 3], [1, 2], [2, 1]], "a2": [[3, 4]] * 6, "b": [[1, 2]] * 4}
