@@ -85,7 +85,9 @@ def repaired_though_excluded(snapshot: Snapshot, compiled: Compiled, changed: np
     if not len(rows):
         return ()
     topics = sorted({snapshot.topics[t] for t in snapshot.partition_topic[rows]})
+    astray = compiled.sets is not None and bool(compiled.sets.astray[snapshot.partition_topic[rows]].any())
+    which = "topics that are excluded or in no broker set" if astray else "excluded topics"
     return (
-        f"{counted(len(rows), 'partition')} of excluded topics would change ({few(topics, 5)}): repairs move them off dead and "
+        f"{counted(len(rows), 'partition')} of {which} would change ({few(topics, 5)}): repairs move them off dead and "
         "draining brokers and give them leaders; constraints.freeze_topics is for topics that must never change",
     )

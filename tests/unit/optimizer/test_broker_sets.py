@@ -173,6 +173,7 @@ def test_topics_of_no_set_stay_where_every_broker_is_in_one_but_are_repaired() -
     assert 4 not in on_brokers(snapshot, made, "new")
     assert all(a.repairs == ("dead_broker",) for a in made.actions)
     assert any("every broker is in a set and new in none, so only repairs would move them" in note for note in made.notes)
+    assert any("3 partitions of topics that are excluded or in no broker set would change (new)" in note for note in made.notes)
     quiet = snapshot_of({"a1": [[1, 2]], "new": [[4, 5], [4, 6], [4, 5]]})
     assert not planned(quiet, goals_of(REPLICAS, sets=sets)).actions
     goals = parse_goals(json.dumps(goals_of(REPLICAS, sets=sets)), "g")
