@@ -23,6 +23,8 @@ def with_factors(seed: int) -> Case | None:
     topics = sorted({topic for topic, _ in cluster.partitions})
     if not cluster.active or not topics:
         return None
+    if case.goals.get("constraints", {}).get("broker_sets") and not all(p.movable for p in cluster.partitions.values()):
+        return None  # which set counts replicas to come of topics that do not move is not known
     most = min(len(cluster.active), 5)
     patterns = [(r.choice(topics), r.randint(1, most)) for _ in range(r.randint(1, 3))]
     if r.random() < 0.3 and any(not t.startswith("__") for t in topics):

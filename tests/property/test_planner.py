@@ -199,6 +199,8 @@ def renamed_case(case: Case, renamed: Any) -> Case:
     goals = json.loads(json.dumps(case.goals))
     frozen = goals.get("constraints", {}).get("exclude_brokers", [])
     frozen[:] = [renamed(b) for b in frozen]
+    for one in goals.get("constraints", {}).get("broker_sets", []):
+        one["brokers"] = [renamed(b) for b in one["brokers"]]
     options = dict(case.options)
     for name in ("remove_brokers", "exclude_brokers"):
         if name in options:
