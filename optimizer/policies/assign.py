@@ -244,7 +244,7 @@ class Work:
                     blocked[self._rack_goal.name] = []
             able = np.asarray(able[there == there.min()] if len(able) else able)
         if not len(able):
-            raise InfeasibleError(f"{now.partition_name(row)}: {_no_room(blocked, len(chosen))}")
+            raise InfeasibleError(f"{now.partition_name(row)}: {_no_room(blocked, len(chosen), self._confines.remedy)}")
         return able
 
 
@@ -260,10 +260,10 @@ def _overfull(now: Snapshot, goal: Limit, row: int) -> np.ndarray:
     return np.asarray(load + more > most * (1.0 + 1e-9))
 
 
-def _no_room(blocked: dict[str, list[int]], placed: int) -> str:
+def _no_room(blocked: dict[str, list[int]], placed: int, remedy: str) -> str:
     parts = [f"{name} (brokers {few([str(b) for b in ids], 8)})" if ids else name for name, ids in blocked.items()]
     goals = ", ".join(parts) or "its other replicas"
-    return f"no broker may take replica {placed + 1}: every one is ruled out by {goals}; add a broker, or loosen the goal"
+    return f"no broker may take replica {placed + 1}: every one is ruled out by {goals}; {remedy}, or loosen the goal"
 
 
 def replica_assignment(assigned: Assigned) -> str:

@@ -52,6 +52,11 @@ class Confines:
     told: tuple[str, ...] = ()
     within: str = ISOLATION
 
+    @property
+    def remedy(self) -> str:
+        """What gives a topic one more broker."""
+        return "add a broker to its set" if SETS in self.within else "add a broker"
+
     def may(self, topics: Collection[int]) -> BoolArray | None:
         """bool [B]: brokers that may take all of these topics; None where there is no rule."""
         return None if self.allowed is None else np.asarray(self.allowed[list(topics)].all(axis=0))

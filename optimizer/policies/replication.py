@@ -210,7 +210,7 @@ class _Work:
             tried = self._with_one_more(p, best, slot)
             if tried is None:
                 within = "hard goals" if self._confines.allowed is None else f"hard goals and {self._confines.within}"
-                return f"no broker may take a replica of it within {within}; add a broker, or loosen the goal"
+                return f"no broker may take a replica of it within {within}; {self._confines.remedy}, or loosen the goal"
             best = tried
         surplus = sum(b >= 0 for b in row) - int(self._wanted[p])
         for sink in np.flatnonzero(self._imagined)[: max(surplus, 0)].tolist():

@@ -224,11 +224,13 @@ def test_new_partitions_and_more_replicas_are_placed_in_the_set() -> None:
     goals = parse_goals(json.dumps(document), "goals.yaml")
     lists = assign(build_snapshot(snapshot), goals, NewTopic("a-new", 6, 2)).replicas
     assert {b for row in lists for b in row} <= {1, 2, 3}
-    with pytest.raises(InfeasibleError, match=r"constraints\.broker_sets"):
+    with pytest.raises(InfeasibleError, match=r"constraints\.broker_sets .*; add a broker to its set, or loosen"):
         assign(build_snapshot(snapshot), goals, NewTopic("a-new", 1, 4))
     made = planned(snapshot, document, replication_factor=(("a1", 2), ("b", 2)))
     assert on_brokers(snapshot, made, "a1") <= {1, 2, 3}
     assert on_brokers(snapshot, made, "b") <= {4, 5, 6}
+    most = planned(snapshot, document, replication_factor=(("a1", 4),))
+    assert any("constraints.broker_sets; add a broker to its set" in str(one) for one in most.skipped)
     fewer = planned(snapshot_of({"a1": [[1, 2], [2, 3]]}), document, replication_factor=(("a1", 1),))
     assert [len(c.replicas_after) for c in fewer.proposals] == [1, 1]
 
