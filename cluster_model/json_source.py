@@ -1,8 +1,8 @@
 """JSON text as values, with every key that is written twice and where a text breaks off.
 
-Called by `cluster_model.files`. The standard parser keeps the last of two equal keys without a word, and to watch every object
-costs a third of its speed. So keys are counted: a text has as many colons outside of strings as its values have keys, unless one
-is written twice. Only then it is read again, watching.
+Called by `cluster_model.files`, and for other files with `json_document`. The standard parser keeps the last of two equal keys without a
+word, and to watch every object costs a third of its speed. So keys are counted: a text has as many colons outside of strings as its
+values have keys, unless one is written twice. Only then it is read again, watching.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from cluster_model.errors import Problem
+from cluster_model.errors import InputError, Problem
 from cluster_model.refusals import label
 
 
@@ -39,6 +39,20 @@ def parse_json(content: bytes) -> tuple[Any, list[Problem]]:
     except ValueError as error:  # not Unicode, or a number of more digits than Python takes
         raise BrokenJsonError(f"expected JSON, found what cannot be read as such ({str(error)[:120]})") from None
     return value, [Problem(place, "key written twice; keep one") for place in _twice(watched, "")]
+
+
+def json_document(text: str, name: str, remedy: str) -> Any:
+    """The value of a small JSON text; `name` is what messages call it, and `remedy` says which file to give where it is none.
+
+    Raises
+    ------
+    InputError
+        It is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(name, [Problem("", f"expected JSON, found {error}; {remedy}")]) from None
 
 
 def _mistake(content: bytes, error: json.JSONDecodeError) -> str:

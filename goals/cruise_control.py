@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cluster_model.errors import InputError, Problem
+from cluster_model.json_source import json_document
 from goals.cruise_control_sets import GOAL as SETS
 from goals.cruise_control_sets import GivenSet, set_lines
 
@@ -236,10 +237,7 @@ def capacity_file(text: str, name: str) -> tuple[str, list[str], dict[str, float
     InputError
         Not a capacity file; all problems at once.
     """
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise InputError(name, [Problem("", f"expected JSON, found {error}; give the file that capacity.config.file names")]) from None
+    document = json_document(text, name, "give the file that capacity.config.file names")
     listed = document.get("brokerCapacities") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise InputError(name, [Problem("brokerCapacities", "expected a list of brokers, found none; give Cruise Control's capacity file")])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_model.errors import InputError, Problem
+from cluster_model.json_source import json_document
 
 GOAL = "BrokerSetAwareGoal"
 EXPECTED = "expected brokerSetId and brokerIds"
@@ -33,10 +34,7 @@ def broker_set_file(text: str, name: str) -> tuple[GivenSet, ...]:
     InputError
         No such file, a set without brokers, or a broker in two sets.
     """
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise InputError(name, [Problem("", f"expected JSON, found {error}; give the file that broker.set.config.file names")]) from None
+    document = json_document(text, name, "give the file that broker.set.config.file names")
     listed = document.get("brokerSets") if isinstance(document, Mapping) else None
     if not isinstance(listed, list) or not listed:
         raise InputError(name, [Problem("brokerSets", "expected a list of broker sets, found none; give Cruise Control's brokerSets.json")])

@@ -1,8 +1,8 @@
 """The broker sets of the constraints on a snapshot: where topics may stand, and which replicas stand elsewhere.
 
 Made by `optimizer.compile`; the rule itself is `in_set` of `optimizer.search.feasible`. Brokers of no set are one more set, which takes the
-topics of no set. Where every broker but dead ones is in one, and no set takes the rest, such topics stay where they are: repairs alone move
-them, to any broker. Source: Cruise Control's BrokerSetAwareGoal; ours: topics are named, where Cruise Control hashes their names.
+topics of no set. Where every broker is in one, and no set takes the rest, such topics stay where they are: repairs alone move them, to any
+broker. Source: Cruise Control's BrokerSetAwareGoal; ours: topics are named, where Cruise Control hashes their names.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ def sets_of(snapshot: Snapshot, constraints: Constraints) -> Sets | None:
     broker = np.full(snapshot.broker_count, len(given), np.int64)
     for number, one in enumerate(given):
         broker[[snapshot.row_of_broker[b] for b in one.brokers if b in snapshot.row_of_broker]] = number
-    free = (broker == len(given)) & (snapshot.broker_states != BrokerState.DEAD)
-    rest = next((n for n, one in enumerate(given) if not one.topics), len(given) if free.any() else ANYWHERE)
+    rest = next((n for n, one in enumerate(given) if not one.topics), len(given) if (broker == len(given)).any() else ANYWHERE)
     topic = np.full(len(topics), rest, np.int64)
     for number, one in reversed(list(enumerate(given))):
         topic[matching_topics(topics, one.topics)] = number

@@ -5,13 +5,12 @@ Called by `trimtab check`. Pure. Source: the published rebalance's own tests; bo
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from cluster_model.errors import InputError, Problem
+from cluster_model.reassignment import reassignment_entries
 
 Assignment = Mapping[int, tuple[int, ...]]
 """Partition -> brokers, preferred leader first."""
@@ -52,39 +51,18 @@ def read_assignment(text: str, name: str) -> dict[str, dict[int, tuple[int, ...]
     InputError
         Not such a document; carries every problem with its place.
     """
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise InputError(name, [Problem("", f"expected JSON, found {error}; give a file of `trimtab plan --per-topic-dir`")]) from None
-    listed = document.get("partitions") if isinstance(document, dict) else None
-    if not isinstance(listed, list):
-        raise InputError(name, [Problem("partitions", "expected a list of partitions, found none; give Kafka's reassignment file")])
     problems: list[Problem] = []
     result: dict[str, dict[int, tuple[int, ...]]] = {}
-    for i, entry in enumerate(listed):
-        wrong = _entry_problem(entry)
+    for place, entry, wrong in reassignment_entries(text, name, "give a file of `trimtab plan --per-topic-dir`"):
         if wrong is None and entry["partition"] in result.get(entry["topic"], {}):
             wrong = f"expected each partition once, found {entry['topic']}-{entry['partition']} twice; keep one"
         if wrong is not None:
-            problems.append(Problem(f"partitions[{i}]", wrong))
+            problems.append(Problem(place, wrong))
         else:
             result.setdefault(entry["topic"], {})[entry["partition"]] = tuple(entry["replicas"])
     if problems:
         raise InputError(name, problems)
     return result
-
-
-def _entry_problem(entry: Any) -> str | None:
-    if not isinstance(entry, dict) or not isinstance(entry.get("topic"), str) or not _whole(entry.get("partition")):
-        return f"expected a topic and a partition number, found {str(entry)[:60]}; correct the entry"
-    replicas = entry.get("replicas")
-    if not isinstance(replicas, list) or not replicas or not all(map(_whole, replicas)):
-        return f"expected a list of broker ids as replicas, found {str(replicas)[:60]}; correct the entry"
-    return None
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def compare(

@@ -16,7 +16,7 @@ import numpy as np
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
-from goals.model import GoalSet
+from goals.model import BrokerSet, GoalSet
 from goals.policy_filters import Filters
 from optimizer.columns import leader_slots, offline_partitions
 from optimizer.compile import compile_problem
@@ -36,7 +36,8 @@ REPAIR = "replication_factor"
 LOOKED_AT = 12  # brokers that a replica is tried on: the least loaded of those in the best racks
 MOST_NAMED = 20  # partitions left as they are, each with its reason
 ALONE = "this plan changes replication factors and nothing else; a plan without --replication-factor may mend it"
-NOWHERE = "\0nowhere"  # racks of imagined brokers
+NOWHERE = "\0nowhere"  # racks of imagined brokers, and their broker set
+NO_TOPIC = "/"  # a pattern that no name matches: Kafka's have none of it
 
 
 def change_factors(given: Snapshot, goals: GoalSet, options: PlanOptions) -> Plan:
@@ -163,6 +164,7 @@ class _Work:
     def __init__(self, given: Snapshot, goals: GoalSet, options: PlanOptions, wanted: Rows) -> None:
         self._given, self._goals, self._options, self._wanted = given, goals, options, wanted
         imagined, self._ids, start = _with_imagined(given, goals, options, wanted)
+        goals = _with_set_of(goals, self._ids)
         compiled = compile_problem(imagined, goals, options)
         compiled.problem.partition[wanted > 0, MOVABLE] = 1
         compiled.problem.broker[np.isin(imagined.broker_ids, sorted(self._ids)), SET_OF] = ANYWHERE
@@ -359,6 +361,15 @@ def _with_imagined(
         end[p] = -1
         end[p, : wanted[p]] = kept
     return replace(snapshot, broker_states=states, replicas=end), frozenset(free), start
+
+
+def _with_set_of(goals: GoalSet, imagined: frozenset[int]) -> GoalSet:
+    """The same with a broker set for imagined brokers and no topic, where there are sets: as brokers of no set they would take topics."""
+    sets = goals.constraints.broker_sets
+    if not sets or not imagined:
+        return goals
+    apart = BrokerSet(NOWHERE, tuple(sorted(imagined)), (NO_TOPIC,))
+    return replace(goals, constraints=replace(goals.constraints, broker_sets=(*sets, apart)))
 
 
 def _put(row: tuple[int, ...], slot: int, broker: int) -> tuple[int, ...]:

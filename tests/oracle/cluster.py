@@ -89,8 +89,7 @@ class Cluster:
             if included and not any(fnmatchcase(key[0], glob) for glob in included):
                 movable = False
             homes = [members for members, globs in sets if globs is not None and any(fnmatchcase(key[0], glob) for glob in globs)]
-            homes += [members for members, globs in sets if globs is None]
-            homes += [rest] if any(self.brokers[b].state != "dead" for b in rest) else []
+            homes += [*(members for members, globs in sets if globs is None), *([rest] if rest else [])]
             home = frozenset(homes[0]) if sets and homes else None
             movable = movable and (home is not None or not sets)
             frozen = any(fnmatchcase(key[0], glob) for glob in constraints["freeze_topics"])

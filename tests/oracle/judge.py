@@ -158,13 +158,15 @@ class Judge:
         return means
 
     def staying(self, resource: str, broker: int) -> float:
-        """With broker sets, what a broker carries of partitions that do not move."""
+        """With broker sets, what a broker carries of partitions that do not move. Of one that is to have fewer replicas those count that
+        would stay if nothing else mattered: the leader's, those on excluded brokers, then the first ones."""
         c = self.cluster
         if len(c.sets) == 1:
             return 0.0
         found = []
         for key in c.hosted[broker]:
-            if not c.partitions[key].movable or c.is_offline(key):
+            kept = sorted(c.replicas[key], key=lambda b: (b != c.leader[key], c.brokers[b].state != "excluded"))[: c.factor[key]]
+            if (not c.partitions[key].movable or c.is_offline(key)) and broker in kept:
                 usable = any(c.brokers[b].state in ("active", "draining") for b in c.replicas[key])
                 leads = c.leader[key] == broker or (c.leader[key] is None and usable and c.replicas[key][0] == broker)
                 found.append(c.as_leader(key, resource) if leads else c.as_follower(key, resource))

@@ -6,19 +6,20 @@ moves given again go on with what is left. What was asked for goes on in the bro
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from cluster_model.errors import InputError, Problem
 from cluster_model.quantities import format_size
+from cluster_model.reassignment import Entry, reassignment_entries
 from trimtab.execution.port import Answers
 from trimtab.execution.state import Partition
 
 ATTEMPTS = 5
 SILENT_TURNS = 60  # in a row, after which moves on a broker that does not answer are given up
 ANY = "any"  # of Kafka's file: no directory is asked for
+SOURCE = "give a file of `trimtab directories`"
 State = Literal["waiting", "moving", "done", "failed"]
 
 
@@ -182,41 +183,25 @@ def read_moves(text: str, name: str) -> dict[Replica, str]:
     InputError
         Not such a document; carries every problem with its place.
     """
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise InputError(name, [Problem("", f"expected JSON, found {error}; give a file of `trimtab directories`")]) from None
-    listed = document.get("partitions") if isinstance(document, dict) else None
-    if not isinstance(listed, list):
-        raise InputError(name, [Problem("partitions", "expected a list of partitions, found none; give Kafka's reassignment file")])
     problems: list[Problem] = []
     found: dict[Replica, str] = {}
-    for i, entry in enumerate(listed):
-        wrong = _wrong(entry)
+    for place, entry, wrong in reassignment_entries(text, name, SOURCE):
+        wrong = wrong or _wrong_paths(entry)
         if wrong is not None:
-            problems.append(Problem(f"partitions[{i}]", wrong))
+            problems.append(Problem(place, wrong))
             continue
         partition = Partition(entry["topic"], entry["partition"])
         pairs = zip(entry["replicas"], entry["log_dirs"], strict=True)
         moves = {Replica(broker, partition): path for broker, path in pairs if path != ANY}
-        problems += [Problem(f"partitions[{i}]", f"{replica} has a directory already; keep one") for replica in moves if replica in found]
+        problems += [Problem(place, f"{replica} has a directory already; keep one") for replica in moves if replica in found]
         found |= moves
     if problems:
         raise InputError(name, problems)
     return found
 
 
-def _wrong(entry: Any) -> str | None:
-    if not isinstance(entry, dict) or not isinstance(entry.get("topic"), str) or not _is_whole(entry.get("partition")):
-        return f"expected a topic and a partition number, found {str(entry)[:60]}; correct the entry"
-    replicas, paths = entry.get("replicas"), entry.get("log_dirs")
-    if not isinstance(replicas, list) or not all(map(_is_whole, replicas)):
-        return f"expected replicas, a list of broker ids, found {str(replicas)[:60]}; correct the entry"
-    if not isinstance(paths, list) or len(paths) != len(replicas) or not all(isinstance(path, str) for path in paths):
-        return f"expected log_dirs, a path or {ANY!r} for each replica, found {str(paths)[:60]}; give a file of `trimtab directories`"
-    return None
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
+def _wrong_paths(entry: Entry) -> str | None:
+    paths = entry.get("log_dirs")
+    if isinstance(paths, list) and len(paths) == len(entry["replicas"]) and all(isinstance(path, str) for path in paths):
+        return None
+    return f"expected log_dirs, a path or {ANY!r} for each replica, found {str(paths)[:60]}; {SOURCE}"

@@ -235,6 +235,13 @@ def test_new_partitions_and_more_replicas_are_placed_in_the_set() -> None:
     assert [len(c.replicas_after) for c in fewer.proposals] == [1, 1]
 
 
+def test_topics_of_no_set_get_more_replicas_where_every_broker_is_in_one() -> None:
+    snapshot = snapshot_of({"a1": [[1], [2], [3]], "new": [[4], [5]]})
+    document = goals_of(REPLICAS, sets=[OWN, {"name": "two", "brokers": [4, 5, 6], "topics": ["b"]}])
+    made = planned(snapshot, document, replication_factor=(("new", 2),))
+    assert [len(c.replicas_after) for c in made.proposals] == [2, 2]
+
+
 @pytest.mark.parametrize("policy", ["{amount: {kind: one}}", "{amount: {kind: to_target_counts}}", "{preset: danube-balanced}"])
 def test_no_policy_moves_a_replica_out_of_its_set(policy: str) -> None:
     snapshot = snapshot_of({"a1": [[1, 2], [1, 2], [1, 3], [1, 2], [2, 1], [1, 2]], "b": [[4, 5]]})
