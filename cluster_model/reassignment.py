@@ -1,4 +1,4 @@
-"""Kafka's reassignment document: what everybody who reads one asks of it.
+"""Kafka's reassignment document: what all who read one ask of it.
 
 Called by `optimizer.policies.comparison` and `trimtab.execution.directories`.
 """

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from pydantic import SecretStr
 
 from tests.browser.chromium import Chromium, Tab, found
+from tests.browser.page import TOKEN, Opening
+from tests.service_face import FakeFace
+from trimtab.http import HttpServer, HttpSettings, serve
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +34,21 @@ def tab(chromium: Chromium) -> Iterator[Tab]:
         assert tab.troubles == []
         elsewhere = [url for url in tab.requests if urlsplit(url).hostname not in ("127.0.0.1", None)]
         assert elsewhere == [], "the page asked for something from elsewhere"
+
+
+@pytest.fixture
+def opening(tab: Tab) -> Iterator[Opening]:
+    """Serves a face and opens the page of it."""
+    running: list[HttpServer] = []
+
+    def start(face: FakeFace, **settings: Any) -> HttpServer:
+        chosen: dict[str, Any] = {"port": 0, "token": SecretStr(TOKEN)} | settings
+        server = serve(face, HttpSettings(**chosen))
+        running.append(server)
+        tab.open(server.url)
+        return server
+
+    yield start
+    tab.open("about:blank#over")
+    for server in running:
+        server.stop()

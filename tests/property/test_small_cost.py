@@ -75,7 +75,7 @@ def small(seed: int) -> Small:
     return Small(snapshot, parse_goals(json.dumps({"version": 1, "goals": goals}), "small"))
 
 
-def planned(case: Small, move_cost: int) -> Cost:
+def planned(case: Small, move_cost: int | None) -> Cost:
     made = plan(case.snapshot, case.goals, PlanOptions(min_gain=0.0, noise=0.0, move_cost=move_cost))
     moves, copied, disk = 0, 0.0, case.snapshot.vectors("disk")[0]
     for change in made.proposals:

@@ -153,7 +153,7 @@ document.addEventListener("click", async (event) => {
   } catch (error) { notice(error.message, true); }
 });
 
-// A button drawn again between press and release gets no click: drawing waits for the release, at most a second.
+// A button drawn again between press and release gets no click: drawing waits for the release, at most five seconds.
 let pressed = -Infinity;
 addEventListener("pointerdown", () => { pressed = performance.now(); }, true);
 for (const kind of ["pointerup", "pointercancel"]) addEventListener(kind, () => { pressed = -Infinity; }, true);
@@ -177,7 +177,7 @@ async function round() {
     if (access.read === "token" && !token.get()) throw Object.assign(new Error("Reading here takes the token."), { status: 401 });
     state = await json("/api/v1/state");
     setClock(state.now_ms);
-    while (performance.now() - pressed < 1000) await new Promise((go) => setTimeout(go, 20));
+    while (performance.now() - pressed < 5000) await new Promise((go) => setTimeout(go, 20));
     draw();
     await Promise.all([plan.show(state), past.show(), clusters(refresh).then(() => verdict(state, buttons))]);
     if (trouble && noticed === trouble) notice("");
