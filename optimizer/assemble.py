@@ -58,7 +58,9 @@ def assemble(
     cut_short = options.budgeted or waiting > 0 or bool(because) or compiled.caution is not None or found.stopped
     outcomes = goal_outcomes(snapshot, compiled, goals, start, end, left, cut_short)
     small = [] if found.left_out is None else [found.left_out.skipped(options)]
-    skipped = (*compiled.skipped, *small, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end))
+    skipped = (
+        *compiled.skipped, *small, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end, because),
+    )  # fmt: skip
     recorded = _recorded(options)
     goals_digest = goals.digest or "sha256:" + hashlib.sha256(repr(goals.goals).encode()).hexdigest()
     return Plan(

@@ -18,8 +18,9 @@ from optimizer.why_words import counted, few
 MOST_NAMED = 20
 
 
-def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[Skipped, ...]:
-    """Partitions that could not be helped: those without a live replica, of frozen topics on dead or draining brokers, without a leader."""
+def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State, because: str | None = None) -> tuple[Skipped, ...]:
+    """Partitions that could not be helped: those without a live replica, of frozen topics on dead or draining brokers, without a leader.
+    `because` says why a plan that does one thing only gives no leader."""
     if not snapshot.partition_count:
         return ()
     states = compiled.problem.broker[:, STATE]
@@ -46,16 +47,12 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State) -> tuple[S
             )
     leaderless = np.flatnonzero(end.lead < 0)
     for p in leaderless[~offline[leaderless]][:MOST_NAMED]:
-        result.append(
-            Skipped(
-                f"partition {snapshot.partition_name(int(p))}",
-                f"no leader, and {_leaderless(snapshot, compiled, end, int(p))}",
-            )
-        )
+        why = f": {because}" if because else f", and {_leaderless(compiled, end, int(p))}"
+        result.append(Skipped(f"partition {snapshot.partition_name(int(p))}", f"no leader{why}"))
     return tuple(result)
 
 
-def _leaderless(snapshot: Snapshot, compiled: Compiled, end: State, p: int) -> str:
+def _leaderless(compiled: Compiled, end: State, p: int) -> str:
     """Why partition `p` would stay without a leader."""
     problem = compiled.problem
     if problem.partition[p, MENDABLE] == 0:

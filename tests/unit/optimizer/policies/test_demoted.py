@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,6 +84,16 @@ def test_the_verdict_is_of_the_demotion_and_no_reason_is_of_a_search_that_was_no
     assert "a plan of the whole cluster may mend it" in reasons
     assert "acceptable action" not in reasons
     assert "Lower bounds" not in to_markdown(found)
+
+
+def test_a_partition_without_a_leader_is_not_said_to_have_been_tried() -> None:
+    snapshot = cluster()
+    leader = snapshot.leader.copy()
+    leader[snapshot.row_of_partition("orders", 0)] = -1
+    found = made(replace(snapshot, leader=leader))
+    assert [one.reason for one in found.skipped if one.what == "partition orders-0"] == [
+        "no leader: this plan takes leaderships off brokers and does nothing else; a plan of the whole cluster may mend it"
+    ]
 
 
 def test_replicas_of_draining_brokers_stay_for_that_and_for_no_budget() -> None:
