@@ -1,6 +1,6 @@
 """What each operator of the search earns: plans without it against plans with all of them.
 
-``python -m benchmarks.ablation [--rows 20x400,100x50k/b] [--seeds 31844] [--without swap_out,repack]``
+``python -m benchmarks.ablation [--rows 20x400,100x50k/b] [--seeds 31844] [--without swap_out,repack,replace+sideways]``
 
 Rows and held-out seeds are those of `benchmarks.ledger`. Ratios are geometric means of *without over with*: above 1.000 the operator earns
 what stands there. Brokers left out of their target range are sums over all cells.
@@ -12,9 +12,10 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any, cast
+from unittest.mock import patch
 
 from benchmarks.ledger import BAND, SEEDS, SIZES, mean, over, rows_like
 from benchmarks.measure import Row, Timing, row_of
@@ -55,18 +56,12 @@ OPERATORS: dict[str, tuple[str, str, Any]] = {
 
 @contextmanager
 def without(name: str | None) -> Iterator[None]:
-    """The search without an operator; with all of them for None."""
-    if name is None:
+    """The search without an operator, or several joined by ``+``; with all of them for None."""
+    with ExitStack() as stack:
+        for operator in name.split("+") if name else ():
+            module, attribute, instead = OPERATORS[operator]
+            stack.enter_context(patch.object(import_module(f"optimizer.search.{module}"), attribute, instead))
         yield
-        return
-    module, attribute, instead = OPERATORS[name]
-    place = import_module(f"optimizer.search.{module}")
-    before = getattr(place, attribute)
-    setattr(place, attribute, instead)
-    try:
-        yield
-    finally:
-        setattr(place, attribute, before)
 
 
 def planned(row: str, seed: int) -> Row:
