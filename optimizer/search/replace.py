@@ -84,6 +84,7 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
         if len(mine) == 0 or problem.broker[v, STATE] != 0:
             continue
         n = list_stand_ins(problem, state, table, home, v)
+        table.rank[:n] = ascending(table.price[:n])
         table.looks[0] = 0
         for i in range(len(mine)):
             if table.looks[0] > most:
@@ -265,7 +266,6 @@ def list_stand_ins(problem: Problem, state: State, table: Table, home: np.ndarra
         if problem.partition[entry // slots, MOVABLE] == 1:
             note_stand_in(problem, table, home, v, entry, whole(LEADING if mark[i] & LED else FOLLOWING), n)
             n += 1
-    table.rank[:n] = ascending(table.price[:n])
     return n
 
 
