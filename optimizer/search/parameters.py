@@ -84,7 +84,7 @@ MOST_OFFERED, MOST_OFFERS = 16, 400  # replicas of a broker that are offered to 
 
 # --- Destroy and repair
 # `python -m benchmarks.gap` for small clusters; excluded topics of 100x10k for the last brokers.
-LAST_BROKERS = 0.1  # of the brokers; where more are out of band, they mostly have to be, unless all are packed together
+LAST_BROKERS = 0.1  # of the brokers; where more are out of band, and more than are packed together, they mostly have to be
 VAIN_ATTEMPTS, LEAST_TRIES = 10, 4  # attempts without success in all, shared by the brokers that are out; for one broker
 ANNEAL_EACH, ANNEAL_STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
 WHOLE_CLUSTER = 300  # replicas: clusters of at most so many, on as many brokers as are packed together, are packed as a whole
@@ -101,7 +101,7 @@ REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with
 REPLACE_LOOKS, REPLACE_LOOKS_EACH = 1_000_000, 10  # candidates looked at in all, or so many for each replica, if that is more
 REFUSED_LOOKS = 200  # candidates in the time that it takes to try one without success
 SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 25_000  # random steps in the first pass: for each replica that moves, and at most
-SIDEWAYS_FEW, SIDEWAYS_SMALL = 5_000, 20_000  # steps at most of a small problem, in its one pass, and its replicas at most
+SIDEWAYS_FEW, SIDEWAYS_SMALL = 10_000, 20_000  # steps at most of a small problem, in its one pass, and its replicas at most
 SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.002, 6  # of what all moves cost, that a pass saves, for another of twice as many; passes at most
 SIDEWAYS_HEAT = 0.02  # moves of mean cost, that a step may cost more with a chance of 1/e
 LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have

@@ -97,7 +97,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
             break
         steps *= 2
     walk.purse[1] = 0.0
-    take_steps(problem, state, walk, first, True)
+    take_steps(problem, state, walk, first // 4, True)
     return float(walk.purse[0])
 
 
