@@ -84,7 +84,7 @@ MOST_OFFERED, MOST_OFFERS = 16, 400  # replicas of a broker that are offered to 
 
 # --- Destroy and repair
 # `python -m benchmarks.gap` for small clusters; excluded topics of 100x10k for the last brokers.
-LAST_BROKERS = 0.1  # of the brokers; where more are out of band, and more than are packed together, they mostly have to be
+PACKED_BROKERS = 0.25  # of the brokers; where more are out of band, and more than are packed together, they mostly have to be
 VAIN_ATTEMPTS, LEAST_TRIES = 10, 4  # attempts without success in all, shared by the brokers that are out; for one broker
 ANNEAL_EACH, ANNEAL_STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
 WHOLE_CLUSTER = 300  # replicas: clusters of at most so many, on as many brokers as are packed together, are packed as a whole
@@ -95,6 +95,7 @@ LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 
 # --- Reduce
 # `python -m benchmarks.ablation --without replace,sideways,send_home`; of `sideways` also `benchmarks.heavy_tails`.
+LAST_BROKERS = 0.1  # of the brokers; where more are out of band, replicas only go home
 HOME_PASSES = 3  # of sending home
 STAND_INS = 8  # of stand-ins that fit by loads
 REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
