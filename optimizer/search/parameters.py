@@ -70,15 +70,7 @@ PATIENT = 0.9  # of what the best move that may not be would gain for its bytes:
 COARSENESS = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
 
 # --- Swaps
-# `python -m benchmarks.ablation --without swap_out`.
 SWAP_KEPT = 32  # replicas of each of two brokers, those that do best alone on the other
-SWAP_SAMPLE = 64  # replicas of the broker out of band, set against all of a partner
-SWAP_PARTNERS = 24  # at random, for one swap
-SWAP_ENOUGH = 0.1  # of what is out of band on the broker: a swap that brings so much is made without asking further partners
-SWAP_SHARE = 5e-3  # of what is out of band on the broker, that a swap has to bring
-SWAPS_OF_ONE = 8  # of a broker in one pass
-SWAP_FALL = 0.05  # of all that is out of band, for another pass that brings no broker into it
-SWAP_LOOKS_EACH = 1_000  # pairs of replicas, for each replica there is
 
 # --- Topics
 # `python -m benchmarks.ablation --without topics`, variants topics and everything.
@@ -92,7 +84,7 @@ MOST_OFFERED, MOST_OFFERS = 16, 400  # replicas of a broker that are offered to 
 
 # --- Destroy and repair
 # `python -m benchmarks.gap` for small clusters; excluded topics of 100x10k for the last brokers.
-LAST_BROKERS = 0.1  # of the brokers; where more are out of band, they mostly have to be, unless all are packed together
+PACKED_BROKERS = 0.25  # of the brokers; where more are out of band, and more than are packed together, they mostly have to be
 VAIN_ATTEMPTS, LEAST_TRIES = 10, 4  # attempts without success in all, shared by the brokers that are out; for one broker
 ANNEAL_EACH, ANNEAL_STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
 WHOLE_CLUSTER = 300  # replicas: clusters of at most so many, on as many brokers as are packed together, are packed as a whole
@@ -103,13 +95,14 @@ LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 
 # --- Reduce
 # `python -m benchmarks.ablation --without replace,sideways,send_home`; of `sideways` also `benchmarks.heavy_tails`.
+LAST_BROKERS = 0.1  # of the brokers; where more are out of band, replicas only go home
 HOME_PASSES = 3  # of sending home
 STAND_INS = 8  # of stand-ins that fit by loads
 REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
 REPLACE_LOOKS, REPLACE_LOOKS_EACH = 1_000_000, 10  # candidates looked at in all, or so many for each replica, if that is more
 REFUSED_LOOKS = 200  # candidates in the time that it takes to try one without success
 SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 25_000  # random steps in the first pass: for each replica that moves, and at most
-SIDEWAYS_FEW, SIDEWAYS_SMALL = 25, 20_000  # the same of a small problem, in its one pass, and its replicas at most
+SIDEWAYS_FEW, SIDEWAYS_SMALL = 10_000, 20_000  # steps at most of a small problem, in its one pass, and its replicas at most
 SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.002, 6  # of what all moves cost, that a pass saves, for another of twice as many; passes at most
 SIDEWAYS_HEAT = 0.02  # moves of mean cost, that a step may cost more with a chance of 1/e
 LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have

@@ -40,10 +40,10 @@ from optimizer.search.parameters import (
     ANNEAL_EACH,
     ANNEAL_STEPS,
     BEYOND_PRICE,
-    LAST_BROKERS,
     LEAST_PRICE,
     LEAST_TRIES,
     OUT_PRICE,
+    PACKED_BROKERS,
     VAIN_ATTEMPTS,
     WHOLE_CLUSTER,
     WHOLE_STEPS,
@@ -85,7 +85,7 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     eligible = np.flatnonzero(problem.broker[:, STATE] == 0)
     low = count_low(problem, state)
     small = len(eligible) <= MEMBERS[-1] and state.replicas.size <= WHOLE_CLUSTER
-    if len(eligible) < 2 or (not small and (not low or (low > LAST_BROKERS * len(eligible) and len(eligible) > MEMBERS[-1]))):
+    if len(eligible) < 2 or (not small and (not low or low > max(PACKED_BROKERS * len(eligible), MEMBERS[-1]))):
         return 0
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]

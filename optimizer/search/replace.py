@@ -24,6 +24,7 @@ from optimizer.problem import (
 )
 from optimizer.search.commit import send
 from optimizer.search.feasible import linear_goals, may_swap, role_of, scores_hold, window
+from optimizer.search.order import ascending
 from optimizer.search.parameters import (
     LESS_COST,
     REFUSED_LOOKS,
@@ -43,7 +44,7 @@ class Table(NamedTuple):
     entry: np.ndarray  # int64 [n], stand-ins: partition * R + slot
     amount: np.ndarray  # float64 [W, n], their loads
     price: np.ndarray  # float64 [n], and what it costs that they go, 0 for one that came
-    key: np.ndarray  # float64 [n], that, where they fit
+    rank: np.ndarray  # int64 [n], stand-ins by that, the cheapest first
     gone: np.ndarray  # int64 [2], replicas that go home
     low: np.ndarray  # float64 [W], window of what may stand in for these
     high: np.ndarray  # float64 [W]
@@ -67,7 +68,7 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
     brokers = len(problem.broker)
     linear, room = linear_goals(problem), state.hosted.shape[1] + 3
     table = Table(
-        linear, np.zeros(room, np.int64), np.zeros((len(linear), room)), np.zeros(room), np.zeros(room), np.zeros(2, np.int64),
+        linear, np.zeros(room, np.int64), np.zeros((len(linear), room)), np.zeros(room), np.zeros(room, np.int64), np.zeros(2, np.int64),
         np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(3, np.int64), np.zeros((3, len(problem.goal))),
         np.zeros((3, len(problem.topic_goal))), np.zeros(1, np.int64),
     )  # fmt: skip
@@ -83,6 +84,7 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
         if len(mine) == 0 or problem.broker[v, STATE] != 0:
             continue
         n = list_stand_ins(problem, state, table, home, v)
+        table.rank[:n] = ascending(table.price[:n])
         table.looks[0] = 0
         for i in range(len(mine)):
             if table.looks[0] > most:
@@ -92,6 +94,7 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
                 gone = mine[i]
                 mine[i], done = table.entry[found], done + 1
                 note_stand_in(problem, table, home, whole(v), gone, role_of(state, gone), found)
+                rank_again(table, found, n)
         done += replace_pairs(problem, state, table, home, v, mine, n, most)
     return done
 
@@ -114,8 +117,11 @@ def replace_pairs(
             if found >= 0:
                 mine[last - a], done = table.entry[found], done + 1
                 note_stand_in(problem, table, home, v, one, role_of(state, one), found)
+                rank_again(table, found, n)
                 note_stand_in(problem, table, home, v, other, role_of(state, other), n)
+                table.rank[n] = n
                 n += 1
+                rank_again(table, n - 1, n)
     return done
 
 
@@ -141,15 +147,16 @@ def stand_in(problem: Problem, state: State, table: Table, v: int, one: int, oth
     u = receiver(problem, state, table, v, pair)
     if u < 0 or (problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]):
         return whole(-1)  # where racks are a soft goal, other brokers share in what a change of racks does
-    note_prices(table, n, roof)
-    for _ in range(STAND_INS):
-        at = cheapest(table.key, n)
-        table.looks[0] += n
-        if at < 0:
+    tries = 0
+    for i in range(n):
+        at = whole(table.rank[i])
+        if tries == STAND_INS or table.price[at] >= roof:
             break
-        if replaced(problem, state, table, v, u, pair, table.entry[at]):
-            return at
-        table.key[at] = np.inf
+        table.looks[0] += 1
+        if fits(table, at):
+            tries += 1
+            if replaced(problem, state, table, v, u, pair, table.entry[at]):
+                return at
     return whole(-1)
 
 
@@ -317,22 +324,24 @@ def narrow(
 
 
 @inner
-def note_prices(table: Table, n: int, roof: float) -> None:
-    """Keys of `n` stand-ins: prices of those below `roof` whose loads lie in the window, of others infinity."""
-    key, price = table.key, table.price
-    for i in range(n):
-        key[i] = price[i] if price[i] < roof else np.inf
+def fits(table: Table, at: int) -> bool:
+    """Whether the loads of a stand-in lie in the window."""
     for k in range(len(table.low)):
-        low, high, amount = table.low[k], table.high[k], table.amount[k]
-        for i in range(n):
-            key[i] = key[i] if (amount[i] >= low) & (amount[i] <= high) else np.inf
+        if table.amount[k, at] < table.low[k] or table.amount[k, at] > table.high[k]:
+            return False
+    return True
 
 
 @inner
-def cheapest(key: np.ndarray, n: int) -> int:
-    """The first of the least of `n` keys, -1 where all are infinite."""
-    best, least = whole(-1), np.inf
-    for i in range(n):
-        if key[i] < least:
-            best, least = whole(i), key[i]
-    return best
+def rank_again(table: Table, at: int, n: int) -> None:
+    """Bring stand-in `at` of `n`, whose price is new, to its rank."""
+    rank, price, i = table.rank, table.price, 0
+    while rank[i] != at:
+        i += 1
+    while i > 0 and price[rank[i - 1]] > price[at]:
+        rank[i] = rank[i - 1]
+        i -= 1
+    while i + 1 < n and price[rank[i + 1]] < price[at]:
+        rank[i] = rank[i + 1]
+        i += 1
+    rank[i] = at

@@ -50,7 +50,8 @@ from optimizer.search.parameters import (
 from optimizer.search.potential import NOTHING
 from optimizer.search.state import COST, State
 
-HOME, ELSEWHERE, STAND_IN, TRADE, LEADER = 0, 1, 2, 3, 4  # kinds of steps, all as likely
+HOME, ELSEWHERE, STAND_IN, TRADE, LEADER = 0, 1, 2, 3, 4  # kinds of steps
+DRAWN = (HOME, ELSEWHERE, ELSEWHERE, STAND_IN, STAND_IN, STAND_IN, STAND_IN, TRADE, TRADE, LEADER)  # most saves a stand-in
 
 
 class Walk(NamedTuple):
@@ -87,7 +88,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     total = list_away(problem, state, walk, moved)
     walk.purse[1] = SIDEWAYS_HEAT * total / max(walk.left[0], 1)
     few = state.replicas.size <= SIDEWAYS_SMALL
-    first = whole(min((SIDEWAYS_FEW if few else SIDEWAYS_EACH) * walk.left[0], SIDEWAYS_STEPS))
+    first = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_FEW if few else SIDEWAYS_STEPS))
     steps = first
     for _ in range(1 if few else SIDEWAYS_PASSES):
         before = walk.purse[0]
@@ -96,7 +97,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
             break
         steps *= 2
     walk.purse[1] = 0.0
-    take_steps(problem, state, walk, first, True)
+    take_steps(problem, state, walk, first // 4, True)
     return float(walk.purse[0])
 
 
@@ -137,7 +138,8 @@ def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> 
 @inner
 def step(problem: Problem, state: State, walk: Walk, firm: bool) -> float:
     """One random step, if it may be; where `firm`, the potential may not rise by it. Returns what it saves."""
-    slots, at, kind = state.replicas.shape[1], draw(walk.random, walk.left[0]), draw(walk.random, whole(5))
+    slots, pick = state.replicas.shape[1], draw(walk.random, walk.left[0] * len(DRAWN))
+    at, kind = pick // len(DRAWN), DRAWN[pick % len(DRAWN)]
     one, other = walk.away[at], whole(-1)
     p, s = one // slots, one % slots
     here, target = state.replicas[p, s], walk.home[p, s]
