@@ -49,7 +49,7 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(
     assert "broker-hours out" in ended.stdout
     assert ended.stdout.index("The choice is confirmed if") < ended.stdout.index("On the held-out part")
     assert ended.stderr.index("for the test alone") < ended.stderr.index("replaying")
-    assert "± is a standard error" in ended.stdout
+    assert "± is the standard error" in ended.stdout
     assert all(row.out_of_band_error is not None for row in after.backtest[1:])
     assert "of them count" in ended.stderr
     assert "capacities: none known" in ended.stderr
