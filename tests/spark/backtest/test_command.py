@@ -48,7 +48,7 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(
     assert bool(after.weights) == (not after.backtest[0].chosen)
     assert "broker-hours out" in ended.stdout
     assert ended.stdout.index("The choice is confirmed if") < ended.stdout.index("On the held-out part")
-    assert ended.stderr.index("for the test alone") < ended.stderr.index("replaying")
+    assert ended.stderr.index("held out for the test") < ended.stderr.index("replaying")
     assert "± is the standard error" in ended.stdout
     assert all(row.out_of_band_error is not None for row in after.backtest[1:])
     assert "of them count" in ended.stderr
