@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=0, help="of the trace; 0: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--horizon-hours", type=float, nargs="+", default=[0.5, 6.0, 24.0])
-    parser.add_argument("--phases", type=int, default=4, help="what decides is replayed so often, with looks at other times")
+    parser.add_argument("--phases", type=int, default=4, help="replay each finalist so many times, with looks at other times")
     parser.add_argument("--equal", type=float, default=EQUAL, help="share by which hours or bytes may differ and count as equal")
     parser.add_argument("--restarts", type=int, default=RESTARTS, help="seeds that a replayed plan is searched with at most")
     parser.add_argument("--workers", type=int, default=1, help="processes that replay side by side")

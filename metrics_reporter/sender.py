@@ -113,15 +113,15 @@ class IncarnationGuard:
         self._sink.publish(records, broker=broker, time_ms=time_ms)
         if self._settled is None and incarnation != self._incarnation:
             behind_ms = incarnation - self._incarnation
-            said = "records are numbered above older ones, which are of a start %.0f s later by the clock"
-            log.log(logging.WARNING if behind_ms > CLOCK_MS else logging.DEBUG, f"{said}; is it behind?", behind_ms / 1000)
+            said = "the topic has records of a reporter that started %.0f s later by the clock; new records are numbered above them"
+            log.log(logging.WARNING if behind_ms > CLOCK_MS else logging.DEBUG, f"{said}. Is the clock behind?", behind_ms / 1000)
         self._settled = incarnation
 
     def _look(self, broker: int) -> int:
         try:
             newest = self._newest(broker)
         except TopicError as error:
-            log.warning("the end of the topic was not looked at, so a clock that stood behind before is not noticed: %s", error)
+            log.warning("the end of the topic cannot be read, so a clock that is behind would not be noticed: %s", error)
             newest = None
         return self._incarnation if newest is None else max(self._incarnation, newest + 1)
 

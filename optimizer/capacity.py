@@ -37,7 +37,7 @@ def capacity_notes(snapshot: Snapshot, goals: GoalSet) -> tuple[str, ...]:
         return ()
     if _foreign(snapshot, given):
         told = f"{given.source} is of cluster {given.cluster_id}, the snapshot of {snapshot.cluster_id}"
-        return (f"{told}: the capacities in it are not taken",)
+        return (f"{told}: the capacities in it are not used",)
     taken, left = [], []
     for resource in dict.fromkeys((*given.capacity, *given.lower_bounds)):
         without = set(snapshot.broker_ids[np.isnan(_given(snapshot, resource))].tolist())
@@ -49,7 +49,7 @@ def capacity_notes(snapshot: Snapshot, goals: GoalSet) -> tuple[str, ...]:
     if taken:
         notes.append(f"capacity from {given.source} ({given.span}): {', '.join(taken)}")
     if left:
-        why = "estimates of low confidence are lower bounds and not taken"
+        why = "estimates of low confidence are lower bounds and not used"
         notes.append(f"no capacity for {', '.join(left)}: in {given.source}, {why}")
     return tuple(notes)
 

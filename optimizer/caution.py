@@ -114,10 +114,10 @@ def _doubted(snapshot: LiveSnapshot, caution: Caution) -> tuple[Skipped, ...]:
     doubtful = snapshot.broker_ids[caution.brokers].tolist()
     for broker in doubtful[:MOST_NAMED]:
         why = "; ".join(snapshot.refusals([], [broker], caution.resources))
-        told.append(Skipped(f"broker {broker}", f"neither gains nor gives for balance; {why}", why))
+        told.append(Skipped(f"broker {broker}", f"neither gets nor gives load for balance; {why}", why))
     if len(doubtful) > MOST_NAMED:
         more = f"too much of their {few_words(caution.resources)} is stale or unknown"
-        told.append(Skipped(f"{len(doubtful) - MOST_NAMED} more brokers", f"neither gain nor give for balance; {more}", more))
+        told.append(Skipped(f"{len(doubtful) - MOST_NAMED} more brokers", f"neither get nor give load for balance; {more}", more))
     return tuple(told)
 
 

@@ -105,15 +105,15 @@ class LeftOut:
     def reason(self, options: PlanOptions) -> str:
         """Why, in a sentence without an end."""
         if self.trivial:
-            return "what could be changed changes no broker by more than trivial_change; a smaller trivial_change would allow it"
+            return "the possible changes change no broker by more than trivial_change; a smaller trivial_change would allow them"
         if self.worth is None:
             return (
-                "what could be changed would bring no broker nearer to its target range by more than loads differ when they are measured "
-                "again; a smaller policy.noise would change it"
+                "the possible changes would bring no broker nearer to its target range by more than loads differ from one measurement "
+                "to the next; a smaller policy.noise would allow them"
             )
         return (
-            f"what could be changed gains too little for what it copies: {self.worth:.2g} of a mean for as much data as a typical broker "
-            f"stores, and policy.min_gain asks for {options.least_gain:.3g}"
+            f"the possible changes gain too little for the bytes that they copy: {self.worth:.2g} of a mean for as much data as a "
+            f"typical broker stores, and policy.min_gain asks for {options.least_gain:.3g}"
         )
 
     @classmethod

@@ -160,7 +160,7 @@ def _doubt(compiled: Compiled, end: State, row: int) -> str | None:
         return lately
     resources = few(caution.resources)
     if caution.brokers[row]:
-        return f"too much of its {resources} is stale or unknown, so it would neither gain nor give for balance until it is measured"
+        return f"too much of its {resources} is stale or unknown, so it would neither get nor give load for balance until it is measured"
     here = int(caution.partitions[end.hosted[row, : end.hosts[row]] // end.replicas.shape[1]].sum())
     left = [counted(here, "replica") + " of its own"] if here else []
     left += [counted(int(caution.brokers.sum()), "other broker")] if caution.brokers.any() else []

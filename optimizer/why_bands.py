@@ -34,7 +34,7 @@ def band_proof(
         return f"it is the only eligible broker{of_set}; add one to share the load"
     band = f"{amount(mean - bound, resource)} to {amount(mean + bound, resource)}"
     if RESOURCES[resource] == "count" and math.floor(mean + bound + 1e-9) < math.ceil(mean - bound - 1e-9):
-        return f"counts are whole and none lies in its target range of {band}; a wider bound would hold one"
+        return f"counts are whole numbers and none lies in its target range of {band}; a wider bound would contain one"
     held = here.amounts(g)
     over = load > mean + bound
     if over and len(held):

@@ -25,14 +25,14 @@ def conflict_text(
         most, missing = amount(one.most, wanted), amount(one.missing, wanted)
         if one.caps == NOTHING:
             return (
-                f"excluded topics hold it beyond a hard limit, and all that could come without adding to that has {most}, "
-                f"of {missing} missing to its target range; include some of those topics"
+                f"excluded topics hold it beyond a hard limit, and the replicas that could come without adding to that have {most} "
+                f"of the {missing} missing to its target range; include some of those topics"
             )
         resource = str(getattr(goals[one.caps], "resource", ""))
         end = "target range" if caps_band else "limit"
         return (
-            f"excluded topics leave it {amount(one.room, resource)} of {resource} up to the end of its {end}, "
-            f"with which at most {most} of {wanted} can come, and {missing} is missing to its target range; include some of them"
+            f"excluded topics leave it {amount(one.room, resource)} of {resource} up to the end of its {end}. "
+            f"With that at most {most} of {wanted} can come, but {missing} is missing to its target range; include some of them"
         )
     return None
 

@@ -29,7 +29,7 @@ from optimizer.why_sets import set_name
 from optimizer.why_words import counted, few
 
 MOST_LOOKED_AT = 50  # replicas of a broker whose ways off it are looked at one by one
-STOPPED = "planning was stopped before it was done; a plan made to the end may mend it"
+STOPPED = "planning was stopped before it was done; a plan made to the end may fix it"
 
 
 def not_emptied(

@@ -57,13 +57,13 @@ def kept_rows(spark: SparkSession, judged: DataFrame, window_seconds: float, onc
     history, folder = Folder(spark, place.history), Folder(spark, place.folder)
     days = {name: _mark(history.files(name)) for name in history.names() if name.startswith(DAY)}
     if not days:
-        wanted = "expected a history by day (date=2026-11-20/…), which --blocks goes by, found none"
+        wanted = "expected a history by day (date=2026-11-20/…), which --blocks needs, found none"
         raise InputError(place.history, [Problem("", f"{wanted}; leave --blocks out")])
     form = sha256(f"{FORM}:{window_seconds:g}:{once}:{place.cluster_id}".encode()).hexdigest()[:12]
     finished = {name: mark for name, mark in days.items() if name.removeprefix(DAY) < place.today.isoformat()}
     there = {name for name, mark in finished.items() if folder.exists(f"{form}/{name}/{MARK}{mark}")}
     new = sorted(finished.keys() - there)
-    log.info("%s has blocks of %d days; %d days are packed and kept now", place.folder, len(there), len(new))
+    log.info("%s has blocks of %d days; packing %d more days", place.folder, len(there), len(new))
     of_day = F.col("date").cast("string")
     if new:
         names = [name.removeprefix(DAY) for name in new]

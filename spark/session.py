@@ -157,4 +157,4 @@ def _said(error: Exception, java: str) -> str:
     asked = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     version = (asked.stderr or asked.stdout).strip().splitlines()
     which = f"{java}, {version[0] if version else 'which says no version'}"
-    return f"Java ended; what it said stands above. It is {which}; 17 or newer is needed"
+    return f"Java ended; its output is above. Expected Java 17 or newer, found {which}"

@@ -19,7 +19,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
 }
 COMMON_CODES: Mapping[int, str] = {
     0: "done",
-    1: "the cluster or the machine said no, or a bug",
+    1: "the cluster or this machine refused, or a bug",
     2: "wrong usage, configuration or input",
     130: "interrupted",
 }
@@ -29,11 +29,11 @@ CODES: Mapping[str, Mapping[int, str]] = {
         4: "with --exit-code: proven that a hard goal cannot be met or a broker cannot be emptied",
         5: "with --exit-code: nothing would move, but hard goals were not checked",
     },
-    "execute": {1: "a partition is not as planned, or the cluster said no"},
-    "rollback": {1: "a partition is not as it was before, or the cluster said no"},
-    "drain": {1: "a broker still hosts replicas, or the cluster said no"},
-    "directories": {1: "a replica was not moved, or the cluster said no"},
-    "check": {1: "one of the checks does not hold"},
+    "execute": {1: "a partition is not as planned, or the cluster refused"},
+    "rollback": {1: "a partition is not as it was before, or the cluster refused"},
+    "drain": {1: "a broker still hosts replicas, or the cluster refused"},
+    "directories": {1: "a replica was not moved, or the cluster refused"},
+    "check": {1: "a check fails"},
     "throttles": {1: "throttles of an execution are left"},
 }
 EXAMPLES: Mapping[str, tuple[str, ...]] = {

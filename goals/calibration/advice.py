@@ -112,7 +112,7 @@ def unmeasured(goals: GoalSet, calibration: Calibration) -> Iterable[str]:
             more = f"; a part of {base} usually swings more than all of it, whose bound is {known:.2g}" if known is not None else ""
             yield f"no bound for {goal.name}: {goal.resource} is not in a history{more}"
         elif goal.name not in counts:
-            yield f"no bound for {goal.name}: there is no {goal.resource} in the history that was measured"
+            yield f"no bound for {goal.name}: the history has no {goal.resource}"
 
 
 def nice(value: float, digits: int = DIGITS) -> float:
@@ -134,7 +134,7 @@ def _of_goal(goal: Goal, entry: Listed, calibration: Calibration, keys: tuple[Ke
         tried = found.places["bound"].startswith("backtest")
         why = ("bound: chosen by the backtest",) if tried else _why(calibration, goal.resource, "bound")
         if found.bound is not None and bound != nice(found.bound):
-            why = (*why, f"{found.bound:.2g} is recommended, but bound must be below var, which stays")
+            why = (*why, f"{found.bound:.2g} is recommended, but the bound must be below var, which is not changed")
         effect = effect_of_bound(calibration.resources.get(goal.resource), goal.bound, bound)
         yield _change(goal.name, "bound", entry, goal.bound, bound, plain(bound), why, effect)
     if "var" in keys:

@@ -72,8 +72,8 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
     base = same or began
     if base is None:
         moved = format_size(chosen.bytes_moved)
-        return f"on the weeks held out: {chosen.out_of_band_hours:,.0f} broker-hours outside the target range, {moved} moved"
-    name = "the goals as they are" if same is not None else "the goals that it started with"
+        return f"on the held-out part: {chosen.out_of_band_hours:,.0f} broker-hours outside the target range, {moved} moved"
+    name = "the goals as they are" if same is not None else "the goals that the backtest started with"
     errors = (chosen.out_of_band_error, chosen.bytes_error) if base.out_of_band_error is None else (None, None)
     told = [
         f"broker-hours outside the target range {_turn(base.out_of_band_hours, chosen.out_of_band_hours, errors[0])}",
@@ -84,7 +84,7 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
     plans = "" if chosen.cadence == base.cadence else f", planning every {_span(chosen.cadence)} instead of {_span(base.cadence)}"
     if chosen.horizon is not None and base.horizon is not None and chosen.horizon != base.horizon:
         plans += f", on loads over {_span(chosen.horizon)} instead of {_span(base.horizon)}"
-    return f"on the weeks held out, against {name}: {', '.join(told)}{plans}"
+    return f"on the held-out part, compared with {name}: {', '.join(told)}{plans}"
 
 
 def rhythm(calibration: Calibration) -> tuple[str, ...]:
@@ -107,7 +107,8 @@ def rhythm(calibration: Calibration) -> tuple[str, ...]:
     if chosen.max_moves is not None and chosen.max_moves != base.max_moves:
         told.append(f"the backtest's choice: {chosen.max_moves} moves in a plan at most (service: budgets.max_moves: {chosen.max_moves})")
     if chosen.min_gain is not None:
-        told.append(f"the backtest's choice: plans gain more for what they copy (goals file: policy: {{min_gain: {chosen.min_gain:g}}})")
+        more = "plans must gain more for the bytes they copy"
+        told.append(f"the backtest's choice: {more} (goals file: policy: {{min_gain: {chosen.min_gain:g}}})")
     if chosen.start is not None:
         detector = f"{{kind: goal_band, hysteresis: {{start: {chosen.start:g}, stop: {chosen.start / 2:g}}}}}"
         told.append(f"the backtest's choice: plans start later (goals file: policy: {{detector: {detector}}})")

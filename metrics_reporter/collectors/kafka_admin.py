@@ -177,4 +177,4 @@ class KafkaAdminCollector:
             return f"the cluster at {self._bootstrap} knows no broker {self._broker}; is it up, and are broker and bootstrap_servers right?"
         if isinstance(error, kafka_errors.AuthorizationError):
             return f"broker {self._broker} refuses: {said}; {missing(error, 'Describe')}"
-        return f"broker {self._broker} at {self._bootstrap} does not tell of its logs: {said}"
+        return f"broker {self._broker} at {self._bootstrap} does not describe its logs: {said}"

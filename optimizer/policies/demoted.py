@@ -23,7 +23,7 @@ from optimizer.whatif import apply_whatifs, movable_topics
 from optimizer.why_words import few
 
 NOTE = "the plan takes leaderships off brokers, which copies nothing, and does nothing else"
-ALONE = "this plan takes leaderships off brokers and does nothing else; a plan of the whole cluster may mend it"
+ALONE = "this plan takes leaderships off brokers and does nothing else; a plan of the whole cluster may fix it"
 
 
 def to_demote(snapshot: Snapshot, goals: GoalSet, brokers: Collection[int]) -> int:

@@ -57,7 +57,7 @@ def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: 
         told += run(board, goals, policy, options, when)
     outside = len(strays(compiled.problem, board.lists))
     if outside:
-        told.append(f"{counted(outside, 'replica')} outside their broker sets would stay: only a policy without amount brings them home")
+        told.append(f"{counted(outside, 'replica')} outside their broker sets would stay: only a policy without amount moves them back")
     told.append("the plan is made by the parts of the policy, not by the search: another plan may bring more brokers within their goals")
     made = plan_of(snapshot, board, goals, options, policy.model_dump(exclude_none=True), [f"policy: {note}" for note in told])
     return within_batches(made, snapshot, imagined, compiled, goals, options, policy)

@@ -1,4 +1,4 @@
-"""The cycle of a policy: sources and amounts, order of units, filters, placement, evaluator; again until the detector is content.
+"""The cycle of a policy: sources and amounts, order of units, filters, placement, evaluator; again until the detector is satisfied.
 
 Called by `follow`. Nothing is kept between plans.
 """
@@ -78,7 +78,7 @@ class Run:
 
 
 def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptions, when: When) -> list[str]:
-    """Make steps on `board` until the detector is content or a part says stop; what every stage did, in sentences."""
+    """Make steps on `board` until the detector is satisfied or a part says stop; what every stage did, in sentences."""
     filters = policy.filters or Filters()
     passed = ~board.movable
     named = matching_topics(board.snapshot.topics, filters.exclude)
@@ -113,7 +113,7 @@ def _cycle(one: Run) -> str:
     snapshot = one.board.now()
     scores = broker_scores(one.policy.score.kind if one.policy.score else "count", snapshot, one.goals)
     if one.content():
-        return "the detector is content"
+        return "the detector is satisfied"
     giving = sources(one.policy, snapshot, one.goals, scores, one.board.active, one.board.leaving)
     if not giving:
         return "no broker has to give"
@@ -124,7 +124,7 @@ def _cycle(one: Run) -> str:
         before, refused = done, 0
         for unit, target, others in _chosen(one, source, scores):
             if one.content():
-                return "the detector is content"
+                return "the detector is satisfied"
             stop = _spent(one, done, repairs=source.leaves)
             if stop:
                 return stop if done == 0 or "guard moves_per_cycle" not in stop else ""
@@ -330,7 +330,7 @@ def _accepted(one: Run, steps: list[Step], source: int) -> bool:
         if one.policy.accept == "score" or one.when.agrees(after) or one.board.leaving[source]:
             one.when.go_on(after)
             return True
-        refusal = "the detector would not be more content"
+        refusal = "the detector would not be more satisfied"
     for _, back in reversed(done):
         one.evaluator.make(back)
         one.board.make(back)

@@ -20,7 +20,7 @@ from optimizer.problem import MOVABLE
 from optimizer.whatif import apply_whatifs
 
 NOTE = "the plan restores preferred leaders, which copies nothing, and does nothing else"
-ALONE = "this plan restores preferred leaders and does nothing else; a plan of the whole cluster may mend it"
+ALONE = "this plan restores preferred leaders and does nothing else; a plan of the whole cluster may fix it"
 
 
 def preferred_leaders(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, among: Collection[tuple[str, int]]) -> Plan:

@@ -35,7 +35,7 @@ from optimizer.why_words import counted
 REPAIR = "replication_factor"
 LOOKED_AT = 12  # brokers that a replica is tried on: the least loaded of those in the best racks
 MOST_NAMED = 20  # partitions left as they are, each with its reason
-ALONE = "this plan changes replication factors and nothing else; a plan without --replication-factor may mend it"
+ALONE = "this plan changes replication factors and nothing else; a plan without --replication-factor may fix it"
 NOWHERE = "\0nowhere"  # racks of imagined brokers, and their broker set
 NO_TOPIC = "/"  # a pattern that no name matches: Kafka's have none of it
 

@@ -118,11 +118,11 @@ def sizes(series: DataFrame, cut: Cut, name: str) -> list[int]:
         shape = f"{largest.partitions:,} partitions x {largest.resources} resources x {cut.length:,} windows"
         remedy = f"make windows longer (--window) or stretches shorter (--stretch), by {cells / MOST_CELLS:.1f} times or more"
         raise InputError(
-            name, [Problem("", f"a stretch of history has {shape}, a task holds {MOST_CELLS:,}; {remedy}")]
+            name, [Problem("", f"a stretch of history has {shape}, more than the {MOST_CELLS:,} values that a task holds; {remedy}")]
         )
     found = [row.stretch for row in every if row.until + 1 - max(row.since, cut.lead_windows) >= COVERED * cut.windows]
     if not found:
-        wanted = f"expected half a stretch of history ({COVERED * cut.stretch / 3600:g} h) after the longest horizon"
+        wanted = f"expected at least half a stretch of history ({COVERED * cut.stretch / 3600:g} h) after the longest horizon"
         raise InputError(name, [Problem("", f"{wanted}, found less; make stretches shorter (--stretch) or give more history")])
     return found
 

@@ -108,11 +108,11 @@ def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Diffe
     )  # fmt: skip
     if best[0] <= 0.0:
         what = " or ".join(f"{part.words[0]} by {WORTH:.0%} at equal {part.words[1]}" for part in rule.parts)
-        nothing = f"nothing that was tried lowers {what} (within {rule.equal:.1%}) before the span held out"
+        nothing = f"Before the held-out part, no configuration lowers {what} (equal within {rule.equal:.1%})"
         return Choice(own, f"{nothing}: the goals stay as they are")
     what, kept = best[2].words
-    likely = f"the largest gain in {what}, times how probably {kept} are not more"
-    return Choice(-best[1], f"{likely}, against the goals as they are, by all that was replayed before the span held out")
+    gain = f"The choice has the largest gain in {what}, weighted by the probability of no more {kept}"
+    return Choice(-best[1], f"{gain}, in all replays before the held-out part")
 
 
 def _worth(hours: Difference, cost: Difference, rule: Rule) -> float:

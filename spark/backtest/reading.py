@@ -86,7 +86,8 @@ def unscored(goals: GoalSet, resources: frozenset[str]) -> str:
         f"{goal.name} ({base})" for goal in levelled(goals)
         if RESOURCES[goal.resource] != "count" and (base := DERIVED_FROM.get(goal.resource, goal.resource)) not in resources
     ]  # fmt: skip
-    return f"neither planned nor scored, since the history does not have it of partitions: {', '.join(named)}" if named else ""
+    told = "goals neither planned nor scored, since the history has no samples of their resource by partition"
+    return f"{told}: {', '.join(named)}" if named else ""
 
 
 def capacities_told(series: DataFrame, given: Given) -> str:
@@ -100,12 +101,12 @@ def capacities_told(series: DataFrame, given: Given) -> str:
         own = reported.get(resource, set())
         estimated = set(given.get(resource, {})) - own
         words = [f"as {_brokers(own)} in the history"] if own else []
-        words += [f"by the calibration for {len(estimated)}"] if estimated else []
+        words += [f"from the calibration for {len(estimated)}"] if estimated else []
         if words:
             parts.append(f"{resource} {' and '.join(words)}")
     if not parts:
-        return "capacities: none known, utilization is over the mean of the brokers"
-    return f"capacities: {', '.join(parts)}; of other resources none is known"
+        return "capacities: none known, so utilization is load over the mean load of the brokers"
+    return f"capacities: {', '.join(parts)}; none known for other resources"
 
 
 def _brokers(found: set[int]) -> str:

@@ -36,7 +36,9 @@ from spark.backtest.terms import allowed, terms
 from spark.progress import Shown, followed
 
 Tell = Callable[[str], None]
-OFTEN = 3  # times the phases that the goals as they are are replayed, whose luck is in every comparison, and the choice, when tested
+# Times `phases` that the goals as they are are replayed: their luck is in every comparison. In the search all others are replayed once, in
+# the choice and the test `phases` times; the choice itself is tested as often as the goals as they are.
+OFTEN = 3
 TESTED = 4  # rows, the choice among them, that are replayed on the held-out span
 CONFIRMED = "confirmed"
 
@@ -44,7 +46,7 @@ CONFIRMED = "confirmed"
 @dataclass(frozen=True)
 class Wish:
     """How to search, and by what rule to choose. `held_out` is the share of the stretches, the last ones, that choosing never sees.
-    `phases` is how often what decides is replayed, its looks at other times of the day."""
+    `phases` is how often finalists are replayed, with looks at other times of the day."""
 
     method: Method = "halving"
     trials: int = 60
@@ -163,12 +165,12 @@ def found(space: Space, wish: Wish, spans: Spans, evaluate: Evaluate, tell: Tell
         tell(sentence)
     searched = search(space, wish.method, wish.trials, wish.seed, spans.training, evaluate, rule, often)
     best = [searched[n].configuration for n in finalists(searched, rule)]
-    tell("choosing on a span that was not searched on")
+    tell("choosing: replaying the finalists on the stretches of the choice")
     again = (*evaluate([space.own], spans.choosing, often), *evaluate(best, spans.choosing, wish.phases))
     final = [Trained(c, spans.choosing, each) for c, each in zip([space.own, *best], again, strict=True)]
     each, hours = [t.each for t in final], estimates([*searched, *final], final)
     choice = choose(each, 0, rule, hours)
-    tell("validating on the span held out")
+    tell("testing on the held-out part")
     ends = [Trained(c, (), ()) for c in (space.never, space.hindsight)]
     order = list(dict.fromkeys([0, choice.row, *leading(each, 0, rule, hours)]))[: 1 + TESTED]
     rows = [*(final[n] for n in order), *ends]
@@ -210,7 +212,7 @@ def split(stretches: Sequence[int], held_out: float, name: str) -> Spans:
     """The last stretches (at least one) for validation; of those before by turns one for searching and one for choosing, so that each has
     some of all that changes with time. Of two stretches the first serves for both."""
     if len(stretches) < 2:
-        what = f"expected at least two stretches, one to search on and one to validate on, found {len(stretches)}"
+        what = f"expected at least two stretches, one for the search and one held out for the test, found {len(stretches)}"
         raise InputError(
             name, [Problem("", f"{what}; make stretches shorter (--stretch) or give more history")]
         )
@@ -222,21 +224,21 @@ def split(stretches: Sequence[int], held_out: float, name: str) -> Spans:
 def confirmation(own: Validated, best: Validated, rule: Rule) -> tuple[bool, str]:
     """Whether held-out weeks bear the choice out, and a sentence that says why or why not."""
     if best is own:
-        return False, "Nothing to gain was found: the goals stay as they are."
+        return False, "No gain was found: the goals stay as they are."
     against = doubt(best, rule)
     if against is None:
         return True, told_of(own, best)
-    return False, f"{_figures(own, best)}: not confirmed, nothing is recommended, since {against}."
+    return False, f"{_figures(own, best)}. Not confirmed, nothing is recommended: {against}."
 
 
 def told_of(own: Validated, best: Validated) -> str:
     """The sentence about a choice that is confirmed."""
-    return f"{_figures(own, best)}: confirmed."
+    return f"{_figures(own, best)}. Confirmed."
 
 
 def _figures(own: Validated, best: Validated) -> str:
-    told = f"{best.hours} {HOURS} and {best.cost} {unit(own.outcome)} against the goals as they are"
-    return f"On the held-out span it has {told}"
+    told = f"{best.hours} {HOURS} and {best.cost} {unit(own.outcome)}"
+    return f"On the held-out part, the choice has {told}, compared with the goals as they are"
 
 
 def judged(table: Sequence[Validated], rule: Rule) -> list[Validated]:
@@ -246,7 +248,7 @@ def judged(table: Sequence[Validated], rule: Rule) -> list[Validated]:
     """
     tested = ((chance(row, part), n, part) for n, row in enumerate(table[1:], 1) for part in rule.parts)
     tests = sorted(tested, key=lambda test: test[:2])
-    level, verdicts, open_still = float(norm.sf(SURE)), dict.fromkeys(range(1, len(table)), "no gain that is more than chance"), True
+    level, verdicts, open_still = float(norm.sf(SURE)), dict.fromkeys(range(1, len(table)), "no gain beyond noise"), True
     for place, (least, n, part) in enumerate(tests):
         open_still = open_still and least <= level / (len(tests) - place)
         if not open_still:
@@ -273,19 +275,19 @@ def _another(row: Validated) -> str:
     """Held-out stretches do not choose, else nothing would be left to say whether the choice holds."""
     c = row.trained.configuration
     shown = f"{row.hours} broker-hours, {row.cost} moved" + (f", {c.what}" if c.what else "")
-    return f"Another row is confirmed there ({shown}), but was not the choice of the span before; with more history it may be."
+    return f"Another row is confirmed on the held-out part ({shown}), but was not the choice. With more history it may become the choice."
 
 
 def avoidable(own: Validated, best: Validated, never: Validated, hindsight: Validated) -> str:
     """What planning is worth here at all, and how much of what could be avoided the choice avoids."""
     before, none, least = (row.outcome.out_of_band_hours for row in (own, never, hindsight))
-    told = f"Without any plan there are {none:,.0f} broker-hours out, with the goals as they are {before:,.0f}, with hindsight {least:,.0f}"
+    told = f"{HOURS.capitalize()}: {none:,.0f} without any plan, {before:,.0f} with the goals as they are, {least:,.0f} with hindsight."
     chosen = best.outcome.out_of_band_hours
     if least >= before or chosen >= before:
-        return f"{told}."
+        return told
     if chosen <= least:  # hindsight looks once a day, which is about the least
-        return f"{told}: it avoids all that hindsight avoids."
-    return f"{told}: of what is avoidable it avoids {(before - chosen) / (before - least):.0%}."
+        return f"{told} The choice avoids at least as many of them as hindsight."
+    return f"{told} The choice avoids {(before - chosen) / (before - least):.0%} of the hours that hindsight avoids."
 
 
 def doubt(best: Validated, rule: Rule) -> str | None:
@@ -296,16 +298,16 @@ def doubt(best: Validated, rule: Rule) -> str | None:
     gain, kept = (best.hours, best.cost) if rule.aim == "hours" else (best.cost, best.hours)
     what, equal = rule.words
     if gain.share >= 0.0:
-        return f"{what} are not fewer there"
+        return f"{what} are not fewer"
     if gain.error is None:
-        return "one replay of one day does not tell a gain from chance"
+        return "one replay of one day cannot tell a gain from noise"
     if gain.share + SURE * gain.error >= 0.0:
-        return f"the gain is less than {SURE:g} standard errors, so chance may have made it"
+        return f"the gain is less than {SURE:g} standard errors, so it may be noise"
     room = allowed(rule)
     if kept.share > room:
-        return f"that is more than {room:.1%} more {equal}"
+        return f"{equal} are more than {room:.1%} higher"
     if not rule.is_equal(kept, room - rule.equal):
-        return f"{equal} are too uncertain to count as equal (at most {room + ROOM:.1%} more with a standard error on top)"
+        return f"{equal} are too uncertain to count as equal (at most {room + ROOM:.1%} more with a standard error added)"
     return None
 
 
@@ -336,7 +338,7 @@ def _amount(found: Difference, before: float) -> float | None:
 
 def named(result: Result) -> Result:
     """The same with the chosen one called so."""
-    words = "chosen" if result.confirmed else "best on the choosing span, not confirmed"
+    words = "chosen" if result.confirmed else "choice, not confirmed"
 
     def call(row: Validated) -> Validated:
         c = row.trained.configuration

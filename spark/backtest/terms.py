@@ -1,4 +1,4 @@
-"""The terms of a backtest, said before there is a result: which part of the history decides what, and what has to hold for a confirmation.
+"""The terms of a backtest, said before there is a result: the parts of the history, and the conditions for a confirmation.
 
 Called by `spark.backtest.run` first of all; commands, pages and benchmarks show it above the table. Pure.
 """
@@ -22,19 +22,21 @@ def terms(stretches: Counts, finalists: int, phases: int, tested: int, rule: Rul
         Rows that are tested beside the goals as they are, at most.
     """
     searched, choosing, held_out = stretches
-    where = f"the choice has {choosing} other{'s' if choosing > 1 else ''}" if choosing else "the choice has the same"
-    often = "once" if phases == 1 else f"{phases} times, with looks at different times of the day"
-    tests = tested * len(rule.parts)
-    either = "Either gain is enough. " if len(rule.parts) > 1 else ""
-    needed = ", or if ".join(map(_needed, rule.parts))
-    return (
-        f"Three parts of the history: the search has {_stretches(searched)}, {where}, and the last {held_out} are for the test alone.",
-        f"At most {finalists} finalists are replayed on the part of the choice {often}. One is chosen before the last part is looked at.",
-        f"The choice is confirmed if, on the last part and against the goals as they are, {needed}. {either}"
-        "Otherwise nothing is recommended.",
-        f"Other rows of the table are tested, too, and recommend nothing. Up to {tests} tests share the level of one (Holm's method): the "
-        f"surest has to be as sure as 1/{tests} of it asks.",
+    before = f"{_stretches(searched)} for the search, {_stretches(choosing)} for the choice" if choosing else (
+        f"{_stretches(searched)} for both the search and the choice"
     )  # fmt: skip
+    often = "once each" if phases == 1 else f"{phases} times each, with looks at different times of the day"
+    aims = " or ".join(_aim(part) for part in rule.parts)
+    last = "stretch" if held_out == 1 else _stretches(held_out)
+    return (
+        f"The history is split: {before}, and the last {last} held out for the test.",
+        f"At most {finalists} finalists are replayed for the choice, {often}. The choice is made before the held-out part is replayed.",
+        f"The choice is confirmed if it is better than the goals as they are on the held-out part, in {aims}. "
+        "Otherwise nothing is recommended.",
+        *map(_needed, rule.parts),
+        "The other rows of the table are tested too, but none of them is recommended. "
+        f"The verdicts in the table are corrected for up to {tested * len(rule.parts)} tests (Holm's method).",
+    )
 
 
 def allowed(rule: Rule) -> float:
@@ -44,8 +46,12 @@ def allowed(rule: Rule) -> float:
 
 def _needed(rule: Rule) -> str:
     gained, kept = rule.words
-    above = "" if rule.aim == "hours" else f" ({allowed(rule) + ROOM:.1%} with a standard error on top)"
-    return f"{gained} are fewer by at least {SURE:g} standard errors and {kept} at most {allowed(rule):.1%} more{above}"
+    above = "" if rule.aim == "hours" else f" ({allowed(rule) + ROOM:.1%} with a standard error added)"
+    return f"Better in {_aim(rule)}: {gained} fewer by at least {SURE:g} standard errors, {kept} at most {allowed(rule):.1%} more{above}."
+
+
+def _aim(rule: Rule) -> str:
+    return "hours" if rule.aim == "hours" else "bytes"
 
 
 def _stretches(number: int) -> str:

@@ -76,7 +76,7 @@ def selectors(mapping: PrometheusMapping, match: str = "") -> list[str]:
     for source in mapping.sources():
         one: SeriesOf = source.series
         if one.name is None:
-            message = "expected series with names, found one that only a file name tells; ask with curl, or name the series"
+            message = "expected a named series, found one known only by a file name; ask with curl, or name the series"
             raise ConfigurationError("--mapping", [Problem(f"{source.about}.{source.metric}", message)])
         labels = [f"{key}={json.dumps(value)}" for key, value in sorted(one.labels.items())]
         found[f'{{__name__=~"(?i:{one.name.lower()})"{"".join(f",{part}" for part in (*labels, match) if part)}}}'] = None

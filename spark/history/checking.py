@@ -181,7 +181,7 @@ def clocks(bad: Iterable[tuple[str, int | None, int]], ends: dict[int, float], s
     told = []
     for name in CLOCKS:
         of = {broker: count for why, broker, count in bad if why == name and broker is not None}
-        told += [f"broker {broker}: {count:,} samples with {name}; look at its clock" for broker, count in sorted(of.items())]
+        told += [f"broker {broker}: {count:,} samples with {name}; check its clock" for broker, count in sorted(of.items())]
     if len(ends) < 2:
         return told
     usual, room = median(ends.values()), max(APART * spacing, LEAST_APART)
@@ -204,7 +204,7 @@ def _thin(found: Sequence[Coverage]) -> Iterable[str]:
             yield f"{name}: {1 - share:.0%} of the samples are missing between the first and the last of a series"
         without = sorted(brokers - {one.broker for one in mine})
         if whole and without:
-            yield f"{name}: not from {'broker' if len(without) == 1 else 'brokers'} {', '.join(map(str, without[:10]))}" + (
+            yield f"{name}: no samples from {'broker' if len(without) == 1 else 'brokers'} {', '.join(map(str, without[:10]))}" + (
                 f" and {len(without) - 10} more" if len(without) > 10 else ""
             )
 
@@ -221,8 +221,8 @@ def feeds(goals: GoalSet, metrics: known.Metrics, brokers: int) -> tuple[Feeds, 
             calibrate, backtest = "counts have no noise", "" if of_partitions else "no partitions in the history"
         else:
             calibrate = "" if base in of_brokers else f"no {base}"
-            calibrate = calibrate or ("" if goal.resource == base else f"not measured; only all of {base} is")
-            calibrate = calibrate or ("" if brokers > 1 else "one broker has no other to be compared with")
+            calibrate = calibrate or ("" if goal.resource == base else f"not measured; only the whole of {base} is")
+            calibrate = calibrate or ("" if brokers > 1 else "a single broker cannot be compared with others")
             backtest = "" if base in of_partitions else f"no {base} of partitions"
         found.append(Feeds(goal.name, goal.resource, calibrate, backtest))
     return tuple(found)

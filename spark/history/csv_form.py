@@ -124,6 +124,6 @@ def _require(columns: list[str], mapping: CsvMapping, cluster_id: str | None, do
         if name not in columns
     ]
     if mapping.cluster_id is None and cluster_id is None:
-        problems.append(Problem("cluster_id", "nothing says of which cluster these samples are; give --cluster-id"))
+        problems.append(Problem("cluster_id", "the cluster of these samples is not known; give --cluster-id"))
     if problems:
         raise InputError(document, problems)

@@ -49,20 +49,20 @@ def told(metrics: Metrics) -> list[str]:
     """A sentence for everything that is missing, left out or put together."""
     lines = []
     if not_there := _without(of_brokers(metrics)):
-        lines.append(f"not in this history, so nothing is said of it: {not_there}")
+        lines.append(f"not in this history, so not evaluated: {not_there}")
     partitions = of_partitions(metrics)
     if not_there := _without(partitions | (MEASURED.keys() - of_brokers(metrics))):
-        lines.append(f"of brokers only, not of partitions: {not_there}")
+        lines.append(f"measured for brokers only, not for partitions: {not_there}")
     names = {bare(name) for name, whole in metrics if not whole}
     if CONSUMER_OUT in names and "network_in" in names:
         lines.append("network_out of partitions is what consumers fetch (consumer_out) and each follower copies (network_in)")
     elif "network_out" in partitions and CONSUMER_OUT in names:
-        alone = "of what followers copy (network_in) there is nothing"
-        lines.append(f"network_out of partitions with one replica is what consumers fetch (consumer_out), of others not known: {alone}")
+        alone = "not known for others, since the history has no network_in for what followers copy"
+        lines.append(f"network_out of partitions with one replica is what consumers fetch (consumer_out); {alone}")
     left = unread(metrics)
     if left:
         some = ", ".join(f"{name} ({count:,} samples)" for name, count in list(left.items())[:NAMED])
-        lines.append(f"nothing here reads {some}" + (f" and {len(left) - NAMED} more" if len(left) > NAMED else ""))
+        lines.append(f"not used: {some}" + (f" and {len(left) - NAMED} more" if len(left) > NAMED else ""))
     return lines
 
 

@@ -131,7 +131,7 @@ def broker_cpu(windows: BrokerWindows, known: int) -> CpuFound:
     found = cpu_cost.fit(columns["cpu"], rates, brokers)
     if isinstance(found, str):
         return CpuFound(None, None, found)
-    said = f"{found.windows:,} windows fitted" + (f", one in {every} of what there is" if every > 1 else "")
+    said = f"{found.windows:,} windows fitted" + (f", one in {every} of all" if every > 1 else "")
     cost = CpuCost(
         idle=found.idle,
         per_byte_in=found.per_byte_in,

@@ -107,9 +107,9 @@ def calibrate(spark: SparkSession, request: Request, now: datetime, tell: Tell) 
                 number = sum(one.windows for one in levels.found.values())
                 tell(f"averaged over windows of {window / 60:g} min: {number:,} windows of {levels.brokers} brokers")
                 profiles = {name: one.hours.profile for name, one in levels.found.items() if one.hours.profile is not None}
-                tell(f"seasons and growth found{_profiles(profiles)}")
+                tell(f"seasons and growth measured{_profiles(profiles)}")
                 days = days_of(brokers, request.detection, {name: one.capacity for name, one in levels.found.items()}, profiles)
-                tell(f"noise told from imbalance in {', '.join(sorted({row['resource'] for row in days.counts}))}")
+                tell(f"noise separated from imbalance in {', '.join(sorted({row['resource'] for row in days.counts}))}")
                 capacity = broker_capacities(brokers)
                 tell(f"capacities of brokers: {_confidences(capacity)}")
                 cpu = broker_cpu(brokers, levels.found["cpu"].windows if "cpu" in levels.found else 0)
@@ -186,7 +186,7 @@ def _taken(one: Profile | None) -> int:
 
 def _profiles(found: Mapping[str, Profile]) -> str:
     told = ", ".join(f"{_taken(one)} of {len(one.brokers)} brokers in {name}" for name, one in sorted(found.items()))
-    return f"; shares that go round the week: {told}" if told else ""
+    return f"; weekly pattern found for {told}" if told else ""
 
 
 def _level(resource: str, found: Hours) -> LevelEvidence:
@@ -226,4 +226,4 @@ def _drawn(resource: str, rows: list[Any]) -> NoiseEvidence:
 
 def _confidences(capacity: Capacities) -> str:
     of_each = Counter(estimate.confidence for estimate in capacity.estimates)
-    return ", ".join(f"{of_each[name]} of {name} confidence" for name in ("high", "medium", "low") if of_each[name]) or "none"
+    return ", ".join(f"{of_each[name]} with {name} confidence" for name in ("high", "medium", "low") if of_each[name]) or "none"

@@ -83,7 +83,7 @@ def partition_loads(windows: PartitionWindows, end_ms: int, out: str | None, tel
                 ForecastEvidence(row["resource"], row["judged"], row["chosen"], row["last"]) for row in each if row["judged"]
             )
             topics = notable_topics(loads, {row["resource"]: row["mean"] for row in counts if row["whole"]})
-            tell(f"{len(topics):,} topics do not stand still")
+            tell(f"{len(topics):,} topics burst, grow or follow the day")
             if out is not None:  # last, so that little can still go wrong before the file that names it is there
                 with replaced(loads.sparkSession, out) as unfinished:
                     PartitionLoads(loads.where(F.col("partition") != WHOLE)).frame.write.parquet(unfinished)

@@ -80,7 +80,7 @@ def described(resource: str, counted: Counted, detection: Detection, resources: 
     """The resource's part of the calibration file; `resources` share the false triggers that are put up with."""
     why = [_mean_why(counted, detection)]
     if counted.mean <= 0.0:
-        why.append("noise, bound, var, min_load, growth, seasonality: not known; it is 0 all the time")
+        why.append("noise, bound, var, min_load, growth, seasonality: not known; the load is always 0")
         return ResourceCalibration(mean=0.0, noise=None, bound=None, var=None, min_load=None, why=why)
     noise = _noise(counted, why)
     allowed = detection.alarms_per_week / resources
@@ -88,7 +88,7 @@ def described(resource: str, counted: Counted, detection: Detection, resources: 
     per_week = counted.brokers * WEEK / detection.window
     bound, end, least = None, None, None
     if found is None:
-        why.append("bound, var, min_load: not known, since the noise is not" if noise is None else _too_few(counted))
+        why.append("bound, var, min_load: not known, since the noise is not known" if noise is None else _too_few(counted))
     else:
         why.append(_bound_why(found, counted, detection, allowed))
         bound = chosen(found.bound, counted.benefit, detection.window, why)
@@ -129,24 +129,24 @@ def _noise(counted: Counted, why: list[str]) -> float | None:
     together = Histogram.added(counted.noise.values())
     reason = None
     if counted.brokers < 2:
-        reason = "one broker has no other to be compared with"
+        reason = "a single broker cannot be compared with others"
     elif together.total < LEAST_SEEN:
-        reason = f"{together.total:,} windows of brokers in a settled day, {LEAST_SEEN:,} are needed; give a longer history"
+        reason = f"{together.total:,} windows of brokers in settled days, at least {LEAST_SEEN:,} are needed; give a longer history"
     if reason is not None:
         why.append(f"noise: not known; {reason}")
         return None
     why.append(
-        f"noise: standard deviation by the median of {together.total:,} windows' deviations from the broker's own median of "
-        f"the day, over what is usual; {counted.settled:,} of {counted.days:,} broker days"
-        + ("" if counted.settled == counted.days else " (the others changed during the day, or are beyond half or twice the mean)")
-        + (f"; of {counted.weekly} brokers what comes every week is taken out" if counted.weekly else "")
+        f"noise: standard deviation, from the median of {together.total:,} windows' deviations from the broker's own median share "
+        f"of the day; {counted.settled:,} of {counted.days:,} broker days"
+        + ("" if counted.settled == counted.days else " (the others changed during the day, or are below half or above twice the mean)")
+        + (f"; the weekly pattern of {counted.weekly} brokers is removed" if counted.weekly else "")
     )
     return rounded(sigma(together, TO_SIGMA, counted.brokers), DIGITS)
 
 
 def _too_few(counted: Counted) -> str:
     return (
-        f"bound, var, min_load: not known; {counted.alarm.total:,} checks of brokers in a settled day, {LEAST_SEEN:,} are needed"
+        f"bound, var, min_load: not known; {counted.alarm.total:,} checks of brokers in settled days, at least {LEAST_SEEN:,} are needed"
     )
 
 
@@ -154,15 +154,15 @@ def _bound_why(found: Band, counted: Counted, detection: Detection, allowed: flo
     checks = counted.brokers * WEEK / detection.window
     row = "" if detection.hits == 1 else f" {detection.hits} times in a row"
     said = (
-        f"bound: noise alone exceeds it{row} at most {allowed:.3g} times in a week's {checks:,.0f} checks (all resources together: "
+        f"bound: noise alone exceeds it{row} at most {allowed:.3g} times a week, in {checks:,.0f} checks (all resources together: "
         f"{detection.alarms_per_week:g}); "
     )
     said += (
-        f"as seen in {found.seen.total:,} checks" if found.tail is None else
-        f"beyond the {found.seen.total:,} checks seen by a Pareto tail of shape {found.tail.shape:.2f} above {found.tail.threshold:.1%}"
+        f"measured in {found.seen.total:,} checks" if found.tail is None else
+        f"extrapolated from {found.seen.total:,} checks by a Pareto tail of shape {found.tail.shape:.2f} above {found.tail.threshold:.1%}"
     )  # fmt: skip
     if found.bound == LEAST_BOUND:
-        said += f"; that would be {found.exact:.2%}, but no narrower bound than {LEAST_BOUND:.0%} is recommended"
+        said += f"; this gives {found.exact:.2%}, but no bound below {LEAST_BOUND:.0%} is recommended"
     return said
 
 
@@ -177,10 +177,10 @@ def chosen(by_noise: float, found: Benefit | None, window: float, why: list[str]
         Seconds that plans average over.
     """
     narrow = min(by_noise, CAP)
-    capped = "" if by_noise <= CAP else f"; noise asks for {by_noise:g}, but beyond {CAP:g} a broker may stand idle"
+    capped = "" if by_noise <= CAP else f"; noise alone requires {by_noise:g}, but with a bound above {CAP:g} a broker may stay idle"
     if found is None:
         if capped:
-            why.append(f"bound: no wider than {CAP:g}{capped}")
+            why.append(f"bound: limited to {CAP:g}{capped}")
         return narrow
     horizon = found.nearest(window)
     hours = f"of {found.out:,.3g} broker-hours a week that are beyond {REFERENCE:.0%} of the mean"
@@ -192,19 +192,19 @@ def chosen(by_noise: float, found: Benefit | None, window: float, why: list[str]
         day = max(found.least)
         foreseen = max(1.0 - found.least[day] / found.out, 0.0)
         why.append(
-            f"bound: cannot be levelled on means of {horizon} h: {hours}, no bound removes so many that it is worth what it moves, as load "
-            f"changes faster than that (even foresight of {day} h would leave {1 - foreseen:.0%}){capped}"
+            f"bound: cannot be levelled on mean loads of {horizon} h, since loads change faster: {hours}, no bound removes enough to be "
+            f"worth the moves (with the next {day} h known in advance, {1 - foreseen:.0%} would remain){capped}"
         )
         return narrow
     low, high = best
     if by_noise <= high.bound and (by_noise >= low.bound or low is found.at(horizon)[0]):
         share = found.removed(high)
-        why.append(f"bound: {hours}, levelling on means of {horizon} h removes {share:.0%} with any bound up to {high.bound:g}")
+        why.append(f"bound: {hours}, levelling on mean loads of {horizon} h removes {share:.0%} with any bound up to {high.bound:g}")
         return by_noise
     row = low if by_noise < low.bound else high
-    removes = f"{row.bound:g} removes {found.removed(row):.0%} on means of {horizon} h"
+    removes = f"{row.bound:g} removes {found.removed(row):.0%} on mean loads of {horizon} h"
     why.append(
-        f"bound: chosen by what it is good for, since noise alone asks for {by_noise:g}: {hours}, {removes}, "
+        f"bound: chosen by its benefit, since noise alone requires {by_noise:g}: {hours}, {removes}, "
         f"acting {row.acts:.3g} times a week and moving {row.moved:.2g} times the mean load of a broker"
     )
     return row.bound
@@ -221,7 +221,7 @@ def _levelling(found: Benefit | None) -> list[Levelling]:
 def _var_why(end: float, bound: float) -> str:
     if end <= 2.01 * bound:
         return "twice the bound"
-    return "six times the bound, as goals have it" if end >= 5.99 * bound else "where 99 % of brokers' windows are"
+    return "six times the bound, as goals have it" if end >= 5.99 * bound else "by the spread of brokers"
 
 
 def _least(resource: str, counted: Counted, bound: float, why: list[str]) -> float | None:
@@ -230,13 +230,13 @@ def _least(resource: str, counted: Counted, bound: float, why: list[str]) -> flo
     sizes = np.array([h.quantile(0.5) * TO_SIGMA for _, h in levels])
     noise = fitted(at, sizes, np.array([h.total for _, h in levels], dtype=np.float64))
     if noise is None:
-        why.append("min_load: not known; no level was seen for long enough")
+        why.append("min_load: not known; no level of load lasted long enough")
         return None
     least = least_level(noise, bound, counted.mean)
     if least > 0.01 * counted.mean:
         why.append(
-            f"min_load: below it noise is wider than half the target range; {amount(noise.fixed, resource)} of it do not shrink with "
-            f"the load (seen at {noise.levels} levels)"
+            f"min_load: below it, noise is wider than half the target range; {amount(noise.fixed, resource)} of the noise does not "
+            f"shrink with the load (measured at {noise.levels} levels of load)"
         )
     else:
         why.append(f"min_load: a hundredth of the mean; noise shrinks with the load at the {noise.levels} levels seen")
@@ -255,7 +255,7 @@ def _seasonality(counted: Counted, why: list[str]) -> Seasonality | None:
         why.append("seasonality: not known; three days are needed, two weeks for the days of the week")
         return None
     if counted.cycle == DAY_HOURS:
-        why.append("seasonality: of the hour of the day, the same for each day; two weeks are needed to tell days apart")
+        why.append("seasonality: by hour of the day, the same for every day; two weeks are needed to distinguish the days")
     profile = [round(float(part), DIGITS) for part in counted.profile]
     return Seasonality(strength=round(counted.strength, DIGITS), peak_hour=profile.index(max(profile)), profile=profile)
 

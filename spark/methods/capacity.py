@@ -136,7 +136,7 @@ def capacities(
             found[resource] = _bent(resource, close)
         elif mine:
             name = min(mine, key=lambda n: mine[n].high - mine[n].low)
-            span = f"between {amount(mine[name].low, resource)} and {amount(mine[name].high, resource)}, which is too far apart"
+            span = f"between {amount(mine[name].low, resource)} and {amount(mine[name].high, resource)}, an interval too wide to use"
             found[resource] = replace(found[resource], words=f"{found[resource].words}; {_plain(name)} bends towards a limit {span}")
         elif of:
             name = min(of, key=lambda n: of[n].error)

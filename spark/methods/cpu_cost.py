@@ -98,7 +98,7 @@ def fit(cpu: FloatArray, rates: Mapping[str, FloatArray], broker: IntArray) -> C
     names = [n for n in FEATURES if n in rates and np.mean(np.isfinite(rates[n])) >= LEAST_PRESENT]
     for name in FEATURES:
         if name not in names:
-            words.append(f"{_plain(name)} is not measured, so what it costs is in the other figures")
+            words.append(f"{_plain(name)} are not measured, so their cost is part of the other costs")
     use = _believable(cpu)
     for name in names:
         use &= _believable(rates[name])
@@ -108,7 +108,7 @@ def fit(cpu: FloatArray, rates: Mapping[str, FloatArray], broker: IntArray) -> C
     scale = {n: float(rates[n][use].mean()) for n in names}
     names = [n for n in names if scale[n] > 0]
     if not names or not y.any():
-        return "nothing passes through the brokers" if y.any() else "cpu is 0 all the time"
+        return "the brokers have no traffic" if y.any() else "cpu is 0 all the time"
     columns = np.stack([rates[n][use] / scale[n] for n in names], axis=1)
     groups, tied = _groups(columns, names)
     words += tied
@@ -127,14 +127,15 @@ def fit(cpu: FloatArray, rates: Mapping[str, FloatArray], broker: IntArray) -> C
         if np.isinf(share):
             words.append(f"no cpu is explained by {_plain(name)} alone")
         elif share > UNSURE:
-            words.append(f"the cost of {_plain(name)} is known to {share:.0%} only: it hardly varies by itself")
+            words.append(f"the cost of {_plain(name)} has a standard error of {share:.0%}, since they hardly vary independently")
     ignored = float(np.mean(weight == 0))
     if ignored > 0.01:
         words.append(f"{ignored:.0%} of the windows do not fit and were left out")
     residuals = {int(b): float(np.median(rest[who == b])) for b in np.unique(who)}
     outstanding = tuple(sorted((b for b, r in residuals.items() if abs(r) > STANDS_OUT * mean), key=lambda b: -abs(residuals[b])))
     if outstanding:
-        words.append(f"{len(outstanding)} of {len(residuals)} brokers use more than {STANDS_OUT:.0%} more or less than that")
+        some = f"{len(outstanding)} of {len(residuals)} brokers"
+        words.append(f"{some} differ from the explained cpu by more than {STANDS_OUT:.0%} of the mean")
     per_unit = {n: float(by_name[n] / scale[n]) if n in by_name else 0.0 for n in FEATURES}
     return CpuCosts(
         idle=float(cost[0]),
@@ -213,7 +214,7 @@ def _groups(columns: FloatArray, names: list[str]) -> tuple[list[list[int]], lis
         both = [" and ".join(_plain(names[i]) for i in groups[k]) for k in (one, other)]
         words.append(
             f"{both[0]} and {both[1]} rise and fall together (correlation {correlation[one, other]:.3f}), so their costs cannot be "
-            "told apart: each is taken to explain as many cores as the other"
+            "told apart: each is assumed to explain as many cores as the other"
         )
         groups[one] += groups.pop(int(other))
     return groups, words

@@ -1,4 +1,4 @@
-"""The page of a backtest: what was tried on the past, how it did on weeks held out, which was chosen.
+"""The page of a backtest: what was tried on the past, how it did on the held-out part, which was chosen.
 
 Called by ``trimtab backtest``. A pure function of the table and its evidence.
 """
@@ -24,8 +24,8 @@ from spark.report.pareto import (
 
 STYLES = ("", "second", "ahead")
 PLUS_MINUS = (
-    "± is a standard error, by how days and repeated replays differ: chance alone makes a difference that large in one of three cases, "
-    "one twice as large in one of twenty."
+    "± is the standard error, from how days and repeated replays differ. Noise alone makes a difference of one standard error in one of "
+    "three cases, and of two standard errors in one of twenty."
 )
 
 
@@ -35,7 +35,7 @@ def backtest_html(tried: Sequence[Tried], evidence: BacktestEvidence) -> str:
     Parameters
     ----------
     tried
-        Configurations as scored on the held-out span; at most one is `chosen`, the default has that word in `what`.
+        Configurations as scored on the held-out part; at most one is `chosen`, the default has that word in `what`.
     """
     chosen, default = chosen_of(tried), default_of(tried)
     tone, verdict, mood = _verdict(chosen, default, len(tried))
@@ -53,7 +53,7 @@ def backtest_html(tried: Sequence[Tried], evidence: BacktestEvidence) -> str:
         _tiles(tried, chosen, default, evidence),
         [
             Section("alternatives", "Alternatives", alternatives),
-            Section("timeline", "Brokers outside their target range on the span held out", _timeline(evidence)),
+            Section("timeline", "Brokers outside their target range on the held-out part", _timeline(evidence)),
             Section("configurations", "Configurations", [tried_table(tried), _errors(tried)]),
             Section("remarks", "Remarks", [listed(evidence.notes)]),
             Section("identity", "What was replayed", [_facts(evidence)]),
@@ -67,13 +67,13 @@ def _verdict(chosen: Tried | None, default: Tried | None, tried: int) -> tuple[s
     if not tried:
         return "Nothing tried", "No configuration was tried.", "unjudged"
     if chosen is None:
-        return "None chosen", f"Of {count(tried, 'configuration')} none was chosen.", "unjudged"
+        return "None chosen", f"None of {count(tried, 'configuration')} was chosen.", "unjudged"
     if default is None or default.out_of_band_hours <= 0:
         hours_words = f"{chosen.out_of_band_hours:,.1f} broker-hours outside the target range"
-        words = f"The chosen configuration had {hours_words} for {size(chosen.bytes_moved)} moved."
+        words = f"The chosen configuration had {hours_words} and moved {size(chosen.bytes_moved)}."
         return "Chosen", words, "good"
     if chosen is default:
-        return "The default stays", "Nothing that was tried is sure to do better than the default goals on the weeks held out.", "balanced"
+        return "The default stays", "No configuration is confirmed to be better than the default goals on the held-out part.", "balanced"
     hours = chosen.out_of_band_hours / default.out_of_band_hours - 1
     if default.bytes_moved > 0:
         moved = chosen.bytes_moved / default.bytes_moved - 1
@@ -111,7 +111,7 @@ def _spans(evidence: BacktestEvidence) -> list[str]:
     if evidence.trained:
         found.append(f"Searched on {evidence.trained}.")
     if evidence.held_out:
-        found.append(f"All figures here are of {evidence.held_out}, which the search did not see.")
+        found.append(f"All figures on this page are of the held-out part, {evidence.held_out}, which the search did not see.")
     return found
 
 
@@ -145,7 +145,7 @@ def _timeline(evidence: BacktestEvidence) -> list[Child]:
     if drawn is None:
         return []
     keys = legend(*((f"line {STYLES[i % len(STYLES)]}".strip(), name) for i, (name, _, _) in enumerate(evidence.timeline)))
-    what = "brokers outside the target range of the reference bounds, each goal counted by itself"
+    what = "brokers outside their target range, summed over the goals; ranges are those of the default goals"
     return figures([figure("Outside the target range", what, drawn, wide=True)], keys)
 
 

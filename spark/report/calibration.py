@@ -39,13 +39,13 @@ def calibration_html(calibration: Calibration, evidence: CalibrationEvidence = N
             Section("noise", "Noise", _noise(calibration, evidence)),
             Section("season", "Season and level", _season(calibration, evidence)),
             Section("capacity", "Capacity", capacity_parts(calibration, evidence)),
-            Section("cpu", "What cpu is spent on", cpu_parts(calibration, evidence)),
+            Section("cpu", "CPU cost", cpu_parts(calibration, evidence)),
             Section("correlations", "Resources that rise and fall together", correlation_parts(calibration)),
-            Section("topics", "Topics that do not stand still", topic_parts(calibration, evidence)),
-            Section("forecast", "Forecasts on days held out", forecast_parts(evidence)),
+            Section("topics", "Topics that burst, grow or follow the day", topic_parts(calibration, evidence)),
+            Section("forecast", "Forecasts on held-out days", forecast_parts(evidence)),
             Section("backtest", "Backtest", _backtest(calibration)),
-            Section("rejected", "Samples that did not count", _rejected(calibration)),
-            Section("identity", "What it was made from", [_identity(calibration)]),
+            Section("rejected", "Rejected samples", _rejected(calibration)),
+            Section("identity", "Source of the calibration", [_identity(calibration)]),
         ],
         "A calibration by Trimtab: it read history and changed nothing. `trimtab tune` shows what it would change in a goals file.",
         "good" if _bounds(calibration) else "unjudged",
@@ -59,10 +59,10 @@ def _bounds(calibration: Calibration) -> dict[str, float]:
 def _verdict(calibration: Calibration) -> str:
     bounds = _bounds(calibration)
     if not bounds:
-        return "This history gives no target range; the reason stands below each resource."
+        return "No target range can be recommended from this history; the reasons are below the table of resources."
     names = listing([f"{resource_label(name)} ±{percent(bound)}" for name, bound in bounds.items()], most=6)
     alarms = [r.false_alarms for r in calibration.resources.values() if r.false_alarms is not None]
-    rate = f". Chance alone takes a broker outside at most {sum(alarms):.2g} times a week" if alarms else ""
+    rate = f". Noise alone takes a broker outside at most {sum(alarms):.2g} times a week" if alarms else ""
     return f"Target ranges: {names}{rate}."
 
 
@@ -72,7 +72,7 @@ def _tiles(calibration: Calibration) -> list[tuple[str, str, str]]:
     days = (seconds(history.end) - seconds(history.begin)) / 86_400
     sure = sum(c.confidence == "high" for c in calibration.capacity)
     return [
-        ("Samples", f"{history.samples:,}", f"{rejected:,} more did not count ({percent(rejected / max(rejected + history.samples, 1))})"),
+        ("Samples", f"{history.samples:,}", f"{rejected:,} more were rejected ({percent(rejected / max(rejected + history.samples, 1))})"),
         ("History", count(round(days), "day") if days >= 2 else f"{days * 24:.0f} h", f"windows of {duration(history.window)}"),
         ("Brokers", f"{history.brokers:,}", ""),
         ("Partitions", f"{history.partitions:,}", ""),
@@ -112,7 +112,7 @@ def _noise(calibration: Calibration, evidence: CalibrationEvidence) -> list[Chil
         bound = found.bound if found else None
         edges = () if bound is None else (-bound, bound)
         label = f"deviations of brokers in {resource_label(one.resource)}"
-        drawing = histogram_drawing(one.deviations, edges, label, "deviation from what the broker should carry, share of the mean")
+        drawing = histogram_drawing(one.deviations, edges, label, "deviation from the broker's expected load, share of the mean")
         note = "windows of all brokers"
         if found and found.noise is not None and bound is not None:
             note = f"noise {percent(found.noise)}, target range ±{percent(bound)}"
@@ -157,7 +157,7 @@ def _rejected(calibration: Calibration) -> list[Child]:
         if number
     ]
     columns = [Column("reason"), Column("samples", True), Column("share of all", True)]
-    return [table("Kept apart with their reason, and not used for anything here", columns, rows)]
+    return [table("Not used in this calibration, by reason", columns, rows)]
 
 
 def _identity(calibration: Calibration) -> Child:

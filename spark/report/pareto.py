@@ -59,7 +59,7 @@ def pareto_drawing(tried: Sequence[Tried]) -> Markup | None:
 
 
 def pareto_legend(tried: Sequence[Tried]) -> Markup:
-    keys = [("round before", "tried"), ("round front", "Pareto set: nothing is better in both")]
+    keys = [("round before", "tried"), ("round front", "Pareto set: no configuration is better in both")]
     if default_of(tried) is not None:
         keys.append(("diamond", "default goals"))
     if chosen_of(tried) is not None:
@@ -77,7 +77,7 @@ def tried_table(tried: Sequence[Tried]) -> Markup | None:
     ]  # fmt: skip
     default = default_of(tried)
     order = sorted(tried, key=lambda t: (not t.chosen, not is_default(t), not t.pareto, t.out_of_band_hours, t.bytes_moved))
-    return table("Configurations on the weeks held out", columns, [_row(t, default, i) for i, t in enumerate(order, 1)])
+    return table("Configurations on the held-out part", columns, [_row(t, default, i) for i, t in enumerate(order, 1)])
 
 
 def described(tried: Tried, default: Tried | None = None) -> str:

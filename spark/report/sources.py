@@ -40,7 +40,7 @@ def capacity_parts(calibration: Calibration, evidence: CalibrationEvidence) -> l
     ]
     drawn = [_capacity_figure(c) for c in evidence.capacity[:MOST_FIGURES]]
     keys = legend(("round", "a window"), ("line fit", "fitted"), ("line limit", "capacity"))
-    return [*figures(drawn, keys), table("What brokers can carry, surest first", columns, rows)]
+    return [*figures(drawn, keys), table("Capacities of brokers, by confidence", columns, rows)]
 
 
 def _capacity_figure(one: CapacityEvidence) -> Markup | None:
@@ -67,9 +67,9 @@ def cpu_parts(calibration: Calibration, evidence: CalibrationEvidence) -> list[C
             shown.points, diagonal(shown.points), None, _cores, _cores, words, "cores measured", "cores measured over cores explained"
         )  # fmt: skip
         if points is not None:
-            drawn.append(figure("Explained", "each dot a window of a broker; on the line both are equal", points))
+            drawn.append(figure("Explained", "each dot is a window of a broker; on the line both are equal", points))
         if shown.residuals is not None:
-            bars = histogram_drawing(shown.residuals, (), "what the costs leave unexplained", "measured less explained, share of the mean")
+            bars = histogram_drawing(shown.residuals, (), "cpu that the costs do not explain", "measured less explained, share of the mean")
             if bars is not None:
                 drawn.append(figure("Unexplained", "all windows of all brokers", bars))
     parts += figures(drawn)
@@ -105,7 +105,7 @@ def correlation_parts(calibration: Calibration) -> list[Child]:
     drawing = matrix_drawing(names, values, "correlations of resources of brokers")
     if drawing is None:
         return []
-    return figures([figure("Correlation", "over windows of brokers; near 1, levelling one levels the other", drawing, wide=True)])
+    return figures([figure("Correlation", "over windows of brokers; near 1, levelling one resource levels the other", drawing, wide=True)])
 
 
 def topic_parts(calibration: Calibration, evidence: CalibrationEvidence) -> list[Child]:
@@ -126,7 +126,7 @@ def topic_parts(calibration: Calibration, evidence: CalibrationEvidence) -> list
     ]
     drawn = [_topic_figure(t) for t in evidence.topics[:MOST_FIGURES]]
     keys = legend(("line", "measured"), ("line ahead", "expected"))
-    return [*figures(drawn, keys), table("Topics that burst, grow or go with the day", columns, rows)]
+    return [*figures(drawn, keys), table("Bursts and growth of topics", columns, rows)]
 
 
 def _topic_figure(one: TopicEvidence) -> Markup | None:

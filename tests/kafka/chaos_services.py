@@ -73,7 +73,7 @@ def _controller_killed(scene: Scene) -> None:
     """The service lives on beside a node that leads no more: between two steps it lets go, and another goes on."""
     node = scene.leading
     scene.cluster.kill_broker(node)
-    scene.services[node].hears("let go of", PATIENCE)
+    scene.services[node].hears("released, steps in progress", PATIENCE)
     scene.cluster.start_broker(node)
 
 

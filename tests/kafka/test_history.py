@@ -95,7 +95,7 @@ def test_a_killed_follower_leaves_each_sample_once(cluster: KafkaCluster, admin:
     producer.close()
     then = Keeping("backfill", cluster, out, "--rejected", str(tmp_path / "rejected"))
     assert then.ends(PATIENCE) == 0, then.said
-    assert any("1 rows were not taken: record cannot be decoded" in line for line in then.said), then.said
+    assert any("1 rows were rejected: record cannot be decoded" in line for line in then.said), then.said
     assert in_history(out) == reporting.sent
     sources = pq.read_table(tmp_path / "rejected", partitioning=None)["source"].to_pylist()
     assert [s.partition(":")[0].partition(" offset")[0] for s in sources] == ["partition 0"]

@@ -242,7 +242,7 @@ def test_the_window_is_that_of_the_plan(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "h").mkdir()
     history, out, given = str(tmp_path / "h"), str(tmp_path / "c.yaml"), ("--service", str(service))
     assert command("--history", history, "--out", out, *given, "--window", "5m") == 2
-    assert "give one of both" in capsys.readouterr().err
+    assert "leave one of them out" in capsys.readouterr().err
     service.write_text("version: 1\nkafka: {}\n")
     assert command("--history", history, "--out", out, *given) == 2
     assert "kafka.bootstrap_servers" in capsys.readouterr().err
@@ -279,7 +279,7 @@ def test_the_command_writes_a_file_that_reads_back_and_the_loads_beside_it(
     assert "old.parquet" not in names
     assert sorted(path.name for path in tmp_path.iterdir()) == ["calibration-loads", "calibration.yaml", "r.html"]
     assert "<svg" in report.read_text()
-    for stage in ("reading ", "samples, ", "noise told from imbalance", "loads of 24 partitions", "network_in: bound"):
+    for stage in ("reading ", "samples, ", "noise separated from imbalance", "loads of 24 partitions", "network_in: bound"):
         assert stage in ended.stderr
 
 

@@ -14,5 +14,5 @@ def test_a_resource_without_use_is_not_said_to_need_a_longer_history() -> None:
     idle = Counted(mean=0.0, brokers=4, windows=8640, whole=4, noise={}, alarm=empty, spread=empty)
     found = described("network_in", idle, Detection(300.0, 1, 1.0), 6)
     assert (found.mean, found.noise, found.bound, found.seasonality) == (0.0, None, None, None)
-    assert "not known; it is 0 all the time" in found.why[1]
+    assert "not known; the load is always 0" in found.why[1]
     assert not any("longer history" in sentence or "weeks are needed" in sentence for sentence in found.why)

@@ -94,4 +94,5 @@ def test_where_java_ends_at_once_its_version_is_said(tmp_path: Path) -> None:
         timeout=120, check=False,
     )
     assert done.returncode != 0
-    assert f'Spark did not start: Java ended; what it said stands above. It is {java}, openjdk version "11.0.2"' in done.stderr
+    found = f'found {java}, openjdk version "11.0.2"'
+    assert f"Spark did not start: Java ended; its output is above. Expected Java 17 or newer, {found}" in done.stderr

@@ -124,7 +124,7 @@ def _brokers(
 
 def _tell_broker(broker: int, reading: BrokerReading, notes: Notes) -> None:
     for error in reading.errors:
-        notes.warn(f"broker {broker} did not tell everything: {error}")
+        notes.warn(f"broker {broker} did not answer completely: {error}")
     if reading.sizes is not None and reading.sizes.offline_dirs:
         notes.warn(f"broker {broker} has offline log directories: {_few(reading.sizes.offline_dirs)}")
     if reading.sizes is not None:
@@ -155,15 +155,15 @@ def _tell_others(broker: int, reading: BrokerReading, notes: Notes) -> None:
     others = total - sum(volume.usable for volume in volumes) - sum(reading.sizes.sizes.values())
     if others > OTHERS * total:
         notes.say(
-            f"{others / total:.0%} of the disks of broker {broker} holds something else than logs; "
-            "--capacity says what its logs may take"
+            f"{others / total:.0%} of the disks of broker {broker} holds other files than logs; "
+            "give the space for logs with --capacity"
         )
 
 
 def _tell_topics(topology: Topology, after: Reading, notes: Notes) -> None:
     """What the cluster has and does not describe to us."""
     for topic, why in sorted(topology.unreadable.items()):
-        notes.warn(f"topic {topic} is not described completely ({why}); what is missing of it is not in the snapshot")
+        notes.warn(f"topic {topic} is not described completely ({why}); its missing parts are not in the snapshot")
     hidden = {
         key
         for reading in after.values()
@@ -307,8 +307,8 @@ def _tell_cut(rates: Rates, notes: Notes) -> None:
         )
     if guessed:
         notes.warn(
-            f"network_in of {_topics(guessed)} may be far too low: compacted topics, cleaned all the time, and what is left of a log "
-            "says little of what was produced; a longer --interval may help, reporters do"
+            f"network_in of {_topics(guessed)} may be far too low: these topics are compacted all the time, so the size of a log "
+            "says little about the bytes produced; a longer --interval may help, and reporters measure it"
         )
     if rates.unread:
         notes.warn(

@@ -37,18 +37,18 @@ def assign_command(
     *,
     topic: Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.", show_default=False)],
     partitions: Annotated[
-        int | None, typer.Option("--partitions", min=1, metavar="N", help="How many partitions it is to have.", show_default=False)
+        int | None, typer.Option("--partitions", min=1, metavar="N", help="Number of partitions of the topic.", show_default=False)
     ] = None,
     replication_factor: Annotated[
         int | None, typer.Option("--replication-factor", min=1, metavar="R", help="Replicas of each partition.", show_default=False)
     ] = None,
     existing: Annotated[
-        bool, typer.Option("--existing", help="A plan that moves the partitions that the topic has to where they would be placed now.")
+        bool, typer.Option("--existing", help="Make a plan that moves the topic's partitions to where they would be placed now.")
     ] = False,
-    strategy: Annotated[Strategy, typer.Option("--strategy", help="Which broker gets a replica, of those that may.")] = "least",
+    strategy: Annotated[Strategy, typer.Option("--strategy", help="How to choose among the brokers that may get a replica.")] = "least",
     score: Annotated[ScoreName, typer.Option("--score", help="Rank brokers by this.")] = "count",
     like: Annotated[
-        str | None, typer.Option("--like", metavar="TOPIC", help="A topic whose mean loads are expected of the new partitions.")
+        str | None, typer.Option("--like", metavar="TOPIC", help="Expect the mean loads of this topic for the new partitions.")
     ] = None,
     source: o.Source,
     wanted: o.Wanted,
@@ -63,7 +63,7 @@ def assign_command(
     ] = "json",
     out: o.Out = None,
 ) -> None:
-    """Place the partitions of a new topic, or more partitions of one that there is, within hard goals. Changes nothing.
+    """Place the partitions of a new topic, or more partitions of an existing one, within hard goals. Changes nothing.
 
     For a new topic: kafka-topics --create --topic NAME --replica-assignment "$(trimtab assign … --format replica-assignment)".
     For one that Kafka has placed already: trimtab assign --existing --topic NAME … --format plan --out plan.json, and then

@@ -62,7 +62,7 @@ def backtest_command(
     storage: Annotated[
         StorageKind,
         typer.Option(
-            "--storage", rich_help_panel=o.SOURCE, help="shared: a move copies nothing; moves count then."
+            "--storage", rich_help_panel=o.SOURCE, help="shared: moves copy nothing, so the cost is their number."
         ),
     ] = "local",
     goals: o.GoalsPath = None,
@@ -75,14 +75,14 @@ def backtest_command(
             dir_okay=False,
             metavar="FILE",
             rich_help_panel=o.WANTED,
-            help="Calibration file: the search starts around its bounds, and its capacities stand in where brokers report none.",
+            help="Calibration file: the search starts from its bounds; its capacities are used where brokers report none.",
         ),
     ] = None,
     search: Annotated[
-        Search, typer.Option("--search", help="How configurations are made and thinned out.")
+        Search, typer.Option("--search", help="How configurations are drawn and narrowed down.")
     ] = "halving",
     trials: Annotated[
-        int, typer.Option("--trials", metavar="N", min=1, max=10_000, help="Configurations tried at most.")
+        int, typer.Option("--trials", metavar="N", min=1, max=10_000, help="Try at most so many configurations.")
     ] = 60,
     aim: Annotated[
         Aim,
@@ -108,7 +108,8 @@ def backtest_command(
             metavar="N",
             min=1,
             max=24,
-            help="What decides is replayed so often, with looks at other times of the day.",
+            help="Replay each finalist so many times, and the goals as they are three times as often, with looks at different times of "
+            "the day.",
         ),
     ] = 4,
     held_out: Annotated[
@@ -118,7 +119,7 @@ def backtest_command(
             metavar="SHARE",
             min=0.01,
             max=0.9,
-            help="Last part of the history, for validation only.",
+            help="Share of the history, at its end, that is held out for the test.",
         ),
     ] = 1 / 3,
     cadence: Annotated[
@@ -126,7 +127,7 @@ def backtest_command(
         typer.Option(
             "--cadence",
             metavar="DURATION[,…]",
-            help="Time between looks of the detector, each is tried; the first is the goals' own.",
+            help="Time between looks of the detector. Each is tried; the goals as they are have the first.",
         ),
     ] = "1h,6h,24h",
     window: Annotated[
@@ -135,7 +136,7 @@ def backtest_command(
             "--window",
             metavar="DURATION",
             parser=v.parsed_by(parse_length),
-            help="Loads are averaged over it.",
+            help="Average loads over windows of this length.",
         ),
     ] = "5m",  # type: ignore[assignment]
     horizon: Annotated[
@@ -143,7 +144,7 @@ def backtest_command(
         typer.Option(
             "--horizon",
             metavar="DURATION[,…]",
-            help="What the planner sees is the mean of it, each is tried; the first is the service's own.",
+            help="The planner sees mean loads of the last so much time. Each is tried; the goals as they are have the first.",
         ),
     ] = "30m,6h,24h",
     stretch: Annotated[
@@ -152,7 +153,7 @@ def backtest_command(
             "--stretch",
             metavar="DURATION",
             parser=v.parsed_by(parse_length),
-            help="History is replayed in pieces of it.",
+            help="Cut the history into stretches of this length.",
         ),
     ] = "7d",  # type: ignore[assignment]
     max_moves: MaxMoves = None,
@@ -171,13 +172,13 @@ def backtest_command(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Of the search and of the plans.")
+        int, typer.Option("--seed", metavar="N", min=0, max=2**31 - 1, help="Seed of the search and of the plans.")
     ] = 0,
     restarts: Annotated[
         int,
         typer.Option(
             "--restarts", metavar="N", min=1, max=100,
-            help="Seeds that a replayed plan is searched with at most; those of the service have up to 6 in small clusters.",
+            help="Search each replayed plan with at most so many seeds; the service uses up to 6 in small clusters.",
         ),
     ] = 1,
     out: Annotated[
@@ -185,17 +186,17 @@ def backtest_command(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="Write the calibration with weights and table here (needs --calibration).",
+            help="Write the calibration, with weights and table added, here (needs --calibration).",
         ),
     ] = None,
     once: so.Once = False,
     report: so.Report = None,
     master: so.Master = None,
 ) -> int:
-    """Try goals on the past: replay a history through the planner and search for bounds, weights, budgets and times that do better.
+    """Test goals on the past: replay a history through the planner and search for better bounds, weights, budgets and timing.
 
-    Every configuration is scored by the bounds of the goals as they are. The search, the choice and the test each have a part of the
-    history of their own. Needs Java.
+    Every configuration is scored by the bounds of the goals as they are. The last part of the history is held out: only the final
+    test sees it. Needs Java.
     """
     wanted = o.Wanted(goals, preset)
     cadences, horizons = _durations("--cadence", cadence), _durations("--horizon", horizon)
@@ -222,7 +223,7 @@ def backtest_command(
     from trimtab.warmup import announce, warm_up
 
     if not levelled(goal_set):
-        nothing = "expected at least one soft goal of kind usage_distribution, whose weight and bound can be searched, found none"
+        nothing = "expected at least one soft goal of kind usage_distribution (the search varies its weight and bound), found none"
         raise ConfigurationError(goal_set.source, [Problem("goals", nothing)])
     given = load_calibration(calibration) if calibration is not None else None
     racks = _racks(snapshot)
@@ -273,23 +274,23 @@ def _disagreements(
         found.append(
             Problem(
                 "--out",
-                "goes with --calibration: weights and table are added to that; run `trimtab calibrate` first",
+                "needs --calibration: weights and table are added to that file; run `trimtab calibrate` first",
             )
         )
     if report is not None and report == out:
         found.append(Problem("--report", "expected a file of its own, found that of --out"))
     for horizon in horizons:
         if horizon % window:
-            found.append(Problem("--horizon", f"expected whole windows of {window:g} s (--window), found {horizon:g} s"))
+            found.append(Problem("--horizon", f"expected a multiple of {window:g} s (--window), found {horizon:g} s"))
     if stretch < max(horizons) or stretch % window:
-        wanted = f"expected whole windows of {window:g} s, and no less than the longest --horizon ({max(horizons):g} s)"
+        wanted = f"expected a multiple of {window:g} s (--window), and no less than the longest --horizon ({max(horizons):g} s)"
         found.append(Problem("--stretch", f"{wanted}, found {stretch:g} s"))
     for cadence in cadences:
         if cadence % window or cadence >= stretch:
             found.append(
                 Problem(
                     "--cadence",
-                    f"expected whole windows of {window:g} s, shorter than --stretch, found {cadence:g} s",
+                    f"expected a multiple of {window:g} s (--window), shorter than --stretch, found {cadence:g} s",
                 )
             )
     return found
@@ -329,19 +330,19 @@ def _capacity(given: Calibration | None) -> dict[str, dict[int, float]]:
 
 
 def _completed(given: Calibration, found: Result) -> Calibration:
-    """The calibration with the table, and with the chosen weights where the held-out span confirms them; else without weights."""
+    """The calibration with the table, and with the chosen weights where the held-out part confirms them; else without weights."""
     weights = dict(found.chosen.trained.configuration.weights) if found.confirmed else {}
     return given.model_copy(update={"weights": weights, "backtest": found.rows()})
 
 
 def _show(found: Result) -> None:
-    """The table on stdout, of the held-out span."""
+    """The table on stdout, of the held-out part."""
     from rich.console import Console
     from rich.table import Table
 
     from spark.report.backtest import PLUS_MINUS
 
-    table = Table(title="On the held-out span", title_justify="left", box=None)
+    table = Table(title="On the held-out part", title_justify="left", box=None)
     for name in ("", "looks every", "loads over", "broker-hours out", "bytes moved", "actions", "moved back", "peak", "verdict"):
         table.add_column(name, justify="left" if not name else "right")
     for row in found.table:

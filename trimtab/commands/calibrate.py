@@ -57,12 +57,14 @@ def calibrate_command(
     begin: Annotated[
         datetime | None,
         typer.Option(
-            "--from", metavar="TIME", parser=v.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Samples from here on (UTC)."
+            "--from", metavar="TIME", parser=v.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Use samples from this time on (UTC)."
         ),
     ] = None,
     end: Annotated[
         datetime | None,
-        typer.Option("--to", metavar="TIME", parser=v.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Samples before this."),
+        typer.Option(
+            "--to", metavar="TIME", parser=v.parsed_by(parse_time), rich_help_panel=o.SOURCE, help="Use samples before this time (UTC)."
+        ),
     ] = None,
     window: Annotated[
         float | None,
@@ -70,38 +72,38 @@ def calibrate_command(
             "--window",
             metavar="DURATION",
             parser=v.parsed_by(parse_window),
-            help="How long the loads are averaged over that detectors and plans look at (default: as --service has it, else 30m).",
+            help="Average loads over this time, as detectors and plans do (default: the horizon of --service, else 30m).",
         ),
     ] = None,
     service: Annotated[
         Path | None,
         typer.Option(
-            "--service", exists=True, dir_okay=False, metavar="FILE", help="Configuration of the service, whose horizon is the window."
+            "--service", exists=True, dir_okay=False, metavar="FILE", help="Configuration of the service: its horizon is the window."
         ),
     ] = None,
     false_alarms: Annotated[
         float,
-        typer.Option("--false-alarms-per-week", metavar="N", min=1e-6, help="What noise may trigger, of the whole cluster."),
+        typer.Option("--false-alarms-per-week", metavar="N", min=1e-6, help="How often noise alone may trigger, in the whole cluster."),
     ] = 1.0,
     hits: Annotated[
         int,
-        typer.Option("--hits", metavar="N", min=1, max=100, help="Checks in a row that the detector takes (persist.hits_low)."),
+        typer.Option("--hits", metavar="N", min=1, max=100, help="Checks in a row that the detector needs to fire (persist.hits_low)."),
     ] = 1,
     once: so.Once = False,
     blocks: Annotated[
         str | None,
         typer.Option(
-            "--blocks", metavar="DIR", help="Keep finished days packed here, so that the next calibration reads new days only (or a URI)."
+            "--blocks", metavar="DIR", help="Keep finished days packed in this folder or URI: the next calibration reads only new days."
         ),
     ] = None,
     loads: Annotated[
         str | None,
-        typer.Option("--loads", metavar="DIR", help="Parquet of the partitions' loads; a folder beside FILE where left out."),
+        typer.Option("--loads", metavar="DIR", help="Write the loads of partitions here as Parquet (default: a folder beside FILE)."),
     ] = None,
     report: so.Report = None,
     master: so.Master = None,
 ) -> int:
-    """Measure a history: what is noise and what is imbalance, how loads go round the week, what brokers carry.
+    """Measure a history: noise and imbalance of loads, their weekly pattern, and the capacity of brokers.
 
     Writes a calibration file that `tune` and goals files take bounds from, and the loads of partitions beside it. Needs Java.
     """
@@ -116,7 +118,7 @@ def calibrate_command(
     if report is not None and report == out:
         problems.append(Problem("--report", "expected a file of its own, found that of --out"))
     if window is not None and service is not None:
-        problems.append(Problem("--window", "the window comes from --service; give one of both"))
+        problems.append(Problem("--window", "the window comes from --service; leave one of them out"))
     if begin is not None and end is not None and begin >= end:
         problems.append(Problem("--to", f"expected a time after --from {begin.isoformat()}, found {end.isoformat()}"))
     if blocks is not None and (begin is not None or end is not None):
@@ -134,7 +136,7 @@ def calibrate_command(
 
     with spark_for("trimtab calibrate", master, history, story) as spark:
         if folder is not None and not str(spark.sparkContext.master).startswith("local") and not is_uri(folder):
-            log.warning("loads of partitions are not written: on a cluster --loads has to be a URI that all of it can write to")
+            log.warning("loads of partitions are not written: on a Spark cluster, --loads must be a URI that all workers can write to")
             folder = None
         request = Request(history, Detection(window, hits, false_alarms), folder, cluster_id, begin, end, once, blocks)
         with bar(story, "Calibration", "parts") as (tell, move), watched(spark, move, JOBS):
@@ -185,7 +187,7 @@ def _folder_problems(folder: str | None, history: str) -> list[Problem]:
     if place.exists() and not place.is_dir():
         return [Problem("--loads", f"expected a folder, found the file {folder}; name another")]
     if place.is_dir() and any(one.suffix != ".parquet" for one in place.iterdir() if not one.name.startswith(("_", "."))):
-        return [Problem("--loads", f"{folder} has other files in it, which would go; name another folder")]
+        return [Problem("--loads", f"{folder} has other files in it, which would be deleted; name another folder")]
     if not place.parent.is_dir():
         return [Problem("--loads", f"there is no folder {place.parent}; create it or name another")]
     return [] if os.access(place.parent, os.W_OK) else [Problem("--loads", f"no permission to write in {place.parent}; name another")]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 # Resources that brokers do not tell, with a value as one would write it, and where to find it.
 ASKED = {
     "disk": ("2TB", "bytes for logs, all log directories together"),
-    "network_in": ("125MB/s", "what the network card takes: 1 Gbit/s is 125MB/s"),
-    "network_out": ("125MB/s", "what the network card sends"),
+    "network_in": ("125MB/s", "receive rate of the network card: 1 Gbit/s is 125MB/s"),
+    "network_out": ("125MB/s", "send rate of the network card"),
     "cpu": ("8", "cores"),
 }
 

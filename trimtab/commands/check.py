@@ -34,7 +34,7 @@ def check_command(
     ] = 1,
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
 ) -> int:
-    """Check assignments after a rebalance against those before it: seven checks; exit code 1 where one of them does not hold."""
+    """Check assignments after a rebalance against those before it: seven checks; exit code 1 if one fails."""
     from optimizer.policies.comparison import compare
 
     problems = [

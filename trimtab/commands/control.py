@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def pause_command(
     bootstrap_server: Server, command_config: o.CommandConfig = None, journal: JournalFolder = None, who: Who = None
 ) -> int:
-    """Pause after the steps in progress, which complete. Where no plan is in progress, none starts on the cluster until `resume`."""
+    """Pause once the steps in progress are complete. If no plan is in progress, none starts on the cluster until `resume`."""
     from metrics_reporter.reporter import SYSTEM_CLOCK
     from trimtab.execution.ledger import PAUSE
     from trimtab.execution.people import Pause
@@ -59,7 +59,7 @@ def resume_command(
     form: DataForm = "text",
     out: o.Out = None,
 ) -> int:
-    """Continue a paused cluster or execution, or carry on here, on any machine, with an execution whose process was killed."""
+    """Continue a paused cluster or execution, or an execution whose process was killed; works from any machine."""
     from metrics_reporter.reporter import SYSTEM_CLOCK
     from trimtab.execution.ledger import PAUSE
     from trimtab.execution.people import ended, pause_of

@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     context: typer.Context,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=LARGEST, metavar="N", help="Another cluster for every number.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=LARGEST, metavar="N", help="Seed of the simulated cluster.")] = 0,
     brokers: Annotated[
         int | None,
         typer.Option("--brokers", metavar="N", help=f"Brokers, the new ones too (default {BROKERS})."),
@@ -237,7 +237,7 @@ class DemoStory:
             if resource in after.capacity and after.is_reported(resource):
                 self._line(f"{label:<11} {_spread(before, resource)} → {_spread(after, resource)} of capacity")
         if apart:
-            self._line(f"furthest any broker is from where the plan put it (share of the mean): {', '.join(apart)}")
+            self._line(f"largest difference of a broker from the plan (share of the mean): {', '.join(apart)}")
 
     def next_steps(self, out: Path, directory: Path | None) -> None:
         self._say("Report", f"{out}  (one file, opens in any browser)")

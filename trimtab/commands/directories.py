@@ -54,14 +54,15 @@ def directories_command(
         int, typer.Option(min=1, metavar="N", help="With --execute: replicas of a broker that are copied at a time.")
     ] = 1,
     reserve: Annotated[
-        int | None, typer.Option(parser=v.parsed_by(parse_size), metavar="SIZE", help="Stays free on every log directory (default 1GB).")
+        int | None,
+        typer.Option(parser=v.parsed_by(parse_size), metavar="SIZE", help="Keep this much free on every log directory (default 1GB)."),
     ] = None,
     journal: JournalFolder = None,
 ) -> int:
     """Level the log directories of each broker that has several volumes (JBOD): the fewest bytes that bring each into its target range.
 
-    A dry run, unless --execute names a file that one wrote: its replicas are moved, a few at a time, each waited for. Replicas stay on
-    their brokers. The same file given again goes on with what is left.
+    This is a dry run. With --execute, the moves in the file of a dry run are carried out, a few at a time. Replicas stay on their
+    brokers. The same command given again continues with the remaining moves.
     """
     problems = [*(source.problems() if execute is None else _alone(source, wanted, out)), *unwritable("--out", out)]
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)

@@ -59,9 +59,9 @@ def drain_command(
     journal: JournalFolder = None,
     who: Who = None,
 ) -> int:
-    """Empty brokers before they are shut down: the dry run, a question, the execution, and a look that nothing is left.
+    """Empty brokers before they are shut down: the dry run, a question, the execution, and a check that no replica is left.
 
-    From the question on the cluster remembers it: no later plan places anything there, until `trimtab activate`.
+    Once you agree, the cluster keeps a record of it: no later plan places replicas there until `trimtab activate`.
     """
     source = o.Source(None, bootstrap_server, command_config, interval, capacity)
     wanted = o.Wanted(goals, preset, calibration)

@@ -63,25 +63,28 @@ def execute_command(
         int | None, typer.Option(min=1, metavar="N", help=f"Leaders elected in a second at most (default {LIMITS.elections}).")
     ] = None,
     reserve: Annotated[
-        int | None, typer.Option(parser=v.parsed_by(parse_size), metavar="SIZE", help="Stays free on every log directory (default 1GB).")
+        int | None,
+        typer.Option(parser=v.parsed_by(parse_size), metavar="SIZE", help="Keep this much free on every log directory (default 1GB)."),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse the plan where any partition is not as it was planned for.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse the plan if any partition changed since it was made.")] = False,
     foreign: Annotated[
         Literal["wait", "refuse"], typer.Option(help="What to do about reassignments of other tools that are in progress.")
     ] = "wait",
     window: Annotated[
         list[str] | None,
-        typer.Option("--window", metavar="WHEN", help="Steps start only then, in UTC: 22:00-06:00, 'Sat,Sun 08:00-20:00'; repeatable."),
+        typer.Option(
+            "--window", metavar="WHEN", help="Start steps only at these times, in UTC: 22:00-06:00, 'Sat,Sun 08:00-20:00'; repeatable."
+        ),
     ] = None,
     interval: o.Interval = None,
     journal: JournalFolder = None,
     form: DataForm = "text",
     out: o.Out = None,
 ) -> int:
-    """Carry out one approved plan: step by step, throttled, written down before each step; survives being killed.
+    """Carry out one approved plan, throttled and step by step; each step is recorded before it starts, so a kill does no harm.
 
-    Partitions that changed since the plan was made are left alone and named. Ctrl-C ends this process and no more: what is in
-    progress goes on, `trimtab resume` goes on with the rest.
+    Partitions that changed since the plan was made are left alone and named. Ctrl-C ends only this process: steps in
+    progress continue in the cluster, and `trimtab resume` does the rest.
     """
     from trimtab.execution.documents import Settings
     from trimtab.execution.order import read_order
@@ -150,10 +153,10 @@ def _loads(
     try:
         now = captured(story, bootstrap_server, command_config, interval)
     except ExternalError as error:
-        log.warning("what became of the loads of brokers could not be measured: %s", error)
+        log.warning("the loads of brokers after the execution could not be measured: %s", error)
         return ()
     except KeyboardInterrupt:  # the plan is carried out, whether a person waits for this or not
-        log.warning("what became of the loads of brokers was not measured to the end")
+        log.warning("the loads of brokers after the execution were not measured completely")
         return ()
     return compared(order.predicted, loads_of(now, order.predicted), order.before)
 
@@ -229,7 +232,7 @@ def to_the_end(
     with signals_heard() as told:
         found = carried_out(there.execution, story, told.stop.wait)
     if not found.over:
-        log.warning("ended before the plan was carried out: what is in progress goes on; `trimtab resume` goes on with the rest")
+        log.warning("ended before the plan was carried out: steps in progress continue in the cluster; `trimtab resume` does the rest")
         return INTERRUPTED
     write_standing(found, form, out, working=False, loads=loads() if found.state == "done" else ())
     return FAILED if found.unchanged or found.throttles_left else 0

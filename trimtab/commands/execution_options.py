@@ -19,7 +19,7 @@ JournalFolder = Annotated[
     typer.Option("--journal", metavar="DIR", file_okay=False, help="Folder of the journal (default ~/.local/state/trimtab)."),
 ]
 DataForm = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format on stdout.")]
-Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="In whose name (default: the user of this machine).")]
+Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="Name to record with it (default: the user of this machine).")]
 
 
 def parse_pace(text: str) -> int:

@@ -31,7 +31,7 @@ Out = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command and its parts to `app`."""
-    group = typer.Typer(name="goals", help="Goal files: check one, list what there is, start from a preset.")
+    group = typer.Typer(name="goals", help="Goal files: check one, list goals and presets, start from a preset.")
     group.command("check")(check)
     group.command("list")(list_kinds)
     group.command("schema")(schema)
@@ -45,7 +45,7 @@ def check(
     preset: Preset = None,
     calibration: CalibrationPath = None,
     form: Annotated[
-        Literal["text", "json"], typer.Option("--format", help="Shape of what the file was understood as.")
+        Literal["text", "json"], typer.Option("--format", help="Print the goals, as understood, in this form.")
     ] = "text",
 ) -> None:
     """Say what a goals file means, every default filled in and where from, or everything that is wrong with it."""

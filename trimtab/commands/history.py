@@ -25,17 +25,17 @@ from trimtab.commands.history_check import check_command
 from trimtab.commands.history_import import Out, Rejected, import_command, mapping_command, tell_rejected
 from trimtab.story import log, tell_when
 
-Bootstrap = Annotated[str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="The cluster that the topic is on.")]
-Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="The topic (default: as the reporter names it).")]
-Records = Annotated[Literal["own", "automq"], typer.Option("--records", help="Whose reporter wrote the records.")]
+Bootstrap = Annotated[str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="Brokers of the cluster that has the topic.")]
+Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="The internal topic (default: that of the reporter).")]
+Records = Annotated[Literal["own", "automq"], typer.Option("--records", help="Reporter that wrote the records.")]
 Checkpoint = Annotated[
-    str | None, typer.Option("--checkpoint", metavar="DIR", help="Where the reading positions stand (default: _topic in the history).")
+    str | None, typer.Option("--checkpoint", metavar="DIR", help="Keep the reading positions here (default: _topic in the history).")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command and its parts to `app`."""
-    what = "Histories of samples for Spark: import what others kept, read the internal topic, check what is there."
+    what = "Histories of samples for Spark: import files of other systems, read the internal topic, check completeness."
     group = typer.Typer(name="history", help=what)
     group.command("import")(import_command)
     group.command("mapping")(mapping_command)
@@ -55,9 +55,9 @@ def backfill_command(
     rejected: Rejected = None,
     master: so.Master = None,
 ) -> None:
-    """Write what the internal topic has and the history has not yet, then end.
+    """Write the samples of the internal topic that the history does not have yet, then end.
 
-    Called again, it goes on where it ended. No sample is there twice, wherever it was interrupted.
+    The next call continues where this one ended. No sample is written twice, even after an interruption.
     """
     _keep(Wanted(bootstrap_server, out, topic, form, command_config, checkpoint, rejected, None), master)
 
@@ -72,13 +72,13 @@ def follow_command(
     rejected: Rejected = None,
     every: Annotated[
         float,
-        typer.Option("--every", parser=v.parsed_by(parse_duration), metavar="DURATION", help="Time between two batches; each makes files."),
+        typer.Option("--every", parser=v.parsed_by(parse_duration), metavar="DURATION", help="Time between two batches of files."),
     ] = 600.0,
     master: so.Master = None,
 ) -> None:
-    """Write what the internal topic has, and go on with what comes, until SIGTERM or Ctrl-C.
+    """Write the samples of the internal topic, and new ones as they arrive, until SIGTERM or Ctrl-C.
 
-    May be killed at any time, and goes on where it was.
+    It may be killed at any time: the next start continues there.
     """
     if every <= 0:
         raise ConfigurationError("trimtab history follow", [Problem("--every", "expected a time above 0, such as 10m")])
@@ -131,7 +131,7 @@ def _keep(wanted: Wanted, master: str | None) -> None:
             with _stopping(query.stop) as stopped:
                 await_end(query)
             again = every is None and not stopped() and behind(query, target)
-    log.info("%s: %d samples in %d batches; read up to what %s says", wanted.out, kept.rows, kept.batches, checkpoint)
+    log.info("%s: %d samples in %d batches; reading positions are in %s", wanted.out, kept.rows, kept.batches, checkpoint)
 
 
 @contextmanager

@@ -85,13 +85,13 @@ def _metrics(found: Check) -> list[str]:
 def _days(found: Check) -> list[str]:
     usual = sorted(day.samples for day in found.days)[len(found.days) // 2]
     shown = [day for day in found.days if day.samples < 0.9 * usual or day.repeated]
-    told = f"{len(found.days):,} days, {usual:,} samples on a usual one"
+    told = f"{len(found.days):,} days, {usual:,} samples on a usual day"
     if not shown:
-        return [f"{told}; none has less than 90 % of that, or samples twice"]
-    rows = [("day", "brokers", "samples", "there again")]
+        return [f"{told}; no day has less than 90 % of that, or repeated samples"]
+    rows = [("day", "brokers", "samples", "repeated")]
     rows += [(day.date, f"{day.brokers:,}", f"{day.samples:,}", f"{day.repeated:,}") for day in shown[:MOST_DAYS]]
     more = [f"and {len(shown) - MOST_DAYS} more days"] if len(shown) > MOST_DAYS else []
-    return [f"{told}; with less than 90 % of that, or samples twice:", *_table(rows), *more]
+    return [f"{told}; days with less than 90 % of that, or repeated samples:", *_table(rows), *more]
 
 
 def _gaps(found: Check) -> list[str]:
@@ -99,7 +99,7 @@ def _gaps(found: Check) -> list[str]:
         return ["no broker was silent for an hour between its first and its last sample"]
     lines = [f"  broker {gap.broker}: {gap.begin} to {gap.end}" for gap in found.gaps[:MOST_GAPS]]
     more = [f"  and {len(found.gaps) - MOST_GAPS} more"] if len(found.gaps) > MOST_GAPS else []
-    return ["silent for an hour or more:", *lines, *more]
+    return ["brokers silent for an hour or more:", *lines, *more]
 
 
 def _feeds(found: Check) -> list[str]:

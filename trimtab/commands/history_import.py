@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 DAY = 86_400
 Form = Literal["csv", "prometheus"]
-Out = Annotated[str, typer.Option("--out", metavar="DIR", help="The history: a folder, or a URI that Spark takes (s3a://, hdfs://).")]
+Out = Annotated[str, typer.Option("--out", metavar="DIR", help="The history: a folder, or a URI for Spark (s3a://, hdfs://).")]
 Rejected = Annotated[
-    str | None, typer.Option("--rejected", metavar="DIR", help="Keep what was not taken here, with the reason, as Parquet.")
+    str | None, typer.Option("--rejected", metavar="DIR", help="Write rejected rows here, with the reason, as Parquet.")
 ]
-ClusterId = Annotated[str | None, typer.Option("--cluster-id", metavar="ID", help="Which cluster the samples are of.")]
+ClusterId = Annotated[str | None, typer.Option("--cluster-id", metavar="ID", help="Cluster that the samples belong to.")]
 
 
 def import_command(
     context: typer.Context,
-    form: Annotated[Form, typer.Option("--form", help="csv, or answers of Prometheus to query_range as curl saves them.")],
+    form: Annotated[Form, typer.Option("--form", help="csv, or prometheus: its answers to query_range, as saved by curl.")],
     out: Out,
     source: Annotated[
         list[str] | None,
@@ -50,14 +50,14 @@ def import_command(
         typer.Option("--url", metavar="URL", help="Ask Prometheus, Thanos or VictoriaMetrics here, instead of --from."),
     ] = None,
     begin: Annotated[
-        str | None, typer.Option("--begin", metavar="DATE", help="First day to ask for, UTC (default: after the last that is there).")
+        str | None, typer.Option("--begin", metavar="DATE", help="First day to ask for, UTC (default: after the last day of the history).")
     ] = None,
     end: Annotated[str | None, typer.Option("--end", metavar="DATE", help="Day to stop before, UTC (default: today).")] = None,
     step: Annotated[
-        float, typer.Option("--step", parser=v.parsed_by(parse_duration), metavar="DURATION", help="Time between two points asked for.")
+        float, typer.Option("--step", parser=v.parsed_by(parse_duration), metavar="DURATION", help="Time between two points of a series.")
     ] = 60.0,
     match: Annotated[
-        str, typer.Option("--match", metavar="LABELS", help="Added to what is asked for, such as 'job=\"kafka\"'.")
+        str, typer.Option("--match", metavar="LABELS", help="Labels added to every query, such as 'job=\"kafka\"'.")
     ] = "",
     token_file: Annotated[
         Path | None,
@@ -69,7 +69,7 @@ def import_command(
     ] = None,
     mapping: Annotated[
         Path | None,
-        typer.Option("--mapping", exists=True, dir_okay=False, metavar="FILE", help="Which column or series is which metric (YAML)."),
+        typer.Option("--mapping", exists=True, dir_okay=False, metavar="FILE", help="Mapping of columns or series to metrics (YAML)."),
     ] = None,
     cluster_id: ClusterId = None,
     rejected: Rejected = None,
@@ -77,7 +77,7 @@ def import_command(
 ) -> None:
     """Write files of other systems as a history: whole days, all or nothing.
 
-    Counters become rates. Rows that do not count are told with their reasons. An import by --url goes on where it was interrupted.
+    Counters become rates. Rejected rows are reported with their reasons. An import by --url continues where it was interrupted.
     Prometheus needs no Java; CSV files do.
     """
     from spark.history.mapping import CsvMapping
@@ -106,18 +106,18 @@ def _import_problems(
     """Options that do not go together, all at once."""
     found = []
     if (not source) == (url is None):
-        found.append(Problem("--from", "expected files (--from), or a server to ask (--url), one of both"))
+        found.append(Problem("--from", "expected either files (--from) or a server to ask (--url)"))
     if url is not None and (form != "prometheus" or not url.startswith(("http://", "https://"))):
         found.append(Problem("--url", f"expected --form prometheus and an address such as http://prometheus:9090, found {url!r}"))
     if step < 1 or step % 1 or DAY % step:
-        found.append(Problem("--step", f"expected whole seconds of which a day is a multiple, such as 1m, found {step:g} s"))
+        found.append(Problem("--step", f"expected whole seconds that divide a day evenly, such as 1m, found {step:g} s"))
     for option, day in (("--begin", begin), ("--end", end)):
         if day is not None and _day(day) is None:
             found.append(Problem(option, f"expected a day such as 2026-11-01, found {day!r}"))
     if form == "prometheus":
         if cluster_id is None and getattr(wanted, "cluster_label", None) is None:
             found.append(
-                Problem("--cluster-id", "nothing says of which cluster the samples are; give it, or cluster_label in the mapping")
+                Problem("--cluster-id", "the cluster of the samples is not known; give it here, or give cluster_label in the mapping")
             )
         for option, place in (("--out", out), ("--rejected", rejected)):
             if place is not None and so.is_uri(place):
@@ -191,7 +191,7 @@ def _span(days: tuple[str | None, str | None], out: str, now: datetime) -> tuple
 def mapping_command(
     form: Annotated[Literal["prometheus"], typer.Argument(metavar="FORM", help="prometheus")] = "prometheus",
 ) -> None:
-    """Print the mapping that an import uses where none is given, to start one of your own from."""
+    """Print the default mapping of an import, as a start for your own."""
     emit(_shipped(form).read_text(encoding="utf-8"), None)
 
 
@@ -217,4 +217,4 @@ def tell_rejected(rejected: Mapping[str, int], examples: Mapping[str, str]) -> N
     """A line for each reason, the most frequent first."""
     for reason, count in sorted(rejected.items(), key=lambda item: (-item[1], item[0])):
         example = examples.get(reason)
-        log.warning("%d rows were not taken: %s%s", count, reason, f" (such as {example})" if example else "")
+        log.warning("%d rows were rejected: %s%s", count, reason, f" (such as {example})" if example else "")

@@ -51,7 +51,7 @@ def metadata_command(
             "--bootstrap-server",
             rich_help_panel=o.SOURCE,
             metavar="HOST:PORT",
-            help="Brokers that say what of the log is committed; without --kraft-log they are asked everything.",
+            help="Brokers to ask how much of the log is committed; without --kraft-log, to ask for all metadata.",
         ),
     ] = None,
     command_config: o.CommandConfig = None,
@@ -75,9 +75,9 @@ def metadata_command(
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
     out: o.Out = None,
 ) -> None:
-    """Print brokers, topics and partitions as a cluster's metadata has them, and what happens to them.
+    """Print the brokers, topics and partitions in a cluster's metadata, and with --follow each change.
 
-    Only what is committed counts, unless --unconfirmed says otherwise.
+    Only committed records count, unless --unconfirmed is given.
     """
     problems = _problems(kraft_log, bootstrap_server, command_config, unconfirmed, follow, interval, out)
     if problems:

@@ -25,10 +25,10 @@ History = Annotated[
 ]
 ClusterId = Annotated[
     str | None,
-    typer.Option("--cluster-id", metavar="ID", rich_help_panel=o.SOURCE, help="Which cluster, where the history has several."),
+    typer.Option("--cluster-id", metavar="ID", rich_help_panel=o.SOURCE, help="Cluster to read, if the history has several."),
 ]
 Once = Annotated[
-    bool, typer.Option("--once", help="Count samples once that the history has twice; where it has some, it is read twice.")
+    bool, typer.Option("--once", help="Count repeated samples once; a history that has any is then read twice.")
 ]
 Report = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write an HTML report with plots here.")]
 Master = Annotated[

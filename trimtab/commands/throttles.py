@@ -28,13 +28,13 @@ def register(app: typer.Typer) -> None:
 def throttles_command(
     bootstrap_server: Server,
     command_config: o.CommandConfig = None,
-    clean: Annotated[bool, typer.Option("--clean", help="Bring back the values that stood before the last execution.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Restore the values from before the last execution.")] = False,
     every: Annotated[bool, typer.Option("--every", help="With --clean: remove all others too, whatever tool set them.")] = False,
     journal: JournalFolder = None,
     form: DataForm = "text",
     out: o.Out = None,
 ) -> int:
-    """List replication throttles of brokers and topics; with --clean take off what an execution left. 1 where any of those stay."""
+    """List replication throttles of brokers and topics; with --clean remove those that an execution left. Exit code 1 if any remain."""
     from trimtab.execution.run import at_work, reached
     from trimtab.execution.throttle import KEYS
 
@@ -47,7 +47,7 @@ def throttles_command(
             if execution.throttles:
                 execution.adopt()
                 for setting in execution.clean():
-                    log.error("%s: %s could not be taken off; give the command again once it answers", setting.resource, setting.key)
+                    log.error("%s: %s could not be removed; give the command again once it answers", setting.resource, setting.key)
             if every:
                 _remove(there)
         left = list(execution.throttles)
@@ -57,13 +57,13 @@ def throttles_command(
             emit(json.dumps({"version": 1, "throttles": {str(r): of for r, of in found.items()}, "of_the_execution": ours}, indent=1), out)
         else:
             lines = [f"{r}: {k} = {v}" for r, of in found.items() for k, v in sorted(of.items()) if k in KEYS]
-            emit("\n".join(lines) or "no throttle stands on any broker or topic", out)
+            emit("\n".join(lines) or "no broker or topic has a throttle", out)
     return FAILED if clean and left else 0
 
 
 def _in_progress(plan_id: str, *, working: bool) -> str:
     ways = "`trimtab cancel` ends it" if working else "`trimtab resume` goes on with it, `trimtab cancel` ends it"
-    return f"plan {plan_id} is not over, and takes its throttles off itself; {ways}"
+    return f"plan {plan_id} is not over, and removes its throttles itself; {ways}"
 
 
 def _every(there: Reached) -> list[Resource]:

@@ -52,7 +52,7 @@ def tune_command(
     ],
     only: Annotated[
         Any,
-        typer.Option("--only", parser=parsed_by(parse_only), metavar="KEYS", help="Change these only: weight,bound,var,min_load."),
+        typer.Option("--only", parser=parsed_by(parse_only), metavar="KEYS", help="Change only these: weight,bound,var,min_load."),
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Change the goals file. Default: only show the diff.")] = False,
     form: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
@@ -125,7 +125,7 @@ def _lines(goals: Path, calibration: Path, found: Calibration, result: Tuned) ->
             lines.append(f"  {change.key} {_before(change)} -> {change.text}{effect}")
             lines += [f"    {sentence}" for sentence in change.why]
     if result.expected:
-        lines += ["", f"all of what is recommended together, {result.expected}"]
+        lines += ["", f"all recommendations together, {result.expected}"]
     lines += ["", *result.remarks] if result.remarks else []
     return [printable(line) for line in lines]
 

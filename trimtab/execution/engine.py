@@ -334,7 +334,7 @@ class Execution(Recorded):
             The execution is not over: it takes them off itself.
         """
         if self.running:
-            raise ExternalError("an execution is not over; it takes its throttles off itself, after `trimtab resume` or `trimtab cancel`")
+            raise ExternalError("an execution is not over; it removes its throttles itself, after `trimtab resume` or `trimtab cancel`")
         if self._throttles:
             left = restore(self._port, self._throttles, self._view.look({}, (), ()))
             if left != self._throttles:

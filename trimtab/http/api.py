@@ -98,10 +98,10 @@ class Api:
         except Problem as problem:
             ok, reasons = False, (problem.view.detail,)
         except Exception as error:
-            log.exception("the service did not say how it stands")
+            log.exception("the service did not report its state")
             ok, reasons = (
                 False,
-                (f"The service failed to say how it stands ({type(error).__name__}); its log says why.",),
+                (f"The service failed to report its state ({type(error).__name__}); its log says why.",),
             )
         return _answer(HealthView(ok=ok, reasons=reasons), 200 if ok else 503)
 

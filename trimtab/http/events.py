@@ -32,7 +32,7 @@ class ChangeView(BaseModel):
     leads: bool
     plan_id: str | None
     plan_state: str | None
-    trouble: str | None = Field(default=None, description="why the service did not say how it stands")
+    trouble: str | None = Field(default=None, description="why the service did not report its state")
 
 
 class Events:
@@ -123,7 +123,7 @@ class Events:
         except Problem as problem:
             view = _trouble(problem.view.detail)
         except Exception:  # whatever the service raised is in the log by the answer to /api/v1/state
-            view = _trouble("The service failed to say how it stands; its log says why.")
+            view = _trouble("The service failed to report its state; its log says why.")
         return f"event: change\ndata: {view.model_dump_json()}\n\n"
 
 

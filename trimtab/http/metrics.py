@@ -77,13 +77,13 @@ class Scrape:
 
 
 def scrape(state: StateView | None, last: DecisionView | None, requests: Requests) -> Scrape:
-    """Everything for one scrape. `state` is None where the service did not say how it stands.
+    """Everything for one scrape. `state` is None where the service did not report its state.
 
     Notes
     -----
     Linear in brokers times resources.
     """
-    words = "Whether the service said how it stands; where 0, what it would have said is missing."
+    words = "Whether the service reported its state; at 0, the figures from that state are missing."
     available = _gauge("trimtab_state_available", words, state is not None)
     told = families(state, last) if state is not None else ()
     return Scrape(([available], told, requests.registry.collect()))
@@ -146,7 +146,7 @@ def _service(state: StateView) -> Iterator[Metric]:
     yield _gauge("trimtab_history_free_bytes", "Free where the history is kept.", state.history_free)
     yield _gauge(
         "trimtab_considered_time_seconds",
-        "When it came to a decision last, also where that was no news and is in no record, Unix time.",
+        "When it last decided, recorded or not, Unix time.",
         None if state.considered_ms is None else state.considered_ms / 1000,
     )
     yield _gauge(

@@ -87,7 +87,7 @@ def run(config: ReporterConfig, stop: Event, clock: Clock = SYSTEM_CLOCK) -> End
     ended = Ended(sender.sent, len(spool), spool.dropped)
     lost = "".join(
         f", {count} {what}"
-        for count, what in ((ended.dropped, "dropped for want of room"), (sender.refused, "refused by the topic"))
+        for count, what in ((ended.dropped, "dropped because the spool was full"), (sender.refused, "refused by the topic"))
         if count
     )
     if everything:

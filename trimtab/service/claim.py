@@ -46,13 +46,13 @@ class Claim:
                 if self._node_id is None:
                     return f"Another instance on this machine decides for this cluster already, {REMEDY}."
                 return (
-                    f"Another instance on this machine stands beside node {self._node_id} of this cluster already, {REMEDY}, or mend "
+                    f"Another instance on this machine stands beside node {self._node_id} of this cluster already, {REMEDY}, or correct "
                     "its node_id."
                 )
         if self._folder is None and self._kraft_log is not None:
             folder = _locked(self._kraft_log)
             if folder is None:
-                return f"Another instance reads {self._kraft_log} already, {REMEDY}, or mend its node_id and kraft_log."
+                return f"Another instance reads {self._kraft_log} already, {REMEDY}, or correct its node_id and kraft_log."
             self._folder = folder
         return None
 

@@ -42,7 +42,7 @@ TURN = 0.25  # seconds
 ASK_EVERY_MS = 3_000  # who leads, where nothing is due
 HOUR_MS = 3_600_000
 ASKED = "asked by "
-UNWRITTEN = "no decision is made while none can be written down"
+UNWRITTEN = "no decision is made while none can be recorded"
 LASTED_MS = 30_000  # the cluster is unwell for so long: a plan that waits for approval was made for another one
 UNWELL = ("down", "settling", "under_replicated", "foreign")
 
@@ -140,7 +140,7 @@ class Decider:
             except ExternalError as error:
                 self._agenda.add(cause, now)  # it was not written down, so it was not decided
                 if self._decisions.broken is not None:
-                    self._desk.supersede("a newer decision could not be written down", record=False)
+                    self._desk.supersede("a newer decision could not be recorded", record=False)
                     raise ExternalError(f"{UNWRITTEN}: {self._decisions.broken}", retriable=True) from error
                 raise
             self._decisions.tidy()

@@ -36,7 +36,7 @@ PATIENCE_MS = 60_000  # the leader is unknown for so long: another may
 SHARE_MS = 5_000  # so often pauses and drains that were told elsewhere are looked for
 RECOVER_MS = 5_000  # so often it is looked whether an execution was left unfinished
 FIRST_LOOK_MS = 15_000  # so long no plan is made before that was looked at for the first time since this instance leads
-FIRST_LOOK = "it is looked at first what executions before this left unfinished, and what they moved"
+FIRST_LOOK = "earlier executions are checked first: their unfinished steps and their moves"
 NOTHING = Progress(0, 0, 0, (), 0.0, 0.0)
 
 
@@ -126,7 +126,7 @@ class Execution:
             if self._told.take(executor.told()):
                 drains = ", ".join(map(str, sorted(self._told.draining))) or "none"
                 pause = self._told.pause
-                log.warning("told elsewhere: %s; brokers to drain: %s", f"paused by {pause.who}" if pause else "not paused", drains)
+                log.warning("set elsewhere: %s; brokers to drain: %s", f"paused by {pause.who}" if pause else "not paused", drains)
                 self._changed()
         except ExternalError as error:
             if str(error) != self._unshared_why:
@@ -304,7 +304,7 @@ class Execution:
                 held.note = f"waits: {who_leads(answer)}"
                 raise ExternalError(f"no step is taken while no controller says which node leads: {answer.error}", retriable=True)
         if not answer.leads:
-            why = f"let go of, what was in progress goes on by itself: {who_leads(answer)}"
+            why = f"released, steps in progress continue in the cluster: {who_leads(answer)}"
             self._end(held, executor.release(), "cancelled", "cancelled", why)
             return
         self._unsure_since_ms = None
@@ -321,7 +321,7 @@ class Execution:
         held.progress = progress
         held.note = "being carried out" + (f", {progress.waits}" if progress.waits else "")
         if pause is not None:
-            held.note = f"no further step while paused by {pause.who}; what is in progress goes on"
+            held.note = f"no further step while paused by {pause.who}; steps in progress continue"
         ended = executor.standing()
         if progress.finished and ended is not None and ended.direction != "forward":
             stay = f"{progress.done} partitions stay as planned"
@@ -349,7 +349,7 @@ class Execution:
             self._desk.become(held, state, kind, "executor", detail, _amounts(held, progress))
         except ExternalError as error:
             self._desk.end_unwritten(held, state, kind, f"{detail} (not written down: {error})")
-            log.error("what came of plan %s could not be written down: %s", held.plan.plan_id, error)
+            log.error("the outcome of plan %s could not be recorded: %s", held.plan.plan_id, error)
         log.info("plan %s: %s%s", held.plan.plan_id, state, f", {detail}" if detail else "")
         if kind == "done":
             self._ended(held)

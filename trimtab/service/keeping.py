@@ -40,7 +40,7 @@ FIRST_RETRY_MS, LONGEST_RETRY_MS = 5_000, 300_000  # after a decision that could
 ROOM, ROOM_FILE, ROOM_EVERY_MS = 1 << 20, ".room", 10_000  # bytes that have to find room in the folder, also where nothing is decided
 LOOKED_BACK = 20  # decisions
 UNFINISHED = ("approved", "started", "noted")
-KILLED = "the service was killed in the middle; what was in progress went on by itself, and the rest was not started"
+KILLED = "the service was killed during the execution; steps in progress continued in the cluster, and the rest was not started"
 
 
 class SampleKeeper:
@@ -93,7 +93,7 @@ class SampleKeeper:
             if self._cluster_id is None:
                 return TURN
             if self.open(self._cluster_id):
-                log.info("history of samples goes on from here; what came meanwhile is not in it")
+                log.info("history of samples continues from here; the samples in between are missing")
         assert self._history is not None
         with self._lock:
             queue, self._queue, self._queued = self._queue, [], 0
@@ -192,7 +192,7 @@ class DecisionKeeper:
         try:
             self.get().add_moved(found.time_ms, found.plan_id, found.partitions)
         except ExternalError as error:
-            log.warning("what plan %s moved is not written down for now: %s", found.plan_id, error)
+            log.warning("the moves of plan %s are not recorded for now: %s", found.plan_id, error)
         else:
             self._moved = found
 
@@ -266,7 +266,7 @@ class Told:
             self._documents |= dict(document.get("documents", {}))
             self._unshared = frozenset(document.get("unshared", self._documents))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            message = f"expected what the service was told by people, found something else ({error}); mend or remove the file"
+            message = f"expected pauses and drains of operators, found something else ({error}); repair or remove the file"
             raise ConfigurationError(str(self._path), [Problem("", message)]) from error
 
     @property

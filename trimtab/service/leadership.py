@@ -80,7 +80,7 @@ class LeaderCheck:
 def whom_to_ask(known: Leadership) -> str:
     """What helps an operator who wants a decision of an instance that does not lead."""
     if known.shared is not None or known.error is not None or known.controller is None:
-        return "See why_nothing in /api/v1/state, and mend that."
+        return "See why_nothing in /api/v1/state for the cause."
     return f"Ask the instance beside node {known.controller}."
 
 

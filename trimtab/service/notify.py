@@ -103,7 +103,7 @@ class Notifier:
         try:
             address = self._part.address()
         except ValueError as error:
-            self._not_sent(f"nothing can be told: {error}", final=False)
+            self._not_sent(f"no message can be sent: {error}", final=False)
         parts = urlsplit(address)
         try:
             post(address, message(news, self._state().cluster_id, self._part.page), self._part.timeout)

@@ -197,5 +197,5 @@ class Operator:
         try:
             change()
         except TrimtabError as error:
-            message = f"It could not be written down, so it is not done: {error}."
-            raise Refused(message, "Mend the history's folder, and try again.") from error
+            message = f"It could not be recorded, so it is not done: {error}."
+            raise Refused(message, "Repair the history's folder, and try again.") from error

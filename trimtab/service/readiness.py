@@ -67,7 +67,7 @@ class Readiness:
             found.append(Hold("metadata", f"The metadata may be older than the cluster: {_ended(held)}"))
         unrecordable = self._unrecordable()
         if unrecordable is not None:
-            text = f"Decisions cannot be written down, and what is not written down is not done: {_ended(unrecordable)}"
+            text = f"Decisions cannot be recorded, so none is carried out: {_ended(unrecordable)}"
             found.append(Hold("history", text))
         silent, unread = self._silent(now_ms), self._unread()
         if unread is not None and (silent is not None or not self._feed.caught_up):

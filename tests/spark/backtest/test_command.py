@@ -47,16 +47,16 @@ def test_a_history_becomes_weights_and_a_table_in_the_calibration(
     }
     assert bool(after.weights) == (not after.backtest[0].chosen)
     assert "broker-hours out" in ended.stdout
-    assert ended.stdout.index("The choice is confirmed if") < ended.stdout.index("On the held-out span")
-    assert ended.stderr.index("for the test alone") < ended.stderr.index("replaying")
-    assert "± is a standard error" in ended.stdout
+    assert ended.stdout.index("The choice is confirmed if") < ended.stdout.index("On the held-out part")
+    assert ended.stderr.index("held out for the test") < ended.stderr.index("replaying")
+    assert "± is the standard error" in ended.stdout
     assert all(row.out_of_band_error is not None for row in after.backtest[1:])
     assert "of them count" in ended.stderr
     assert "capacities: none known" in ended.stderr
     assert {row.horizon for row in after.backtest} <= {3600.0, 6 * 3600.0}
     assert after.backtest[0].horizon == 3600.0
     page = report.read_text()
-    assert "Brokers outside their target range on the span held out" in page
+    assert "Brokers outside their target range on the held-out part" in page
     assert "The choice is confirmed if" in page
     assert "brokers outside their target range over time" in page  # the drawing: there are figures for it
     assert "on 1 stretch of history, 4 times" in ended.stderr  # no terminal: lines, and no bar

@@ -111,7 +111,7 @@ def test_hours_at_the_end_of_a_history_validate_nothing_and_what_comes_after_it_
     assert sizes(longer, CUT, "h") == [0, 1, 2]
     half = unpacked(longer.where("stretch = 2").toArrow(), CUT, "c", {})
     assert (half.windows, half.last.tolist()) == (2, [1])
-    with pytest.raises(InputError, match="expected half a stretch of history"):
+    with pytest.raises(InputError, match="expected at least half a stretch of history"):
         sizes(packed(measured(spark, rows[:1]), CUT), CUT, "h")
 
 

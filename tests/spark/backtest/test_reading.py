@@ -62,7 +62,7 @@ def test_what_brokers_report_comes_before_the_calibration_and_a_capacity_of_0_is
         told, none = capacities_told(read.series, given), capacities_told(read.series.where("topic is not null"), {})
     assert found.capacity["network_in"].tolist() == [73.0, 60.0]
     assert told == (
-        "capacities: network_in as 1 broker reports in the history and by the calibration for 1, cpu by the calibration for 1; "
-        "of other resources none is known"
+        "capacities: network_in as 1 broker reports in the history and from the calibration for 1, cpu from the calibration for 1; "
+        "none known for other resources"
     )
     assert "none known" in none

@@ -159,7 +159,7 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     every = "the backtest's choice: plan every 10 min instead of 5 min (service: interval: 10m)"
     assert result.remarks == ("weights for goals that are not there: gone", every)
     assert result.expected == (
-        "on the weeks held out, against the goals as they are: broker-hours outside the target range −31 %, bytes moved ±0 %, "
+        "on the held-out part, compared with the goals as they are: broker-hours outside the target range −31 %, bytes moved ±0 %, "
         "peak utilization 0.90 to 0.75, replicas moved back 12 to 2, planning every 10 min instead of 5 min"
     )
     errors = WEIGHTS.replace("hours: 69,", "hours: 69, out_of_band_error: 4,").replace("hours: 80,", "hours: 80, out_of_band_error: 3,")
@@ -168,17 +168,17 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     assert "broker-hours outside the target range −31 % ± 4 %, bytes moved ±0 %," in told
     assert "± 4" not in tune(tmp_path, f"goals: [{IN % 2}]", chance, only).expected  # it is against others than those
     now = tune(tmp_path, f"goals: [{IN % 2}]", found, only).expected
-    least = "against the goals as they are: broker-hours outside the target range −14 %, bytes moved −50 %"
-    assert now.startswith(f"on the weeks held out, {least}")
+    least = "compared with the goals as they are: broker-hours outside the target range −14 %, bytes moved −50 %"
+    assert now.startswith(f"on the held-out part, {least}")
     other = tune(tmp_path, f"goals: [{IN % 7}]", found, only).expected
-    assert other.startswith("on the weeks held out, against the goals that it started with: broker-hours outside the target range −31 %")
+    assert other.startswith("on the held-out part, compared with the goals that the backtest started with: broker-hours outside")
     chosen = tune(tmp_path, f"goals: [{IN.replace('0.1', '0.2') % 3}]", found)
     assert (chosen.changes, chosen.expected) == ((), "")  # not var and min_load of the history, which the backtest did not try
     (var,) = [c for c in tune(tmp_path, f"goals: [{IN % 3}]", found).changes if c.key == "var"]
     assert (var.text, var.why) == ("1.2", ("var: keeps its ratio to the bound, as the backtest tried it",))
     unknown = calibration(WEIGHTS.replace(", what: default", ""))
     expected = tune(tmp_path, f"goals: [{IN % 7}]", unknown, only).expected
-    assert expected == "on the weeks held out: 69 broker-hours outside the target range, 1 TB moved"
+    assert expected == "on the held-out part: 69 broker-hours outside the target range, 1 TB moved"
 
 
 def test_what_the_backtest_changed_in_the_policy_is_told_with_its_place(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_what_the_backtest_changed_in_the_policy_is_told_with_its_place(tmp_path
     result = tune(tmp_path, f"goals: [{IN % 1}]", calibration(WEIGHTS.replace("moved_back: 2, chosen: true", knobs)))
     for said in (
         "50 moves in a plan at most (service: budgets.max_moves: 50)",
-        "plans gain more for what they copy (goals file: policy: {min_gain: 3})",
+        "plans must gain more for the bytes they copy (goals file: policy: {min_gain: 3})",
         "plans start later (goals file: policy: {detector: {kind: goal_band, hysteresis: {start: 0.4, stop: 0.2}}})",
     ):
         assert any(said in remark for remark in result.remarks), result.remarks
@@ -332,6 +332,6 @@ def test_goals_that_a_history_says_nothing_of_are_told_with_the_reason(tmp_path:
         "no bound for of-leader_network_in: leader_network_in is not in a history; a part of network_in usually swings more than all of "
         "it, whose bound is 0.14",
         "no bound for of-potential_network_out: potential_network_out is not in a history",
-        "no bound for of-fetch_rate: there is no fetch_rate in the history that was measured",
+        "no bound for of-fetch_rate: the history has no fetch_rate",
     )
     assert tune(tmp_path, goals, only=("weight",)).remarks == ()

@@ -145,7 +145,7 @@ def test_records_of_others_that_come_while_a_reporter_starts_are_no_clock_that_i
         guard = IncarnationGuard(topic, started, lambda broker: newest_incarnation(topic, broker))
         SamplePublisher(guard, 1, incarnation=started).publish([SAMPLE], time_ms=1, window_ms=1)
         assert [frame(r.value).header.incarnation for r in topic.poll({0: 1}, 10)] == [1_002_001]
-    assert any("is it behind?" in m for m in caplog.messages) == told
+    assert any("Is the clock behind?" in m for m in caplog.messages) == told
 
 
 def test_a_sane_clock_keeps_its_number_also_where_the_topic_cannot_be_read(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_plan_keeps_to_a_calibrated_capacity_and_says_where_it_is_from(goals: 
     assert limit.before.violations == 1
     assert limit.status == "satisfied"
     assert "capacity from c.yaml (2026-10-01 to 2026-11-01): network_in of 2 brokers" in made.notes
-    low = "no capacity for network_in of 1 broker: in c.yaml, estimates of low confidence are lower bounds and not taken"
+    low = "no capacity for network_in of 1 broker: in c.yaml, estimates of low confidence are lower bounds and not used"
     assert low in made.notes
     assert plan(cluster(), replace(goals, calibrated=None)).goals[0].status == "skipped"
 
@@ -96,7 +96,7 @@ def test_a_snapshot_that_has_every_capacity_takes_none(goals: GoalSet) -> None:
 def test_broker_ids_of_another_cluster_mean_nothing(goals: GoalSet) -> None:
     other = cluster(cluster_id="other")
     assert with_capacity(other, goals) is other
-    assert capacity_notes(other, goals) == ("c.yaml is of cluster test, the snapshot of other: the capacities in it are not taken",)
+    assert capacity_notes(other, goals) == ("c.yaml is of cluster test, the snapshot of other: the capacities in it are not used",)
     assert with_capacity(cluster(cluster_id=""), goals).capacity["network_in"][0] == 5.0
 
 

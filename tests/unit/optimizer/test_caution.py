@@ -114,7 +114,7 @@ def test_a_stale_partition_stays_and_the_others_make_up_for_it() -> None:
     assert [held(made, b) for b in (1, 2, 3, 4)] == [6, 1, 2, 1]
     assert told(made) == {
         "partition t-0": "not moved for balance; older than 90 s: network_in",
-        "broker 1": "neither gains nor gives for balance; 17% of the network_in of broker 1 is stale or unknown (limit 10%)",
+        "broker 1": "neither gets nor gives load for balance; 17% of the network_in of broker 1 is stale or unknown (limit 10%)",
     }
 
 
@@ -126,7 +126,7 @@ def test_a_broker_in_doubt_neither_gains_nor_gives() -> None:
     assert "broker 2" in told(made)
     why = next(b.why for b in made.brokers if b.id == 2)
     assert why == (
-        "usage_distribution-network_in: too much of its network_in is stale or unknown, so it would neither gain nor give for balance "
+        "usage_distribution-network_in: too much of its network_in is stale or unknown, so it would neither get nor give load for balance "
         "until it is measured"
     )
 
@@ -214,7 +214,7 @@ def test_many_are_told_together() -> None:
     )
     many: list[Document] = [{"id": b} for b in range(1, 41)]
     made = planned(live(cluster([[b] for b in range(1, 41)], many), stale=range(40)), LEVEL)
-    assert told(made)["20 more brokers"] == "neither gain nor give for balance; too much of their network_in is stale or unknown"
+    assert told(made)["20 more brokers"] == "neither get nor give load for balance; too much of their network_in is stale or unknown"
     assert len(made.skipped) == 22
 
 

@@ -59,7 +59,7 @@ def test_counts_are_whole_where_bands_are_not() -> None:
     free = [partition([2 + n % 9, 2 + (n + 1) % 9]) for n in range(27)]
     trial = Trial(list(range(1, 11)), fixed + free, usage("replicas"), usage("leaders"), exclude_topics=["__*"])
     assert found_in(trial) == {(0, 0, 1): 2.0}
-    said = "leave it 2 of replicas up to the end of its target range, with which at most 2 of leaders can come, and 3 is missing"
+    said = "leave it 2 of replicas up to the end of its target range. With that at most 2 of leaders can come, but 3 is missing"
     assert said in why(trial, 1)
 
 
@@ -77,9 +77,9 @@ def test_where_everything_may_move_nothing_is_looked_at() -> None:
 
 def test_the_plan_says_what_cannot_be_kept_together() -> None:
     text = why(trial_of([(1, "__x", 30.0, 0.0), *FULL[1:]], LIMITED, capacity=29.0), 1)
-    assert "excluded topics hold it beyond a hard limit, and all that could come without adding to that has 0 B" in text
+    assert "excluded topics hold it beyond a hard limit, and the replicas that could come without adding to that have 0 B" in text
     text = why(trial_of(FULL), 1)
-    assert "leave it 3 B/s of network_in up to the end of its target range, with which at most 7.5 B of disk can come, and 23 B is" in text
+    assert "leave it 3 B/s of network_in up to the end of its target range. With that at most 7.5 B of disk can come, but 23 B is" in text
 
 
 @pytest.mark.parametrize("seed", range(60))

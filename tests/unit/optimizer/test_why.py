@@ -206,7 +206,7 @@ def test_what_is_proved_is_said_of_every_broker_however_many_are_left() -> None:
 
 def test_goals_with_the_same_reason_share_it() -> None:
     trial = Trial([1, 2], replicas([1], [1], [1], [2], [2]), REPLICAS, usage("leaders"))
-    assert why(trial, 1).startswith("replicas, leaders: counts are whole")
+    assert why(trial, 1).startswith("replicas, leaders: counts are whole numbers")
 
 
 def test_brokers_within_their_range_need_no_reason() -> None:

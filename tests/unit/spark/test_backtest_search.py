@@ -147,18 +147,20 @@ def test_the_terms_are_said_before_anything_is_replayed() -> None:
     wish = Wish("halving", 40, 1 / 3, Rule("both"), 3, 0)
     result = found(SPACE, wish, split(range(6), 1 / 3, "h"), fake, lambda told: heard.append((told, len(fake.asked))))
     assert result.terms == tuple(told for told, replays in heard if not replays)
-    parts, finalists_told, test, others = result.terms
-    assert parts.endswith("the search has 2 stretches, the choice has 2 others, and the last 2 are for the test alone.")
-    assert "At most 12 finalists are replayed on the part of the choice 3 times" in finalists_told
-    assert "broker-hours outside the target range are fewer by at least 2 standard errors and bytes moved at most 10.0% more" in test
-    assert "bytes moved are fewer by at least 2 standard errors and broker-hours outside the target range at most 1.0% more" in test
-    assert "(3.0% with a standard error on top). Either gain is enough." in test
-    assert "Up to 8 tests" in others
+    parts, finalists_told, test, in_hours, in_bytes, others = result.terms
+    assert parts.endswith("2 stretches for the search, 2 stretches for the choice, and the last 2 stretches held out for the test.")
+    assert "At most 12 finalists are replayed for the choice, 3 times each" in finalists_told
+    assert "in hours or bytes" in test
+    assert in_hours.endswith("broker-hours outside the target range fewer by at least 2 standard errors, bytes moved at most 10.0% more.")
+    assert "bytes moved fewer by at least 2 standard errors, broker-hours outside the target range at most 1.0% more" in in_bytes
+    assert in_bytes.endswith("(3.0% with a standard error added).")
+    assert "up to 8 tests" in others
     short = terms((1, 0, 1), 12, 1, 4, COST)
-    assert "the search has 1 stretch, the choice has the same" in short[0]
-    assert "replayed on the part of the choice once." in short[1]
-    assert "Either" not in short[2]
-    assert "Up to 4 tests" in short[3]
+    assert "1 stretch for both the search and the choice, and the last stretch held out" in short[0]
+    assert "replayed for the choice, once each." in short[1]
+    assert "in bytes." in short[2]
+    assert short[3].startswith("Better in bytes: ")
+    assert "up to 4 tests" in short[4]
 
 
 def test_only_what_was_replayed_at_all_phases_is_chosen() -> None:
@@ -399,8 +401,8 @@ def test_what_does_not_hold_on_held_out_weeks_is_not_recommended() -> None:
     dearer, dear = verdict(OWN, replays(fewer, [1.5 * b for b in LUMPS]), HOURS)
     assert (good, worse, dearer) == (True, False, False)
     assert "-40.0% ± 0.0% broker-hours" in told
-    assert "nothing is recommended, since broker-hours outside the target range are not fewer there" in words
-    assert "more than 10.0% more bytes moved" in dear
+    assert "nothing is recommended: broker-hours outside the target range are not fewer." in words
+    assert "bytes moved are more than 10.0% higher" in dear
     half = [0.5 * b for b in LUMPS]
     assert verdict(OWN, replays([1.009 * hours for hours in WEEK], half), COST)[0]
     assert not verdict(OWN, replays([1.011 * hours for hours in WEEK], half), COST)[0]
@@ -419,7 +421,7 @@ def test_every_row_has_a_verdict_and_pays_for_how_many_are_tested() -> None:
     half = [0.5 * b for b in LUMPS]
     cheap, nothing = replays(WEEK, half, 0.01), replays([*WEEK[:-2], 4.0, 4.0], LUMPS, 0.05)
     judged_rows = judged(table_of(OWN, nothing, cheap), Rule("both"))
-    assert [row.verdict.partition(":")[0] for row in judged_rows] == ["", "no gain that is more than chance", "confirmed"]
+    assert [row.verdict.partition(":")[0] for row in judged_rows] == ["", "no gain beyond noise", "confirmed"]
     best = largest(judged_rows[1:])
     assert best is not None
     assert best.each == (cheap,)
@@ -433,8 +435,8 @@ def test_every_row_has_a_verdict_and_pays_for_how_many_are_tested() -> None:
 
 def test_a_gain_is_also_told_as_a_share_of_what_can_be_avoided() -> None:
     own, best, never, hindsight = table_of(*(Outcome(out_of_band_hours=h) for h in (100.0, 90.0, 140.0, 50.0)))
-    assert avoidable(own, best, never, hindsight).endswith("with hindsight 50: of what is avoidable it avoids 20%.")
-    assert avoidable(own, hindsight, never, best).endswith("it avoids all that hindsight avoids.")
+    assert avoidable(own, best, never, hindsight).endswith("50 with hindsight. The choice avoids 20% of the hours that hindsight avoids.")
+    assert avoidable(own, hindsight, never, best).endswith("The choice avoids at least as many of them as hindsight.")
     assert "avoids" not in avoidable(own, own, never, hindsight)
 
 
@@ -443,7 +445,7 @@ def test_a_gain_that_one_lucky_day_makes_is_not_confirmed() -> None:
     lucky = replays([*WEEK[:-2], 0.0, 1.0], LUMPS)
     confirmed, words = verdict(OWN, lucky, HOURS)
     assert not confirmed
-    assert "chance may have made it" in words
+    assert "it may be noise" in words
     assert hours_difference([OWN], [lucky]).share < -0.1
 
 

@@ -136,7 +136,7 @@ def test_a_broker_of_other_hardware_stands_out_and_does_not_change_the_costs() -
 def test_what_is_not_measured_is_said_and_too_little_is_refused_with_a_reason() -> None:
     cpu, rates, broker = windows()
     found = fitted(cpu, {"network_in": rates["network_in"], "network_out": rates["network_out"]}, broker)
-    assert "fetch requests is not measured, so what it costs is in the other figures" in found.words
+    assert "fetch requests are not measured, so their cost is part of the other costs" in found.words
     assert found.per_fetch_request == 0
     assert fit(cpu[:50], {n: v[:50] for n, v in rates.items()}, broker[:50]) == "only 50 windows have cpu and rates, 100 are needed"
     assert isinstance(fit(cpu, {}, broker), str)
@@ -145,7 +145,7 @@ def test_what_is_not_measured_is_said_and_too_little_is_refused_with_a_reason() 
 def test_an_idle_cluster_has_no_costs_and_says_so() -> None:
     """A stand-by cluster is calibrated, too: it ended with an error of numpy."""
     nothing, busy = np.zeros(200), np.linspace(1.0, 2.0, 200)
-    assert fit(busy, {"network_in": nothing, "network_out": nothing}, np.zeros(200, np.int64)) == "nothing passes through the brokers"
+    assert fit(busy, {"network_in": nothing, "network_out": nothing}, np.zeros(200, np.int64)) == "the brokers have no traffic"
     assert fit(nothing, {"network_in": busy}, np.zeros(200, np.int64)) == "cpu is 0 all the time"
 
 

@@ -112,15 +112,15 @@ def test_the_bound_is_no_wider_than_it_is_of_use() -> None:
     table = benefit(walk / walk.mean(axis=0))
     why: list[str] = []
     assert 0.1 <= chosen(8.0, table, 1800.0, why) <= 0.28
-    assert "chosen by what it is good for, since noise alone asks for 8" in why[0]
+    assert "chosen by its benefit, since noise alone requires 8" in why[0]
     steady = benefit(np.array([1.4, 0.6, 1.0, 1.0])[:, None] * (1 + 0.02 * r.standard_normal((4, 21 * 24))))
     assert chosen(0.03, steady, 1800.0, why) == 0.03
     assert "removes 100% with any bound up to 0.5" in why[-1]
     assert chosen(8.0, None, 1800.0, why) == CAP
     jumping = np.exp(0.8 * r.standard_normal((4, 21 * 24)))
     assert chosen(8.0, benefit(jumping / jumping.mean(axis=0)), 1800.0, why) == CAP
-    assert "cannot be levelled on means of 1 h" in why[-1]
-    assert "noise asks for 8" in why[-1]
+    assert "cannot be levelled on mean loads of 1 h" in why[-1]
+    assert "noise alone requires 8" in why[-1]
 
 
 def resource_of(share: np.ndarray) -> ResourceCalibration:

@@ -19,8 +19,8 @@ def test_what_consumers_fetch_makes_outgoing_traffic_known() -> None:
     assert of_brokers(REPORTED) == {"network_in", "network_out", "disk", "cpu"}
     assert unread(REPORTED) == {}
     assert told(REPORTED) == [
-        "not in this history, so nothing is said of it: produce_rate, fetch_rate",
-        "of brokers only, not of partitions: cpu",
+        "not in this history, so not evaluated: produce_rate, fetch_rate",
+        "measured for brokers only, not for partitions: cpu",
         "network_out of partitions is what consumers fetch (consumer_out) and each follower copies (network_in)",
     ]
 
@@ -28,7 +28,7 @@ def test_what_consumers_fetch_makes_outgoing_traffic_known() -> None:
 def test_metrics_that_nothing_reads_are_named_with_their_number() -> None:
     found = {**REPORTED, ("lag", False): 7, ("lag", True): 1, ("follower.consumer_out", False): 3, ("temperature", True): 30}
     assert unread(found) == {"temperature": 30, "lag": 8, "follower.consumer_out": 3}
-    assert "nothing here reads temperature (30 samples), lag (8 samples), follower.consumer_out (3 samples)" in told(found)
+    assert "not used: temperature (30 samples), lag (8 samples), follower.consumer_out (3 samples)" in told(found)
     many = {(f"m{n:02}", True): 1 for n in range(11)}
     assert told(many)[-1].endswith("m07 (1 samples) and 3 more")
 

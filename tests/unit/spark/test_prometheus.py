@@ -316,7 +316,7 @@ def test_a_server_that_says_no_is_quoted_without_the_password(tmp_path: Path) ->
 
 def test_a_mapping_that_goes_by_file_names_cannot_be_asked_for() -> None:
     mapping = PrometheusMapping.model_validate({"version": 1, "broker": {"cpu": {"file": "cpu*.json"}}})
-    with pytest.raises(ConfigurationError, match=r"broker\.cpu: expected series with names"):
+    with pytest.raises(ConfigurationError, match=r"broker\.cpu: expected a named series"):
         selectors(mapping)
 
 
@@ -338,11 +338,11 @@ def test_the_command_asks_day_by_day_and_goes_on_where_the_history_ends(tmp_path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--form", "prometheus"], "--from: expected files (--from), or a server to ask (--url), one of both"),
+        (["--form", "prometheus"], "--from: expected either files (--from) or a server to ask (--url)"),
         (["--form", "csv", "--url", "http://h"], "--url: expected --form prometheus and an address"),
         (["--form", "prometheus", "--url", "h:9090"], "--url: expected --form prometheus and an address"),
         (["--form", "prometheus", "--url", "http://h", "--begin", "yesterday"], "--begin: expected a day such as 2026-11-01"),
-        (["--form", "prometheus", "--url", "http://h", "--step", "7s"], "--step: expected whole seconds of which a day is a multiple"),
+        (["--form", "prometheus", "--url", "http://h", "--step", "7s"], "--step: expected whole seconds that divide a day evenly"),
         (["--form", "prometheus", "--from", "a", "--out", "s3a://b/h"], "--out: expected a folder of this machine"),
     ],
 )

@@ -128,8 +128,8 @@ def test_both_themes_and_print_have_every_colour_that_is_drawn_with() -> None:
 
 def test_a_calibration_says_its_bands_and_what_did_not_count() -> None:
     text = calibration_html(calibration("plain"), evidence("plain"))
-    assert "Target ranges: network in ±13%. Chance alone takes a broker outside at most 0.8 times a week." in text
-    assert "10,000 more did not count (10%)" in text
+    assert "Target ranges: network in ±13%. Noise alone takes a broker outside at most 0.8 times a week." in text
+    assert "10,000 more were rejected (10%)" in text
     assert ">9,000<" in text
     assert "at least 20.0 MB/s" in text  # low confidence is a lower bound
     assert "+1.250 cores" in text
@@ -139,8 +139,8 @@ def test_a_calibration_says_its_bands_and_what_did_not_count() -> None:
 def test_sections_without_anything_are_left_out() -> None:
     bare = calibration("plain", capacity=[], cpu_cost=None, topics=[], correlations=[], backtest=[])
     headings = Page(calibration_html(bare)).headings
-    assert set(headings) - {"Target ranges: network in ±13%. Chance alone takes a broker outside at most 0.8 times a week."} == {
-        "Resources", "Season and level", "Samples that did not count", "What it was made from",
+    assert set(headings) - {"Target ranges: network in ±13%. Noise alone takes a broker outside at most 0.8 times a week."} == {
+        "Resources", "Season and level", "Rejected samples", "Source of the calibration",
     }  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def test_too_little_history_is_said() -> None:
     whole = calibration("plain")
     nothing = {name: r.model_copy(update={"bound": None}) for name, r in whole.resources.items()}
     found = calibration_html(whole.model_copy(update={"resources": nothing}))
-    assert "This history gives no target range; the reason stands below each resource." in found
+    assert "No target range can be recommended from this history; the reasons are below the table of resources." in found
 
 
 def test_a_backtest_says_what_the_choice_buys() -> None:
@@ -184,11 +184,11 @@ def test_the_verdict_is_no_better_than_the_choice(hours: float, moved: float, to
 
 def test_a_backtest_without_choice_or_default_still_makes_a_page() -> None:
     default, chosen, other = tried("plain")
-    assert "none was chosen" in backtest_html([default, other], BacktestEvidence("c", "now"))
-    assert f"120.0 broker-hours {OUT} for 1.00 TB moved" in backtest_html([chosen, other], BacktestEvidence("c", "now"))
+    assert "None of 2 configurations was chosen" in backtest_html([default, other], BacktestEvidence("c", "now"))
+    assert f"120.0 broker-hours {OUT} and moved 1.00 TB" in backtest_html([chosen, other], BacktestEvidence("c", "now"))
     assert "No configuration was tried" in backtest_html([], BacktestEvidence("c", "now"))
     stays = default.model_copy(update={"chosen": True})
-    assert "Nothing that was tried is sure to do better" in backtest_html([stays, other], BacktestEvidence("c", "now"))
+    assert "No configuration is confirmed to be better" in backtest_html([stays, other], BacktestEvidence("c", "now"))
 
 
 def test_drawings_show_nothing_rather_than_break_on_empty_or_odd_data() -> None:

@@ -20,10 +20,10 @@ def test_everything_wrong_is_said_at_once_and_nothing_is_written(
     )  # fmt: skip
     assert ended.code == 2
     for place in (
-        "--out: goes with --calibration",
+        "--out: needs --calibration",
         "--report: expected a file of its own",
-        "--horizon: expected whole windows",
-        "--stretch: expected whole windows of 300 s, and no less than the longest --horizon",
+        "--horizon: expected a multiple of 300 s",
+        "--stretch: expected a multiple of 300 s (--window), and no less than the longest --horizon",
         "--cadence:",
         "5 problems",
     ):

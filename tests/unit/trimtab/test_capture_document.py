@@ -81,7 +81,7 @@ def test_a_broker_that_answered_once_is_not_taken_for_dead() -> None:
     before = {b: sized() for b in (1, 2, 3)}
     snapshot, notes = captured(cluster(whole()), {1: SILENT, 2: sized(), 3: sized()}, before=before)
     assert state(snapshot, 1) is BrokerState.ACTIVE
-    assert warned(notes, "broker 1 did not tell everything", "EHOSTUNREACH")
+    assert warned(notes, "broker 1 did not answer completely", "EHOSTUNREACH")
     assert snapshot.leader_load["disk"][0] == 1000, "its size is of the first reading"
 
 
@@ -89,7 +89,7 @@ def test_a_broker_that_refuses_is_alive() -> None:
     refusing = BrokerReading(errors=("log directories: ClusterAuthorizationFailedError",))
     snapshot, notes = captured(cluster(whole()), {1: refusing, 2: sized({KEY: 900}), 3: sized({KEY: 950})})
     assert state(snapshot, 1) is BrokerState.ACTIVE
-    assert warned(notes, "broker 1 did not tell everything: log directories: ClusterAuthorizationFailedError")
+    assert warned(notes, "broker 1 did not answer completely: log directories: ClusterAuthorizationFailedError")
     assert snapshot.leader_load["disk"][0] == 950
     assert warned(notes, "the leader's log size is not known of orders-0", "largest other replica")
 
@@ -266,7 +266,7 @@ def test_disk_capacity_is_the_size_of_the_file_systems_unless_a_file_says_anothe
     assert "disk capacity of 1 broker is the size of the file systems of their log directories" in notes.texts
     snapshot, notes = captured(cluster(whole()), readings)
     assert snapshot.capacity["disk"][1] == 1000_000.0
-    assert "60% of the disks of broker 2 holds something else than logs; --capacity says what its logs may take" in notes.texts
+    assert "60% of the disks of broker 2 holds other files than logs; give the space for logs with --capacity" in notes.texts
 
 
 def held(broker: BrokerReading, at: int, future: tuple[int, int] | None = None) -> BrokerReading:

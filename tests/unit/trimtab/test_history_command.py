@@ -64,7 +64,7 @@ def test_a_wrong_mapping_is_refused_before_anything_is_read(trimtab: CommandLine
 
 def test_an_import_of_prometheus_needs_to_know_the_cluster(trimtab: CommandLine, tmp_path: Path) -> None:
     ended = trimtab("history", "import", "--from", "x", "--form", "prometheus", "--out", str(tmp_path / "out"))
-    assert (ended.code, "--cluster-id: nothing says of which cluster" in ended.err) == (2, True)
+    assert (ended.code, "--cluster-id: the cluster of the samples is not known" in ended.err) == (2, True)
 
 
 def test_a_column_may_be_named_alone(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_the_verdict_is_of_the_demotion_and_no_reason_is_of_a_search_that_was_no
     assert not any("at least" in remark for remark in says.remarks)
     assert found.goals[0].status == "violated"
     reasons = "; ".join(b.why or "" for b in found.brokers)
-    assert "a plan of the whole cluster may mend it" in reasons
+    assert "a plan of the whole cluster may fix it" in reasons
     assert "acceptable action" not in reasons
     assert "Lower bounds" not in to_markdown(found)
 
@@ -92,7 +92,7 @@ def test_a_partition_without_a_leader_is_not_said_to_have_been_tried() -> None:
     leader[snapshot.row_of_partition("orders", 0)] = -1
     found = made(replace(snapshot, leader=leader))
     assert [one.reason for one in found.skipped if one.what == "partition orders-0"] == [
-        "no leader: this plan takes leaderships off brokers and does nothing else; a plan of the whole cluster may mend it"
+        "no leader: this plan takes leaderships off brokers and does nothing else; a plan of the whole cluster may fix it"
     ]
 
 

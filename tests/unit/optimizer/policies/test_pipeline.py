@@ -196,7 +196,7 @@ def test_a_plan_ends_as_soon_as_the_detector_is_content() -> None:
     made = plan(snapshot, goals_with("{detector: {kind: absolute, limit: 0.85}, amount: {kind: one}, order: heaviest, accept: detector}"))
     assert made.summary.replica_moves == 4
     assert loads_after(snapshot, made).max() == 80 * MB
-    assert any("the detector is content" in note for note in made.notes)
+    assert any("the detector is satisfied" in note for note in made.notes)
 
 
 def test_a_policy_never_claims_that_a_goal_is_infeasible() -> None:

@@ -107,5 +107,5 @@ def test_a_file_of_an_earlier_release_is_shared_with_the_cluster(tmp_path: Path)
 
 def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "service.json").write_text('{"version": 1}')
-    with pytest.raises(ConfigurationError, match="expected what the service was told by people"):
+    with pytest.raises(ConfigurationError, match="expected pauses and drains of operators"):
         Told(tmp_path)

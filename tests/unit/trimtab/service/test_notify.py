@@ -297,7 +297,7 @@ def test_the_address_comes_from_a_file_that_is_read_each_time(webhook: Webhook, 
     assert [path for _, path, _ in webhook.requests] == ["/one", "/two"]
     file.unlink()
     teller.put("third")
-    assert "nothing can be told: expected a readable ASCII file with the address of the webhook at" in teller.turn()
+    assert "no message can be sent: expected a readable ASCII file with the address of the webhook at" in teller.turn()
 
 
 def refused(folder: Path, part: str) -> str:

@@ -93,7 +93,7 @@ def test_leadership_lost_in_the_middle_lets_go_and_touches_nothing(world: World)
     state = service.balancer.state()
     assert state.plan is not None
     assert state.plan.state == "cancelled"
-    assert "let go of, what was in progress goes on by itself" in state.plan.note
+    assert "released, steps in progress continue in the cluster" in state.plan.note
     assert world.cluster.list_partition_reassignments().keys() == moving
     service.stop()
 
@@ -166,7 +166,7 @@ def test_a_kill_in_the_middle_is_told_of_by_the_next_run(world: World) -> None:
     again.turns()
     (decision,) = [d for d in again.balancer.decisions(9) if d.plan_id == state.plan.plan_id]
     assert [kind for _, kind, _, _ in decision.outcomes] == ["approved", "started", "failed"]
-    assert "killed in the middle" in decision.outcomes[-1][3]
+    assert "killed during the execution" in decision.outcomes[-1][3]
     again.stop()
 
 

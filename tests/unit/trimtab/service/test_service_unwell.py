@@ -163,7 +163,7 @@ def test_a_disk_without_room_is_told_where_nothing_is_decided_too(world: World, 
     state = service.run(15)
     assert (state.healthy, state.ready, state.leadership.leads) == (False, False, decides)
     why = "there is no room for another decision: Is a directory"
-    assert "no decision is made while none can be written down" in state.why_unhealthy[0]
+    assert "no decision is made while none can be recorded" in state.why_unhealthy[0]
     assert why in state.why_unhealthy[0] + said(state)
     assert why in state.why_not_ready[0]
     assert state.plan is not None
@@ -192,10 +192,10 @@ def test_a_full_disk_is_an_illness_takes_few_plans_and_shows_no_old_one_as_curre
     made.clear()
     states = [service.run(5) for _ in range(60)]
     assert {(s.healthy, s.ready) for s in states} == {(False, False)}, "it flapped before"
-    assert "no decision is made while none can be written down" in states[-1].why_unhealthy[0]
+    assert "no decision is made while none can be recorded" in states[-1].why_unhealthy[0]
     assert "disk is full" in said(states[-1])
     assert states[-1].plan is not None
-    assert (states[-1].plan.state, states[-1].plan.note) == ("superseded", "a newer decision could not be written down")
+    assert (states[-1].plan.state, states[-1].plan.note) == ("superseded", "a newer decision could not be recorded")
     assert len(made) <= 7, "each attempt costs a plan"
     assert not any("goes on again" in m for m in caplog.messages)
     assert states[-1].considered_ms is not None
