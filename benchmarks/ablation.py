@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.ablation [--rows 20x400,100x50k/b] [--seeds 31844] [--without repack,replace+sideways]``
 
-Rows and held-out seeds are those of `benchmarks.ledger`. Ratios are geometric means of *without over with*: above 1.000 the operator earns
+Rows and held-out seeds are those of `benchmarks.ledger`. They have no upper limits alone: look at `benchmarks.heavy_tails`, too, before an
+operator goes. Ratios are geometric means of *without over with*: above 1.000 the operator earns
 what stands there. Brokers left out of their target range are sums over all cells.
 """
 
@@ -42,6 +43,7 @@ OPERATORS: dict[str, tuple[str, str, Any]] = {
     "topics": ("search", "spread_topics", nothing),
     "balance": ("search", "balance", nothing),
     "repack": ("search", "repack", nothing),
+    "swap_out": ("search", "swap_out", nothing),
     "several targets": ("search", "MOST_TARGETS", 1),
     "restarts": ("search", "RESTARTS", ()),
     "within reach": ("irreducible", "within_reach", as_given),

@@ -70,7 +70,15 @@ PATIENT = 0.9  # of what the best move that may not be would gain for its bytes:
 COARSENESS = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
 
 # --- Swaps
+# `python -m benchmarks.ablation --without swap_out`, `benchmarks.heavy_tails`: without, 32 brokers stayed above soft limits (seed 61).
 SWAP_KEPT = 32  # replicas of each of two brokers, those that do best alone on the other
+SWAP_SAMPLE = 64  # replicas of the broker out of band, set against all of a partner
+SWAP_PARTNERS = 24  # at random, for one swap
+SWAP_ENOUGH = 0.1  # of what is out of band on the broker: a swap that brings so much is made without asking further partners
+SWAP_SHARE = 5e-3  # of what is out of band on the broker, that a swap has to bring
+SWAPS_OF_ONE = 8  # of a broker in one pass
+SWAP_FALL = 0.05  # of all that is out of band, for another pass that brings no broker into it
+SWAP_LOOKS_EACH = 1_000  # pairs of replicas, for each replica there is
 
 # --- Topics
 # `python -m benchmarks.ablation --without topics`, variants topics and everything.

@@ -60,6 +60,7 @@ from optimizer.search.repair import drain, lead_leaderless, mend_racks, to_drain
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import Standing, count_low, is_progress, same_rack_only, standing_of
 from optimizer.search.state import COST, Rows, State
+from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
 from optimizer.threads import Threads
 
@@ -255,7 +256,7 @@ def one_round(
             schedule(target.replicas, target.lead, limits)
     low, roles, enough = len(problem.broker) + 1, _led_goals(problem, compiled.roles), plenty(problem, budget)
     begun, cut, held, marks = int(log.used[0]), False, False, bench.topics_out(problem)
-    packing = replicas.size <= MOST_ESCAPED and not options.budgeted  # a budget goes to what is easier
+    packing = escaping = replicas.size <= MOST_ESCAPED and not options.budgeted  # a budget goes to what is easier
     wish, most = problem, len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
     if not options.budgeted:
         wish = _mending(problem, _broken_limits(problem, target) * _tightest(problem))
@@ -268,8 +269,13 @@ def one_round(
         balance(wish, target, seed, 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE, roles, True, threads)
         threads.begin()  # from here on little is shared
         spread_topics(wish, target, seed, True, marks)
-        # Escape: destroy and repair, as long as that brings brokers into band.
+        # Escape: destroy and repair as long as that brings brokers into band, then swaps of all with all.
         packing = packing and repack(wish, target, seed) > 0
+        if escaping and count_low(problem, target):
+            edges = _without_middle(wish)
+            appraise(edges, target)
+            swap_out(edges, target, seed)
+            appraise(wish, target)
         if wish is not problem:
             appraise(problem, target)
         # Reduce.
@@ -371,6 +377,13 @@ def _mending(problem: Problem, broken: npt.NDArray[np.int64]) -> Problem:
     at_limit = table[:, goals, HIGH] == table[:, goals, CEILING]
     table[:, goals, HIGH] = np.where(at_limit, HINGE, 1.0) * table[:, goals, HIGH]
     return problem._replace(goal=goal, table=table)
+
+
+def _without_middle(problem: Problem) -> Problem:
+    """The problem with a potential that does not prefer the middle of a band."""
+    force = problem.force.copy()
+    force[:, SPREAD] = 0.0
+    return problem._replace(force=force)
 
 
 def _led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:

@@ -1,6 +1,8 @@
 """Swaps of one replica against another between two brokers; judged by the potential alone.
 
-Called by `balance`: weighs the replicas of two brokers that do best alone.
+`swap_with`, called by `balance`, weighs the replicas of two brokers that do best alone. Where some partitions are as large as a band, a
+broker needs a large one for another large one, or many small swaps that each do little harm elsewhere: `swap_out`, an escape, looks for
+those among all replicas, until none helps. Called by `search` on a target.
 """
 
 from __future__ import annotations
@@ -9,15 +11,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels.compiled import inner, whole
+from kernels.compiled import inner, kernel, part, whole
 from optimizer.problem import COLUMN, HIGH, LOW, MEAN, SCALE, SPREAD, STRENGTH, Problem
 from optimizer.search.batch import Room
-from optimizer.search.candidates import gather, keep_best, scan, take, topic_burden
+from optimizer.search.candidates import gather, keep_best, scan, take, topic_burden, watched_goals
 from optimizer.search.commit import relocate
-from optimizer.search.feasible import keeps_limits, may_swap
-from optimizer.search.parameters import LEAST_GAIN
-from optimizer.search.potential import cost_at, linear_cost
-from optimizer.search.shelf import Shelf
+from optimizer.search.feasible import active_brokers, keeps_limits, may_swap
+from optimizer.search.order import ascending, draw, scramble
+from optimizer.search.parameters import (
+    LEAST_GAIN,
+    LEAST_STEP,
+    SWAP_ENOUGH,
+    SWAP_FALL,
+    SWAP_LOOKS_EACH,
+    SWAP_PARTNERS,
+    SWAP_SAMPLE,
+    SWAP_SHARE,
+    SWAPS_OF_ONE,
+)
+from optimizer.search.potential import badness, cost_at, is_low, linear_cost
+from optimizer.search.shelf import Shelf, new_shelf
 from optimizer.search.state import State
 
 
@@ -59,7 +72,7 @@ def swap_with(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray,
     """The best swap between the brokers of two sides among their most promising replicas; returns 1 if one was made."""
     shortlist(problem, state, shelf, watched, mine, theirs.at[0], room)
     shortlist(problem, state, shelf, watched, theirs, mine.at[0], room)
-    i, j = best_swap(problem, state, watched, mine, theirs)
+    i, j, _ = best_swap(problem, state, watched, mine, theirs, LEAST_GAIN, True)
     if i >= 0:
         make_swap(problem, state, mine, i, theirs, j)
     return 1 if i >= 0 else 0
@@ -80,11 +93,12 @@ def shortlist(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray,
 
 @inner
 def best_swap(
-    problem: Problem, state: State, watched: np.ndarray, mine: Side, theirs: Side
-) -> tuple[int, int]:
-    """Which replicas of two sides trade places with the largest gain for what the moves cost; -1 where none has one."""
+    problem: Problem, state: State, watched: np.ndarray, mine: Side, theirs: Side, floor: float, thrifty: bool
+) -> tuple[int, int, float]:
+    """Which replicas of two sides best trade places, -1 where no gain is above `floor`, and the gain; where `thrifty`, the gain for
+    what the moves cost counts."""
     slots, v, u, gains, last = state.replicas.shape[1], mine.at[0], theirs.at[0], theirs.gain, len(mine.vector) - 1
-    best_i, best_j, most = whole(-1), whole(-1), 0.0
+    best_i, best_j, most = whole(-1), whole(-1), 0.0 if thrifty else floor
     for i in range(mine.at[1] if state.hosts[u] < state.hosted.shape[1] else 0):
         p = mine.entry[i] // slots
         if mine.vector[last, i] == 0.0 or not may_swap(problem, state, p, mine.entry[i] % slots, u):
@@ -92,17 +106,17 @@ def best_swap(
         swap_gains(problem, state, watched, v, u, mine.vector[:, i], theirs)
         for j in range(theirs.at[1]):
             gain = gains[j]
-            if gain <= LEAST_GAIN or theirs.vector[last, j] == 0.0:  # most end here
+            if gain <= floor or theirs.vector[last, j] == 0.0:  # most end here
                 continue
             q = theirs.entry[j] // slots
             if len(mine.burden) > 0 and problem.topic[p] != problem.topic[q]:
                 gain -= mine.burden[i] + theirs.burden[j]
-            key = gain * min(mine.vector[last, i], theirs.vector[last, j])
-            if gain <= LEAST_GAIN or key <= most or q == p or not keeps_limits(problem, state, v, u, mine.vector, i, theirs.vector, j):
+            key = gain * min(mine.vector[last, i], theirs.vector[last, j]) if thrifty else gain
+            if gain <= floor or key <= most or q == p or not keeps_limits(problem, state, v, u, mine.vector, i, theirs.vector, j):
                 continue
             if may_swap(problem, state, q, theirs.entry[j] % slots, v):
                 best_i, best_j, most = whole(i), whole(j), key
-    return best_i, best_j
+    return best_i, best_j, most
 
 
 @inner
@@ -137,3 +151,75 @@ def make_swap(problem: Problem, state: State, mine: Side, i: int, theirs: Side, 
     slots = state.replicas.shape[1]
     for entry, target in ((mine.entry[i], theirs.at[0]), (theirs.entry[j], mine.at[0])):
         relocate(problem, state, entry // slots, entry % slots, target, state.lead[entry // slots])
+
+
+@kernel
+def swap_out(problem: Problem, state: State, seed: int) -> int:
+    """Swaps between brokers that are out of a band on loads and others, the worst first, as long as the potential falls. Returns how many.
+
+    Notes
+    -----
+    O(`SWAP_LOOKS_EACH` G) for each replica, at most.
+    """
+    brokers, eligible, watched = len(problem.broker), active_brokers(problem), watched_goals(problem, state)
+    most, looks, swaps = SWAP_LOOKS_EACH * state.replicas.size, np.zeros(2, np.int64), 0
+    shelf, looks[1] = new_shelf(problem, state, np.zeros(0, np.int64)), scramble(seed)
+    places = state.hosted.shape[1] + 1
+    mine, theirs = new_side(problem, whole(SWAP_SAMPLE), np.zeros(places)), new_side(problem, places, np.zeros(places))
+    keys, low = np.zeros(brokers), np.zeros(brokers, np.int64)
+    past, fewest = np.inf, brokers + 1
+    while looks[0] < most:
+        out, total = 0, 0.0
+        for b in range(brokers):
+            if is_low(problem, state, b):
+                low[out], keys[out] = b, -badness(problem, state, b)
+                total -= keys[out]
+                out += 1
+        if out == 0 or len(eligible) < 2 or (out >= fewest and total > (1.0 - SWAP_FALL) * past):
+            break
+        past, fewest = total, min(fewest, out)
+        order = ascending(keys[:out])
+        for i in range(out):
+            mine.at[0] = low[order[i]]
+            for _ in range(SWAPS_OF_ONE):
+                if looks[0] >= most or not is_low(problem, state, low[order[i]]):
+                    break
+                if not swap_one(problem, state, shelf, watched, mine, theirs, eligible, looks):
+                    break
+                swaps += 1
+    return swaps
+
+
+@part
+def swap_one(
+    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, mine: Side, theirs: Side, eligible: np.ndarray, looks: np.ndarray
+) -> bool:
+    """Make the best swap of a sample of the replicas of a broker against all of some partners at random; whether there was one.
+
+    `looks` int64 [2] counts the pairs of replicas seen, and draws.
+    """
+    v, bad = mine.at[0], badness(problem, state, mine.at[0])
+    best, partner, giving, getting = max(LEAST_STEP, SWAP_SHARE * bad), whole(-1), whole(-1), whole(-1)
+    for _ in range(SWAP_PARTNERS):
+        u, first = eligible[draw(looks[1:], len(eligible))], draw(looks[1:], whole(1 << 40))
+        n = gather(problem, state, shelf, v, False, mine.factor)
+        if u == v or n == 0:
+            continue
+        theirs.at[0], theirs.at[1] = u, gather(problem, state, shelf, u, False, theirs.factor)
+        mine.at[1] = min(n, SWAP_SAMPLE)
+        for k in range(mine.at[1]):
+            mine.place[k] = (first + k * n // mine.at[1]) % n
+        for k in range(theirs.at[1]):
+            theirs.place[k] = k
+        note(problem, state, shelf, mine, u)
+        note(problem, state, shelf, theirs, v)
+        looks[0] += mine.at[1] * theirs.at[1]
+        i, j, gain = best_swap(problem, state, watched, mine, theirs, best, False)
+        if i >= 0:
+            best, partner, giving, getting = gain, whole(u), mine.entry[i], theirs.entry[j]
+            if best >= SWAP_ENOUGH * bad:
+                break
+    if partner >= 0:
+        theirs.at[0], mine.entry[0], theirs.entry[0] = partner, giving, getting
+        make_swap(problem, state, mine, whole(0), theirs, whole(0))
+    return partner >= 0

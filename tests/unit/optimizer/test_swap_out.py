@@ -1,0 +1,63 @@
+"""Brokers that only a swap brings into range: each swap lowers the potential, and the state is what its placement says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from goals.document import parse_goals
+from optimizer.compile import compile_problem
+from optimizer.options import PlanOptions
+from optimizer.problem import MOVABLE, Compiled
+from optimizer.search.commit import build_state
+from optimizer.search.standing import count_low
+from optimizer.search.state import COST, State
+from optimizer.search.swaps import swap_out
+from tests.clusters.goals import goals_text
+from tests.clusters.synthetic import cluster
+from tests.unit.optimizer.actions import Trial, partition, usage
+
+
+def large_for_large() -> Trial:
+    """Broker 1 has 50 in two partitions of 25, broker 2 has 30 in two of 15: one for the other makes 40 each; a move makes 25 and 55."""
+    rows = [partition([1], network_in=25.0) for _ in range(2)] + [partition([2], network_in=15.0) for _ in range(2)]
+    return Trial([1, 2], rows, usage(bound=0.1))
+
+
+def test_a_large_replica_goes_for_a_smaller_one() -> None:
+    made = large_for_large()
+    assert swap_out(made.compiled.problem, made.state, 0) == 1
+    assert made.state.load[:, 0].tolist() == [40.0, 40.0]
+
+
+def test_what_may_not_move_stays() -> None:
+    made = large_for_large()
+    fixed = made.compiled.problem.partition.copy()
+    fixed[:2, MOVABLE] = 0
+    assert swap_out(made.compiled.problem._replace(partition=fixed), made.state, 0) == 0
+
+
+def heavy(seed: int) -> tuple[Compiled, State]:
+    compiled = compile_problem(cluster(20, 1_000, "b", seed, "heavy"), parse_goals(goals_text("heavy", 0.10), "test"), PlanOptions())
+    return compiled, build_state(compiled.problem, compiled.replicas, compiled.lead)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_swaps_lower_the_potential_and_are_what_they_say(seed: int) -> None:
+    compiled, state = heavy(seed)
+    before, low = state.score[:, COST].sum(), count_low(compiled.problem, state)
+    assert swap_out(compiled.problem, state, seed) > 0
+    assert state.score[:, COST].sum() < before
+    assert count_low(compiled.problem, state) <= low
+    again = build_state(compiled.problem, state.replicas, state.lead)
+    assert np.array_equal(again.load, state.load)
+    assert np.array_equal(again.score, state.score)
+
+
+def test_the_same_seed_gives_the_same_swaps() -> None:
+    ends = []
+    for _ in range(2):
+        compiled, state = heavy(1)
+        swap_out(compiled.problem, state, 5)
+        ends.append(state.replicas.copy())
+    assert np.array_equal(ends[0], ends[1])
