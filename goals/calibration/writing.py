@@ -28,7 +28,7 @@ ABOVE = {
     "correlations": "Resources of brokers that rise and fall together.",
     "loads": "Parquet with the load of each partition, for `trimtab plan --load`; the path is from this file.",
     "weights": "Recommended weights by goal name; they fill what a goals file leaves out.",
-    "backtest": "What was tried on the weeks held out, and what came out.",
+    "backtest": "Configurations that the backtest tried, with their results on the held-out part.",
 }
 
 
