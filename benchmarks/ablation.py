@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.ablation [--rows 20x400,100x50k/b] [--seeds 31844] [--without repack,replace+sideways]``
 
-Rows and held-out seeds are those of `benchmarks.ledger`. They have no upper limits alone: look at `benchmarks.heavy_tails`, too, before an
-operator goes. Ratios are geometric means of *without over with*: above 1.000 the operator earns
-what stands there. Brokers left out of their target range are sums over all cells.
+Rows and held-out seeds are those of `benchmarks.ledger`. No row has upper limits alone: before an operator is deleted, run
+`benchmarks.heavy_tails`, too. Ratios are geometric means of *without over with*: above 1.000 the operator earns the rest. Brokers outside
+their target range are sums over all cells.
 """
 
 from __future__ import annotations
@@ -96,6 +96,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=lambda text: [int(x) for x in text.split(",")], default=list(SEEDS[:1]), metavar="N,M")
     parser.add_argument("--without", type=lambda text: text.split(","), default=list(OPERATORS), metavar="A,B")
     chosen = parser.parse_args(arguments)
+    if unknown := {name for names in chosen.without for name in names.split("+")} - set(OPERATORS):
+        parser.error(f"--without: expected some of {', '.join(OPERATORS)}, joined by + or comma, found {', '.join(sorted(unknown))}")
     compile_all()
     rows = [row for row in rows_like(chosen.rows) if row.split("/")[0] in SIZES]
     cells = [(row, seed) for seed in chosen.seeds for row in rows]

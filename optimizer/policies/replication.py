@@ -16,15 +16,16 @@ import numpy as np
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray, Snapshot
-from goals.model import BrokerSet, GoalSet
+from goals.model import GoalSet
 from goals.policy_filters import Filters
 from optimizer.columns import leader_slots, offline_partitions
 from optimizer.compile import compile_problem
 from optimizer.detectors import policy_of
-from optimizer.options import AddedBroker, PlanOptions
+from optimizer.options import PlanOptions
 from optimizer.plan import Action, Change, LowerBounds, Plan, Skipped, Summary
 from optimizer.policies.board import Board, Rows, Step
 from optimizer.policies.confines import confines_of
+from optimizer.policies.imagined import real, with_imagined, with_set_of
 from optimizer.policies.recording import Evaluator, assembled
 from optimizer.problem import ANYWHERE, COLUMN, DISTRIBUTION, KIND, MEAN, MOVABLE, RACK_OF, SET_OF, WEIGHT
 from optimizer.unknown import unsized
@@ -36,8 +37,6 @@ REPAIR = "replication_factor"
 LOOKED_AT = 12  # brokers that a replica is tried on: the least loaded of those in the best racks
 MOST_NAMED = 20  # partitions left as they are, each with its reason
 ALONE = "this plan changes replication factors and nothing else; a plan without --replication-factor may fix it"
-NOWHERE = "\0nowhere"  # racks of imagined brokers, and their broker set
-NO_TOPIC = "/"  # a pattern that no name matches: Kafka's have none of it
 
 
 def change_factors(given: Snapshot, goals: GoalSet, options: PlanOptions) -> Plan:
@@ -163,8 +162,8 @@ class _Work:
 
     def __init__(self, given: Snapshot, goals: GoalSet, options: PlanOptions, wanted: Rows) -> None:
         self._given, self._goals, self._options, self._wanted = given, goals, options, wanted
-        imagined, self._ids, start = _with_imagined(given, goals, options, wanted)
-        goals = _with_set_of(goals, self._ids)
+        imagined, self._ids, start = with_imagined(given, goals, options, wanted)
+        goals = with_set_of(goals, self._ids)
         compiled = compile_problem(imagined, goals, options)
         compiled.problem.partition[wanted > 0, MOVABLE] = 1
         compiled.problem.broker[np.isin(imagined.broker_ids, sorted(self._ids)), SET_OF] = ANYWHERE
@@ -308,7 +307,7 @@ class _Work:
         size = {(c.topic, c.partition): s for c, s in self._sizes(made)}
         reasons = [s.reason for s in self._board.steps]
         actions = tuple(_real_action(a, reason, ids, size) for a, reason in zip(made.actions, reasons, strict=True))
-        proposals = tuple(_real(c, ids) for c in made.proposals)
+        proposals = tuple(real(c, ids) for c in made.proposals)
         unknown = unsized(self._board.snapshot)
         rows = {(c.topic, c.partition): self._board.snapshot.row_of_partition(c.topic, c.partition) for c in proposals}
         added = sum(len(c.added) for c in proposals)
@@ -332,46 +331,6 @@ class _Work:
         return [(c, float(sizes[row(c.topic, c.partition)])) for c in made.proposals]
 
 
-def _with_imagined(
-    given: Snapshot, goals: GoalSet, options: PlanOptions, wanted: Rows
-) -> tuple[Snapshot, frozenset[int], np.ndarray]:
-    """The cluster with the factors that are wanted, replicas that are missing on imagined dead brokers; their ids; and int32 [P, R], where
-    replicas stand now: those that are too many where they are."""
-    plain = apply_whatifs(given, goals, options)
-    rf = plain.replication_factor.astype(np.int64)
-    change = np.where(wanted > 0, wanted - rf, 0)
-    most = int(np.abs(change).max(initial=0))
-    taken = {int(b) for b in plain.broker_ids}
-    free = [b for b in range(2**31 - 1, 2**31 - 2 - len(taken) - most, -1) if b not in taken][:most]
-    added = tuple(AddedBroker(b, f"{NOWHERE} {i}") for i, b in enumerate(free))
-    snapshot = apply_whatifs(given, goals, replace(options, add_brokers=(*options.add_brokers, *added)))
-    states = snapshot.broker_states.copy()
-    nowhere = np.array([snapshot.row_of_broker[b] for b in free], np.int32)
-    states[nowhere] = BrokerState.DEAD
-    slots = max(snapshot.replicas.shape[1], int((rf + np.maximum(change, 0)).max(initial=0)))
-    start = np.full((len(rf), slots), -1, np.int32)
-    start[:, : snapshot.replicas.shape[1]] = snapshot.replicas
-    for p in np.flatnonzero(change > 0).tolist():
-        start[p, rf[p] : wanted[p]] = nowhere[: change[p]]
-    end = start.copy()
-    excluded = snapshot.broker_states == BrokerState.EXCLUDED
-    for p in np.flatnonzero(change < 0).tolist():  # which ones go is decided later; means depend on how many alone
-        row = [int(b) for b in start[p, : rf[p]]]
-        kept = sorted(row, key=lambda b: (b != snapshot.leader[p], not excluded[b]))[: wanted[p]]
-        end[p] = -1
-        end[p, : wanted[p]] = kept
-    return replace(snapshot, broker_states=states, replicas=end), frozenset(free), start
-
-
-def _with_set_of(goals: GoalSet, imagined: frozenset[int]) -> GoalSet:
-    """The same with a broker set for imagined brokers and no topic, where there are sets: as brokers of no set they would take topics."""
-    sets = goals.constraints.broker_sets
-    if not sets or not imagined:
-        return goals
-    apart = BrokerSet(NOWHERE, tuple(sorted(imagined)), (NO_TOPIC,))
-    return replace(goals, constraints=replace(goals.constraints, broker_sets=(*sets, apart)))
-
-
 def _put(row: tuple[int, ...], slot: int, broker: int) -> tuple[int, ...]:
     return (*row[:slot], broker, *row[slot + 1 :])
 
@@ -381,14 +340,8 @@ def _named(board: Board, rows: list[int]) -> str:
     return ", ".join(board.name(b) + (f" in rack {racks[b]}" if racks[b] is not None else "") for b in rows)
 
 
-def _real(change: Change, imagined: frozenset[int]) -> Change:
-    """The change without brokers that are not there."""
-    before, after = (tuple(b for b in row if b not in imagined) for row in (change.replicas_before, change.replicas_after))
-    return replace(change, replicas_before=before, replicas_after=after)
-
-
 def _real_action(action: Action, reason: str, imagined: frozenset[int], size: Mapping[tuple[str, int], float]) -> Action:
-    changes = tuple(_real(c, imagined) for c in action.changes)
+    changes = tuple(real(c, imagined) for c in action.changes)
     data = sum(len(c.added) * size[c.topic, c.partition] for c in changes)
     goals = tuple(r for r in action.repairs if r in action.goal_scores)
     return replace(

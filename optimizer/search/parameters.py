@@ -111,7 +111,7 @@ REPLACE_LOOKS, REPLACE_LOOKS_EACH = 1_000_000, 100  # candidates looked at in al
 REFUSED_LOOKS = 200  # candidates in the time that it takes to try one without success
 SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 25_000  # random steps in the first pass: for each replica that moves, and at most
 SIDEWAYS_FEW, SIDEWAYS_SMALL = 10_000, 20_000  # steps at most of a small problem, in its one pass, and its replicas at most
-SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.0005, 6  # of what all moves cost, that a pass saves, for another of twice as many; passes at most
+SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.001, 6  # of what all moves cost, that a pass saves, for another of twice as many; passes at most
 SIDEWAYS_HEAT = 0.02  # moves of mean cost, that a step may cost more with a chance of 1/e
 LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
 

@@ -93,8 +93,7 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
             if found >= 0:
                 gone = mine[i]
                 mine[i], done = table.entry[found], done + 1
-                note_stand_in(problem, table, home, whole(v), gone, role_of(state, gone), found)
-                rank_again(table, found, n)
+                note_again(problem, state, table, home, whole(v), gone, found, n)
         done += replace_pairs(problem, state, table, home, v, mine, n, most)
     return done
 
@@ -116,12 +115,8 @@ def replace_pairs(
             found = stand_in(problem, state, table, v, one, other, n)
             if found >= 0:
                 mine[last - a], done = table.entry[found], done + 1
-                note_stand_in(problem, table, home, v, one, role_of(state, one), found)
-                rank_again(table, found, n)
-                note_stand_in(problem, table, home, v, other, role_of(state, other), n)
-                table.rank[n] = n
-                n += 1
-                rank_again(table, n - 1, n)
+                note_again(problem, state, table, home, v, one, found, n)
+                n = note_again(problem, state, table, home, v, other, n, n)
     return done
 
 
@@ -279,6 +274,26 @@ def note_stand_in(problem: Problem, table: Table, home: np.ndarray, v: int, entr
 
 
 @inner
+def note_again(problem: Problem, state: State, table: Table, home: np.ndarray, v: int, entry: int, at: int, n: int) -> int:
+    """Note a replica that is back on broker `v` as the stand-in `at` of `n` (`n` itself: one more), by its price among the others;
+    returns how many there are."""
+    note_stand_in(problem, table, home, v, entry, role_of(state, entry), at)
+    rank, price, i = table.rank, table.price, 0
+    if at == n:
+        rank[n], n = n, n + 1
+    while rank[i] != at:
+        i += 1
+    while i > 0 and price[rank[i - 1]] > price[at]:
+        rank[i] = rank[i - 1]
+        i -= 1
+    while i + 1 < n and price[rank[i + 1]] < price[at]:
+        rank[i] = rank[i + 1]
+        i += 1
+    rank[i] = at
+    return n
+
+
+@inner
 def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Entries of replicas that left a broker, by broker, from `starts` int64 [B + 1] on, in the order of `moved`."""
     slots = state.replicas.shape[1]
@@ -330,18 +345,3 @@ def fits(table: Table, at: int) -> bool:
         if table.amount[k, at] < table.low[k] or table.amount[k, at] > table.high[k]:
             return False
     return True
-
-
-@inner
-def rank_again(table: Table, at: int, n: int) -> None:
-    """Bring stand-in `at` of `n`, whose price is new, to its rank."""
-    rank, price, i = table.rank, table.price, 0
-    while rank[i] != at:
-        i += 1
-    while i > 0 and price[rank[i - 1]] > price[at]:
-        rank[i] = rank[i - 1]
-        i -= 1
-    while i + 1 < n and price[rank[i + 1]] < price[at]:
-        rank[i] = rank[i + 1]
-        i += 1
-    rank[i] = at

@@ -19,6 +19,7 @@ from optimizer.search.standing import standing_of
 from optimizer.search.state import State
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
+from tests.unit.optimizer.actions import Trial, partition, usage
 
 FEW = [(100, 5_000, "a", 2), (100, 5_000, "b", 1), (100, 5_000, "b", 2), (100, 5_000, "d", 2)]
 
@@ -51,6 +52,16 @@ def test_what_balance_leaves_is_placed_again_and_fewer_brokers_are_out() -> None
     assert before > 0
     assert repack(compiled.problem, state, 0) > 0
     assert standing_of(compiled.problem, state).low < before
+
+
+@pytest.mark.parametrize(("pairs", "packs"), [(1, True), (3, True), (4, False)])
+def test_up_to_six_brokers_or_a_quarter_of_all_are_tried(pairs: int, packs: bool) -> None:
+    """20 brokers; in each pair one has two partitions of 25 and one two of 15, where 40 is the mean: only a trade helps. With 8 outside
+    most have to be."""
+    amounts = [25.0, 15.0] * pairs + [20.0] * (20 - 2 * pairs)
+    made = Trial(range(1, 21), [partition([b], network_in=x) for b, x in enumerate(amounts, 1) for _ in range(2)], usage(bound=0.1))
+    assert standing_of(made.compiled.problem, made.state).low == 2 * pairs
+    assert (repack(made.compiled.problem, made.state, 0) > 0) is packs
 
 
 def test_what_is_kept_of_brokers_is_what_their_replicas_say() -> None:
