@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.ablation [--rows 20x400,100x50k/b] [--seeds 31844] [--without repack,replace+sideways]``
 
-Rows and held-out seeds are those of `benchmarks.ledger`. No row has upper limits alone: before an operator is deleted, run
+Rows and held-out seeds are those of `benchmarks.ledger`. Few of the rows have upper limits alone: before an operator is deleted, run
 `benchmarks.heavy_tails`, too. Ratios are geometric means of *without over with*: above 1.000 the operator earns the rest. Brokers outside
 their target range are sums over all cells.
 """

@@ -1,7 +1,7 @@
 """Every policy through the same day: how soon, how cheaply and how steadily each keeps a cluster level.
 
     python -m benchmarks.arena
-    python -m benchmarks.arena --policies default,wix-minimal --scenarios scale-out --hours 6
+    python -m benchmarks.arena --policies default,wix-minimal --scenarios scale-out --hours 6 --seed 8
 
 A day of 24 simulated hours in steps of half an hour. In each step loads are as the scenario has them, the policy's detector is asked
 (with its memory, so that repeated checks count), and as much of the plan is carried out as the copying of half an hour and the policy's
@@ -30,7 +30,7 @@ from optimizer.plan import Action
 from optimizer.planner import plan
 from tests.clusters.synthetic import cluster
 
-BROKERS, REPLICAS, SEED = 12, 720, 7
+BROKERS, REPLICAS = 12, 720
 STEP = 0.5  # hours
 COPIED = 0.02  # of all data, in a step
 LOSS_AT, LOST = 2.0, 3  # hours, broker row
@@ -65,11 +65,11 @@ def lost(snapshot: Snapshot, hour: float) -> Snapshot:
     return replace(snapshot, broker_states=states)
 
 
-def drifting(base: Snapshot) -> Loads:
+def drifting(base: Snapshot, seed: int) -> Loads:
     """A fifth of the topics is three times as busy for some hours, then another fifth; disks stay."""
 
     def at(snapshot: Snapshot, hour: float) -> Snapshot:
-        hot = np.random.default_rng([SEED, int(hour // HOT_FOR)]).random(len(base.topics)) < 0.2
+        hot = np.random.default_rng([seed, int(hour // HOT_FOR)]).random(len(base.topics)) < 0.2
         factor = np.where(hot, 3.0, 1.0)[base.partition_topic]
 
         def scaled(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -80,16 +80,16 @@ def drifting(base: Snapshot) -> Loads:
     return at
 
 
-def scenario(name: str) -> tuple[Snapshot, Loads]:
+def scenario(name: str, seed: int) -> tuple[Snapshot, Loads]:
     """The cluster at the start of a day, and what a step makes of it."""
     if name == "scale-out":
-        return cluster(BROKERS, REPLICAS, "a", SEED), same
+        return cluster(BROKERS, REPLICAS, "a", seed), same
     if name == "loss":
-        return cluster(BROKERS, REPLICAS, "d", SEED), lost
+        return cluster(BROKERS, REPLICAS, "d", seed), lost
     if name == "drift":
-        base = cluster(BROKERS, REPLICAS, "b", SEED)
-        return base, drifting(base)
-    return cluster(BROKERS, REPLICAS, "b", SEED, "capacities"), same
+        base = cluster(BROKERS, REPLICAS, "b", seed)
+        return base, drifting(base, seed)
+    return cluster(BROKERS, REPLICAS, "b", seed, "capacities"), same
 
 
 SCENARIOS = ("scale-out", "loss", "drift", "hardware")
@@ -103,9 +103,9 @@ def goals_of(policy: str) -> GoalSet:
     return parse_goals(f"version: 1\npreset: default\n{chosen}", policy)
 
 
-def a_day(policy: str, name: str, hours: float = 24.0, most_bytes: float | None = None) -> Score:
+def a_day(policy: str, name: str, seed: int, hours: float = 24.0, most_bytes: float | None = None) -> Score:
     """One policy through one scenario, with at most so many bytes copied in all."""
-    snapshot, loads = scenario(name)
+    snapshot, loads = scenario(name, seed)
     goals, judged = goals_of(policy), goals_of(DEFAULT)
     score, memory, idle = Score(), Memory(), b""
     room = COPIED * float((snapshot.vectors("disk")[0] * snapshot.replication_factor).sum())
@@ -194,10 +194,10 @@ def table(name: str, scores: dict[str, tuple[Score, Score]]) -> str:
     return "\n".join(lines)
 
 
-def beside(policy: str, name: str, hours: float) -> tuple[Score, Score]:
+def beside(policy: str, name: str, seed: int, hours: float) -> tuple[Score, Score]:
     """The day of a policy, and that of `default` with no more bytes."""
-    own = a_day(policy, name, hours)
-    return own, own if policy == DEFAULT else a_day(DEFAULT, name, hours, own.bytes)
+    own = a_day(policy, name, seed, hours)
+    return own, own if policy == DEFAULT else a_day(DEFAULT, name, seed, hours, own.bytes)
 
 
 def main() -> None:
@@ -205,9 +205,10 @@ def main() -> None:
     parser.add_argument("--policies", default=",".join([NOTHING, DEFAULT, *POLICY_PRESETS]))
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--hours", type=float, default=24.0)
+    parser.add_argument("--seed", type=int, default=7, help="of the clusters and of which topics get hot (default: %(default)s)")
     given = parser.parse_args()
     for name in given.scenarios.split(","):
-        print(table(name, {policy: beside(policy, name, given.hours) for policy in given.policies.split(",")}), flush=True)
+        print(table(name, {policy: beside(policy, name, given.seed, given.hours) for policy in given.policies.split(",")}), flush=True)
 
 
 if __name__ == "__main__":

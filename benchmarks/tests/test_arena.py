@@ -7,8 +7,8 @@ from benchmarks.arena import COPIED, LOSS_AT, STEP, a_day, scenario
 
 def test_a_lost_broker_is_being_emptied_within_what_may_be_copied() -> None:
     hours = LOSS_AT + 2 * STEP
-    score = a_day("danube-balanced", "loss", hours)
-    snapshot, _ = scenario("loss")
+    score = a_day("danube-balanced", "loss", 7, hours)
+    snapshot, _ = scenario("loss", 7)
     data = float((snapshot.vectors("disk")[0] * snapshot.replication_factor).sum())
     largest = float(snapshot.vectors("disk")[0].max())
     assert score.moves > 0
@@ -18,4 +18,4 @@ def test_a_lost_broker_is_being_emptied_within_what_may_be_copied() -> None:
 
 
 def test_the_same_hours_give_the_same_figures() -> None:
-    assert a_day("danube-balanced", "drift", 1.0) == a_day("danube-balanced", "drift", 1.0)
+    assert a_day("danube-balanced", "drift", 7, 1.0) == a_day("danube-balanced", "drift", 7, 1.0)

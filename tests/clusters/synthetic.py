@@ -69,6 +69,7 @@ class Variant:
     shared: bool = False
     largest: float = CLIP  # leader, in mean broker loads
     tail: float = 0.0
+    limits: Literal["soft", "hard"] | None = None  # upper ones alone, instead of ranges on both sides
 
 
 MIXED: FactorShares = ((1, 0.2), (2, 0.3), (3, 0.5))
@@ -91,6 +92,8 @@ VARIANTS: dict[str, Variant] = {
         "RF 1, leaders of up to 1.3 times the mean load of a broker", factors=((1, 1.0),), largest=1.3, tail=1.2
     ),
     "heavy": Variant("leaders of up to 1.3 times the mean load of a broker, RF 3", largest=1.3, tail=1.2),
+    "limits": Variant("heavy tails, soft limits where the range would end, nothing below", tail=1.2, limits="soft"),
+    "limits-hard": Variant("the same with hard limits", tail=1.2, limits="hard"),
     "everything": Variant(
         "capacities, racks, rf-mixed, excluded and draining at once",
         MIXED, racks=UNEQUAL, unequal_capacities=True, excluded=True, draining=True,
