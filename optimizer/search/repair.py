@@ -21,6 +21,8 @@ from optimizer.problem import (
     MEAN,
     MENDABLE,
     MOVABLE,
+    NO_RACK_GOAL,
+    RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
     SCALE,
@@ -213,6 +215,12 @@ def reroute(problem: Problem, state: State, hosts: Hosts, entries: np.ndarray, s
             note_costs(problem, state, hosts, target)
             done += 1
     return done
+
+
+def repair(problem: Problem, state: State, leaving: Rows, seed: int) -> int:
+    """Empty brokers that must hold nothing of the entries `leaving`, then thin out crowded racks; returns how many replicas moved."""
+    moved = drain(problem, state, leaving, seed)
+    return moved + (mend_racks(problem, state, seed) if problem.setting[RACK_GOAL] != NO_RACK_GOAL else 0)
 
 
 def to_drain(problem: Problem, standing: State, total: np.ndarray) -> Rows:

@@ -23,8 +23,6 @@ from optimizer.problem import (
     HINGE,
     KIND,
     LIMIT,
-    NO_RACK_GOAL,
-    RACK_GOAL,
     SAME_RACK,
     SPREAD,
     STATE,
@@ -56,9 +54,9 @@ from optimizer.search.polish import polish
 from optimizer.search.record import Lists, Record, published_changes, record
 from optimizer.search.reduce import reduce
 from optimizer.search.repack import repack
-from optimizer.search.repair import drain, lead_leaderless, mend_racks, to_drain
+from optimizer.search.repair import lead_leaderless, repair, to_drain
 from optimizer.search.sequence import sequence
-from optimizer.search.standing import Standing, count_low, is_progress, same_rack_only, standing_of
+from optimizer.search.standing import Standing, count_low, is_progress, same_rack_only, standing_of, undone
 from optimizer.search.state import COST, Rows, State
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
@@ -239,9 +237,8 @@ def one_round(
 
     # Construct and repair: leaders, brokers that must hold nothing, racks.
     lead_leaderless(problem, target)
-    drain(problem, target, to_drain(problem, standing, compiled.leading), options.seed)
-    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
-        mend_racks(problem, target, options.seed)
+    leaving = to_drain(problem, standing, compiled.leading)
+    repair(problem, target, leaving, options.seed)
     if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         schedule(target.replicas, target.lead)
@@ -260,6 +257,11 @@ def one_round(
     wish, most = problem, len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
     if not options.budgeted:
         wish = _mending(problem, _broken_limits(problem, target) * _tightest(problem))
+        anyhow = _mending(problem, _hard_limits(problem))
+        if anyhow is not problem and undone(problem, target):  # what found no room exceeds limits, and they are mended
+            appraise(anyhow, target)
+            if repair(anyhow, target, leaving, options.seed):
+                wish = anyhow
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
         # Improve.
@@ -320,12 +322,16 @@ def _start(aim: Aim, bench: Bench) -> tuple[Problem, Standing]:
     return problem._replace(setting=setting), standing_of(problem, bench.begin)
 
 
+def _hard_limits(problem: Problem) -> npt.NDArray[np.bool_]:
+    """bool [G]"""
+    return np.asarray((problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1))
+
+
 def _broken_limits(problem: Problem, state: State) -> npt.NDArray[np.int64]:
     """int64 [G]: active brokers beyond each hard limit."""
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
-    limits = (problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1)
     over = (state.score[active, :COST] < 1.0).sum(axis=0)
-    return np.where(limits, over, 0).astype(np.int64)
+    return np.where(_hard_limits(problem), over, 0).astype(np.int64)
 
 
 def _limits_alone(problem: Problem, budget: Budget) -> Problem:
@@ -341,7 +347,7 @@ def _limits_alone(problem: Problem, budget: Budget) -> Problem:
 def _cheapest_broker_first(problem: Problem, state: State, rows: Rows, to: Rows, to_lead: Rows) -> list[Rows]:
     """The changes of partitions `rows` by the broker beyond a hard limit that they relieve: one that costs little comes first, and what
     relieves none last, so that a budget ends as many violations as it is enough for. O(changes + brokers)."""
-    limits = (problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1)
+    limits = _hard_limits(problem)
     broken = (problem.broker[:, STATE] == BrokerState.ACTIVE) & (state.score[:, :COST][:, limits] < 1.0).any(axis=1)
     before, after, at = state.replicas[rows], to[rows], np.arange(len(rows))
     gone = (before >= 0) & ~(before[:, :, None] == after[:, None, :]).any(axis=2)
@@ -364,7 +370,7 @@ def _tightest(problem: Problem) -> npt.NDArray[np.bool_]:
     return tight
 
 
-def _mending(problem: Problem, broken: npt.NDArray[np.int64]) -> Problem:
+def _mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Problem:
     """The problem in which `broken` hard limits are wishes of great weight: a target may exceed them on the way.
 
     The order of actions holds them all the same.

@@ -50,18 +50,21 @@ class Standing(NamedTuple):
     hard: npt.NDArray[np.float64]
 
 
-def standing_of(problem: Problem, state: State) -> Standing:
+def undone(problem: Problem, state: State) -> int:
+    """`Standing.undone`."""
     states = problem.broker[:, STATE]
-    active = states == BrokerState.ACTIVE
-    leaving = (states == BrokerState.DEAD) | (states == BrokerState.DRAINING)
-    undone = int(state.hosts[leaving].sum()) + int(state.units[RACKS].sum()) + int(np.count_nonzero(state.lead < 0))
-    for b in np.flatnonzero(leaving).tolist():
-        undone += int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED))
-    undone += len(strays(problem, state.replicas))
+    leaving = np.flatnonzero((states == BrokerState.DEAD) | (states == BrokerState.DRAINING))
+    led = sum(int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED)) for b in leaving.tolist())
+    crowded, leaderless = int(state.units[RACKS].sum()), int(np.count_nonzero(state.lead < 0))
+    return int(state.hosts[leaving].sum()) + led + crowded + leaderless + len(strays(problem, state.replicas))
+
+
+def standing_of(problem: Problem, state: State) -> Standing:
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
     potential, hard = np.zeros((2, int(active.sum())))
     sum_potential(problem, state, np.flatnonzero(active), potential, hard)
     violations = int(np.count_nonzero(state.score[active, :COST] < 1.0))
-    return Standing(undone, count_low(problem, state), violations, potential, hard)
+    return Standing(undone(problem, state), count_low(problem, state), violations, potential, hard)
 
 
 @kernel
