@@ -231,7 +231,14 @@ def one_round(
         standing = bench.spare(1) if standing is bench.begin else standing
         for rows in [pending] if most_urgent is None else _cheapest_broker_first(most_urgent, standing, pending, to, to_lead):
             if len(rows):
-                sequence(problem, standing, budget, log, rows, to, to_lead, by_potential, threads)
+                left = sequence(problem, standing, budget, log, rows, to, to_lead, by_potential, threads)
+                if left and undone(problem, standing):  # a leader that has to leave may do so in two steps
+                    stays = standing.replicas[rows, to_lead[rows]] == to[rows, to_lead[rows]]
+                    led = rows[stays & (standing.lead[rows] != to_lead[rows])]
+                    halfway = to.copy()
+                    halfway[led] = standing.replicas[led]
+                    sequence(problem, standing, budget, log, rows, halfway, to_lead, by_potential, threads)
+                    sequence(problem, standing, budget, log, rows, to, to_lead, by_potential, threads)
             follow(problem, target, standing, rows)
         return len(pending)
 

@@ -72,3 +72,10 @@ def test_hard_limits_keep_no_more_on_a_broker_that_leaves_than_soft_ones(seed: i
         left[variant] = sum(b.after["replicas"] for b in made.brokers if b.state != "active")
         assert made.hard_violations_left == 0
     assert left["limits-hard"] <= left["limits"]
+
+
+def test_a_leader_hands_over_first_where_room_for_both_is_more_than_one_action() -> None:
+    """One partition sends half of a broker's mean: its heir gives leaderships away, and its new host replicas, more than eight in all."""
+    made = plan(cluster(60, 6_000, "c", 21, "limits-hard"), parse_goals(goals_text("limits-hard", 0.10), "test"))
+    assert sum(b.after["replicas"] for b in made.brokers if b.state == "draining") == 0.0
+    assert made.hard_violations_left == 0
