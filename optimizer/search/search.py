@@ -249,26 +249,22 @@ def one_round(
     if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         schedule(target.replicas, target.lead)
-        broken = _broken_limits(problem, target)
-        if broken.any():  # then hard limits
-            limits = _limits_alone(problem, budget)
-            appraise(limits, target)
-            balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
-            align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-            reduce(limits, target, standing, replicas, lead, options.seed)
-            appraise(problem, target)
-            schedule(target.replicas, target.lead, limits)
+    exceeding = _placed_anyhow(problem, target, leaving, options.seed)
+    wish, broken = problem, _broken_limits(problem, target)
+    if not options.budgeted:
+        wish = exceeding or _mending(problem, broken * _tightest(problem))
+    elif broken.any():  # then hard limits
+        limits = _limits_alone(problem, budget)
+        appraise(limits, target)
+        balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
+        align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
+        reduce(limits, target, standing, replicas, lead, options.seed)
+        appraise(problem, target)
+        schedule(target.replicas, target.lead, limits)
     low, roles, enough = len(problem.broker) + 1, _led_goals(problem, compiled.roles), plenty(problem, budget)
     begun, cut, held, marks = int(log.used[0]), False, False, bench.topics_out(problem)
     packing = escaping = replicas.size <= MOST_ESCAPED and not options.budgeted  # a budget goes to what is easier
-    wish, most = problem, len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
-    if not options.budgeted:
-        wish = _mending(problem, _broken_limits(problem, target) * _tightest(problem))
-        anyhow = _mending(problem, _hard_limits(problem))
-        if anyhow is not problem and undone(problem, target):  # what found no room exceeds limits, and they are mended
-            appraise(anyhow, target)
-            if repair(anyhow, target, leaving, options.seed):
-                wish = anyhow
+    most = len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
     for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
         seed = options.seed + turn
         # Improve.
@@ -339,6 +335,17 @@ def _broken_limits(problem: Problem, state: State) -> npt.NDArray[np.int64]:
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     over = (state.score[active, :COST] < 1.0).sum(axis=0)
     return np.where(_hard_limits(problem), over, 0).astype(np.int64)
+
+
+def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) -> Problem | None:
+    """Place what a repair found no room for, beyond hard limits; returns the problem with these as wishes, None if nothing was placed."""
+    wish = _mending(problem, _hard_limits(problem))
+    if wish is problem or not undone(problem, target):
+        return None
+    appraise(wish, target)
+    placed = repair(wish, target, leaving, seed)
+    appraise(problem, target)
+    return wish if placed else None
 
 
 def _limits_alone(problem: Problem, budget: Budget) -> Problem:

@@ -9,6 +9,7 @@ import pytest
 
 from cluster_model.snapshot import BrokerState
 from goals.document import parse_goals
+from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
@@ -79,3 +80,12 @@ def test_a_leader_hands_over_first_where_room_for_both_is_more_than_one_action()
     made = plan(cluster(60, 6_000, "c", 21, "limits-hard"), parse_goals(goals_text("limits-hard", 0.10), "test"))
     assert sum(b.after["replicas"] for b in made.brokers if b.state == "draining") == 0.0
     assert made.hard_violations_left == 0
+
+
+@pytest.mark.parametrize("seed", [20, 21, 22, 24, 25])
+def test_a_budget_that_is_enough_for_the_whole_plan_empties_as_much(seed: int) -> None:
+    snapshot, goals = cluster(20, 2_000, "c", seed, "limits-hard"), parse_goals(goals_text("limits-hard", 0.10), "test")
+    whole = plan(snapshot, goals)
+    made = plan(snapshot, goals, PlanOptions(max_moves=whole.summary.replica_moves))
+    for each in (whole, made):
+        assert sum(b.after["replicas"] for b in each.brokers if b.state == "draining") == 0.0
