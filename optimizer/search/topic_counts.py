@@ -85,15 +85,10 @@ def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
     if column >= 0:
         return int(state.topic_count[column, b, k])
     count = whole(0)
-    if problem.topic_goal[k, COUNTS_LEADERS] == 1:
-        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
-            if state.lead[p] >= 0 and state.replicas[p, state.lead[p]] == b:
+    for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+        for s in range(state.replicas.shape[1]):
+            if state.replicas[p, s] == b and (problem.topic_goal[k, COUNTS_LEADERS] == 0 or state.lead[p] == s):
                 count += 1
-    else:
-        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
-            for s in range(state.replicas.shape[1]):
-                if state.replicas[p, s] == b:
-                    count += 1
     return int(count)
 
 
