@@ -73,31 +73,18 @@ def find_leaders(
                 continue
             entry = whole(state.hosted[v, i])
             p, s = entry // slots, entry % slots
-            if state.lead[p] < 0:
-                continue
-            if state.mark[v, i] & LED:
-                for o in range(slots):
-                    u = state.replicas[p, o]
-                    if u < 0 or o == s or problem.broker[u, STATE] != 0:
-                        continue
-                    most = promise(shelf, led, v, i, u, 1.0, slopes, mine)
-                    if most <= LEAST_GAIN or (found == LEADERSHIPS and most < best_gain[LEADERSHIPS - 1]):
-                        continue
-                    appraise(problem, state, led, u, costs)
-                    gain = transfer_gain(problem, state, led, p, v, u, costs)
-                    if gain > LEAST_GAIN:
-                        found = insert(best_gain, best_entry, found, gain, p * slots + o)
-            else:
-                giver = state.replicas[p, state.lead[p]]
-                most = promise(shelf, led, v, i, giver, -1.0, slopes, mine)
+            gives = state.lead[p] == s
+            for o in range(slots if state.lead[p] >= 0 else 0):
+                u = state.replicas[p, o]
+                if u < 0 or o == s or (problem.broker[u, STATE] != 0 if gives else o != state.lead[p] or problem.broker[u, STATE] == 3):
+                    continue
+                most = promise(shelf, led, v, i, u, 1.0 if gives else -1.0, slopes, mine)
                 if most <= LEAST_GAIN or (found == LEADERSHIPS and most < best_gain[LEADERSHIPS - 1]):
                     continue
-                if problem.broker[giver, STATE] == 3:
-                    continue
-                appraise(problem, state, led, giver, costs)
-                gain = transfer_gain(problem, state, led, p, giver, v, costs)
+                appraise(problem, state, led, u, costs)
+                gain = transfer_gain(problem, state, led, p, v if gives else u, u if gives else v, costs)
                 if gain > LEAST_GAIN:
-                    found = insert(best_gain, best_entry, found, gain, entry)
+                    found = insert(best_gain, best_entry, found, gain, p * slots + o if gives else entry)
         if floor <= LEAST_GAIN or (found == LEADERSHIPS and best_gain[LEADERSHIPS - 1] > floor):
             break
         floor, ceiling = LEAST_GAIN, floor
