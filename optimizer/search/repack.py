@@ -291,10 +291,9 @@ def anneal(
     """
     members = len(pool.group)
     out, beyond = np.zeros(members, np.int64), np.zeros(members)
-    for k in range(members):
-        out[k], beyond[k] = excess(pool, k)
     outside, over, paid = whole(0), 0.0, paid_for(pool)
     for k in range(members):
+        out[k], beyond[k] = excess(pool, k)
         outside += out[k]
         over += beyond[k]
     most, dear = over * (1.0 + LEAST_PRICE), BEYOND_PRICE * len(pool.side) / members
