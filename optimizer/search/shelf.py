@@ -2,7 +2,7 @@
 
 A search asks for the replicas of the same few brokers again and again, and each vector lies somewhere else in memory: fetching them
 took longer than weighing them. What is on the shelf is asked for once. Loads do not change during a search, so an entry is right as
-long as the same replica stands at the same place of its broker's list in the same role; `gather` compares that. Called by `candidates`.
+long as the same replica stands at the same place of its broker's list in the same role; `fetch` compares that.
 """
 
 from __future__ import annotations
