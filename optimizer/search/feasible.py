@@ -132,9 +132,7 @@ def hosts_legally(problem: Problem, state: State, p: int, s: int, target: int) -
 
 
 @kernel
-def legal_moves(
-    problem: Problem, state: State, partitions: np.ndarray, slots: np.ndarray, brokers: np.ndarray, legal: np.ndarray
-) -> None:
+def legal_moves(problem: Problem, state: State, partitions: np.ndarray, slots: np.ndarray, brokers: np.ndarray, legal: np.ndarray) -> None:
     """Write into `legal` bool [n] whether each broker may take the place of that slot (`may_host`)."""
     for i in range(len(partitions)):
         legal[i] = may_host(problem, state, partitions[i], slots[i], brokers[i])

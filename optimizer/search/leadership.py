@@ -35,18 +35,14 @@ from optimizer.search.state import LED, State
 
 
 @inner
-def find_all(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, first: int, step: int, room: Room
-) -> None:  # fmt: skip
+def find_all(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, first: int, step: int, room: Room) -> None:
     """`find_leaders` for star `first` of a batch and every `step`-th after it."""
     for i in range(first, batch.used[0], step):
         find_leaders(problem, state, shelf, led, batch, i, room)
 
 
 @inner
-def find_leaders(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, star: int, room: Room
-) -> None:  # fmt: skip
+def find_leaders(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, star: int, room: Room) -> None:
     """The transfers of leadership from or to the centre of `star` that lower the potential most, up to `LEADERSHIPS`, best first.
 
     `led` are the goals that tell a leader from a follower, of which `room` knows what `survey` says.
@@ -107,9 +103,7 @@ def first_floor(state: State, v: int, bounds: np.ndarray, spare: np.ndarray) -> 
 
 
 @inner
-def transfer_leaders(
-    problem: Problem, state: State, led: np.ndarray, batch: Batch, star: int, costs: np.ndarray
-) -> int:  # fmt: skip
+def transfer_leaders(problem: Problem, state: State, led: np.ndarray, batch: Batch, star: int, costs: np.ndarray) -> int:
     """Commit what was found for `star`, as far as it still gains; returns how many transfers.
 
     `costs` float64 [B, G + 1] is room.
@@ -142,9 +136,7 @@ def transfer_leaders(
 
 
 @inner
-def promises(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, room: Room
-) -> None:
+def promises(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, room: Room) -> None:
     """What no transfer of leadership of a replica on broker `v` can gain more than, into `room.gains`; `-inf` where it may not be
     transferred, or does not help a broker that is `over` or `under`. What `v` itself gains goes into `room.factors`.
 
@@ -180,9 +172,7 @@ def promises(
 
 
 @inner
-def promise(
-    shelf: Shelf, led: np.ndarray, v: int, i: int, u: int, sign: float, slopes: np.ndarray, mine: np.ndarray
-) -> float:
+def promise(shelf: Shelf, led: np.ndarray, v: int, i: int, u: int, sign: float, slopes: np.ndarray, mine: np.ndarray) -> float:
     """As `promises`, where leadership of the `i`-th replica on `v` goes to broker `u` (`sign` 1), or comes from it (-1)."""
     most = float(mine[i])
     for g in led:
@@ -225,9 +215,7 @@ def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.
 
 
 @inner
-def transfer_gain(
-    problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray
-) -> float:
+def transfer_gain(problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray) -> float:
     """Gain in potential when leadership of `p` goes from broker `giver` to broker `taker`, whose `costs` are known."""
     gain = 0.0
     for g in watched:

@@ -99,9 +99,7 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
 
 
 @inner
-def replace_pairs(
-    problem: Problem, state: State, table: Table, home: np.ndarray, v: int, mine: np.ndarray, n: int, most: int
-) -> int:
+def replace_pairs(problem: Problem, state: State, table: Table, home: np.ndarray, v: int, mine: np.ndarray, n: int, most: int) -> int:
     """Send two of the replicas `mine` that left broker `v` home and one of its `n` stand-ins instead; returns how often."""
     done, tried, last = 0, 0, len(mine) - 1
     for a in range(len(mine)):

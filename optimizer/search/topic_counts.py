@@ -136,9 +136,7 @@ def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
 
 
 @inner
-def recount(
-    problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int, counts: bool
-) -> None:
+def recount(problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int, counts: bool) -> None:
     """Units, and `counts`, of topic goal `k` for partition `p`, which still stands where it did, at `replicas` led by `lead`.
 
     One partition's change meets each count only once, so units come out the same without counts.
@@ -170,9 +168,7 @@ def recount(
 
 
 @part
-def count_one(
-    problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool
-) -> None:
+def count_one(problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool) -> None:
     """One replica (or leader) of the partition's topic more or less on broker `b`; see `recount`."""
     t = whole(problem.topic[p])
     state.units[k, b] += topic_rise(problem, state, k, t, b, by)
