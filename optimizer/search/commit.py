@@ -58,6 +58,13 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
     return state
 
 
+def fill(problem: Problem, state: State) -> None:
+    """Replica lists, loads, counts and caches of a state whose placement is set."""
+    enlist(problem, state)
+    count_all_topics(problem, state)
+    appraise(problem, state)
+
+
 @kernel
 def empty_lists(brokers: int, room: int) -> tuple[np.ndarray, np.ndarray]:
     """Entries and marks of replica lists. Made by a kernel, they take memory as far as they are used; numpy asks for large pages, which
@@ -66,26 +73,29 @@ def empty_lists(brokers: int, room: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @kernel
-def fill(problem: Problem, state: State) -> None:
-    """Replica lists, loads, counts and caches of a state whose placement is set."""
+def enlist(problem: Problem, state: State) -> None:
+    """Replica lists, loads and replicas in over-full racks of a state whose placement is set."""
     partitions, slots = state.replicas.shape
     for p in range(partitions):
         for s in range(slots):
             b = state.replicas[p, s]
             if b >= 0:
-                role = 0 if state.lead[p] == s else 1
-                for c in range(state.load.shape[1]):
-                    state.load[b, c] += problem.vector[p, role, c]
                 state.place[p, s] = state.hosts[b]
                 state.hosted[b, state.hosts[b]] = p * slots + s
                 state.mark[b, state.hosts[b]] = LED if state.lead[p] == s else 0
                 state.hosts[b] += 1
+        add_loads(problem, state, p)
         if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
             rack_units(problem, state, p, 1.0)
-    for k in range(len(problem.topic_goal)):
-        count_topics(problem, state, k)
-    for b in range(len(state.hosts)):
-        state.score[b, COST] = assess(problem, state, b, state.score[b])
+
+
+@inner
+def add_loads(problem: Problem, state: State, p: int) -> None:
+    """Add the loads of the replicas of `p` to those of their brokers."""
+    for s in range(state.replicas.shape[1]):
+        b, role = state.replicas[p, s], LEADING if state.lead[p] == s else FOLLOWING
+        for c in range(state.load.shape[1] if b >= 0 else 0):
+            state.load[b, c] += problem.vector[p, role, c]
 
 
 @inner
@@ -102,25 +112,16 @@ def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
 @inner
 def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
     """As `shift`, without what topic goals count."""
-    slots = state.replicas.shape[1]
-    old_lead = state.lead[p]
-    columns = state.load.shape[1]
-    excess = 0
+    old_lead, excess = state.lead[p], 0
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
         excess -= rack_units(problem, state, p, -1.0)
-    for s in range(slots):
+    for s in range(state.replicas.shape[1]):
         old, new = state.replicas[p, s], replicas[s]
-        if old < 0 or (old == new and (s == old_lead) == (s == lead)):
-            continue
-        for c in range(columns):
-            state.load[old, c] -= (
-                problem.vector[p, LEADING, c] if s == old_lead else problem.vector[p, FOLLOWING, c]
-            )
-            state.load[new, c] += (
-                problem.vector[p, LEADING, c] if s == lead else problem.vector[p, FOLLOWING, c]
-            )
-    for s in range(slots):
-        state.replicas[p, s] = replicas[s]
+        held, role = LEADING if s == old_lead else FOLLOWING, LEADING if s == lead else FOLLOWING
+        for c in range(0 if old < 0 or (old == new and held == role) else state.load.shape[1]):
+            state.load[old, c] -= problem.vector[p, held, c]
+            state.load[new, c] += problem.vector[p, role, c]
+        state.replicas[p, s] = new
     state.lead[p] = lead
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
         excess += rack_units(problem, state, p, 1.0)
@@ -219,7 +220,7 @@ def reweigh(problem: Problem, state: State, rows: np.ndarray, before: np.ndarray
         for s in range(state.replicas.shape[1]):
             b = state.replicas[p, s]
             if b >= 0:
-                role = 0 if state.lead[p] == s else 1
+                role = LEADING if state.lead[p] == s else FOLLOWING
                 for c in range(state.load.shape[1]):
                     state.load[b, c] -= before[i, role, c]
                     state.load[b, c] += problem.vector[p, role, c]
@@ -229,12 +230,7 @@ def reweigh(problem: Problem, state: State, rows: np.ndarray, before: np.ndarray
 def weigh(problem: Problem, state: State) -> None:
     """Loads of brokers, which are 0, from those of their replicas."""
     for p in range(len(state.lead)):
-        for s in range(state.replicas.shape[1]):
-            b = state.replicas[p, s]
-            if b >= 0:
-                role = 0 if state.lead[p] == s else 1
-                for c in range(state.load.shape[1]):
-                    state.load[b, c] += problem.vector[p, role, c]
+        add_loads(problem, state, p)
 
 
 @kernel

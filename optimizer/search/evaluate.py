@@ -150,11 +150,10 @@ def evaluate(problem: Problem, state: State, n: int) -> Verdict:
         gain += HARD_WEIGHT * UNIT_WEIGHT * come
     if raised:
         repairs |= 1 << REPAIRS_SCORES
-    if problem.setting[RACK_GOAL] == HARD_RACK and rack_gain > 0:
-        repairs |= 1 << REPAIRS_RACKS
     if problem.setting[RACK_GOAL] == HARD_RACK:
-        if worse:
-            allowed = False
+        if rack_gain > 0:
+            repairs |= 1 << REPAIRS_RACKS
+        allowed = allowed and not worse
         gain += HARD_WEIGHT * UNIT_WEIGHT * rack_gain
     elif problem.setting[RACK_GOAL] == SOFT_RACK:
         gain += UNIT_WEIGHT * rack_gain

@@ -111,20 +111,9 @@ def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> boo
     """Whether broker `target` may take the place of slot `s`: active, of its set, not in the list, with room in rack and hard limits."""
     if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:
         return False
-    slots = state.replicas.shape[1]
-    for o in range(slots):
-        if state.replicas[p, o] == target:
-            return False
-    if not in_set(problem, p, target) or not fits_rack(problem, state, p, s, target):
+    if not may_swap(problem, state, p, s, target):
         return False
-    leads = state.lead[p] == s
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
-            c = problem.goal[g, COLUMN]
-            amount = problem.vector[p, LEADING, c] if leads else problem.vector[p, FOLLOWING, c]
-            if amount > 0.0 and state.load[target, c] + amount > problem.table[target, g, CEILING]:
-                return False
-    return True
+    return fits_limits(problem, state, target, p, whole(NOTHING), whole(LEADING if state.lead[p] == s else FOLLOWING))
 
 
 @inner
@@ -143,9 +132,7 @@ def hosts_legally(problem: Problem, state: State, p: int, s: int, target: int) -
 
 
 @kernel
-def legal_moves(
-    problem: Problem, state: State, partitions: np.ndarray, slots: np.ndarray, brokers: np.ndarray, legal: np.ndarray
-) -> None:
+def legal_moves(problem: Problem, state: State, partitions: np.ndarray, slots: np.ndarray, brokers: np.ndarray, legal: np.ndarray) -> None:
     """Write into `legal` bool [n] whether each broker may take the place of that slot (`may_host`)."""
     for i in range(len(partitions)):
         legal[i] = may_host(problem, state, partitions[i], slots[i], brokers[i])
@@ -154,12 +141,18 @@ def legal_moves(
 @inner
 def fits_as_leader(problem: Problem, state: State, p: int, b: int) -> bool:
     """Whether leading `p` keeps broker `b`, which holds a follower, under its hard limits."""
-    if problem.broker[b, STATE] != 0:
-        return False
+    return problem.broker[b, STATE] == 0 and fits_limits(problem, state, b, p, whole(FOLLOWING), whole(LEADING))
+
+
+@inner
+def fits_limits(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
+    """Whether broker `b` stays under its hard limits when its replica of `p` goes from role `held` (`NOTHING`: it comes) to `role`."""
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
             c = problem.goal[g, COLUMN]
-            x = problem.vector[p, LEADING, c] - problem.vector[p, FOLLOWING, c]
+            x = problem.vector[p, role, c]
+            if held != NOTHING:
+                x -= problem.vector[p, held, c]
             if x > 0.0 and state.load[b, c] + x > problem.table[b, g, CEILING]:
                 return False
     return True

@@ -35,18 +35,14 @@ from optimizer.search.state import LED, State
 
 
 @inner
-def find_all(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, first: int, step: int, room: Room
-) -> None:  # fmt: skip
+def find_all(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, first: int, step: int, room: Room) -> None:
     """`find_leaders` for star `first` of a batch and every `step`-th after it."""
     for i in range(first, batch.used[0], step):
         find_leaders(problem, state, shelf, led, batch, i, room)
 
 
 @inner
-def find_leaders(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, star: int, room: Room
-) -> None:  # fmt: skip
+def find_leaders(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, star: int, room: Room) -> None:
     """The transfers of leadership from or to the centre of `star` that lower the potential most, up to `LEADERSHIPS`, best first.
 
     `led` are the goals that tell a leader from a follower, of which `room` knows what `survey` says.
@@ -73,31 +69,18 @@ def find_leaders(
                 continue
             entry = whole(state.hosted[v, i])
             p, s = entry // slots, entry % slots
-            if state.lead[p] < 0:
-                continue
-            if state.mark[v, i] & LED:
-                for o in range(slots):
-                    u = state.replicas[p, o]
-                    if u < 0 or o == s or problem.broker[u, STATE] != 0:
-                        continue
-                    most = promise(shelf, led, v, i, u, 1.0, slopes, mine)
-                    if most <= LEAST_GAIN or (found == LEADERSHIPS and most < best_gain[LEADERSHIPS - 1]):
-                        continue
-                    appraise(problem, state, led, u, costs)
-                    gain = transfer_gain(problem, state, led, p, v, u, costs)
-                    if gain > LEAST_GAIN:
-                        found = insert(best_gain, best_entry, found, gain, p * slots + o)
-            else:
-                giver = state.replicas[p, state.lead[p]]
-                most = promise(shelf, led, v, i, giver, -1.0, slopes, mine)
+            gives = state.lead[p] == s
+            for o in range(slots if state.lead[p] >= 0 else 0):
+                u = state.replicas[p, o]
+                if u < 0 or o == s or (problem.broker[u, STATE] != 0 if gives else o != state.lead[p] or problem.broker[u, STATE] == 3):
+                    continue
+                most = promise(shelf, led, v, i, u, 1.0 if gives else -1.0, slopes, mine)
                 if most <= LEAST_GAIN or (found == LEADERSHIPS and most < best_gain[LEADERSHIPS - 1]):
                     continue
-                if problem.broker[giver, STATE] == 3:
-                    continue
-                appraise(problem, state, led, giver, costs)
-                gain = transfer_gain(problem, state, led, p, giver, v, costs)
+                appraise(problem, state, led, u, costs)
+                gain = transfer_gain(problem, state, led, p, v if gives else u, u if gives else v, costs)
                 if gain > LEAST_GAIN:
-                    found = insert(best_gain, best_entry, found, gain, entry)
+                    found = insert(best_gain, best_entry, found, gain, p * slots + o if gives else entry)
         if floor <= LEAST_GAIN or (found == LEADERSHIPS and best_gain[LEADERSHIPS - 1] > floor):
             break
         floor, ceiling = LEAST_GAIN, floor
@@ -120,9 +103,7 @@ def first_floor(state: State, v: int, bounds: np.ndarray, spare: np.ndarray) -> 
 
 
 @inner
-def transfer_leaders(
-    problem: Problem, state: State, led: np.ndarray, batch: Batch, star: int, costs: np.ndarray
-) -> int:  # fmt: skip
+def transfer_leaders(problem: Problem, state: State, led: np.ndarray, batch: Batch, star: int, costs: np.ndarray) -> int:
     """Commit what was found for `star`, as far as it still gains; returns how many transfers.
 
     `costs` float64 [B, G + 1] is room.
@@ -155,9 +136,7 @@ def transfer_leaders(
 
 
 @inner
-def promises(
-    problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, room: Room
-) -> None:
+def promises(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, room: Room) -> None:
     """What no transfer of leadership of a replica on broker `v` can gain more than, into `room.gains`; `-inf` where it may not be
     transferred, or does not help a broker that is `over` or `under`. What `v` itself gains goes into `room.factors`.
 
@@ -193,9 +172,7 @@ def promises(
 
 
 @inner
-def promise(
-    shelf: Shelf, led: np.ndarray, v: int, i: int, u: int, sign: float, slopes: np.ndarray, mine: np.ndarray
-) -> float:
+def promise(shelf: Shelf, led: np.ndarray, v: int, i: int, u: int, sign: float, slopes: np.ndarray, mine: np.ndarray) -> float:
     """As `promises`, where leadership of the `i`-th replica on `v` goes to broker `u` (`sign` 1), or comes from it (-1)."""
     most = float(mine[i])
     for g in led:
@@ -238,9 +215,7 @@ def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.
 
 
 @inner
-def transfer_gain(
-    problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray
-) -> float:
+def transfer_gain(problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray) -> float:
     """Gain in potential when leadership of `p` goes from broker `giver` to broker `taker`, whose `costs` are known."""
     gain = 0.0
     for g in watched:

@@ -1,6 +1,6 @@
 """What a search has done and may still spend: the log of its actions, and budgets of moves, bytes and partitions.
 
-`sequence` and `polish` write here; nothing here asks whether an action is any good.
+Every stage that publishes writes here; nothing here asks whether an action is any good.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def written(log: Log) -> Log:
 
 def is_spent(problem: Problem, budget: Budget) -> bool:
     """Whether one replica more, or one more changed partition, is beyond the budget: a replica of typical size, the smallest at first."""
-    if (budget.limits < 0).all():
+    if not is_limited(budget):
         return False
     sizes = problem.size
     size = 0.0 if not len(sizes) else sizes.mean() if budget.spent[1] > 0 else sizes.min()
@@ -79,7 +79,7 @@ def has_partitions(budget: Budget) -> bool:
 
 def plenty(problem: Problem, budget: Budget) -> int:
     """Moves among which there are enough for what is left of the budget; of bytes, where partitions are small (a quarter is smaller)."""
-    if (budget.limits < 0).all():
+    if not is_limited(budget):
         return ENDLESS
     left, sizes = budget.limits - budget.spent, problem.size
     size = max(float(np.partition(sizes, len(sizes) // 4)[len(sizes) // 4]), 1.0) if len(sizes) else 1.0
@@ -88,9 +88,7 @@ def plenty(problem: Problem, budget: Budget) -> int:
 
 
 @inner
-def price(
-    problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: int, touched: int, out: np.ndarray
-) -> None:
+def price(problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: int, touched: int, out: np.ndarray) -> None:
     """What partition `p` at `replicas` costs against its start: moves, bytes, partitions, into `out` float64 [3].
 
     Where it was `touched`, coming back may leave its list in another order, which counts as a partition.
@@ -117,6 +115,16 @@ def price(
 
 
 @inner
+def add_price(problem: Problem, state: State, budget: Budget, i: int, total: np.ndarray) -> None:
+    """Add to `total` float64 [3] what change `i` costs more than its partition where it stands."""
+    p, before, after = state.change[i, PARTITION], np.zeros(3), np.zeros(3)
+    price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
+    price(problem, budget, p, state.change[i], state.change[i, LEAD], whole(1), after)
+    for d in range(3):
+        total[d] += after[d] - before[d]
+
+
+@inner
 def within_budget(problem: Problem, state: State, budget: Budget, n: int) -> bool:
     """Whether the action of `n` changes fits what is left."""
     return not is_limited(budget) or asks(problem, state, budget, n) <= 1
@@ -124,19 +132,16 @@ def within_budget(problem: Problem, state: State, budget: Budget, n: int) -> boo
 
 @inner
 def is_limited(budget: Budget) -> bool:
+    """Whether anything is limited."""
     return bool(budget.limits[0] >= 0 or budget.limits[1] >= 0 or budget.limits[2] >= 0)
 
 
 @inner
 def asks(problem: Problem, state: State, budget: Budget, n: int) -> int:
     """What the action of `n` changes asks of a limited budget: 0 nothing, 1 what is left of it, 2 more than that."""
-    extra, before, after = np.zeros(3), np.zeros(3), np.zeros(3)
+    extra = np.zeros(3)
     for i in range(n):
-        p = state.change[i, PARTITION]
-        price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
-        price(problem, budget, p, state.change[i], state.change[i, LEAD], whole(1), after)
-        for d in range(3):
-            extra[d] += after[d] - before[d]
+        add_price(problem, state, budget, i, extra)
     asked = whole(0)
     for d in range(3):
         if budget.limits[d] >= 0 and extra[d] > 0:
@@ -150,15 +155,11 @@ def asks(problem: Problem, state: State, budget: Budget, n: int) -> int:
 def publish(problem: Problem, state: State, budget: Budget, log: Log, n: int, touched: int) -> None:
     """Commit the action of `n` changes and write it down. Where it is what was judged last, so many brokers are `touched`, and their scores
     known; otherwise 0."""
-    before, after = np.zeros(3), np.zeros(3)
     at, limited = log.used[1], is_limited(budget)
     for i in range(n):
         p, lead = state.change[i, PARTITION], state.change[i, LEAD]
         if limited:
-            price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
-            price(problem, budget, p, state.change[i], lead, whole(1), after)
-            for d in range(3):
-                budget.spent[d] += after[d] - before[d]
+            add_price(problem, state, budget, i, budget.spent)
             budget.touched[p] = 1
         if touched == 0:
             commit(problem, state, p, state.change[i], lead)
@@ -200,7 +201,7 @@ def has_room(state: State, n: int) -> bool:
 
 def copied(budget: Budget) -> Budget:
     """The same to spend from elsewhere; one without limits is never asked, so it may be shared."""
-    if (budget.limits < 0).all():
+    if not is_limited(budget):
         return budget
     return budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())
 

@@ -80,9 +80,7 @@ def polish(problem: Problem, state: State, crowd: Crowd, budget: Budget, log: Lo
 
 
 @inner
-def partners_of(
-    problem: Problem, state: State, watched: np.ndarray, v: int, eligible: np.ndarray, seed: int, looks: Looks
-) -> int:
+def partners_of(problem: Problem, state: State, watched: np.ndarray, v: int, eligible: np.ndarray, seed: int, looks: Looks) -> int:
     """Brokers with which `v` may trade: all where they are few, else the best by loads, and for topics some at random. How many."""
     count, found = len(eligible), whole(0)
     if count <= len(looks.partner):

@@ -83,9 +83,7 @@ def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
 
 
 @inner
-def goes_home(
-    problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, p: int, s: int, way: Way
-) -> bool:
+def goes_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, p: int, s: int, way: Way) -> bool:
     """Take slot `s` of `p` home if nothing speaks against it, with the leadership where it led there."""
     here, back, lead = state.replicas[p, s], home[p, s], state.lead[p]
     held = whole(LEADING if lead == s else FOLLOWING)

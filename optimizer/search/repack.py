@@ -162,9 +162,7 @@ def pack_last(
 
 
 @kernel
-def pack_whole(
-    problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, prices: Prices, perfect: bool, seed: int
-) -> int:
+def pack_whole(problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, prices: Prices, perfect: bool, seed: int) -> int:
     """As `pack_last`, for all brokers at once; where all goals are met at first (`perfect`) or then, for the cheapest placement.
 
     Where some are not met in the end, the potential does not rise either: the worst broker counts most in it.
@@ -280,9 +278,7 @@ def count_out(pool: Pool) -> int:
 
 
 @inner
-def anneal(
-    pool: Pool, fewest: int, least: float, course: Course, most_steps: int, random: np.ndarray
-) -> tuple[int, float, np.ndarray]:
+def anneal(pool: Pool, fewest: int, least: float, course: Course, most_steps: int, random: np.ndarray) -> tuple[int, float, np.ndarray]:
     """Let replicas change places by chance, at first nearly free, in the end only for the better, in `most_steps` or fewer.
 
     Moves count with `fare` of their price; one step in `homeward` sends a replica to where the plan found it, the others anywhere.
@@ -291,10 +287,9 @@ def anneal(
     """
     members = len(pool.group)
     out, beyond = np.zeros(members, np.int64), np.zeros(members)
-    for k in range(members):
-        out[k], beyond[k] = excess(pool, k)
     outside, over, paid = whole(0), 0.0, paid_for(pool)
     for k in range(members):
+        out[k], beyond[k] = excess(pool, k)
         outside += out[k]
         over += beyond[k]
     most, dear = over * (1.0 + LEAST_PRICE), BEYOND_PRICE * len(pool.side) / members

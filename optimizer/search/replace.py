@@ -99,9 +99,7 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
 
 
 @inner
-def replace_pairs(
-    problem: Problem, state: State, table: Table, home: np.ndarray, v: int, mine: np.ndarray, n: int, most: int
-) -> int:
+def replace_pairs(problem: Problem, state: State, table: Table, home: np.ndarray, v: int, mine: np.ndarray, n: int, most: int) -> int:
     """Send two of the replicas `mine` that left broker `v` home and one of its `n` stand-ins instead; returns how often."""
     done, tried, last = 0, 0, len(mine) - 1
     for a in range(len(mine)):
@@ -165,19 +163,17 @@ def receiver(problem: Problem, state: State, table: Table, v: int, pair: int) ->
     u = state.replicas[table.gone[0] // slots, table.gone[0] % slots]
     if pair == 2:
         w = state.replicas[table.gone[1] // slots, table.gone[1] % slots]
-        if w != u:
-            if needs_nothing(problem, state, table, w, 1):
-                pass
-            elif needs_nothing(problem, state, table, u, 0):
-                u = w
-            else:
+        if w != u and not needs_nothing(problem, state, table, w, 1):
+            if not needs_nothing(problem, state, table, u, 0):
                 return whole(-1)
-    open_window(table.low, table.high)
+            u = w
+    for k in range(len(table.linear)):
+        table.low[k], table.high[k] = -np.inf, np.inf
     weigh(problem, state, table, pair, whole(-1))
-    if not narrow(problem, state, table.linear, v, table.back, True, table.low, table.high):
+    if not narrow(problem, state, table, v, True):
         return whole(-1)
     weigh(problem, state, table, pair, u)
-    return u if narrow(problem, state, table.linear, u, table.back, False, table.low, table.high) else whole(-1)
+    return u if narrow(problem, state, table, u, False) else whole(-1)
 
 
 @inner
@@ -314,22 +310,13 @@ def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.n
 
 
 @inner
-def open_window(low: np.ndarray, high: np.ndarray) -> None:
-    """Let everything into the window."""
-    for k in range(len(low)):
-        low[k], high[k] = -np.inf, np.inf
-
-
-@inner
-def narrow(
-    problem: Problem, state: State, linear: np.ndarray, b: int, back: np.ndarray, gives: bool, low: np.ndarray, high: np.ndarray
-) -> bool:
-    """Narrow the window, float64 [W] by goal of `linear`, to what broker `b` may give up once it has got the loads `back`; or, unless
-    it `gives`, to what it may take once it has lost them. Returns whether anything is left of the window."""
-    some = True
-    for k in range(len(linear)):
-        bottom, top = window(problem, state, b, linear[k])
-        load = state.load[b, problem.goal[linear[k], COLUMN]]
+def narrow(problem: Problem, state: State, table: Table, b: int, gives: bool) -> bool:
+    """Narrow the window to what broker `b` may give up once it has got the loads `table.back`; or, unless it `gives`, to what it may take
+    once it has lost them. Returns whether anything is left of the window."""
+    low, high, back, some = table.low, table.high, table.back, True
+    for k in range(len(table.linear)):
+        bottom, top = window(problem, state, b, table.linear[k])
+        load = state.load[b, problem.goal[table.linear[k], COLUMN]]
         if gives:
             low[k], high[k] = max(low[k], load + back[k] - top), min(high[k], load + back[k] - bottom)
         else:

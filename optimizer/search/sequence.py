@@ -99,17 +99,23 @@ def judge_each(
     by_potential: bool, judged: Judged,
 ) -> None:  # fmt: skip
     """What is known of the changes from `first` up to `last`, each by itself from where `state` stands."""
-    zero, one = whole(0), whole(1)
     for i in range(first, last):
         if i + SOON < last:
             ask_for(problem, state, pending[i + SOON], to, to_lead)
         if i + SOON // 2 < last:
             q = pending[i + SOON // 2]
             ask_for_counts(problem, state, q, to, q)
-        load_change(state, zero, pending[i], to, to_lead)
-        verdict = evaluate(problem, state, one)
-        judged.gain[i], judged.repairs[i] = verdict.gain, verdict.repairs
-        judged.good[i] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
+        load_change(state, whole(0), pending[i], to, to_lead)
+        judge_one(problem, state, by_potential, judged, i)
+
+
+@inner
+def judge_one(problem: Problem, state: State, by_potential: bool, judged: Judged, n: int) -> int:
+    """Judge change 0 of `state.change` by itself as the pending change `n`; returns how many brokers it touches."""
+    verdict = evaluate(problem, state, whole(1))
+    judged.gain[n], judged.repairs[n] = verdict.gain, verdict.repairs
+    judged.good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
+    return whole(verdict.touched)
 
 
 # wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
@@ -123,8 +129,7 @@ def in_turn(
     partitions that are left, int64; where these are not `few`, no bundles are looked for among them."""
     left, item = pending.copy(), np.arange(len(pending))
     count = len(left)
-    # What is known of each item, and since when; a broker changed last at its `seen`. What no touched broker made stale still holds.
-    gains, repairs, good = judged.gain, judged.repairs, judged.good
+    # Since when each item is known as judged; a broker changed last at its `seen`. What no touched broker made stale still holds.
     known = np.zeros(count, np.int64)
     seen = np.zeros(len(problem.broker), np.int64)
     zero, one = whole(0), whole(1)
@@ -138,10 +143,9 @@ def in_turn(
             p, n = left[i], item[i]
             if last_change(state, p, to, to_lead, seen) > known[n]:
                 load_change(state, zero, p, to, to_lead)
-                verdict = evaluate(problem, state, one)
-                gains[n], repairs[n], known[n] = verdict.gain, verdict.repairs, log.used[0]
-                good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
-            keys[i] = -key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p)
+                judge_one(problem, state, by_potential, judged, n)
+                known[n] = log.used[0]
+            keys[i] = -key_of(problem, judged.gain[n], judged.repairs[n], moved_slots(state, p, to), p)
         order = ascending(keys)
         kept = whole(0)
         done, asking = 0, 0
@@ -160,14 +164,12 @@ def in_turn(
                     continue
             touched = zero
             if last_change(state, p, to, to_lead, seen) > known[n]:
-                verdict = evaluate(problem, state, one)
-                gains[n], repairs[n], known[n] = verdict.gain, verdict.repairs, log.used[0]
-                good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
-                touched = whole(verdict.touched)
+                touched = judge_one(problem, state, by_potential, judged, n)
+                known[n] = log.used[0]
             waits = False
             if asked > 0 and done > 0:  # what asks for nothing takes nothing from the others
-                waits = key_of(problem, gains[n], repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
-            if not waits and good[n] == 1 and has_room(state, one):
+                waits = key_of(problem, judged.gain[n], judged.repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
+            if not waits and judged.good[n] == 1 and has_room(state, one):
                 note_change(problem, state, p, to, to_lead, seen, log.used[0] + 1)
                 publish(problem, state, budget, log, one, touched)
                 done += 1

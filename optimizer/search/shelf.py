@@ -2,7 +2,7 @@
 
 A search asks for the replicas of the same few brokers again and again, and each vector lies somewhere else in memory: fetching them
 took longer than weighing them. What is on the shelf is asked for once. Loads do not change during a search, so an entry is right as
-long as the same replica stands at the same place of its broker's list in the same role; `gather` compares that. Called by `candidates`.
+long as the same replica stands at the same place of its broker's list in the same role; `fetch` compares that.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def lay_out(problem: Problem, state: State, shelf: Shelf, first: int, last: int)
     As `fetch` of all brokers once it was done for all partitions, in half the time: each is looked at once, one after the other, and so
     are the places of a broker.
     """
-    slots, columns = state.replicas.shape[1], problem.vector.shape[2]
+    slots = state.replicas.shape[1]
     for p in range(first, last):
         thrift = thrift_of(problem, p) if problem.partition[p, MOVABLE] == 1 else 0.0
         for s in range(slots):
@@ -69,21 +69,28 @@ def lay_out(problem: Problem, state: State, shelf: Shelf, first: int, last: int)
                 continue
             i, role = state.place[p, s], whole(LEADING if state.lead[p] == s else FOLLOWING)
             shelf.replica[b, i] = (p * slots + s) * 2 + role
-            for c in range(columns):
-                shelf.vector[b, c, i] = problem.vector[p, role, c]
-            shelf.vector[b, columns, i] = thrift
-            for j in range(len(shelf.goal)):
-                c = problem.goal[shelf.goal[j], COLUMN]
-                shelf.lead[b, j, i] = np.float32(problem.vector[p, LEADING, c]) - np.float32(problem.vector[p, FOLLOWING, c])
+            write_place(problem, shelf, b, i, p, role, thrift)
     if first == 0:
         for b in range(len(state.hosts)):
             shelf.known[b] = state.hosts[b]
 
 
 @inner
+def write_place(problem: Problem, shelf: Shelf, b: int, i: int, p: int, role: int, thrift: float) -> None:
+    """Loads and thrift of a replica of `p` in `role`, at place `i` of broker `b`."""
+    columns = problem.vector.shape[2]
+    for c in range(columns):
+        shelf.vector[b, c, i] = problem.vector[p, role, c]
+    shelf.vector[b, columns, i] = thrift
+    for j in range(len(shelf.goal)):
+        c = problem.goal[shelf.goal[j], COLUMN]
+        shelf.lead[b, j, i] = np.float32(problem.vector[p, LEADING, c]) - np.float32(problem.vector[p, FOLLOWING, c])
+
+
+@inner
 def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
     """Bring the places of broker `b` up to date."""
-    slots, columns = state.replicas.shape[1], problem.vector.shape[2]
+    slots = state.replicas.shape[1]
     n, known = state.hosts[b], shelf.known[b]
     for start in range(0, n, TOGETHER):
         stop = min(start + TOGETHER, n)
@@ -107,12 +114,7 @@ def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
             if i >= known or shelf.replica[b, i] != entry * 2 + role:
                 shelf.replica[b, i] = entry * 2 + role
                 p = entry // slots
-                for c in range(columns):
-                    shelf.vector[b, c, i] = problem.vector[p, role, c]
-                shelf.vector[b, columns, i] = thrift_of(problem, p) if problem.partition[p, MOVABLE] == 1 else 0.0
-                for j in range(len(shelf.goal)):
-                    c = problem.goal[shelf.goal[j], COLUMN]
-                    shelf.lead[b, j, i] = np.float32(problem.vector[p, LEADING, c]) - np.float32(problem.vector[p, FOLLOWING, c])
+                write_place(problem, shelf, b, i, p, whole(role), thrift_of(problem, p) if problem.partition[p, MOVABLE] == 1 else 0.0)
     shelf.known[b] = max(known, n)
 
 

@@ -85,15 +85,10 @@ def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
     if column >= 0:
         return int(state.topic_count[column, b, k])
     count = whole(0)
-    if problem.topic_goal[k, COUNTS_LEADERS] == 1:
-        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
-            if state.lead[p] >= 0 and state.replicas[p, state.lead[p]] == b:
+    for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
+        for s in range(state.replicas.shape[1]):
+            if state.replicas[p, s] == b and (problem.topic_goal[k, COUNTS_LEADERS] == 0 or state.lead[p] == s):
                 count += 1
-    else:
-        for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
-            for s in range(state.replicas.shape[1]):
-                if state.replicas[p, s] == b:
-                    count += 1
     return int(count)
 
 
@@ -141,9 +136,7 @@ def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
 
 
 @inner
-def recount(
-    problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int, counts: bool
-) -> None:
+def recount(problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int, counts: bool) -> None:
     """Units, and `counts`, of topic goal `k` for partition `p`, which still stands where it did, at `replicas` led by `lead`.
 
     One partition's change meets each count only once, so units come out the same without counts.
@@ -175,9 +168,7 @@ def recount(
 
 
 @part
-def count_one(
-    problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool
-) -> None:
+def count_one(problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool) -> None:
     """One replica (or leader) of the partition's topic more or less on broker `b`; see `recount`."""
     t = whole(problem.topic[p])
     state.units[k, b] += topic_rise(problem, state, k, t, b, by)

@@ -92,9 +92,7 @@ def spread_topics(problem: Problem, state: State, seed: int, strict: bool, marks
 
 
 @inner
-def spread_one(
-    problem: Problem, state: State, desk: Desk, k: int, t: int, all_need: bool, seed: int, strict: bool
-) -> int:
+def spread_one(problem: Problem, state: State, desk: Desk, k: int, t: int, all_need: bool, seed: int, strict: bool) -> int:
     """Bring topic `t` into the bands of goal `k`; returns changes made."""
     found = lay_out_topic(problem, state, desk, t, problem.topic_goal[k, COUNTS_LEADERS] == 1)
     members = desk.eligible if all_need else desk.holders[:found]
