@@ -125,7 +125,7 @@ class LeftOut:
         before, after, rows = net.before.taken(small), net.after.taken(small), net.rows[small]
         moved = before.moved(after)
         which = np.unique(parts.of_partition[small])
-        dear = which[parts.gain[which] < min_gain * parts.share[which]]
+        dear = which[(parts.gain[which] < min_gain * parts.share[which]) & (parts.share[which] > 0.0)]
         brokers = np.zeros(len(compiled.problem.broker), np.bool_)
         for lists in (before.replicas, after.replicas):
             brokers[lists[lists >= 0]] = True

@@ -90,9 +90,9 @@ class Chain:
     potential: float
 
     @property
-    def worth(self) -> tuple[int, int, int, float]:
+    def worth(self) -> tuple[int, int, int, int, float]:
         """Smaller is better."""
-        return self.reached.undone, self.reached.low, self.reached.violations, self.potential
+        return self.reached.urgent, self.reached.undone, self.reached.low, self.reached.violations, self.potential
 
     @property
     def is_perfect(self) -> bool:

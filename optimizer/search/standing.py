@@ -39,10 +39,11 @@ class Standing(NamedTuple):
 
     `potential` float64 [n] by broker, without what only prefers the middle of a band; `hard` is the part of hard goals on loads.
 
-    Repairs left are replicas and leaderships on dead and draining brokers, replicas in crowded racks or on brokers of other sets, missing
-    leaders.
+    Urgent repairs are replicas and leaderships on dead and draining brokers, and missing leaders. `undone` counts these, and replicas in
+    crowded racks or on brokers of other sets.
     """
 
+    urgent: int
     undone: int
     low: int
     violations: int
@@ -50,13 +51,17 @@ class Standing(NamedTuple):
     hard: npt.NDArray[np.float64]
 
 
-def undone(problem: Problem, state: State) -> int:
-    """`Standing.undone`."""
+def urgent(problem: Problem, state: State) -> int:
+    """`Standing.urgent`."""
     states = problem.broker[:, STATE]
     leaving = np.flatnonzero((states == BrokerState.DEAD) | (states == BrokerState.DRAINING))
     led = sum(int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED)) for b in leaving.tolist())
-    crowded, leaderless = int(state.units[RACKS].sum()), int(np.count_nonzero(state.lead < 0))
-    return int(state.hosts[leaving].sum()) + led + crowded + leaderless + len(strays(problem, state.replicas))
+    return int(state.hosts[leaving].sum()) + led + int(np.count_nonzero(state.lead < 0))
+
+
+def undone(problem: Problem, state: State) -> int:
+    """`Standing.undone`."""
+    return urgent(problem, state) + int(state.units[RACKS].sum()) + len(strays(problem, state.replicas))
 
 
 def standing_of(problem: Problem, state: State) -> Standing:
@@ -64,7 +69,7 @@ def standing_of(problem: Problem, state: State) -> Standing:
     potential, hard = np.zeros((2, int(active.sum())))
     sum_potential(problem, state, np.flatnonzero(active), potential, hard)
     violations = int(np.count_nonzero(state.score[active, :COST] < 1.0))
-    return Standing(undone(problem, state), count_low(problem, state), violations, potential, hard)
+    return Standing(urgent(problem, state), undone(problem, state), count_low(problem, state), violations, potential, hard)
 
 
 @kernel
@@ -102,11 +107,12 @@ def same_rack_only(problem: Problem, state: State) -> int:
 
 
 def is_progress(before: Standing, after: Standing) -> bool:
-    """Whether a round is worth its moves: it repairs, or brings brokers into band, or those that it changes clearly nearer to it.
+    """Whether a round is worth its moves: it repairs, the urgent first, or brings brokers into band, or those that it changes clearly
+    nearer to it.
 
     Hard limits that cannot be met weigh so much that they would hide the rest; so they are left out once.
     """
-    if after.undone < before.undone or not after.low:
+    if (after.urgent, after.undone) < (before.urgent, before.undone) or not after.low:
         return True
     if after.low < before.low or after.violations < before.violations:
         return bool(after.potential.sum() <= WORSE * before.potential.sum())

@@ -73,9 +73,7 @@ def largest_share(problem: Problem, k: int) -> float:
 @inner
 def wanted_by_all(problem: Problem, k: int, t: int, most: float) -> bool:
     """Whether a broker of share `most`, the largest, misses topic `t` when it holds none of it."""
-    level = problem.topic_total[k, t] * most / problem.topic_share[k, shared_among(problem, t)]
-    row = problem.topic_goal[k, TOPIC_ROW]
-    return bool(level * (1.0 - problem.force[row, TOPIC_BOUND]) >= 1.0 and level - problem.force[row, TOPIC_GAP] >= 1.0)
+    return fewest(problem, k, problem.topic_total[k, t] * most / problem.topic_share[k, shared_among(problem, t)]) >= 1
 
 
 @inner
@@ -122,10 +120,18 @@ def topic_band(problem: Problem, k: int, t: int, b: int) -> tuple[int, int]:
     `ANY_NUMBER`."""
     mean, row = topic_level(problem, k, t, b), problem.topic_goal[k, TOPIC_ROW]
     bound, gap = problem.force[row, TOPIC_BOUND], int(problem.force[row, TOPIC_GAP])
-    up, down = 1.0 + TOLERANCE, 1.0 - TOLERANCE  # of products: 50 x 1.1 is 55, not a little more
-    low = min(math.floor(mean * (1.0 - bound) * up), math.floor(mean * up) - gap)
+    down = 1.0 - TOLERANCE  # of products: 50 x 1.1 is 55, not a little more
     high = max(math.ceil(mean * (1.0 + bound) * down), math.ceil(mean * down) + gap)
-    return low, high if problem.topic_goal[k, LEVELS] == 1 else ANY_NUMBER
+    return fewest(problem, k, mean), high if problem.topic_goal[k, LEVELS] == 1 else ANY_NUMBER
+
+
+@inner
+def fewest(problem: Problem, k: int, mean: float) -> int:
+    """The fewest replicas (or leaders) of a topic with which a broker scores 1 that should have `mean` of them; may be below 0."""
+    row = problem.topic_goal[k, TOPIC_ROW]
+    bound, gap = problem.force[row, TOPIC_BOUND], int(problem.force[row, TOPIC_GAP])
+    up = 1.0 + TOLERANCE
+    return int(min(math.floor(mean * (1.0 - bound) * up), math.floor(mean * up) - gap))
 
 
 @inner
