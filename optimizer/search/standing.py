@@ -39,8 +39,8 @@ class Standing(NamedTuple):
 
     `potential` float64 [n] by broker, without what only prefers the middle of a band; `hard` is the part of hard goals on loads.
 
-    Urgent repairs are replicas and leaderships on dead and draining brokers, and missing leaders. `undone` counts these, and replicas in
-    crowded racks or on brokers of other sets.
+    Urgent repairs are replicas and leaderships on dead and draining brokers, replicas on brokers of other sets, and missing leaders.
+    `undone` counts these, and replicas in crowded racks.
     """
 
     urgent: int
@@ -56,12 +56,12 @@ def urgent(problem: Problem, state: State) -> int:
     states = problem.broker[:, STATE]
     leaving = np.flatnonzero((states == BrokerState.DEAD) | (states == BrokerState.DRAINING))
     led = sum(int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED)) for b in leaving.tolist())
-    return int(state.hosts[leaving].sum()) + led + int(np.count_nonzero(state.lead < 0))
+    return int(state.hosts[leaving].sum()) + led + int(np.count_nonzero(state.lead < 0)) + len(strays(problem, state.replicas))
 
 
 def undone(problem: Problem, state: State) -> int:
     """`Standing.undone`."""
-    return urgent(problem, state) + int(state.units[RACKS].sum()) + len(strays(problem, state.replicas))
+    return urgent(problem, state) + int(state.units[RACKS].sum())
 
 
 def standing_of(problem: Problem, state: State) -> Standing:

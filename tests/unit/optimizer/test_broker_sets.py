@@ -201,6 +201,14 @@ def test_a_set_with_a_broker_that_is_not_there_is_refused() -> None:
     assert plan(build_snapshot(snapshot_of({"a1": [[1, 2]]})), goals, PlanOptions(add_brokers=(AddedBroker(99, None),)))
 
 
+def test_topics_come_to_their_set_though_a_soft_rack_goal_is_worse_off() -> None:
+    """Three of the four brokers of the set are in one rack, where two replicas are as many as the goal wants."""
+    snapshot = snapshot_of({"a": [[1, 2, 3, 5]]}, brokers=7)
+    own = {"name": "own", "brokers": [1, 2, 4, 7], "topics": ["a"]}
+    made = planned(snapshot, goals_of({**RACK, "hard": False}, sets=[own]))
+    assert set(placed(snapshot, made)["a", 0]) == {1, 2, 4, 7}
+
+
 def test_a_budget_goes_to_replicas_outside_their_set_first() -> None:
     snapshot = snapshot_of({"a1": [[4, 5], [1, 2], [1, 2], [1, 2]], "b": [[4, 5], [4, 5], [4, 5], [4, 5]]})
     made = planned(snapshot, goals_of(REPLICAS, LEADERS, sets=[OWN]), max_moves=2)
