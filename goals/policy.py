@@ -61,7 +61,7 @@ class DetectorPart(PolicyPart):
 
 
 class GoalBand(DetectorPart):
-    """A broker is outside the band of a goal."""
+    """A broker is outside the target range of a goal."""
 
     kind: Literal["goal_band"]
     deviation: Positive | None = Field(default=None, description="share of the mean, instead of the bounds")
@@ -181,7 +181,7 @@ Detector = Annotated[
 
 
 class Amount(PolicyPart):
-    """How much to take off a broker in one cycle."""
+    """How much load a broker gives away in one cycle."""
 
     kind: Literal["one", "half_gap", "to_target_counts"]
 
@@ -220,24 +220,24 @@ class Placement(PolicyPart):
 class PolicyGuards(PolicyPart):
     """How much one plan may do."""
 
-    moves: Annotated[int, Field(ge=1)] | None = Field(default=None, description="replica moves in one plan at most")
+    moves: Annotated[int, Field(ge=1)] | None = Field(default=None, description="most replica moves in one plan")
     moves_per_hour: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="replica moves in an hour, by the service's history; in one plan at most as many"
+        default=None, description="most replica moves in an hour, by the service's history, and in one plan"
     )
-    moves_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="moves between two looks of the detector")
+    moves_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="moves between two checks of the detector")
     brokers_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="brokers that give in one cycle")
-    min_brokers: Annotated[int, Field(ge=1)] = Field(default=2, description="active brokers that must be there")
+    min_brokers: Annotated[int, Field(ge=1)] = Field(default=2, description="fewest active brokers for a plan")
 
 
 class Batch(PolicyPart):
-    """How much of a plan is carried out at once. What is beyond the last batch is left for the next plan, but for repairs."""
+    """How much of a plan is carried out at once. Actions after the last batch wait for the next plan; repairs do not."""
 
-    moves_per_broker: Annotated[int, Field(ge=1)] = Field(default=50, description="moves off and to a broker in a batch at most")
+    moves_per_broker: Annotated[int, Field(ge=1)] = Field(default=50, description="most moves off and to a broker in a batch")
     topic_share: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=0.5, description="share of a topic's partitions in a batch at most, one at least"
+        default=0.5, description="largest share of a topic's partitions in a batch, at least one partition"
     )
-    sources_per_target: Annotated[int, Field(ge=1)] = Field(default=10, description="brokers that give to one broker in a batch at most")
-    batches: Annotated[int, Field(ge=1)] = Field(default=1, description="batches in a plan at most")
+    sources_per_target: Annotated[int, Field(ge=1)] = Field(default=10, description="most brokers that give to one broker in a batch")
+    batches: Annotated[int, Field(ge=1)] = Field(default=1, description="most batches in a plan")
     pause: Seconds = Field(default=5.0, description="from the end of a batch to the start of the next one")
 
 
@@ -245,17 +245,17 @@ Hash = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{1,8}$")]
 
 
 class Split(PolicyPart):
-    """When a group of partitions is too large to move as one, and where it is cut. On Kafka this changes ranges, never data."""
+    """When a group of partitions is too large to move as one, and where it is split. On Kafka this changes hash ranges, never data."""
 
     partitions: Annotated[int, Field(ge=1)] = Field(default=1000, description="more partitions than these")
     rate: Positive = Field(default=30_000.0, description="requests/s, in and out")
     bandwidth: Size = Field(default=100.0 * 1024 * 1024, description="bytes/s, in and out")
     hits: Hits = Field(default=1, description="checks in a row over a limit before it is split; a dry run does not wait for them")
-    unload: bool = Field(default=True, description="parts of what was split are offered to other brokers first, in the same plan")
-    max_groups: Annotated[int, Field(ge=4)] = Field(default=128, description="groups of a namespace at most")
+    unload: bool = Field(default=True, description="after a split, its parts move to other brokers first, in the same plan")
+    max_groups: Annotated[int, Field(ge=4)] = Field(default=128, description="most groups of a namespace")
     algorithm: Literal[
         "range_equally_divide", "topic_count_equally_divide", "specified_positions_divide", "flow_or_qps_equally_divide"
-    ] = Field(default="range_equally_divide", description="where a group is cut")
+    ] = Field(default="range_equally_divide", description="where a group is split")
     positions: list[Hash] = Field(default=[], description="hashes in hex, of specified_positions_divide")
 
     @model_validator(mode="after")
@@ -268,26 +268,26 @@ class Split(PolicyPart):
 class SlowBrokers(PolicyPart):
     """Which brokers are slow, and what they give up. Each rule by itself makes a broker slow; null turns a rule off."""
 
-    pending: Seconds | None = Field(default=10.0, description="an append or a fetch is not done for longer (AutoMQ's brokers report it)")
-    latency: Seconds | None = Field(default=1.0, description="99th percentile of its own part of produce requests or consumers' fetches")
-    history: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="times its own 90th percentile of the last day")
-    peers: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="times the median of the active brokers")
-    floor: Seconds = Field(default=0.1, description="latency that is never slow beside history or peers")
+    pending: Seconds | None = Field(default=10.0, description="longest that an append or a fetch may be pending (from AutoMQ's brokers)")
+    latency: Seconds | None = Field(default=1.0, description="limit of the 99th percentile of its own part of produce or fetch requests")
+    history: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="limit, in multiples of its own 90th percentile of the last day")
+    peers: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="limit, in multiples of the median of the active brokers")
+    floor: Seconds = Field(default=0.1, description="latency below which history and peers do not count")
     hits: Hits = Field(default=3, description="looks in a row")
-    hold: Seconds = Field(default=1800.0, description="slow for so long after the last look that found it so")
-    leaders: bool = Field(default=True, description="it gives up its leaderships where another replica can lead")
+    hold: Seconds = Field(default=1800.0, description="how long a broker stays slow after the last check that found it slow")
+    leaders: bool = Field(default=True, description="a slow broker gives up its leaderships where another replica can lead")
     most: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=0.1, description="share of the active brokers, at least one; where more are slow, none is set apart"
+        default=0.1, description="largest share of the active brokers, at least one; if more are slow, none is treated as slow"
     )
 
 
 class NewTopics(PolicyPart):
-    """The service places topics again that were created a short while ago, as long as they hold next to nothing."""
+    """The service places a new topic again while it is nearly empty."""
 
     placement: Placement = Field(default=Placement(kind="least"), description="which broker gets a replica, of those that may")
     score: Score = Field(default=Score(kind="count"), description="how brokers are ranked")
-    within: Seconds = Field(default=600.0, description="of the service's first sight of the topic")
-    max_size: Size = Field(default=1e9, description="bytes of the whole topic; one that holds more stays as it is")
+    within: Seconds = Field(default=600.0, description="time since the service first saw the topic, up to which it is new")
+    max_size: Size = Field(default=1e9, description="bytes of the whole topic; a larger one stays where it is")
 
 
 class PolicyDocument(PolicyPart):
@@ -296,9 +296,9 @@ class PolicyDocument(PolicyPart):
     preset: str | None = Field(default=None, description="a named set of parts; keys beside it win (trimtab policies list)")
     detector: Detector = Field(default=GoalBand(kind="goal_band"), description="what makes the service act")
     unit: Literal["partition", "group", "topic"] = Field(default="partition", description="moved as one")
-    split: Split | None = Field(default=None, description="unit group: groups that carry too much are split ({}: with the defaults)")
+    split: Split | None = Field(default=None, description="unit group: split groups that are too large ({}: defaults)")
     amount: Annotated[Amount | Fraction | UntilBelow, Field(discriminator="kind")] | None = Field(
-        default=None, description="how much a cycle takes off a broker"
+        default=None, description="how much load a broker gives away in one cycle"
     )
     order: Literal["lightest", "heaviest", "best_fit", "swap_if_too_big"] | None = Field(
         default=None, description="which partitions go first"
@@ -307,33 +307,33 @@ class PolicyDocument(PolicyPart):
     tolerance: Annotated[float, Field(ge=0, lt=1)] | None = Field(
         default=None, description="to_target_counts: share of the mean that counts may differ by; without it, by one"
     )
-    filters: Filters | None = Field(default=None, description="what is passed over")
+    filters: Filters | None = Field(default=None, description="what the policy leaves out")
     placement: Placement | None = Field(default=None, description="which broker gets what is moved (default least)")
     guards: PolicyGuards | None = Field(default=None, description="how much one plan may do")
     batch: Batch | None = Field(
-        default=None, description="how much of a plan is carried out at once ({}: with the defaults); also of plans of the search"
+        default=None, description="how much of a plan is carried out at once ({}: defaults); also for plans of the search"
     )
     accept: Literal["score", "detector", "both"] = Field(
-        default="both", description="what has to agree to an action: the score, the detector, or both"
+        default="both", description="what must agree before an action is accepted: the score, the detector, or both"
     )
     interval: Annotated[Seconds, Field(gt=0)] | None = Field(
-        default=None, description="time from decision to decision of a service whose configuration gives none (default 5m)"
+        default=None, description="time between the service's decisions, unless its configuration gives one (default 5m)"
     )
-    wait: Wait = Field(default=Wait(), description="while what nothing is moved for balance")
+    wait: Wait = Field(default=Wait(), description="conditions under which nothing is moved for balance")
     partition_cooldown: Seconds = Field(
-        default=1800.0, description="how long the service leaves a partition alone whose replicas it moved; repairs move it all the same"
+        default=1800.0, description="how long a moved partition rests; repairs move it all the same"
     )
     min_topic_age: Seconds = Field(
-        default=0.0, description="how long the service leaves a topic alone after it first saw it; repairs move it all the same"
+        default=0.0, description="how long a new topic rests; repairs move it all the same"
     )
     slow_brokers: SlowBrokers | None = Field(
-        default=None, description="brokers that get no replicas while they are slow, and give up leaderships ({}: with the defaults)"
+        default=None, description="slow brokers get no replicas and give up leaderships ({}: defaults)"
     )
     new_topics: NewTopics | None = Field(
-        default=None, description="the service places topics that were just created ({}: with the defaults)"
+        default=None, description="the service places new topics ({}: defaults)"
     )
     directories: Directories = Field(
-        default=Directories(), description="how full and how level the volumes of a broker are to be (trimtab directories)"
+        default=Directories(), description="how full and how level a broker's volumes should be (trimtab directories)"
     )
     min_gain: NotNegative | None = Field(
         default=None, description="least that a part of a plan gains, in means, for copying as much as a typical broker stores"

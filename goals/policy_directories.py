@@ -10,9 +10,9 @@ from goals.policy_part import PolicyPart
 
 
 class Directories(PolicyPart):
-    """What `trimtab directories` brings about on every broker with several volumes. Each of both may be null: then it is not asked for."""
+    """Limits for `trimtab directories`, on each broker with several volumes. null turns one off."""
 
-    limit: Annotated[float, Field(gt=0, le=1)] | None = Field(default=0.8, description="share of each volume that is in use at most")
+    limit: Annotated[float, Field(gt=0, le=1)] | None = Field(default=0.8, description="largest share of a volume that may be in use")
     bound: Annotated[float, Field(gt=0)] | None = Field(
         default=0.10, description="half width of the target range: share of what is in use of the broker's volumes together"
     )

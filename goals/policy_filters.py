@@ -31,14 +31,14 @@ class AntiAffinity(PolicyPart):
 
 
 class Filters(PolicyPart):
-    """What is passed over, each with its reason."""
+    """Topics, partitions and brokers that the policy leaves out."""
 
     exclude: list[str] = Field(default=[], description="globs of topics that this policy leaves alone")
     include: list[str] = Field(default=[], description="globs; only these topics; empty: all")
     min_rate: NotNegative = Field(default=0.0, description="requests/s: a smaller amount is not worth moving")
     min_throughput: NotNegative = Field(default=0.0, description="bytes/s: a smaller amount is not worth moving")
-    keep: Annotated[int, Field(ge=0)] = Field(default=0, description="units that stay on a broker that gives")
-    max_units: Annotated[int, Field(ge=1)] | None = Field(default=None, description="replicas beyond which a broker gets no more")
-    once: bool = Field(default=True, description="a partition changes once in a plan")
+    keep: Annotated[int, Field(ge=0)] = Field(default=0, description="units that always stay on a source broker")
+    max_units: Annotated[int, Field(ge=1)] | None = Field(default=None, description="replicas on a broker from which on it gets no more")
+    once: bool = Field(default=True, description="each partition changes at most once in a plan")
     isolation: list[Isolation] = Field(default=[], description="topics that only some brokers take")
     anti_affinity: list[AntiAffinity] = Field(default=[], description="groups of topics that stand on different racks and brokers")

@@ -100,21 +100,21 @@ Seconds = Annotated[
 
 
 class Wait(BaseModel):
-    """While what nothing is moved for balance."""
+    """Conditions under which nothing is moved for balance."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
-    fenced: bool = Field(default=True, description="while a broker is fenced or shuts down, and is not dead yet")
+    fenced: bool = Field(default=True, description="wait while a broker is fenced or shutting down, and not dead yet")
     under_replicated: Annotated[int, Field(ge=0)] | None = Field(
-        default=0, description="while more partitions than these lack an in-sync replica, reassignments apart; null: however many do"
+        default=0, description="wait while more partitions than this lack an in-sync replica (reassignments do not count); null: never"
     )
-    settle: Seconds = Field(default=300.0, description="after a broker came back and has caught up")
-    foreign: bool = Field(default=True, description="while reassignments that this service did not start are in progress")
+    settle: Seconds = Field(default=300.0, description="how long to wait after a broker came back and caught up")
+    foreign: bool = Field(default=True, description="wait while reassignments are in progress that this service did not start")
     leaders: Seconds = Field(
-        default=600.0, description="how long Kafka is given to restore preferred leaders; then they are planned before anything else"
+        default=600.0, description="how long Kafka may take to restore preferred leaders; then they are planned first"
     )
     elect: bool = Field(
-        default=True, description="in the mode auto, preferred leaders are elected at once, without waiting for Kafka to do it"
+        default=True, description="in mode auto, elect preferred leaders at once instead of waiting for Kafka"
     )
     quiet_hours: list[Annotated[str, AfterValidator(_is_quiet_hours)]] = Field(
         default_factory=list, description=f"hours such as {EXAMPLE}"
