@@ -270,8 +270,8 @@ class SlowBrokers(PolicyPart):
 
     pending: Seconds | None = Field(default=10.0, description="longest that an append or a fetch may be pending (from AutoMQ's brokers)")
     latency: Seconds | None = Field(default=1.0, description="limit of the 99th percentile of its own part of produce or fetch requests")
-    history: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="limit, in multiples of its own 90th percentile of the last day")
-    peers: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="limit, in multiples of the median of the active brokers")
+    history: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="multiple of its own 90th percentile of the last day")
+    peers: Annotated[float, Field(gt=1)] | None = Field(default=3.0, description="multiple of the median of the active brokers")
     floor: Seconds = Field(default=0.1, description="latency below which history and peers do not count")
     hits: Hits = Field(default=3, description="looks in a row")
     hold: Seconds = Field(default=1800.0, description="how long a broker stays slow after the last check that found it slow")
