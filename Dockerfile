@@ -19,7 +19,7 @@ RUN /opt/trimtab/bin/pip install --no-deps --no-index --no-build-isolation /buil
     && /opt/trimtab/bin/trimtab compile --for "${PROCESSOR}" --out /opt/trimtab/kernels
 
 FROM python:${PYTHON}
-RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /var/lib/trimtab trimtab \
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /var/lib/trimtab trimtab \
     && install --directory --owner trimtab --group trimtab /var/lib/trimtab
 COPY --from=build /opt/trimtab /opt/trimtab
 ENV PATH=/opt/trimtab/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
