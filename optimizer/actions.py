@@ -94,6 +94,16 @@ class ActionLog(Blocks[Action]):
     def __len__(self) -> int:
         return len(self._table.score)
 
+    @property
+    def changes(self) -> ChangeTable:
+        """Changes of all actions, in order."""
+        return self._table.changes
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """int64: how many changes each action has."""
+        return np.diff(self._table.first)
+
     def blocks(self) -> Iterator[tuple[list[Action], ActionTable, BoolArray]]:
         """All actions, a block at a time, the columns that they are made of, and which goals judge their touched brokers [N, G]."""
         for start in range(0, len(self), BLOCK):

@@ -19,6 +19,7 @@ from optimizer.capacity import capacity_notes
 from optimizer.caution import held_back
 from optimizer.changes import ChangeTable, Proposals
 from optimizer.frontier import Frontier
+from optimizer.identity import identified
 from optimizer.loops import without_loops
 from optimizer.offline import offline_notes, repaired_though_excluded
 from optimizer.options import PlanOptions
@@ -63,8 +64,8 @@ def assemble(
     )  # fmt: skip
     recorded = _recorded(options)
     goals_digest = goals.digest or "sha256:" + hashlib.sha256(repr(goals.goals).encode()).hexdigest()
-    return Plan(
-        plan_id=_identity(given.digest, goals_digest, recorded, actions),
+    made = Plan(
+        plan_id="",
         cluster_id=snapshot.cluster_id,
         taken_at=snapshot.taken_at,
         snapshot_digest=given.digest,
@@ -89,6 +90,7 @@ def assemble(
         stopped=found.stopped,
         cannot_be_emptied=() if cut_short else tuple(int(snapshot.broker_ids[row]) for row, why in sorted(left.items()) if why.stuck),
     )
+    return identified(made)
 
 
 def _provenance(given: Snapshot, goals: GoalSet, options: PlanOptions) -> tuple[str, ...]:
@@ -225,21 +227,3 @@ def _recorded(options: PlanOptions) -> dict[str, object]:
         recorded["load"] = options.loads.statistic
         recorded["loads_digest"] = options.loads.digest
     return recorded
-
-
-def _identity(
-    snapshot_digest: str, goals_digest: str, options: dict[str, object], actions: ActionTable
-) -> str:
-    h = hashlib.sha256()
-    h.update(json.dumps([snapshot_digest, goals_digest, options], sort_keys=True).encode())
-    table = actions.changes
-    for array in (
-        actions.first,
-        table.partition,
-        table.before,
-        table.after,
-        table.leader_before,
-        table.leader_after,
-    ):
-        h.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
-    return "sha256:" + h.hexdigest()

@@ -92,17 +92,17 @@ class Proposals(Blocks[Change]):
     """Net changes."""
 
     def __init__(self, table: ChangeTable) -> None:
-        self._table = table
+        self.table = table
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.table)
 
     def _built(self, start: int, stop: int) -> list[Change]:
-        return self._table.rows(start, stop)
+        return self.table.rows(start, stop)
 
     def flows(self) -> dict[int, list[int]]:
         """Of every broker that they touch, ascending: replicas that come and go, leaderships that come and go."""
-        table = self._table
+        table = self.table
         came = table.after[(table.after[:, :, None] != table.before[:, None, :]).all(axis=2) & (table.after >= 0)]
         gone = table.before[(table.before[:, :, None] != table.after[:, None, :]).all(axis=2) & (table.before >= 0)]
         led = table.leader_before != table.leader_after

@@ -8,8 +8,6 @@ or not, and after a minute the rest is thrown away; its map of sources is not re
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +16,7 @@ from math import ceil
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from goals.policy import Batch, PolicyDocument
+from optimizer.identity import identified
 from optimizer.options import PlanOptions
 from optimizer.plan import Action, Batches, Change, Plan
 from optimizer.policies.board import Board, Step
@@ -136,10 +135,9 @@ def in_batches(made: Plan, rule: Batch, partitions: Mapping[str, int], left: int
     found = Batches(tuple(of[c.topic, c.partition] for c in made.proposals), rule.pause, left)
     if found.count <= 1 and not left:
         return made
-    identity = hashlib.sha256(json.dumps([made.plan_id, found.of, found.pause, left]).encode()).hexdigest()
     told = f"policy: batch: carried out in {found.count:,} batches, each {rule.pause:g} s after all of the last one is in place"
     notes = (*made.notes, told) if found.count > 1 else made.notes
-    return replace(made, plan_id=f"sha256:{identity}", batches=found, notes=notes)
+    return identified(replace(made, batches=found, notes=notes))
 
 
 def _kept(imagined: Snapshot, compiled: Compiled, actions: Sequence[Action], first: int) -> Board:

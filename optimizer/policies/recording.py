@@ -5,8 +5,6 @@ Called by `follow`. The one module here that knows `optimizer.search`.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import overload
@@ -18,6 +16,7 @@ from goals.model import GoalSet
 from kernels.compiled import kernel, whole
 from optimizer.assemble import assemble
 from optimizer.bounds import lower_bounds
+from optimizer.identity import identified
 from optimizer.options import PlanOptions
 from optimizer.outcome import picture
 from optimizer.plan import Action, LowerBounds, Plan
@@ -89,16 +88,14 @@ def plan_of(
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
     plan = _assembled(given, board, goals, options, state, lower_bounds(compiled.problem, state), waiting, because)
     recorded = {**plan.options, "policy": policy}
-    identity = hashlib.sha256(json.dumps([plan.plan_id, policy], sort_keys=True, default=str).encode()).hexdigest()
     # `assemble` leaves out steps that later ones take back; then reasons do not belong to actions one by one.
     reasons = [s.reason for s in board.steps]
     actions = Reasoned(plan.actions, reasons) if len(reasons) == len(plan.actions) else plan.actions
     # Nothing is proven by a policy that looked at some moves only.
     outcomes = tuple(replace(g, status="violated") if g.status == "infeasible" else g for g in plan.goals)
-    return replace(
-        plan, plan_id=f"sha256:{identity}", options=recorded, actions=actions, goals=outcomes, cannot_be_emptied=(),
-        notes=(*plan.notes, *notes),
-    )  # fmt: skip
+    return identified(
+        replace(plan, options=recorded, actions=actions, goals=outcomes, cannot_be_emptied=(), notes=(*plan.notes, *notes))
+    )
 
 
 def assembled(given: Snapshot, board: Board, goals: GoalSet, options: PlanOptions) -> Plan:

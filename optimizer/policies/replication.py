@@ -21,6 +21,7 @@ from goals.policy_filters import Filters
 from optimizer.columns import leader_slots, offline_partitions
 from optimizer.compile import compile_problem
 from optimizer.detectors import policy_of
+from optimizer.identity import identified
 from optimizer.options import PlanOptions
 from optimizer.plan import Action, Change, LowerBounds, Plan, Skipped, Summary
 from optimizer.policies.board import Board, Rows, Step
@@ -316,7 +317,7 @@ class _Work:
             len(actions), added, sum(c.leader_before != c.leader_after for c in proposals), len(proposals), data,
             sum(len(c.added) for c in proposals if unknown[rows[c.topic, c.partition]]),
         )  # fmt: skip
-        return replace(
+        return identified(replace(
             made, actions=actions, proposals=proposals, summary=summary, lower_bounds=LowerBounds(added, data), stopped=False, frontier=(),
             goals=tuple(replace(g, explanation=g.explanation.replace(STOPPED, ALONE)) for g in made.goals),
             brokers=tuple(
@@ -324,7 +325,7 @@ class _Work:
             ),
             skipped=(*made.skipped, *_skipped(left)),
             notes=tuple(n for n in made.notes if not n.startswith("stopped on request")),
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def _sizes(self, made: Plan) -> list[tuple[Change, float]]:
         sizes, row = self._board.compiled.problem.size, self._board.snapshot.row_of_partition

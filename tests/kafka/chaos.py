@@ -187,7 +187,7 @@ def _killed_and_rolled_back(case: Case) -> None:
 
 
 def _second_executor(case: Case) -> None:
-    plan = plan_file(case.folder / "second.json", case.cluster.cluster_id, {case.names[0]: (AFTER, BEFORE)}, name="sha256:second")
+    plan = plan_file(case.folder / "second.json", case.cluster.cluster_id, {case.names[0]: (AFTER, BEFORE)})
     case.runs("execute", "--plan", str(plan), folder=case.folder / "second")
     if case.code != 1 or not any("one at a time" in line for line in case.said):
         raise RuntimeError(f"a second execution was not refused: {case.code}, {case.said[-2:]}")
@@ -331,7 +331,7 @@ def measure(cluster: KafkaCluster, count: int, folder: Path, after: tuple[int, .
         create_topic(admin, topic, [BEFORE] * count, {"min.insync.replicas": "2"})
         create_topic(admin, "warm", [BEFORE], {"min.insync.replicas": "2"})
     fill(cluster.bootstrap, {(topic, n): 200 for n in range(count)}, 1000)
-    warm = plan_file(folder / "warm.json", cluster.cluster_id, {Partition("warm", 0): (BEFORE, AFTER)}, name="sha256:warm")
+    warm = plan_file(folder / "warm.json", cluster.cluster_id, {Partition("warm", 0): (BEFORE, AFTER)})
     plan = plan_file(folder / "plan.json", cluster.cluster_id, dict.fromkeys(names, (BEFORE, after)))
     with Verified(cluster, names[:: max(count // 20, 1)], every=EVERY) as traffic:
         # The first execution on a cluster makes topics and has brokers load classes for seconds.

@@ -11,13 +11,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from optimizer.identity import Source, identity_of
+from optimizer.plan import Change
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.watched import Watched
 from trimtab.capture.client import client_settings
@@ -32,24 +34,20 @@ TICK = 0.02
 SECONDS = 120.0
 
 
-def plan_file(
-    path: Path, cluster_id: str, moves: Mapping[Partition, Move], *, name: str = "sha256:test", batches: Sequence[int] = ()
-) -> Path:
-    """A plan of these moves, of which the first replica is to lead; `batches` are those that it is carried out in, two seconds apart."""
-    changes = [
-        {
-            "topic": n.topic, "partition": n.number, "replicas_before": list(before), "replicas_after": list(after),
-            "leader_before": before[0], "leader_after": after[0],
-        }
-        for n, (before, after) in moves.items()
-    ]  # fmt: skip
+def plan_file(path: Path, cluster_id: str, moves: Mapping[Partition, Move], *, digest: str = "", batches: Sequence[int] = ()) -> Path:
+    """A plan of these moves, of which the first replica is to lead, from a snapshot of this digest; `batches` are those that it is carried
+    out in, two seconds apart."""
+    net = [Change(n.topic, n.number, before, after, before[0], after[0]) for n, (before, after) in moves.items()]
+    changes = [asdict(change) for change in net]
+    source = Source(cluster_id, "local", digest, "", {}, False, batches, 2.0 if batches else 0.0)
     actions = [
         {"seq": i, "type": "move", "score": 0.6, "repairs": [], "reason": "test", "bytes_to_move": 1, "changes": [c], "goal_scores": {}}
         for i, c in enumerate(changes, 1)
     ]
     document = {
-        "version": 1, "plan_id": name, "snapshot": {"cluster_id": cluster_id, "taken_at": "2026-01-01T00:00:00Z", "storage": "local"},
-        "actions": actions, "proposals": changes, "goals": [],
+        "version": 1, "plan_id": identity_of(source, [[change] for change in net], net),
+        "snapshot": {"cluster_id": cluster_id, "taken_at": "2026-01-01T00:00:00Z", "digest": digest, "storage": "local"},
+        "goals_digest": "", "options": {}, "actions": actions, "proposals": changes, "goals": [],
         **({"batches": {"count": max(batches), "pause": 2.0, "left": 0, "of": list(batches)}} if batches else {}),
     }  # fmt: skip
     path.write_text(json.dumps(document))

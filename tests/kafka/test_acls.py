@@ -221,7 +221,7 @@ def execute(scene: Scene, until: str) -> tuple[bool, str]:
     eventually(lambda: (len(placed(scene.kafka, "guarded")[name]) == 1, "what was begun before has not ended"))
     (at,) = placed(scene.kafka, "guarded")[name]
     path = plan_file(
-        scene.folder / "moves.json", scene.kafka.cluster_id, {name: ((at,), (3 - at,))}, name=f"sha256:{time.monotonic_ns()}"
+        scene.folder / "moves.json", scene.kafka.cluster_id, {name: ((at,), (3 - at,))}, digest=f"sha256:{time.monotonic_ns()}"
     )
     without(scene.kafka, RECORD)  # of an attempt before, which may have been ended in the middle
     deadline, left, over = time.monotonic() + PATIENCE, TURNS_AFTER, False

@@ -12,9 +12,10 @@ from typing import Any
 
 from cluster_model.build import build_snapshot
 from goals.document import parse_goals
+from optimizer.identity import identified
 from optimizer.options import AddedBroker, PlanOptions
 from optimizer.planner import plan
-from optimizer.report import to_json
+from optimizer.report import read_plan, to_json
 from tests.oracle.cluster import Cluster, Key
 from tests.oracle.clusters import Case
 from tests.oracle.goal_files import constraints_of, goals_of
@@ -94,8 +95,11 @@ def complaints(case: Case) -> list[str]:
     """Everything wrong with how the product plans a case: the replay, repairs left undone, a second plan that
     moves.
     """
-    document = plan_document(case)
+    text = plan_text(case)
+    document = json.loads(text)
     found = deviations(case, document)
+    if identified(read_plan(text.encode(), "plan.json")).plan_id != document["plan_id"]:
+        found.append("plan_id is not that of the plan file")
     if is_budgeted(case):
         return found
     found += [f"left undone: {text}" for text in undone(case.snapshot, case.goals, document, case.options)]

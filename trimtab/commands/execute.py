@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cluster_model.errors import ConfigurationError, ExternalError, Problem
+from cluster_model.errors import ConfigurationError, ExternalError, InputError, Problem
 from cluster_model.quantities import format_size, parse_size
 from trimtab.commands import options as o
 from trimtab.commands import values as v
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 FAILED, INTERRUPTED = 1, 130
 LIMITS = Limits()
+NOT_ITS_PLAN = (
+    "this is not the id of what the file says: it was edited after `trimtab plan` wrote it, or another release wrote it; "
+    "plan again, or give --edited to carry out what it says now"
+)
 SLOWEST = 5  # brokers named with their hours
 
 
@@ -67,6 +71,7 @@ def execute_command(
         typer.Option(parser=v.parsed_by(parse_size), metavar="SIZE", help="Keep this much free on every log directory (default 1GB)."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse the plan if any partition changed since it was made.")] = False,
+    edited: Annotated[bool, typer.Option("--edited", help="Accept a plan file that was edited or written by hand.")] = False,
     foreign: Annotated[
         Literal["wait", "refuse"], typer.Option(help="What to do about reassignments of other tools that are in progress.")
     ] = "wait",
@@ -93,6 +98,8 @@ def execute_command(
     if problems:
         raise ConfigurationError("trimtab execute", problems)
     order = read_order(plan)
+    if order.edited and not edited:
+        raise InputError(str(plan), [Problem("plan_id", NOT_ITS_PLAN)])
     each = LIMITS.into if concurrency is None else concurrency
     limits = Limits(
         into=each, out_of=each, cluster=cluster_concurrency or LIMITS.cluster, elections=elections or LIMITS.elections,

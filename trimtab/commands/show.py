@@ -16,6 +16,7 @@ from trimtab.commands import options as o
 from trimtab.commands import values as v
 from trimtab.output import unwritable, write_file
 from trimtab.plan_output import FormatOption, Outs, output_problems, outputs, write_outputs
+from trimtab.story import log
 
 if TYPE_CHECKING:
     from optimizer.plan import Plan
@@ -52,17 +53,21 @@ def show_command(
 
 
 def read_plan_file(path: Path) -> Plan:
-    """The plan in a file.
+    """The plan in a file; a warning says so where it was edited.
 
     Raises
     ------
     InputError
         The file cannot be read, or is no plan file.
     """
+    from optimizer.identity import identified
     from optimizer.report.plan_file import read_plan
 
     try:
         content = content_of(path)
     except OSError as error:
         raise InputError(str(path), [Problem("", f"cannot be read ({error.strerror}); give a file that you may read")]) from None
-    return read_plan(content, str(path))
+    plan = read_plan(content, str(path))
+    if identified(plan).plan_id != plan.plan_id:
+        log.warning("%s: plan_id is not that of what the file says: it was edited, or another release wrote it", path)
+    return plan

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 from cluster_model.content import STDIN, content_of
 from cluster_model.errors import InputError, Problem
 from cluster_model.kinds import MAKES, PLAN, other_kind
-from optimizer.plan import Batches
+from optimizer.identity import Source, identity_of
+from optimizer.plan import Batches, Change
 from trimtab.execution.comparison import Loads, predicted_loads
 from trimtab.execution.pacing import Headroom
 from trimtab.execution.state import Partition, Task
 
 if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
-    from optimizer.plan import Change, Plan
+    from optimizer.plan import Plan
 
 NEUTRAL = 0.5
 VERSION = 1
@@ -47,6 +48,8 @@ class Order:
         Loads of its active brokers when it was made, and as it said they would be; empty where it did not say.
     batch_pause
         Seconds from the end of one batch of tasks to the start of the next.
+    edited
+        Whether the file says something else than what its `plan_id` was made of.
     """
 
     plan_id: str
@@ -59,6 +62,7 @@ class Order:
     before: Loads = field(default_factory=dict)
     predicted: Loads = field(default_factory=dict)
     batch_pause: float = 0.0
+    edited: bool = False
 
 
 def order_of(plan: Plan) -> Order:
@@ -132,7 +136,7 @@ def read_order(path: Path) -> Order:
     Raises
     ------
     InputError
-        It is no plan file, or it was edited: its actions do not lead to its proposals. All problems with their places.
+        It is no plan file, or its actions do not lead to its proposals. All problems with their places.
     """
     try:
         content = content_of(path)
@@ -152,11 +156,12 @@ def read_order(path: Path) -> Order:
     proposals = [_change(f"proposals[{i}]", c, problems) for i, c in enumerate(_items(document, "proposals", problems))]
     actions = _items(document, "actions", problems)
     reached: dict[Partition, tuple[int, ...]] = {}
+    steps: list[list[Task]] = []
     for i, action in enumerate(actions):
-        for j, c in enumerate(action.get("changes", ()) if isinstance(action, dict) else ()):
-            task = _change(f"actions[{i}].changes[{j}]", c, problems)
-            if task is not None:
-                reached[task.name] = task.target
+        listed = enumerate(action.get("changes", ()) if isinstance(action, dict) else ())
+        step = [_change(f"actions[{i}].changes[{j}]", c, problems) for j, c in listed]
+        steps.append([task for task in step if task is not None])
+        reached |= {task.name: task.target for task in steps[-1]}
     for i, task in enumerate(proposals):
         if task is not None and actions and reached.get(task.name) != task.target:
             problems.append(
@@ -173,10 +178,8 @@ def read_order(path: Path) -> Order:
     worth = _worth(
         (float(a["score"]), float(a["bytes_to_move"]), [(c["topic"], c["partition"]) for c in a["changes"]]) for a in actions
     )
-    tasks = tuple(
-        Task(t.name, t.source, t.target, t.source_leader, t.leader, value=worth.get(t.name, 0.0)) for t in proposals if t is not None
-    )
-    tasks = in_batches(tasks, numbers)
+    net = [t for t in proposals if t is not None]
+    tasks = in_batches(tuple(replace(t, value=worth.get(t.name, 0.0)) for t in net), numbers)
     goals = document.get("goals", ())
     racks = any(g.get("hard") and g.get("kind") == "rack_aware" for g in goals)
     summary = document.get("summary")
@@ -184,7 +187,16 @@ def read_order(path: Path) -> Order:
     shared = snapshot.get("storage") == "shared"
     before, predicted = _loads(document, "before"), _loads(document, "after")
     headroom = Headroom(load=_loads(document, "before", every=True).get("network_in", {}))
-    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, shared, headroom, planned, before, predicted, pause)
+    source = Source(
+        snapshot["cluster_id"], str(snapshot.get("storage")), str(snapshot.get("digest")), str(document.get("goals_digest")),
+        document.get("options", {}), racks, numbers, pause,
+    )  # fmt: skip
+    edited = plan_id != identity_of(source, map(_as_changes, steps), _as_changes(net))
+    return Order(str(plan_id), snapshot["cluster_id"], tasks, racks, shared, headroom, planned, before, predicted, pause, edited)
+
+
+def _as_changes(tasks: Iterable[Task]) -> list[Change]:
+    return [Change(t.name.topic, t.name.number, t.source, t.target, t.source_leader, t.leader) for t in tasks]
 
 
 def _batches(document: dict[str, Any], proposals: int, problems: list[Problem]) -> tuple[list[int], float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,20 @@ def test_a_file_that_is_no_plan_is_refused(trimtab: CommandLine, tmp_path: Path)
     ended = trimtab("execute", "--plan", path, *NOWHERE)
     assert (ended.code, ended.out) == (2, "")
     assert "expected a plan, found a file of Kafka's reassignment or election tool; `trimtab plan --format json` makes a plan" in ended.err
+
+
+def test_a_plan_that_was_edited_is_refused_unless_asked_for(trimtab: CommandLine, plan: Path) -> None:
+    document = json.loads(plan.read_text())
+    last = document["proposals"].pop()
+    document["actions"] = [a for a in document["actions"] if all(c["partition"] != last["partition"] for c in a["changes"])]
+    plan.write_text(json.dumps(document))
+    ended = trimtab("execute", "--plan", plan, *NOWHERE)
+    assert (ended.code, ended.out) == (2, "")
+    assert "plan_id: this is not the id of what the file says: it was edited after `trimtab plan` wrote it" in ended.err
+    assert "expected a Kafka broker, found none" in trimtab("execute", "--plan", plan, "--edited", *NOWHERE).err
+    shown = trimtab("show", plan)
+    assert shown.code == 0
+    assert "it was edited, or another release wrote it" in shown.err
 
 
 @pytest.mark.parametrize("command", ["execute", "status", "pause", "resume", "cancel", "rollback", "throttles", "drain", "activate"])

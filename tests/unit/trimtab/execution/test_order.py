@@ -71,6 +71,29 @@ def test_an_edited_plan_is_refused(document: dict[str, Any], tmp_path: Path) -> 
         read_order(written(tmp_path, edited))
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda d: [d["actions"].pop(), d["proposals"].pop()],
+        lambda d: d["proposals"][0].update(leader_after=None),
+        lambda d: d["proposals"][0].update(replicas_before=d["proposals"][0]["replicas_before"][::-1]),
+        lambda d: d["options"].update(seed=d["options"]["seed"] + 1),
+        lambda d: d["snapshot"].update(cluster_id="another"),
+        lambda d: [goal.update(hard=False) for goal in d["goals"]],
+        lambda d: d.update(batches={"count": 1, "pause": 0, "left": 0, "of": [1] * len(d["proposals"])}),
+        lambda d: d.update(plan_id="sha256:" + 64 * "0"),
+    ],
+)
+def test_an_edit_that_changes_the_execution_shows(edit: Any, document: dict[str, Any], tmp_path: Path) -> None:
+    """And one of what only tells about it does not."""
+    same = json.loads(json.dumps(document, sort_keys=True))
+    same["notes"] = ["looked at by me"]
+    assert not read_order(written(tmp_path, same)).edited
+    edited = json.loads(json.dumps(document))
+    edit(edited)
+    assert read_order(written(tmp_path, edited)).edited
+
+
 def test_every_problem_is_told_with_its_place(document: dict[str, Any], tmp_path: Path) -> None:
     wrong = json.loads(json.dumps(document))
     wrong["proposals"][0] |= {"topic": "", "replicas_before": [1, 1], "leader_after": "two"}
