@@ -14,7 +14,7 @@ FEW_MOVES = 0.05  # of all replicas: one round finds more
 MOST_TARGETS = 8  # in one round
 ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
 MOST_ROUNDS = 200  # of one search
-RESTARTS = ((2_000, 6), (20_000, 2))  # up to so many replicas: so many seeds while a broker is out of band; beyond, one
+MOST_RESTARTED = 20_000  # replicas; beyond, there is one seed
 MOST_ESCAPED = 200_000  # replicas; beyond, what escapes bring does not pay for the time
 SEED_STEP = 1_000_003  # between the seeds of restarts
 SEEDS = 2**40  # what a seed is multiplied with on the way must fit into int64
@@ -93,8 +93,8 @@ MOST_OFFERED, MOST_OFFERS = 16, 400  # replicas of a broker that are offered to 
 # --- Destroy and repair
 # `python -m benchmarks.gap` for small clusters; excluded topics of 100x10k for the last brokers.
 PACKED_BROKERS = 0.25  # of the brokers; where more are out of band, and more than are packed together, they mostly have to be
-VAIN_ATTEMPTS, LEAST_TRIES = 10, 4  # attempts without success in all, shared by the brokers that are out; for one broker
-ANNEAL_EACH, ANNEAL_STEPS = 500, 200_000  # of one attempt, for each replica that may move, and at most
+VAIN_ATTEMPTS, LEAST_TRIES = 6, 2  # attempts without success in all, shared by the brokers that are out; for one broker
+ANNEAL_EACH, ANNEAL_STEPS = 100, 40_000  # of one attempt, for each replica that may move, and at most
 WHOLE_CLUSTER = 300  # replicas: clusters of at most so many, on as many brokers as are packed together, are packed as a whole
 WHOLE_STEPS = 15_000  # at most, of one attempt: half a second where nothing is compiled
 WHOLE_TRIES, WHOLE_VAIN = 16, 6  # attempts, in turn from the best placement so far and from where the last ended; without success, in a row

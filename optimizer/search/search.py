@@ -41,10 +41,10 @@ from optimizer.search.parameters import (
     FEW_MOVES,
     MANY_CHANGES,
     MOST_ESCAPED,
+    MOST_RESTARTED,
     MOST_ROUNDS,
     MOST_TARGETS,
     POLISH_ROOM,
-    RESTARTS,
     ROUNDS_OF_BALANCE,
     SEED_STEP,
     SEEDS,
@@ -125,7 +125,7 @@ class Lookout:
 def search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None, threads: Threads | None = None
 ) -> Found:
-    """Restarts of `descend` with other seeds, from the best end so far, until none of them finds an action.
+    """Restarts of `descend` with other seeds, from the best end so far, until one is no better and none finds an action.
 
     Where one leaves no broker out of band there is no other; large problems get one only. `bench`, where given, stands at
     the placement of `compiled` with its loads; tasks beside may read it as long as it stands there.
@@ -136,8 +136,8 @@ def search(
     if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
         return Found([], bench.at(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
-    size, first_seed = compiled.replicas.size, options.seed % SEEDS
-    tries = 1 if options.budgeted else min(options.restarts or SEEDS, next((tries for most, tries in RESTARTS if size <= most), 1))
+    first_seed = options.seed % SEEDS
+    tries = 1 if options.budgeted or compiled.replicas.size > MOST_RESTARTED else options.restarts or SEEDS
     rounds: list[Round] = []
     end: State | None = bench.begin
     lookout, aim = Lookout(watch), Aim(problem)
@@ -150,9 +150,10 @@ def search(
             else:
                 seeded = replace(options, seed=first_seed + attempt * SEED_STEP)
                 chain = descend(compiled, aim, bench, replicas, lead, seeded, budget, lookout, threads)
-            if best is None or chain.worth < best.worth:
+            vain = best is not None and chain.worth >= best.worth
+            if not vain:
                 best, found = chain, attempt
-            if chain.is_perfect or lookout.stopped:
+            if vain or chain.is_perfect or lookout.stopped:
                 break
         if best is None or not best.rounds:
             end = None if tries > 1 and rounds else end
@@ -190,7 +191,7 @@ def descend(
         if log.used[1] > MANY_CHANGES:  # the record will be large
             del tried
             bench.drop(1)
-        if log.used[0] == 0 or not is_progress(reached, after):
+        if log.used[0] == 0 or not is_progress(reached, after) or not _is_progress_ahead(aim, problem, bench, tried, threads):
             break
         end = bench.spare(0)
         scores = record(problem, end, log, options.acceptance == "potential")
@@ -313,6 +314,23 @@ def one_round(
     else:
         polish(problem, standing, crowd_of(problem), budget, log, options.seed, by_potential)
     return written(log), standing
+
+
+def _is_progress_ahead(aim: Aim, problem: Problem, bench: Bench, end: State, threads: Threads) -> bool:
+    """Whether a round that is worth its moves is so, too, by what its `end` aims at: else rounds could lead back and forth."""
+    ahead = aim.at(end)
+    if ahead is problem:
+        return True
+    threads.settle()
+    before, after = (_judged(ahead, state) for state in (bench.begin, end))
+    for state in (bench.begin, end):
+        appraise(problem, state)
+    return is_progress(before, after)
+
+
+def _judged(problem: Problem, state: State) -> Standing:
+    appraise(problem, state)
+    return standing_of(problem, state)
 
 
 def _start(aim: Aim, bench: Bench) -> tuple[Problem, Standing]:
