@@ -188,10 +188,11 @@ def descend(
         spent = copied(budget)
         log, tried = one_round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads)
         after = standing_of(problem, tried)
+        worth = log.used[0] > 0 and is_progress(reached, after) and _is_progress_ahead(aim, problem, bench, tried, threads)
         if log.used[1] > MANY_CHANGES:  # the record will be large
             del tried
             bench.drop(1)
-        if log.used[0] == 0 or not is_progress(reached, after) or not _is_progress_ahead(aim, problem, bench, tried, threads):
+        if not worth:
             break
         end = bench.spare(0)
         scores = record(problem, end, log, options.acceptance == "potential")
