@@ -30,6 +30,7 @@ MAKERS = frozenset({"zeros", "empty", "full", "ones", "copy"})  # names in a fun
 SMALL = 8_000_000  # bytes of arrays that a kernel is given, some 20,000 replicas: planned in seconds interpreted (docs/benchmarks.md)
 
 references: list[type] = []  # classes marked `by_reference`
+known: list[Kernel] = []
 compiling: set[FunctionType] = set()  # kernels that this process compiles at the moment
 _lock = RLock()
 
@@ -47,6 +48,7 @@ class Kernel:
         self.targetoptions: dict[str, Any] | None = None  # as a function that kernels call; None where they may not
         self._dispatcher: Any = None
         self._on_disk: bool | None = None
+        known.append(self)
 
     def __call__(self, *given: Any) -> Any:
         if Kernel.heard is not None:
@@ -65,6 +67,10 @@ class Kernel:
             if self._dispatcher is None:
                 self._dispatcher = import_module("kernels.building").entry(self.py_func)
         return self._dispatcher
+
+    def look_again(self) -> None:
+        """Another process may have put its machine code on disk since it was not found there."""
+        self._on_disk = self._on_disk or None
 
     def is_compiled(self, given: tuple[Any, ...] = ()) -> bool:
         """Whether a call with `given` runs machine code: there is some, in memory or on disk, or it will be compiled."""

@@ -11,11 +11,14 @@ import logging
 import os
 import select
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from kernels.compiled import COMPILED, Kernel, rehearsed
+from kernels.compiled import COMPILED, Kernel, known, rehearsed
 from trimtab.signals import ENDING, end_now
 from trimtab.story import Story
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 Call = tuple[Kernel, tuple[Any, ...]]
 REPLICA_BYTES = 400  # of the arrays that kernels work on, for each replica
+PATIENCE = 10.0  # seconds; a plan that takes longer is worth compiling for
+COMPILE = (sys.executable, "-m", "trimtab", "compile")
 FAILED = 255  # reported in place of the number of a call
 
 
@@ -49,6 +54,34 @@ def compile_for_plan(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, s
     if missing:
         log.info("compiling the planner for this machine, once: %d kernels", len(missing))
         compile_calls(missing, story)
+
+
+@contextmanager
+def compiled_beside() -> Iterator[Callable[[], None]]:
+    """Has another process compile all kernels where work takes long that runs them interpreted, as a plan of few brokers may that cannot
+    all reach their target range. The work calls the given function now and again, from the main thread."""
+    from kernels.cache import are_kept
+    from trimtab.warmup import is_compiled
+
+    started, beside, looked = time.monotonic(), None, time.monotonic()
+
+    def look() -> None:
+        nonlocal beside, looked
+        now = time.monotonic()
+        if beside is None and now - started > PATIENCE and COMPILED and are_kept() and not is_compiled():
+            log.info("this plan takes long: compiling the planner for this machine beside it, once")
+            beside = subprocess.Popen(COMPILE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if beside is not None and now - looked > 1.0:
+            looked = now
+            for each in known:
+                each.look_again()
+
+    try:
+        yield look
+    finally:
+        if beside is not None:
+            beside.terminate()  # what it compiled is kept
+            beside.wait()
 
 
 def is_large(snapshot: Snapshot) -> bool:

@@ -37,9 +37,10 @@ def planned(
     `told` hears how many brokers are still outside their target range.
     """
     from optimizer.planner import plan
+    from trimtab.compiling import compiled_beside
 
     asked: list[int] = []
-    with _stop_on_request(asked) if keep_partial else nullcontext(), _bar(story, snapshot) as show:
+    with _stop_on_request(asked) if keep_partial else nullcontext(), _bar(story, snapshot) as show, compiled_beside() as look:
 
         def watch(low: int) -> bool:
             show(low)
@@ -47,14 +48,14 @@ def planned(
                 told(low)
             return not asked
 
-        found = apart(lambda: plan(snapshot, goals, options, watch))
+        found = apart(lambda: plan(snapshot, goals, options, watch), look)
     gc.freeze()  # kernels and cluster stay to the end; collecting garbage among what a report makes need not look at them
     return found
 
 
-def apart(work: Callable[[], T]) -> T:
-    """The result of `work`, made in another thread. An exception that a signal raises meanwhile is raised here at once, and `work` left
-    behind."""
+def apart(work: Callable[[], T], meanwhile: Callable[[], None] = lambda: None) -> T:
+    """The result of `work`, made in another thread, while `meanwhile` is called now and again. An exception that a signal raises in this
+    one is raised here at once, and `work` left behind."""
     made: list[T] = []
     failed: list[BaseException] = []
     done = threading.Event()
@@ -69,7 +70,7 @@ def apart(work: Callable[[], T]) -> T:
 
     threading.Thread(target=run, name="planning", daemon=True).start()
     while not done.wait(ATTENTIVE):
-        pass
+        meanwhile()
     if failed:
         raise failed[0]
     return made[0]

@@ -59,6 +59,31 @@ try:
 except ChildProcessError:
     print("all processes have ended")
 """
+BESIDE = """
+import sys, time
+from kernels_of_a_test import *
+from trimtab import compiling
+from trimtab.planning import apart
+
+compiling.PATIENCE = 0.5
+compiling.COMPILE = (sys.executable, "-c", "from kernels_of_a_test import *; from kernels.compiled import compile_all; compile_all(); both()" + MORE)
+
+def work():
+    found, end = [both()], time.monotonic() + 60
+    while not (told if MORE else total.is_compiled() and largest.is_compiled()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return {*found, both()}, total._dispatcher is not None
+
+told = []
+compiling.log.info = told.append
+with compiling.compiled_beside() as look:
+    print(*apart(work, look))
+print(told)
+try:
+    print(os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print("the process beside has ended")
+"""
 HEARD = """
 from kernels_of_a_test import *
 from kernels.compiled import Kernel, rehearsed
@@ -84,6 +109,16 @@ def test_several_processes_compile_what_a_rehearsal_calls_and_this_one_loads_it(
     first, second = told(tmp_path, AHEAD), told(tmp_path, AHEAD.replace("compile_calls(missing", "missing and compile_calls(missing"))
     assert first == ["2 (6.0, 4.0) [1, 1]", "all processes have ended"]
     assert second[0] == "0 (6.0, 4.0) [1, 1]", "what is on disk is not compiled again"
+
+
+@pytest.mark.parametrize("more", ["", "; import time; time.sleep(600)"], ids=["compiled", "ends before"])
+def test_what_takes_long_interpreted_goes_on_compiled(more: str, tmp_path: Path) -> None:
+    """A first plan of 20 brokers and 1,000 replicas took 13 minutes: 19 of them could not reach their target range, and all was tried."""
+    said = told(tmp_path, f"import os\nMORE = {more!r}\n{BESIDE}")
+    assert said[0] == f"{{(6.0, 4.0)}} {not more}"
+    assert said[1:] == [
+        "['this plan takes long: compiling the planner for this machine beside it, once']", "the process beside has ended",
+    ]  # fmt: skip
 
 
 def test_a_rehearsal_of_a_plan_runs_what_is_compiled_and_compiles_nothing(tmp_path: Path) -> None:
