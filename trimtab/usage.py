@@ -107,7 +107,7 @@ def _of_parameter(error: typer.BadParameter, value: object) -> str:
             text = match.expand(plain)
             break
     values = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
-    if not SAYS_FOUND.search(text) and not any(repr(v) in text for v in values):
+    if values and not SAYS_FOUND.search(text) and not any(repr(v) in text for v in values):
         text += f", found {', '.join(map(repr, values))}"
     return f"{_bare(name)}: {text}"
 

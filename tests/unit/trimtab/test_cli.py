@@ -104,7 +104,7 @@ def test_quiet_and_verbose_together_are_refused(trimtab: CommandLine, where: tup
         words[place].append(option)
     ended = trimtab(*words[0], "policies", "list", *words[1])
     assert ended.code == 2
-    assert "give one of them" in ended.err
+    assert "give one of them\n" in ended.err
 
 
 def test_quiet_tells_errors_only(trimtab: CommandLine, tmp_path: Path) -> None:
