@@ -14,6 +14,7 @@ from cluster_model.plain_text import one_line
 from cluster_model.resources import MEASURED
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import GoalSet
+from optimizer.identity import identified
 from optimizer.judgement import judge
 from optimizer.outcome import goal_state
 from optimizer.plan import Change, Plan
@@ -60,7 +61,7 @@ def snapshot_differences(one: Snapshot, two: Snapshot, goals: GoalSet) -> list[S
 
 def plan_differences(one: Plan, two: Plan) -> list[Section]:
     """From plan `one` to `two`."""
-    if one.plan_id == two.plan_id:
+    if identified(one).plan_id == identified(two).plan_id:
         return []
     a, b = {(c.topic, c.partition): c for c in one.proposals}, {(c.topic, c.partition): c for c in two.proposals}
     made = []

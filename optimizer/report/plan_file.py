@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from cluster_model.errors import InputError, Problem
-from cluster_model.kinds import PLAN, other_kind
+from cluster_model.kinds import MAKES, PLAN, other_kind
 from optimizer.plan import (
     Action,
     Band,
@@ -71,11 +71,9 @@ def read_plan(content: bytes, name: str) -> Plan:
     InputError
         It is no plan file, or a damaged one; carries every problem with its place.
     """
-    if content.startswith(GZIP):
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(name, [Problem("", f"expected a gzip file, found a broken one ({error}); copy it again")]) from None
+    content = unpacked(content, name)
+    if not content.strip():
+        raise InputError(name, [Problem("", f"expected a plan, found an empty file; `{MAKES[PLAN]}` makes one")])
     try:
         read = _Document.model_validate_json(content, strict=True)
     except ValidationError as error:
@@ -97,6 +95,22 @@ def read_plan(content: bytes, name: str) -> Plan:
         brokers=read.brokers, skipped=read.skipped, notes=read.notes, bands=read.bands, stopped=read.stopped,
         cannot_be_emptied=read.cannot_be_emptied, batches=read.batches,
     )  # fmt: skip
+
+
+def unpacked(content: bytes, name: str) -> bytes:
+    """The bytes of a plan file without gzip.
+
+    Raises
+    ------
+    InputError
+        It is gzip, and broken.
+    """
+    if not content.startswith(GZIP):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(name, [Problem("", f"expected a gzip file, found a broken one ({error}); copy it again")]) from None
 
 
 def _changes(read: _Document) -> list[tuple[str, int, str, Change]]:

@@ -138,8 +138,10 @@ def read_order(path: Path) -> Order:
     InputError
         It is no plan file, or its actions do not lead to its proposals. All problems with their places.
     """
+    from optimizer.report.plan_file import unpacked
+
     try:
-        content = content_of(path)
+        content = unpacked(content_of(path), str(path))
         if not content.strip():
             where = " on stdin" if path == STDIN else ""
             raise InputError(str(path), [Problem("", f"expected a plan, found nothing{where}; `{MAKES[PLAN]}` makes one")])
@@ -158,7 +160,11 @@ def read_order(path: Path) -> Order:
     reached: dict[Partition, tuple[int, ...]] = {}
     steps: list[list[Task]] = []
     for i, action in enumerate(actions):
-        listed = enumerate(action.get("changes", ()) if isinstance(action, dict) else ())
+        action = action if isinstance(action, dict) else {}
+        for key in ("score", "bytes_to_move"):
+            if _bytes(action.get(key)) is None:
+                problems.append(Problem(f"actions[{i}].{key}", f"expected a number, found {action.get(key)!r:.60}"))
+        listed = enumerate(_items(action, "changes", problems, f"actions[{i}]."))
         step = [_change(f"actions[{i}].changes[{j}]", c, problems) for j, c in listed]
         steps.append([task for task in step if task is not None])
         reached |= {task.name: task.target for task in steps[-1]}
@@ -176,7 +182,7 @@ def read_order(path: Path) -> Order:
     if problems or not isinstance(snapshot, dict):
         raise InputError(str(path), problems)
     worth = _worth(
-        (float(a["score"]), float(a["bytes_to_move"]), [(c["topic"], c["partition"]) for c in a["changes"]]) for a in actions
+        (float(a["score"]), float(a["bytes_to_move"]), [(c["topic"], c["partition"]) for c in a.get("changes", ())]) for a in actions
     )
     net = [t for t in proposals if t is not None]
     tasks = in_batches(tuple(replace(t, value=worth.get(t.name, 0.0)) for t in net), numbers)
@@ -234,11 +240,11 @@ def _dicts(found: object) -> list[dict[str, Any]]:
     return [d for d in found if isinstance(d, dict)] if isinstance(found, list) else []
 
 
-def _items(document: dict[str, Any], key: str, problems: list[Problem]) -> list[Any]:
+def _items(document: dict[str, Any], key: str, problems: list[Problem], place: str = "") -> list[Any]:
     found = document.get(key, [])
     if isinstance(found, list):
         return found
-    problems.append(Problem(key, f"expected a list, found {type(found).__name__}"))
+    problems.append(Problem(f"{place}{key}", f"expected a list, found {type(found).__name__}"))
     return []
 
 

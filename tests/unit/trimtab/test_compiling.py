@@ -66,7 +66,7 @@ from trimtab import compiling
 from trimtab.planning import apart
 
 compiling.PATIENCE = 0.5
-compiling.COMPILE = (sys.executable, "-c", "from kernels_of_a_test import *; from kernels.compiled import compile_all; compile_all(); both()" + MORE)
+compiling.COMPILE = (sys.executable, "-c", "import kernels_of_a_test as k, kernels.compiled as c; c.compile_all(); k.both()" + MORE)
 
 def work():
     found, end = [both()], time.monotonic() + 60

@@ -208,3 +208,24 @@ def test_a_plan_is_not_compared_with_a_snapshot(trimtab: CommandLine, saved: Pat
     ended = trimtab("diff", saved, saved, *COUNTS)
     assert ended.code == 2
     assert "--preset: goes with two snapshots" in ended.err
+
+
+def test_a_plan_that_was_edited_is_told(trimtab: CommandLine, saved: Path, tmp_path: Path) -> None:
+    edited, document = tmp_path / "edited.json", json.loads(saved.read_text())
+    document["options"]["seed"] = 7
+    edited.write_text(json.dumps(document))
+    commands: list[list[str | Path]] = [["show", edited], ["diff", saved, edited]]
+    for command in commands:
+        ended = trimtab(*command)
+        assert ended.code == 0
+        assert "edited.json: plan_id is not that of what the file says: it was edited, or another release wrote it" in ended.err
+    assert "seed: 0 → 7" in ended.out
+    assert "plan_id" not in trimtab("show", saved).err
+
+
+def test_an_empty_file_is_called_empty(trimtab: CommandLine, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.json"
+    empty.touch()
+    ended = trimtab("show", empty)
+    assert ended.code == 2
+    assert "expected a plan, found an empty file; `trimtab plan --format json` makes one" in ended.err

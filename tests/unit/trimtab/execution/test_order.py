@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -136,3 +137,24 @@ def test_batches_that_do_not_fit_the_proposals_are_refused(batches: object, docu
 def test_a_pause_that_is_none_is_refused(document: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"batches\.pause: expected seconds, found -1"):
         read_order(written(tmp_path, {**document, "batches": {"of": [1] * len(document["proposals"]), "pause": -1}}))
+
+
+@pytest.mark.parametrize(
+    ("edit", "place"), [({"score": None}, r"\.score"), ({"bytes_to_move": "1"}, r"\.bytes_to_move"), ({"changes": 5}, r"\.changes")]
+)
+def test_an_action_that_is_damaged_is_refused_with_its_place(
+    edit: dict[str, Any], place: str, document: dict[str, Any], tmp_path: Path
+) -> None:
+    edited = json.loads(json.dumps(document))
+    edited["actions"][0] |= edit
+    with pytest.raises(InputError, match=r"actions\[0\]" + place):
+        read_order(written(tmp_path, edited))
+
+
+def test_a_plan_in_gzip_is_read_as_show_reads_it(document: dict[str, Any], tmp_path: Path) -> None:
+    plain, packed = written(tmp_path, document), tmp_path / "plan.json.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert read_order(packed) == read_order(plain)
+    packed.write_bytes(packed.read_bytes()[:300])
+    with pytest.raises(InputError, match="expected a gzip file, found a broken one"):
+        read_order(packed)
