@@ -46,6 +46,7 @@ from optimizer.search.parameters import (
     PACKED_BROKERS,
     VAIN_ATTEMPTS,
     WHOLE_CLUSTER,
+    WHOLE_EACH,
     WHOLE_STEPS,
     WHOLE_TRIES,
     WHOLE_VAIN,
@@ -150,10 +151,11 @@ def pack_last(
             group = choose(problem, state, crowd, goals, v, whole(attempt), eligible, random)
             pool = pool_of(problem, state, goals, group.copy(), prices)
             out = count_out(pool)
-            left, paid, side = anneal(pool, out, paid_for(pool), FIND, whole(ANNEAL_STEPS), random)
+            steps = whole(min(ANNEAL_EACH * len(pool.free), ANNEAL_STEPS))
+            left, paid, side = anneal(pool, out, paid_for(pool), FIND, steps, random)
             if left < out:
                 go_to(pool, side)
-                left, _, side = anneal(pool, left, paid, RETURN, whole(ANNEAL_STEPS), random)
+                left, _, side = anneal(pool, left, paid, RETURN, steps, random)
                 carry_out(problem, state, pool, side)
                 came += out - left
             else:
@@ -173,12 +175,13 @@ def pack_whole(problem: Problem, state: State, eligible: np.ndarray, goals: np.n
     out, spent = count_out(pool), paid_for(pool)
     here, potential = pool.side.copy(), total_cost(state, eligible)
     best, fewest, least, vain = here.copy(), out, spent, 0
+    steps = whole(min(WHOLE_EACH * len(pool.free), WHOLE_STEPS))
     for attempt in range(WHOLE_TRIES):
         if vain == WHOLE_VAIN:
             break
         if attempt % 2 == 0:
             go_to(pool, best)
-        left, paid, side = anneal(pool, fewest, least, PACK, whole(WHOLE_STEPS), random)
+        left, paid, side = anneal(pool, fewest, least, PACK, steps, random)
         vain += 1
         if left < fewest or paid < least:
             fewest, least, vain = left, paid, 0
@@ -278,8 +281,8 @@ def count_out(pool: Pool) -> int:
 
 
 @inner
-def anneal(pool: Pool, fewest: int, least: float, course: Course, most_steps: int, random: np.ndarray) -> tuple[int, float, np.ndarray]:
-    """Let replicas change places by chance, at first nearly free, in the end only for the better, in `most_steps` or fewer.
+def anneal(pool: Pool, fewest: int, least: float, course: Course, steps: int, random: np.ndarray) -> tuple[int, float, np.ndarray]:
+    """Let replicas change places by chance, at first nearly free, in the end only for the better, in so many `steps`.
 
     Moves count with `fare` of their price; one step in `homeward` sends a replica to where the plan found it, the others anywhere.
     How many brokers are out in the best placement, what its moves cost, and each replica's side there (int64 [n]): `fewest`, `least` and
@@ -293,7 +296,6 @@ def anneal(pool: Pool, fewest: int, least: float, course: Course, most_steps: in
         outside += out[k]
         over += beyond[k]
     most, dear = over * (1.0 + LEAST_PRICE), BEYOND_PRICE * len(pool.side) / members
-    steps = whole(min(ANNEAL_EACH * len(pool.free), most_steps))
     best, heat, rate = pool.side.copy(), course.hot, math.log(course.cold / course.hot)
     for step in range(steps):
         if step % 64 == 0:
