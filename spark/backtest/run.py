@@ -187,8 +187,9 @@ def found(space: Space, wish: Wish, spans: Spans, evaluate: Evaluate, tell: Tell
     table = [*judged(table[:-2], rule), *table[-2:]]
     own, chosen = table[0], next(row for row in table if row.chosen)
     confirmed, verdict = confirmation(own, chosen, rule)
-    if not confirmed and (other := largest(table[1:-2])) is not None:
-        verdict = f"{verdict} {_another(other)}"
+    if not confirmed:
+        other = largest(table[1:-2])
+        verdict = f"{verdict} {ceiling(table[1:-2], rule) if other is None else _another(other)}"
     verdict = f"{verdict} {avoidable(own, chosen if confirmed else own, table[-2], table[-1])}"
     return named(
         Result(searched, tuple(table), spans.training, spans.choosing, spans.held_out, choice.why, confirmed, verdict, 0, 0.0, said)
@@ -276,6 +277,17 @@ def _another(row: Validated) -> str:
     c = row.trained.configuration
     shown = f"{row.hours} broker-hours, {row.cost} moved" + (f", {c.what}" if c.what else "")
     return f"Another row is confirmed on the held-out part ({shown}), but was not the choice. With more history it may become the choice."
+
+
+def ceiling(tested: Sequence[Validated], rule: Rule) -> str:
+    """How much less could be moved at most, as far as held-out stretches can tell: the best of all that were tested on them, which by
+    chance looks a little better than it is."""
+    others = f"the {_count(len(tested), 'other configuration')} tested on these stretches"
+    equal = [row for row in tested if rule.is_equal(row.hours)]
+    best = min(equal, key=lambda row: row.cost.share, default=None)
+    if best is None or best.cost.share >= 0.0:
+        return f"Of {others}, none moves less at equal {HOURS}."
+    return f"Of {others}, the one that moves least at equal {HOURS} has {best.hours} {HOURS} and {best.cost} {unit(best.outcome)}."
 
 
 def avoidable(own: Validated, best: Validated, never: Validated, hindsight: Validated) -> str:

@@ -11,7 +11,7 @@ import pytest
 from spark.backtest.configuration import Configuration
 from spark.backtest.outcome import Day, Outcome
 from spark.backtest.pareto import Rule, cost_difference, hours_difference
-from spark.backtest.run import Validated, avoidable, confirmation, judged, largest
+from spark.backtest.run import Validated, avoidable, ceiling, confirmation, judged, largest
 from spark.backtest.search import Trained
 
 HOURS, COST = Rule("hours"), Rule("cost")
@@ -133,3 +133,14 @@ def test_the_standard_error_is_that_of_many_repetitions(phases: tuple[int, int])
         errors.append(found.error)
     assert np.mean(shares) == pytest.approx(-0.2, abs=0.01)
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(shares), rel=0.25)
+
+
+def test_where_nothing_is_recommended_the_best_that_was_tried_is_told() -> None:
+    """An operator who reads "no gain was found" asks how much there was to find."""
+    dear, cheap = (replays(WEEK, [factor * b for b in LUMPS]) for factor in (1.2, 0.9))
+    rows = table_of(OWN, dear, cheap, replays([2 * hours for hours in WEEK], [0.0] * 7))
+    assert ceiling(rows[1:], COST) == (
+        "Of the 3 other configurations tested on these stretches, the one that moves least at equal broker-hours outside the target range "
+        "has +0.0% ± 0.0% broker-hours outside the target range and -10.0% ± 0.0% bytes moved."
+    )
+    assert ceiling([rows[1], rows[3]], COST).endswith("none moves less at equal broker-hours outside the target range.")
