@@ -102,7 +102,10 @@ def _why_waiting(
         return f"{number} ({example}) would find no broker{where} without a replica of the same partition; add a broker", True
     allow = "allows" if len(names) == 1 else "allow"
     it = "it" if one else "them"
-    return f"{number} ({example}) would find no broker that {few(list(names))} {allow}; add one with room for {it}", full is not None
+    told = f"{number} ({example}) would find no broker that {few(list(names))} {allow}"
+    if full is None:
+        return f"{told} where the plan ends, and the search found no way to make room; one more broker with room for {it} would help", False
+    return f"{told}; add one with room for {it}", True
 
 
 def _too_few(compiled: Compiled, partitions: np.ndarray, needs: np.ndarray, able: np.ndarray) -> str:

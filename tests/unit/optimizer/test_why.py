@@ -159,7 +159,7 @@ def test_why_a_rack_stays_crowded(trial: Trial, reason: str) -> None:
          "no acceptable way was found for 1 replica"),
         (Trial([broker(1, "a"), broker(2, "b", "draining"), broker(3, "a"), broker(4, "c", disk=10.0)],
                replicas([1, 2], disk=40.0), RACK, DISK), {},
-         "1 replica (t-0) would find no broker that racks, disk allow; add one with room for it"),
+         "1 replica (t-0) would find no broker that racks, disk allow where the plan ends, and the search found no way to make room"),
         (Trial([broker(1, "a"), broker(2, "b", "dead"), broker(3, "c", "excluded"), broker(4, "d")],
                replicas([1, 4, 2, 3], [1]), REPLICAS), {}, "1 replica would need 3 brokers and 2 are eligible; add 1"),
         (Trial([1, broker(2, state="draining"), 3], replicas([1, 2], [2, 3]), REPLICAS), {"max_moves": 0}, "2 replicas stay: the budget"),
