@@ -35,7 +35,7 @@ print(json.dumps(evaluations()))
 
 def evaluations() -> list[int]:
     """Actions that are judged for a plan with each of the `BUDGETS`: calls, which can be counted where kernels are interpreted."""
-    snapshot, goals = cluster(20, 1_000, "b", 0), parse_goals(goals_text("even", 0.1), "test")
+    snapshot, goals = cluster(10, 400, "b", 0), parse_goals(goals_text("even", 0.1), "test")
     found = []
     for options in BUDGETS:
         calls: Counter[str] = Counter()

@@ -56,10 +56,10 @@ def marked(made: Plan) -> bool:
 
 
 WHEN_IT_PLANS = """
-import os, signal, threading
+import os, signal, threading, time
 def press() -> None:
     while all(thread.name != "planning" for thread in threading.enumerate()):
-        pass
+        time.sleep(0.001)
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=press, daemon=True).start()
 """
