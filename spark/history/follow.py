@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-REMEMBERED = "1 hour"  # by the time of appending, which a reporter's clock has no part in
+REMEMBERED = "1 hour"  # by the time of reading: no clock of a reporter, and no time in a record, makes a record too old to be kept
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def records(spark: SparkSession, at: TopicAt) -> DataFrame:
 def once(stream: DataFrame) -> DataFrame:
     """Records without those that a reporter sent twice. One that is not our reporter's, and a problem, is always another."""
     odd = F.when(F.col("broker").isNull(), F.concat_ws(" ", "partition", "record_offset", "problem"))
-    marked = stream.withColumn("odd", odd).withColumn("appended", F.coalesce("appended", F.current_timestamp()))
-    return marked.withWatermark("appended", REMEMBERED).dropDuplicatesWithinWatermark(["broker", "incarnation", "sequence", "odd"])
+    marked = stream.withColumn("odd", odd).withColumn("read", F.current_timestamp())
+    return marked.withWatermark("read", REMEMBERED).dropDuplicatesWithinWatermark(["broker", "incarnation", "sequence", "odd"])
 
 
 def keep(

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     from metrics_reporter.kafka_topic import KafkaTopicReader
 
 NAME = "trimtab_topic"
-SCHEMA = (
-    "partition int, record_offset bigint, appended timestamp, broker int, incarnation bigint, sequence bigint, value binary, "
-    "problem string"
-)
+SCHEMA = "partition int, record_offset bigint, broker int, incarnation bigint, sequence bigint, value binary, problem string"
 RANGE = 1_000  # records of a task
 POLLED = 200
 PATIENCE = 60  # empty polls of half a second
@@ -185,7 +182,6 @@ def _rows(records: Sequence[TopicRecord], partition: int, problem: str | None = 
     columns = {
         "partition": pa.array([partition] * (len(records) + none), pa.int32()),
         "record_offset": pa.array([record.offset for record in records] + [None] * none, pa.int64()),
-        "appended": pa.array([record.time_ms * 1000 for record in records] + [None] * none, pa.timestamp("us", tz="UTC")),
         "broker": pa.array([head[0] for head in heads] + [None] * none, pa.int32()),
         "incarnation": pa.array([head[1] for head in heads] + [None] * none, pa.int64()),
         "sequence": pa.array([head[2] for head in heads] + [None] * none, pa.int64()),

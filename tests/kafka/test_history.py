@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from tests.kafka.watched import Watched
 
 PLAIN = {"security_protocol": "PLAINTEXT"}
 TOPIC = "lake-metrics"
-AT = 1_795_132_790_000  # 2026-11-19 23:59:50 UTC, so that two days come out
+DAY_MS = 86_400_000
+AT = (int(time.time() * 1000) // DAY_MS - 1) * DAY_MS - 10_000  # before the midnight before last, so that two days come out
 PARTITIONS = 4
 PATIENCE = 300.0  # seconds; Spark starts slowly
 PACE = 0.005  # seconds between records; with as many as the machine can send, a busy one would never catch up
@@ -79,20 +81,26 @@ def in_history(out: Path) -> Counter[Found]:
     return Counter(rows)
 
 
+def send_a_stray(cluster: KafkaCluster) -> None:
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap)
+    producer.send(TOPIC, b"no record of ours", partition=0).get(30)
+    producer.close()
+
+
 def test_a_killed_follower_leaves_each_sample_once(cluster: KafkaCluster, admin: KafkaAdminClient, tmp_path: Path) -> None:
     """Killed between its batches or within one, whatever it was about; then a backfill goes on, and once more finds nothing."""
     create_topic(admin, TOPIC, [[1], [2]])
     out = tmp_path / "history"
+    send_a_stray(cluster)  # its time is a day after that of all samples, which are none the less read after it
     with Reporting(cluster) as reporting:
         first = Keeping("follow", cluster, out, "--every", "1s")
         try:
             assert first.hears(" samples", PATIENCE, times=3), first.said
         finally:
             first.kill()
+    assert any("1 rows were rejected: record cannot be decoded" in line for line in first.said), first.said
     reporting.send(20)
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap)
-    producer.send(TOPIC, b"no record of ours", partition=0).get(30)
-    producer.close()
+    send_a_stray(cluster)
     then = Keeping("backfill", cluster, out, "--rejected", str(tmp_path / "rejected"))
     assert then.ends(PATIENCE) == 0, then.said
     assert any("1 rows were rejected: record cannot be decoded" in line for line in then.said), then.said
