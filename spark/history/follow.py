@@ -2,7 +2,7 @@
 
 Called by ``trimtab history backfill`` (again while `behind` says so) and ``follow``. Wires `topic_source`, `decode` and `once`. How far the
 topic was read stands in a checkpoint, and each batch is put in place under its number, so that a sample is there once, wherever it was
-interrupted. What a reporter sent twice has the same broker, incarnation and sequence, and is dropped if it came within `REMEMBERED`.
+interrupted. What a reporter sent twice has the same broker, incarnation and sequence, and is dropped if it is read within `REMEMBERED`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-REMEMBERED = "1 hour"  # by the time of reading: no clock of a reporter, and no time in a record, makes a record too old to be kept
+REMEMBERED = "1 hour"  # by the time of reading: no time in a record makes it too old to be kept
 
 
 @dataclass(frozen=True)

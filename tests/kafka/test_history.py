@@ -47,6 +47,7 @@ class Reporting:
         self._stop = threading.Event()
         self.sent: Counter[Found] = Counter()
         self._sequence = 0
+        self._first: tuple[bytes, int, int] | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def send(self, records: int) -> None:
@@ -58,7 +59,14 @@ class Reporting:
             record = encode(SampleBatch(BatchHeader(broker, time_ms, 1000, 7, self._sequence), samples))
             again = self._sequence % 10 == 0
             self._sink.publish([record, record] if again else [record], broker=broker, time_ms=time_ms)
+            self._first = self._first or (record, broker, time_ms)
             self.sent.update((broker, time_ms, p, v) for p, v in values)
+
+    def repeat(self) -> None:
+        """Send the first record again, long after it was read."""
+        assert self._first is not None
+        record, broker, time_ms = self._first
+        self._sink.publish([record], broker=broker, time_ms=time_ms)
 
     def _run(self) -> None:
         while not self._stop.wait(PACE):
@@ -91,7 +99,7 @@ def test_a_killed_follower_leaves_each_sample_once(cluster: KafkaCluster, admin:
     """Killed between its batches or within one, whatever it was about; then a backfill goes on, and once more finds nothing."""
     create_topic(admin, TOPIC, [[1], [2]])
     out = tmp_path / "history"
-    send_a_stray(cluster)  # its time is a day after that of all samples, which are none the less read after it
+    send_a_stray(cluster)  # its time is hours after that of every sample, and these are read after it
     with Reporting(cluster) as reporting:
         first = Keeping("follow", cluster, out, "--every", "1s")
         try:
@@ -100,6 +108,7 @@ def test_a_killed_follower_leaves_each_sample_once(cluster: KafkaCluster, admin:
             first.kill()
     assert any("1 rows were rejected: record cannot be decoded" in line for line in first.said), first.said
     reporting.send(20)
+    reporting.repeat()
     send_a_stray(cluster)
     then = Keeping("backfill", cluster, out, "--rejected", str(tmp_path / "rejected"))
     assert then.ends(PATIENCE) == 0, then.said
