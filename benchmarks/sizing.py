@@ -85,7 +85,7 @@ def reported(replicas: int) -> tuple[float, int]:
         broker = {"bytes_in": 1e6 * number, "bytes_out": 2e6 * number, "cpu_seconds": 1.0 * number}
         counted = {f"topic-{t}": 1e4 * number for t in range(replicas // PER_TOPIC)}
         began = time.process_time()
-        for part in meter.take(Round(at, Logs(at, logs), Counters(at, 1.0, broker, {"bytes_in": counted, "bytes_out": counted}), None)):
+        for part in meter.take(Round(at, Logs(logs), Counters(1.0, broker, {"bytes_in": counted, "bytes_out": counted}), None)):
             publisher.publish(part.samples, time_ms=number, window_ms=INTERVAL_MS)
             samples = len(part.samples)
         spent += time.process_time() - began if number else 0.0

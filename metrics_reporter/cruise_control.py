@@ -144,13 +144,12 @@ class CruiseControlFormat:
             rates[CPU_SECONDS] = entry.utilization * cores
         known.broker = _summed(known.broker, rates, seconds)
         known.topics = {c: _summed(known.topics.get(c, {}), of, seconds) for c, of in entry.topics.items()}
-        at = time_ms / 1000
         logs = {
             (topic, number): LogReading(int(size), leads=self._leads(broker, topic, number))
             for (topic, number), size in entry.sizes.items()
         }
-        counters = Counters(at, None, known.broker, known.topics) if known.broker else None
-        measured = known.meter.take(Round(at, Logs(at, logs) if logs else None, counters))
+        counters = Counters(None, known.broker, known.topics) if known.broker else None
+        measured = known.meter.take(Round(time_ms / 1000, Logs(logs) if logs else None, counters))
         return [
             self._assembler.batch(broker, time_ms, round(part.seconds * 1000), part.samples) for part in measured
         ] or [self._assembler.batch(broker, time_ms, 0, ())]

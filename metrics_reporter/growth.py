@@ -1,7 +1,6 @@
 """What grew between two readings: counters that started again and logs that were cut are told apart from growth.
 
-Pure; used by `metrics_reporter.loads`. A difference is taken over a monotonic clock, so that a jump of the wall
-clock changes no rate.
+Pure; used by `metrics_reporter.loads`.
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ class CounterRates:
         return counted.get(topic, 0.0)
 
 
-def counter_rates(before: Counters, after: Counters) -> CounterRates | None:
-    """Rates between two readings; None where the counters started again, as after a restart of the broker.
+def counter_rates(before: Counters, after: Counters, seconds: float) -> CounterRates | None:
+    """Rates between two readings so many seconds apart; None where the counters started again, as after a restart of the broker.
 
     A topic's counter that was not there before was made in between, so all that it says happened in between. One
     that went backwards belongs to a topic that was made again; it is left out this time.
     """
-    seconds = after.at - before.at
     restarted = None not in (before.epoch, after.epoch) and before.epoch != after.epoch
     if seconds <= 0 or restarted or any(after.broker.get(k, v) < v for k, v in before.broker.items()):
         return None

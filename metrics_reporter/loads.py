@@ -2,7 +2,8 @@
 
 Owned by `metrics_reporter.reporter`, one meter a broker; no I/O, and time comes in by parameter. docs/reporter.md
 states the method. Every byte is counted in exactly one interval: a source that failed in a round is read over a
-longer interval in the next, and what one interval covered no other covers again.
+longer interval in the next, and what one interval covered no other covers again. Growth is divided by the time between the starts of
+rounds, which is what the interval is told to be: so rates times intervals are what grew, however late a source answers.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class LoadMeter:
         # What the broker counts itself goes before what its host counts.
         for counters, before in ((now.host, self._host), (now.counters, self._counters)):
             if counters is not None and before is not None:
-                grown = counter_rates(before[1], counters)
+                grown = counter_rates(before[1], counters, now.at - before[0])
                 if grown is not None:
                     use |= {metric: (before[0], rate) for metric, rate in _broker_use(grown).items()}
         for metric, (since, rate) in use.items():
@@ -138,20 +139,21 @@ class LoadMeter:
         both, before = self._both, self._logs
         rates = None
         if now.counters is not None:
-            rates = counter_rates(both[2], now.counters) if both is not None else None
+            rates = counter_rates(both[2], now.counters, now.at - both[0]) if both is not None else None
             self._both = (now.at, logs, now.counters)
         if both is not None and rates is not None and (before is None or before[0] != both[0]):
             # Counters were missing for a while: bytes appended were told meanwhile, the rest was not.
-            flows = self._flows(both[1], logs, rates, cpu)
+            flows = self._flows(both[1], logs, now.at - both[0], rates, cpu)
             found.setdefault(both[0], []).extend(_samples(flows, without="network_in"))
             rates = None
         if before is not None:
-            flows = self._flows(before[1], logs, rates, cpu if rates is not None or self._both is None else None)
+            flows = self._flows(before[1], logs, now.at - before[0], rates, cpu if rates is not None or self._both is None else None)
             found.setdefault(before[0], []).extend(_samples(flows))
 
-    def _flows(self, before: Logs, after: Logs, rates: CounterRates | None, cpu: float | None) -> dict[Partition, _Flow]:
+    def _flows(
+        self, before: Logs, after: Logs, seconds: float, rates: CounterRates | None, cpu: float | None
+    ) -> dict[Partition, _Flow]:
         """Rates of every replica; `cpu` is the broker's, in cores, where its process does not count that itself."""
-        seconds = after.at - before.at
         if seconds <= 0:
             return {}
         flows = dict(self._hosted_flows(before, after, seconds))
@@ -298,4 +300,4 @@ def _disks(logs: Logs) -> Iterable[Sample]:
 
 
 def _without_metadata(logs: Logs) -> Logs:
-    return Logs(logs.at, {p: log for p, log in logs.of.items() if p[0] != METADATA_TOPIC})
+    return Logs({p: log for p, log in logs.of.items() if p[0] != METADATA_TOPIC})

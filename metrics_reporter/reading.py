@@ -38,9 +38,8 @@ class LogReading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """Logs of all replicas on the broker, at `at` seconds of a monotonic clock."""
+    """Logs of all replicas on the broker."""
 
-    at: float
     of: Mapping[Partition, LogReading]
 
 
@@ -50,8 +49,6 @@ class Counters:
 
     Attributes
     ----------
-    at
-        When they were read, seconds of a monotonic clock.
     epoch
         When that process started; another value means that the counters started again. None where unknown.
     broker
@@ -60,7 +57,6 @@ class Counters:
         Counter -> topic -> value; a counter that is kept for no topic at all is not in it.
     """
 
-    at: float
     epoch: float | None
     broker: Mapping[str, float]
     topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -74,12 +74,12 @@ class AgentTable:
     def cpu_seconds(self, value: float) -> None:
         self.count(CPU_SECONDS, None, value)
 
-    def reading(self, at: float) -> Reading:
+    def reading(self) -> Reading:
         """All that was taken; a part is None where nothing belongs to it."""
         sizes = self._gauges[SIZE]
         logs = {p: self._log(p, size) for p, size in sizes.items()}
-        counters = Counters(at, self.epoch, self._broker, self._topics) if self._broker else None
-        return Reading(Logs(at, logs) if logs else None, counters, latencies=dict(self._latencies))
+        counters = Counters(self.epoch, self._broker, self._topics) if self._broker else None
+        return Reading(Logs(logs) if logs else None, counters, latencies=dict(self._latencies))
 
     def _log(self, partition: Partition, size: float) -> LogReading:
         start, end = (self._gauges[name].get(partition) for name in (LOG_START, LOG_END))

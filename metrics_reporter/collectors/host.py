@@ -6,8 +6,7 @@ What Kafka counts itself goes before these; the host's capacities have no other 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -43,10 +42,9 @@ class HostCollector:
         interfaces: Sequence[str] = (),
         pid_file: Path | None = None,
         quota: Path = QUOTA,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log_dirs, self._interfaces, self._pid_file = tuple(log_dirs), tuple(interfaces), pid_file
-        self._quota, self._monotonic = quota, monotonic
+        self._quota = quota
 
     def collect(self) -> Reading:
         """Counters and capacities of the host, as `metrics_reporter.reading.Collector` has it."""
@@ -59,7 +57,7 @@ class HostCollector:
         counted = {NIC_IN: received, NIC_OUT: sent, CPU_SECONDS: cpu}
         capacity = {"cpu": self._cores(), "disk": total, "network_in": speed, "network_out": speed}
         return Reading(
-            counters=Counters(self._monotonic(), epoch, {k: v for k, v in counted.items() if v is not None}),
+            counters=Counters(epoch, {k: v for k, v in counted.items() if v is not None}),
             capacity={metric: value for metric, value in capacity.items() if value},
             disk=used,
         )

@@ -9,7 +9,6 @@ import base64
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -35,10 +34,8 @@ class Endpoint:
     max_bytes: int = MAX_BYTES
 
 
-def fetch(
-    endpoint: Endpoint, body: bytes | None = None, *, monotonic: Callable[[], float] = time.monotonic
-) -> tuple[bytes, float]:
-    """The answer to a GET, or to a POST where there is a body, and the time in the middle of the request.
+def fetch(endpoint: Endpoint, body: bytes | None = None) -> bytes:
+    """The answer to a GET, or to a POST where there is a body.
 
     Raises
     ------
@@ -47,10 +44,9 @@ def fetch(
     """
     request = urllib.request.Request(endpoint.url, data=body, headers=_headers(endpoint, body))
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    begun = monotonic()
+    begun = time.monotonic()
     try:
         with cast(HTTPResponse, opener.open(request, timeout=endpoint.timeout)) as response:
-            answered = monotonic()
             parts: list[bytes] = []
             size = 0
             while part := response.read1(CHUNK):
@@ -58,14 +54,14 @@ def fetch(
                 parts.append(part)
                 if size > endpoint.max_bytes:
                     raise CollectError(f"{endpoint.url}: the answer is longer than {endpoint.max_bytes} bytes")
-                if monotonic() - begun > endpoint.timeout:
+                if time.monotonic() - begun > endpoint.timeout:
                     raise TimeoutError
     except urllib.error.HTTPError as error:
         with error:
             raise CollectError(f"{endpoint.url}: expected 200, found {error.code} {error.reason}{_hint(error.code)}") from None
     except (TimeoutError, OSError, HTTPException, ValueError) as error:
         raise CollectError(f"{endpoint.url}: {_said(error, endpoint.timeout)}") from error
-    return b"".join(parts), (begun + answered) / 2
+    return b"".join(parts)
 
 
 def _headers(endpoint: Endpoint, body: bytes | None) -> dict[str, str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from metrics_reporter.collectors.agent import BROKER_TOPIC_METRICS, LOG_GAUGES, REPLICAS_COUNT, AgentTable
 from metrics_reporter.collectors.http import Endpoint, fetch
@@ -33,18 +32,18 @@ class JolokiaCollector:
 
     name = "jolokia"
 
-    def __init__(self, endpoint: Endpoint, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._endpoint, self._monotonic = endpoint, monotonic
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self._body = json.dumps(_reads()).encode()
 
     def collect(self) -> Reading:
         """Counters and logs of the broker, as `metrics_reporter.reading.Collector` has it."""
-        body, at = fetch(self._endpoint, self._body, monotonic=self._monotonic)
+        body = fetch(self._endpoint, self._body)
         try:
             table = parse(json.loads(body))
         except (ValueError, RecursionError) as error:
             raise CollectError(f"{self._endpoint.url}: expected Jolokia's JSON: {error}") from error
-        reading = table.reading(at)
+        reading = table.reading()
         if reading.logs is None and reading.counters is None:
             raise CollectError(
                 f"{self._endpoint.url}: expected metrics of a Kafka broker, found none; is it a broker's process, and may "

@@ -48,11 +48,10 @@ class KafkaAdminCollector:
         options: Mapping[str, object],
         *,
         timeout: float = 5.0,
-        monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._broker, self._bootstrap, self._options = broker, bootstrap, dict(options)
-        self._timeout_ms, self._monotonic, self._sleep = int(timeout * 1000), monotonic, sleep
+        self._timeout_ms, self._sleep = int(timeout * 1000), sleep
         self._admin: AdminClient | None = None
 
     def collect(self) -> Reading:
@@ -74,24 +73,19 @@ class KafkaAdminCollector:
             admin.close()
 
     def _logs(self) -> Logs:
-        begun = self._monotonic()
         sizes = self._sizes()
-        at = (begun + self._monotonic()) / 2
         numbers: dict[str, list[int]] = {}
         for topic, number in sizes:
             numbers.setdefault(topic, []).append(number)
         if not numbers:
-            return Logs(at, {})
+            return Logs({})
         ends, led = self._offsets(numbers, OffsetSpec.LATEST)
         starts, _ = self._offsets(numbers, self._earliest())
         in_sync = self._in_sync(list(numbers))
-        return Logs(
-            at,
-            {
-                p: LogReading(size, starts.get(p), ends.get(p), led.get(p), True if led.get(p) else in_sync.get(p))
-                for p, size in sizes.items()
-            },
-        )
+        return Logs({
+            p: LogReading(size, starts.get(p), ends.get(p), led.get(p), True if led.get(p) else in_sync.get(p))
+            for p, size in sizes.items()
+        })
 
     def _sizes(self) -> dict[Partition, int]:
         response = self._send(lambda: DescribeLogDirsRequest(topics=None))

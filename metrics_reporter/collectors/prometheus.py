@@ -7,8 +7,7 @@ for Kafka, and those that it gives without any rules. Lines that no sample needs
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -37,17 +36,17 @@ class PrometheusCollector:
 
     name = "prometheus"
 
-    def __init__(self, endpoint: Endpoint, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._endpoint, self._monotonic = endpoint, monotonic
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
 
     def collect(self) -> Reading:
         """Counters and logs of the broker, as `metrics_reporter.reading.Collector` has it."""
-        body, at = fetch(self._endpoint, monotonic=self._monotonic)
+        body = fetch(self._endpoint)
         try:
             table = parse(body.decode("utf-8"))
         except ValueError as error:
             raise CollectError(f"{self._endpoint.url}: expected Prometheus text, found something else: {error}") from error
-        reading = table.reading(at)
+        reading = table.reading()
         if reading.logs is None and reading.counters is None:
             raise CollectError(
                 f"{self._endpoint.url}: expected metrics of a Kafka broker, found none; start the exporter with the rules of "

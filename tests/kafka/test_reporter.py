@@ -209,9 +209,15 @@ def test_loads_read_back_are_what_was_produced_and_consumed(kafka: KafkaCluster,
     batches = follower.batches[begun:]
     told = amounts(batches)
     for number, (leader, other) in enumerate(LEADERS):
-        assert told[leader, Scope.LEADER, "flows", number, "network_in"] == pytest.approx(truth[number], rel=0.05)
-        assert told[leader, Scope.LEADER, "flows", number, "consumer_out"] == pytest.approx(truth[number], rel=0.05)
-        assert told[other, Scope.FOLLOWER, "flows", number, "network_in"] == pytest.approx(truth[number], rel=0.05)
+        assert told[other, Scope.FOLLOWER, "flows", number, "network_in"] == pytest.approx(truth[number], rel=0.03)
+        # Logs and counters are read one after the other, and a busy machine may miss the counters once: a tick that came between the two
+        # may count for the leader's other partition, or once more.
+        led = [n for n, (first, _) in enumerate(LEADERS) if first == leader]
+        a_tick = SIZE * sum(PER_TICK[n] for n in led)
+        for metric in ("network_in", "consumer_out"):
+            assert told[leader, Scope.LEADER, "flows", number, metric] == pytest.approx(truth[number], abs=a_tick + 0.03 * truth[number])
+            together, came = sum(told[leader, Scope.LEADER, "flows", n, metric] for n in led), sum(truth[n] for n in led)
+            assert together == pytest.approx(came, abs=a_tick + 0.03 * came), "rates times intervals are what came"
     for broker in (1, 2, 3):
         parts = whole = 0.0
         for batch in [b for b in batches if b.broker == broker]:

@@ -143,12 +143,12 @@ def _newest_incarnation(config: ReporterConfig, settings: ClientSettings, broker
 
 
 def _reporter(config: ReporterConfig, settings: ClientSettings, publisher: SamplePublisher, clock: Clock) -> Reporter:
-    sources = _sources(config, settings, clock)
+    sources = _sources(config, settings)
     capacity = {metric: float(value) for metric, value in config.capacity.model_dump(exclude_none=True).items()}
     return Reporter(sources, publisher, interval=config.interval, capacity=capacity, clock=clock)
 
 
-def _sources(config: ReporterConfig, settings: ClientSettings, clock: Clock) -> Sources:
+def _sources(config: ReporterConfig, settings: ClientSettings) -> Sources:
     """The collectors that the configuration names. Logs come from Kafka's admin interface where it is asked, since it
     knows who is in sync; from the agent otherwise."""
     parts = config.collectors
@@ -157,12 +157,12 @@ def _sources(config: ReporterConfig, settings: ClientSettings, clock: Clock) -> 
     if parts.prometheus is not None:
         from metrics_reporter.collectors.prometheus import PrometheusCollector
 
-        found.append(PrometheusCollector(_endpoint(parts.prometheus), monotonic=clock.monotonic))
+        found.append(PrometheusCollector(_endpoint(parts.prometheus)))
         agent = "prometheus"
     elif parts.jolokia is not None:
         from metrics_reporter.collectors.jolokia import JolokiaCollector
 
-        found.append(JolokiaCollector(_endpoint(parts.jolokia), monotonic=clock.monotonic))
+        found.append(JolokiaCollector(_endpoint(parts.jolokia)))
         agent = "jolokia"
     if parts.kafka is not None:
         from metrics_reporter.collectors.kafka_admin import KafkaAdminCollector
@@ -173,7 +173,6 @@ def _sources(config: ReporterConfig, settings: ClientSettings, clock: Clock) -> 
                 config.kafka.bootstrap_servers,
                 settings.options,
                 timeout=parts.kafka.timeout,
-                monotonic=clock.monotonic,
             )
         )
     if parts.host is not None:
@@ -184,7 +183,6 @@ def _sources(config: ReporterConfig, settings: ClientSettings, clock: Clock) -> 
                 log_dirs=[Path(path) for path in parts.host.log_dirs],
                 interfaces=parts.host.interfaces,
                 pid_file=None if parts.host.pid_file is None else Path(parts.host.pid_file),
-                monotonic=clock.monotonic,
             )
         )
     return Sources(

@@ -25,7 +25,7 @@ COLLECTORS: list[Callable[[Endpoint], Collector]] = [prometheus.PrometheusCollec
 
 
 def scraped(text: str) -> Reading:
-    return prometheus.parse(text).reading(1.0)
+    return prometheus.parse(text).reading()
 
 
 def test_a_scrape_with_the_shipped_rules() -> None:
@@ -117,7 +117,7 @@ def test_latencies_without_requests_are_old_and_left_out() -> None:
     meter = LoadMeter()
 
     def told(at: float, produced: float, fetched: float) -> set[str]:
-        counters = Counters(at, 1.0, {"produce_requests": produced, "fetch_requests": fetched})
+        counters = Counters(1.0, {"produce_requests": produced, "fetch_requests": fetched})
         latencies = {"produce_latency_ms": 4000.0, "fetch_latency_ms": 3.0}
         found = meter.take(Round(at, counters=counters, latencies=latencies))
         return {s.metric for part in found for s in part.samples if s.metric.endswith("_latency_ms")}
@@ -129,7 +129,7 @@ def test_latencies_without_requests_are_old_and_left_out() -> None:
 
 def test_a_bulk_answer_of_jolokia() -> None:
     """Recorded from Jolokia 2.0.2 in a broker of Kafka 4.3.1; it holds requests for MBeans that are not there."""
-    reading = jolokia.parse(json.loads((DATA / "jolokia.json").read_text())).reading(1.0)
+    reading = jolokia.parse(json.loads((DATA / "jolokia.json").read_text())).reading()
     assert reading.logs is not None
     assert reading.logs.of == {("my.topic_x-1", 0): LogReading(101022), ("my.topic_x-1", 1): LogReading(202044)}
     assert reading.counters is not None
@@ -152,7 +152,7 @@ def test_jolokia_reads_cpu_and_roles_and_leaves_out_logs_on_their_way_to_another
             "kafka.network:name=LocalTimeMs,request=Produce,type=RequestMetrics": {"99thPercentile": 42.5}}),
         answer("kafka.cluster:type=Partition,name=ReplicasCount,*", {
             "kafka.cluster:name=ReplicasCount,partition=0,topic=t,type=Partition": {"Value": 3}}),
-    ]).reading(1.0)  # fmt: skip
+    ]).reading()  # fmt: skip
     assert reading.logs is not None
     assert reading.logs.of == {("t", 0): LogReading(70, leads=True)}
     assert reading.counters is not None
@@ -265,7 +265,7 @@ def test_no_value_of_an_agent_ends_the_reporter(lines: list[tuple[str, str, str,
             except ValueError:
                 continue
             prometheus.take(table, name, given_labels, number)
-        return table.reading(1.0)
+        return table.reading()
 
     published(reading("1"), reading("2"), reading("0.5"))
 
@@ -285,7 +285,7 @@ json_values = st.recursive(
 @given(json_values)
 def test_no_json_is_too_strange(value: object) -> None:
     try:
-        reading = jolokia.parse(value).reading(1.0)
+        reading = jolokia.parse(value).reading()
     except ValueError:
         return
     published(reading, reading)

@@ -37,9 +37,9 @@ def a_round(
 ) -> Round:
     return Round(
         at,
-        None if logs is None else Logs(at, logs),
-        None if broker is None else Counters(at, epoch, broker, topics or {}),
-        None if host is None else Counters(at, 0.0, host),
+        None if logs is None else Logs(logs),
+        None if broker is None else Counters(epoch, broker, topics or {}),
+        None if host is None else Counters(0.0, host),
     )
 
 

@@ -24,6 +24,7 @@ class Hands:
         self.now, self.wall = 1000.0, 1_700_000_000_000
         self.broken = False
         self.closed = False
+        self.delay = 0.0  # of the next answer
 
     @property
     def clock(self) -> Clock:
@@ -36,10 +37,11 @@ class Hands:
     def collect(self) -> Reading:
         if self.broken:
             raise CollectError("no answer")
+        self.pass_by(self.delay)
         size = round((self.now - 1000.0) * 100)
         return Reading(
-            Logs(self.now, {("orders", 0): LogReading(size, 0, size, leads=True)}),
-            Counters(self.now, 1.0, {"bytes_in": size, "replication_in": 0.0}, {"bytes_in": {"orders": size}}),
+            Logs({("orders", 0): LogReading(size, 0, size, leads=True)}),
+            Counters(1.0, {"bytes_in": size, "replication_in": 0.0}, {"bytes_in": {"orders": size}}),
         )
 
     def close(self) -> None:
@@ -86,6 +88,18 @@ def test_intervals_join(hands: Hands, kept: Kept, reporter: Reporter) -> None:
     first, *others = kept.batches
     assert (first.broker, first.window_ms, first.sequence) == (7, 0, 0)
     assert [measured(b) for b in others] == [(first.time_ms + 10_000 * i, 10_000, 100.0) for i in (1, 2, 3)]
+
+
+def test_rates_times_intervals_are_what_came_however_late_a_source_answers(hands: Hands, kept: Kept, reporter: Reporter) -> None:
+    read = []
+    for delay in (0.5, 4.0, 0.0, 3.0, 1.5):
+        hands.delay = delay
+        reporter.round()
+        read.append(100 * hands.now)
+        hands.pass_by(10.0 - delay)
+    told = [measured(b) for b in kept.batches[1:]]
+    assert [window for _, window, _ in told] == [10_000] * 4
+    assert sum(window / 1000 * rate for _, window, rate in told) == read[-1] - read[0]
 
 
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0, -10.0])
