@@ -5,6 +5,8 @@ Called by `spark.backtest.run` first of all; commands, pages and benchmarks show
 
 from __future__ import annotations
 
+from scipy.stats import norm
+
 from spark.backtest.pareto import COST_SLACK, ROOM, SURE, Rule
 
 Counts = tuple[int, int, int]
@@ -31,11 +33,12 @@ def terms(stretches: Counts, finalists: int, phases: int, tested: int, rule: Rul
     return (
         f"The history is split: {before}, and the last {last} held out for the test.",
         f"At most {finalists} finalists are replayed for the choice, {often}. The choice is made before the held-out part is replayed.",
-        f"The choice is confirmed if it is better than the goals as they are on the held-out part, in {aims}. "
-        "Otherwise nothing is recommended.",
+        f"The choice is confirmed if it is better than the goals as they are on the held-out part, in {aims}.",
         *map(_needed, rule.parts),
-        "The other rows of the table are tested too, but none of them is recommended. "
-        f"The verdicts in the table are corrected for up to {tested * len(rule.parts)} tests (Holm's method).",
+        "The other rows of the table are tested too, in an order that is fixed before. "
+        f"Their verdicts are corrected for up to {tested * len(rule.parts)} tests (Holm's method).",
+        "If the choice is not confirmed, the first row that is takes its place; if there is none, nothing is recommended. "
+        f"Chance alone leads to a recommendation in at most {(1 + len(rule.parts)) * norm.sf(SURE):.1%} of backtests.",
     )
 
 
