@@ -44,7 +44,6 @@ OPERATORS: dict[str, tuple[str, str, Any]] = {
     "balance": ("search", "balance", nothing),
     "repack": ("search", "repack", nothing),
     "swap_out": ("search", "swap_out", nothing),
-    "several targets": ("search", "MOST_TARGETS", 1),
     "restarts": ("search", "MOST_RESTARTED", 0),
     "within reach": ("irreducible", "within_reach", as_given),
     "mending": ("search", "_mending", as_given),

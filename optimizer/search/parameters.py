@@ -7,12 +7,10 @@ at its head; else the comment says it. Shares are 0 to 1, counts are positive. T
 
 from __future__ import annotations
 
-# --- Rounds and targets
-# How long the search goes on. `python -m benchmarks.ablation --without "several targets,restarts"`.
-ROUNDS_OF_BALANCE = 400  # at most, in one target
+# --- Rounds
+# How long the search goes on. `python -m benchmarks.ablation --without restarts`.
+ROUNDS_OF_BALANCE = 400  # at most, for one target
 FEW_MOVES = 0.05  # of all replicas: one round finds more
-MOST_TARGETS = 8  # in one round
-ENOUGH_BETTER = 0.8  # of the brokers out of band may be left after a target, for another
 MOST_ROUNDS = 200  # of one search
 MOST_RESTARTED = 20_000  # replicas; beyond, there is one seed
 MOST_ESCAPED = 200_000  # replicas; beyond, what escapes bring does not pay for the time

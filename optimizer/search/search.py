@@ -37,13 +37,11 @@ from optimizer.search.commit import appraise
 from optimizer.search.irreducible import Aim
 from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
 from optimizer.search.parameters import (
-    ENOUGH_BETTER,
     FEW_MOVES,
     MANY_CHANGES,
     MOST_ESCAPED,
     MOST_RESTARTED,
     MOST_ROUNDS,
-    MOST_TARGETS,
     POLISH_ROOM,
     ROUNDS_OF_BALANCE,
     SEED_STEP,
@@ -220,8 +218,8 @@ def one_round(
 ) -> tuple[Log, State]:  # fmt: skip
     """One search from the given lists, at which `bench` stands: its log, and the state it leads to.
 
-    Targets are looked for by the potential alone, one after the other from where the last could be put in acceptable order, as
-    long as each brings brokers into band; single acceptable actions end it.
+    A target is looked for by the potential alone, and its changes are put in acceptable order; and again from there, as long as that
+    leaves fewer brokers out, or broken hard limits were wishes of the target. Single acceptable actions end it.
     """
     by_potential = options.acceptance == "potential"
     target, standing = bench.spare(0), bench.begin  # which stays as it is until something is put in order
@@ -252,10 +250,9 @@ def one_round(
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         schedule(target.replicas, target.lead)
     exceeding = _placed_anyhow(problem, target, leaving, options.seed)
-    wish, broken = problem, _broken_limits(problem, target)
-    if not options.budgeted:
-        wish = exceeding or _mending(problem, broken * _tightest(problem))
-    elif broken.any():  # then hard limits
+    broken = _broken_limits(problem, target)
+    wish = problem if options.budgeted else exceeding or _mending(problem, broken * _tightest(problem))
+    if options.budgeted and broken.any():  # then hard limits
         limits = _limits_alone(problem, budget)
         appraise(limits, target)
         balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
@@ -263,48 +260,40 @@ def one_round(
         reduce(limits, target, standing, replicas, lead, options.seed)
         appraise(problem, target)
         schedule(target.replicas, target.lead, limits)
-    low, roles, enough = len(problem.broker) + 1, _led_goals(problem, compiled.roles), plenty(problem, budget)
-    begun, cut, held, marks = int(log.used[0]), False, False, bench.topics_out(problem)
-    packing = escaping = replicas.size <= MOST_ESCAPED and not options.budgeted  # a budget goes to what is easier
-    most = len(problem.broker) * len(problem.goal) + 1  # hard limits broken, to be fewer for another try
-    for turn in range(0 if is_spent(problem, budget) else MOST_TARGETS):
-        seed = options.seed + turn
+    roles, enough, marks = _led_goals(problem, compiled.roles), plenty(problem, budget), bench.topics_out(problem)
+    begun, cut, low = int(log.used[0]), False, len(problem.broker) + 1
+    most = len(problem.broker) * len(problem.goal) + 1  # hard limits broken: fewer, for another target with wishes
+    while not is_spent(problem, budget):
         # Improve.
         if wish is not problem:
             appraise(wish, target)
-        spread_topics(wish, target, seed, False, marks)
-        balance(wish, target, seed, 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE, roles, True, threads)
+        spread_topics(wish, target, options.seed, False, marks)
+        balance(wish, target, options.seed, 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE, roles, True, threads)
         threads.begin()  # from here on little is shared
-        spread_topics(wish, target, seed, True, marks)
-        # Escape: destroy and repair as long as that brings brokers into band, then swaps of all with all.
-        packing = packing and repack(wish, target, seed) > 0
-        if escaping and count_low(problem, target):
-            edges = _without_middle(wish)
-            appraise(edges, target)
-            swap_out(edges, target, seed)
-            appraise(wish, target)
-        if wish is not problem:
-            appraise(problem, target)
+        spread_topics(wish, target, options.seed, True, marks)
+        # Escape: destroy and repair, then swaps of all with all.
+        if replicas.size <= MOST_ESCAPED and not options.budgeted:  # a budget goes to what is easier
+            repack(wish, target, options.seed)
+            if count_low(problem, target):
+                edges = _without_middle(wish)
+                appraise(edges, target)
+                swap_out(edges, target, options.seed)
+        appraise(problem, target)
         # Reduce.
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-        reduce(problem, target, standing, replicas, lead, seed)
+        reduce(problem, target, standing, replicas, lead, options.seed)
         # Schedule.
         moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, moved)
-        reached = count_low(problem, target)
-        put = schedule(target.replicas, target.lead)
-        cut = 2 * put >= enough
+        cut = 2 * schedule(target.replicas, target.lead) >= enough
         left, low = low, count_low(problem, standing)
         lookout.tell(low)
         if lookout.stopped:
             return written(log), standing
         broken = _broken_limits(problem, standing)
-        mended = wish is not problem
-        wish, most = (_mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
-        stuck = low > ENOUGH_BETTER * left and wish is problem and not mended
-        if low == 0 or (stuck and (held or low <= reached)) or not (put or mended) or options.budgeted:
+        if not low or options.budgeted or (wish is problem and low >= left):
             break
-        held = stuck  # the order of actions kept more brokers out than the target: one more of these
+        wish, most = (_mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
     # Finish: what single acceptable actions still reach.
     if is_spent(problem, budget):
         if has_partitions(budget):
