@@ -8,11 +8,14 @@ values have keys, unless one is written twice. Only then it is read again, watch
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from cluster_model.errors import InputError, Problem
 from cluster_model.refusals import label
+
+YAML_KEY = re.compile(rb"(?:\s*#[^\n]*\n)*\s*[a-z_]+:(?:\s|$)")
 
 
 class BrokenJsonError(ValueError):
@@ -59,6 +62,8 @@ def _mistake(content: bytes, error: json.JSONDecodeError) -> str:
     again = "copy or capture it again"
     if not content.strip():
         return f"expected JSON, found an empty file; {again}"
+    if error.pos == 0 and YAML_KEY.match(content):
+        return "expected JSON, found what looks like YAML; a goals file is given with --goals, and a capacity file with --capacity"
     at = f"line {error.lineno}, column {error.colno}"
     if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
         return f"expected JSON, found a text that breaks off at {at}; {again}"

@@ -31,10 +31,10 @@ _NUMBER_AND_UNIT = re.compile(
 _DISPLAYED: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
-def parse_size(value: str | float) -> int:
+def parse_size(value: str | float, expected: str = "a size such as 500MB, 10GiB or a plain number of bytes") -> int:
     """Bytes of a size such as ``500MB`` (powers of 1000), ``10GiB`` (powers of 1024) or a plain number.
 
-    A fraction of a byte is dropped, so that a budget is never exceeded.
+    A fraction of a byte is dropped, so that a budget is never exceeded. `expected` is what an error says was expected.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def parse_size(value: str | float) -> int:
         Not a size, negative, not finite, or an unknown unit; units are spelt exactly, since ``Mb`` are bits
         elsewhere.
     """
-    number, unit = _split(value, "a size such as 500MB, 10GiB or a plain number of bytes")
+    number, unit = _split(value, expected)
     factor = SIZE_UNITS.get(unit or "B")
     if factor is None:
         spelt = unit.lower()
@@ -56,7 +56,8 @@ def parse_size(value: str | float) -> int:
 
 def parse_rate(value: str | float) -> int:
     """Bytes per second of ``50MB/s``, ``50MB`` or a plain number. Raises as `parse_size` does."""
-    return parse_size(value.strip().removesuffix("/s") if isinstance(value, str) else value)
+    rate = "a rate such as 50MB/s or a plain number of bytes a second"
+    return parse_size(value.strip().removesuffix("/s") if isinstance(value, str) else value, rate)
 
 
 def parse_throttle(value: str | float) -> int:
@@ -72,7 +73,8 @@ def parse_throttle(value: str | float) -> int:
         raise ValueError(f"expected a rate above 0 such as 50MB/s, found {value!r}")
     if rate < LEAST_THROTTLE and (not isinstance(value, str) or value.strip().isdigit()):
         number = str(value).strip()
-        raise ValueError(f"{number} is so many bytes a second; write {number}MB/s, or {number}B/s where that is meant")
+        meant = f"{number}MB/s" if len(number) < 5 else "a unit as in 50MB/s"
+        raise ValueError(f"{number} is so many bytes a second; write {meant}, or {number}B/s where that is meant")
     return rate
 
 

@@ -7,6 +7,7 @@ thresholds p become bounds of (p - 1) x 0.9, since it aims at nine tenths of wha
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from cluster_model.json_source import json_document
 from goals.cruise_control_sets import GOAL as SETS
 from goals.cruise_control_sets import GivenSet, set_lines
 
+KEY = re.compile(r"[A-Za-z][\w.-]*")
 MARGIN = 0.9
 KILO, MEGA = 1024.0, 1024.0 * 1024.0
 DEFAULT_GOALS = (
@@ -82,6 +84,13 @@ def read_properties(text: str) -> dict[str, str]:
     return result
 
 
+def _strange(given: Mapping[str, str]) -> list[Problem]:
+    """Why this is no properties file: nothing would be read of it, and Cruise Control's defaults be taken for its values."""
+    strange = next((key for key in given if KEY.fullmatch(key) is None), None)
+    found = "none" if not given else f"a line that starts with {strange[:20]!r}" if strange is not None else ""
+    return [Problem("", f"expected lines KEY=VALUE of a cruisecontrol.properties, found {found}")] if found else []
+
+
 def goals_file(
     properties: str, name: str, least: Mapping[str, float] | None = None, sets: Sequence[GivenSet] | None = None
 ) -> tuple[str, list[str]]:
@@ -94,7 +103,9 @@ def goals_file(
         A number that is none, or an unknown goal; all problems at once.
     """
     given = read_properties(properties)
-    problems: list[Problem] = []
+    problems = _strange(given)
+    if problems:
+        raise InputError(name, problems)
 
     def number(key: str, default: float, least: float) -> float:
         try:

@@ -133,6 +133,8 @@ def _read(
     if preset is not None:
         _require_preset(preset, "--preset", name)
     source = read_yaml(text, name)
+    if isinstance(source.value, dict) and "goals" not in source.value and {"brokers", "partitions"} <= source.value.keys():
+        raise ConfigurationError(name, [Problem("", "expected goals, found a snapshot; give it with --snapshot")])
     measured, found, wrong = _measured(source, folder, calibration)
     fills: tuple[Fill, ...] = ()
     if measured is not None:

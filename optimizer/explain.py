@@ -159,7 +159,7 @@ def _why_it_stays(
             return "Balanced: every broker is within every goal, so nothing would need to move."
         if not len(made.actions):
             return "Its brokers are within every goal; those that are not could not be helped by moving it."
-        return "After the plan its brokers would be within every goal, and others would be moved for more balance per byte."
+        return "After the plan its brokers would be within every goal without moving it: other partitions give more balance per byte."
     brokers = "; ".join(f"{b} ({few(outcomes[b].violates)})" for b in troubled)
     one = len(troubled) == 1
     would = f"{'broker' if one else 'brokers'} {brokers} would stay outside {'its' if one else 'their'} target range"

@@ -10,7 +10,7 @@ import numpy as np
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
 from cluster_model.snapshot import Snapshot
-from goals.model import Goal, GoalSet, UsageDistribution
+from goals.model import Capacity, Goal, GoalSet, Limit, UsageDistribution
 from optimizer.broker_sets import sets_of
 from optimizer.options import PlanOptions
 from optimizer.plan import Band, BrokerOutcome, Plan
@@ -50,10 +50,14 @@ def explain_broker(
         )
     for goal in goals.goals:
         if goal.name in outcome.scores_before:
-            lines.append(_goal_line(goal, outcome, made.bands.get(goal.name, {}).get(broker)))
+            line = _goal_line(goal, outcome, made.bands.get(goal.name, {}).get(broker))
+            if isinstance(goal, Limit):
+                ceilings = goal.ceilings(imagined.capacity, imagined.broker_count)
+                line += _limit_text(goal, outcome, float(ceilings[imagined.row_of_broker[broker]]))
+            lines.append(line)
     lines.append(_changes_of(made, outcome))
     if outcome.why:
-        lines.append(f"It would be left: {outcome.why}.")
+        lines.append(f"What would stay: {outcome.why}.")
     return plainly("\n".join(printable(line) for line in lines if line), goal_labels(made))
 
 
@@ -96,6 +100,16 @@ def _goal_line(goal: Goal, outcome: BrokerOutcome, band: Band | None) -> str:
         if later != load:
             text += f", and would be {amount(later, resource)}"
     return text
+
+
+def _limit_text(goal: Limit, outcome: BrokerOutcome, ceiling: float) -> str:
+    load, later = outcome.before.get(goal.resource), outcome.after.get(goal.resource)
+    if load is None or later is None or ceiling != ceiling:
+        return ""
+    share = f" ({goal.limit:.0%} of its capacity)" if isinstance(goal, Capacity) else ""
+    where = "above" if outcome.scores_before[goal.name] < 1.0 else "within"
+    text = f"; load {amount(load, goal.resource)} is {where} its limit of {amount(ceiling, goal.resource)}{share}"
+    return text + (f", and would be {amount(later, goal.resource)}" if later != load else "")
 
 
 def _standing(goal: UsageDistribution, band: Band, load: float, score: float, band_text: str) -> str:

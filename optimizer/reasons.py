@@ -59,9 +59,15 @@ def _leaving(changes: Sequence[Change], states: Mapping[int, int]) -> str:
             gone = broker not in change.replicas_after
             if word and (gone or (change.leader_before == broker != change.leader_after)):
                 left[broker] = word
-    return "would take load off " + ", ".join(
-        f"broker {b}, which is {word}" for b, word in sorted(left.items())
-    )
+    parts = []
+    for word in dict.fromkeys(left.values()):
+        brokers = [str(b) for b, state in sorted(left.items()) if state == word]
+        parts.append(f"{word} broker{'' if len(brokers) == 1 else 's'} {_and(brokers)}")
+    return f"would take load off {_and(parts)}"
+
+
+def _and(parts: Sequence[str]) -> str:
+    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _coming_home(changes: Sequence[Change], homes: Homes) -> str:

@@ -31,7 +31,8 @@ def band_proof(
     load = end.load[row, problem.goal[g, COLUMN]]
     if int(totals.together(row).sum()) == 1:
         of_set = " of its broker set" if totals.active > 1 else ""
-        return f"it is the only eligible broker{of_set}; add one to share the load"
+        what = "it cannot take what would stay on the others" if load < mean else "no other one can share its load"
+        return f"it is the only eligible broker{of_set}, and {what}; add one"
     band = f"{amount(mean - bound, resource)} to {amount(mean + bound, resource)}"
     if RESOURCES[resource] == "count" and math.floor(mean + bound + 1e-9) < math.ceil(mean - bound - 1e-9):
         return f"counts are whole numbers and none lies in its target range of {band}; a wider bound would contain one"
@@ -47,7 +48,7 @@ def band_proof(
             )
         stuck = float(held[here.fixed].sum())
         if stuck > mean + bound:
-            return f"excluded topics hold {amount(stuck, resource)} on it, above its target range of {band}; include some of them"
+            return f"{here.fixed_topics} hold {amount(stuck, resource)} on it, above its target range of {band}; {here.remedy}"
     if not over:
         reach = totals.movable(g) + float(held[here.fixed].sum())
         if reach < mean - bound:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Compiled
+from optimizer.problem import COLUMN, FOLLOWING, LEADING, MENDABLE, MOVABLE, Compiled
 from optimizer.search.state import State
 
 
@@ -25,6 +25,23 @@ class Held:
     def fixed(self) -> np.ndarray:
         """bool [n]: whether it may not move."""
         return np.asarray(self._problem.partition[self.partitions, MOVABLE] == 0)
+
+    @property
+    def fixed_topics(self) -> str:
+        """How to call the topics of replicas that are `fixed`."""
+        excluded, frozen = self._excluded_and_frozen
+        listed = "frozen topics (constraints.freeze_topics)"
+        return "excluded topics" if not frozen else f"excluded topics and {listed}" if excluded else listed
+
+    @property
+    def remedy(self) -> str:
+        """How to let some of them move."""
+        return "take some of them off that list" if self._excluded_and_frozen[1] else "include some of them"
+
+    @cached_property
+    def _excluded_and_frozen(self) -> tuple[bool, bool]:
+        mended = self._problem.partition[self.partitions, MENDABLE] == 1
+        return bool((self.fixed & mended).any()), bool((self.fixed & ~mended).any())
 
     def amounts(self, g: int) -> np.ndarray:
         """float64 [n]: what each costs the broker in goal `g`."""

@@ -39,7 +39,8 @@ def limit_proof(
         return f"{name} alone is {amount(float(held.max()), goal.resource)}, above every broker's limit; split the topic"
     stuck = float(held[here.fixed].sum())
     if stuck > ceiling:
-        return f"excluded topics hold {amount(stuck, goal.resource)} on it, above its limit of {amount(ceiling, goal.resource)}"
+        limit = amount(ceiling, goal.resource)
+        return f"{here.fixed_topics} hold {amount(stuck, goal.resource)} on it, above its limit of {limit}; {here.remedy}"
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cluster_model.quantities import format_size
 from cluster_model.resources import RESOURCES
 
 
@@ -23,8 +24,5 @@ def amount(value: float, resource: str) -> str:
     if unit == "count":
         return f"{value:.4g}"
     if unit.startswith("bytes"):
-        for power, name in ((12, "TB"), (9, "GB"), (6, "MB"), (3, "kB")):
-            if abs(value) >= 10**power:
-                return f"{value / 10**power:.3g} {name}{unit[5:]}"
-        return f"{value:.3g} B{unit[5:]}"
+        return f"{format_size(value)}{unit[5:]}"
     return f"{value:.3g} {unit}"

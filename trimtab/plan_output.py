@@ -32,6 +32,7 @@ FORM_BY_ENDING: dict[str, Form] = {
     ".txt": "text", ".json": "json", ".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown",
 }  # fmt: skip
 FORM_BY_NAME: dict[str, Form] = {"moves": "reassignment", "reassignment": "reassignment", "rollback": "rollback"}  # of .json files
+JSON_FORMS = {"json", *FORM_BY_NAME.values()}
 STDOUT = Path("-")
 TEXT_WIDTH = 120  # of a text report that no terminal shows
 
@@ -66,6 +67,9 @@ def outputs(outs: Sequence[str] | None, form: Format | None) -> tuple[list[Outpu
     for text in outs:
         before, colon, after = text.partition(":")
         named = next((f for f in FORMS if f == before), None) if colon and after else None
+        if named is None and after and len(before) > 1 and before.isalpha():
+            problems.append(Problem("--out", f"unknown form {before!r}; expected one of {', '.join(FORMS)} before the colon"))
+            continue
         path = Path(after if named is not None else text)
         where = None if path == STDOUT else path
         by_name = form_of(path)
@@ -78,7 +82,8 @@ def outputs(outs: Sequence[str] | None, form: Format | None) -> tuple[list[Outpu
             )
         # --format decides a single file and stdout; several files have their own forms.
         chosen = named or (form if len(outs) == 1 or where is None else by_name) or by_name or "text"
-        if named is None and by_name not in (None, chosen):
+        alike = where is None or not path.suffix or (path.suffix.lower() == ".json" and chosen in JSON_FORMS)
+        if named is None and by_name not in (None, chosen) and not alike:
             log.warning("%s is written as %s, as --format says", path, chosen)
         made.append(Output(chosen, where))
     places = [str(o.path.absolute() if o.path is not None else STDOUT) for o in made]

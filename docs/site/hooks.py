@@ -72,27 +72,7 @@ def command_line() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-SETTINGS = """## Defaults of options
-
-An option that is not given comes from a variable such as `TRIMTAB_BOOTSTRAP_SERVER`, or from `trimtab.toml` in the working
-directory, in `~/.config/trimtab/`, or where `TRIMTAB_TOML` says:
-
-```toml
-[defaults]                              # every cluster
-throttle = "50MB/s"
-journal = "/var/lib/trimtab"
-
-[clusters.prod]                         # trimtab plan --cluster prod, or TRIMTAB_CLUSTER=prod
-bootstrap-server = "broker1:9092,broker2:9092"
-command-config = "prod.properties"      # paths are relative to this file
-capacity = "prod-capacity.yaml"
-goals = "prod-goals.yaml"
-```
-
-The command line wins, then a cluster named by `--cluster`, then variables, then a cluster named by `TRIMTAB_CLUSTER`, then
-`[defaults]`. With `--bootstrap-server` no named cluster counts, so credentials of one cluster are never shown to another.
-Variables: `TRIMTAB_` and the name of the option for `bootstrap-server`, `command-config`, `interval`, `capacity`, `goals`, `preset`,
-`calibration`, `throttle`, `threads`, `journal` and `log-format`."""
+SETTINGS = "An option that is not given may come from a variable or from `trimtab.toml`: see [defaults of options](../configuration.md)."
 
 
 def _help(words: tuple[str, ...]) -> str:

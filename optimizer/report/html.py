@@ -33,10 +33,11 @@ TONES = {
     "partial": "Would improve the cluster",
     "stuck": "Nothing acceptable to do",
     "stopped": "Planning was stopped before it was done",
-    "infeasible": "Proven: a hard goal cannot be met, or a broker not emptied",
+    "infeasible": "Proven: a hard goal cannot be met",
     "unjudged": "Nothing to judge",
     "unchecked": "Balanced as far as it was checked",
 }
+EMPTIED = "Proven: a broker cannot be emptied"
 
 
 def to_html(plan: Plan) -> str:
@@ -60,14 +61,14 @@ def to_html(plan: Plan) -> str:
     ]
     where = (("cluster", plan.cluster_id or "unnamed"), ("as of", plan.taken_at or "unknown"))
     footer = ("A dry run by Trimtab: nothing has changed. Plan ", el("code", plan.plan_id), ".")
-    return document("dry run", f"Dry run of {plan.cluster_id or 'a cluster'}", where, _verdict(said), _tiles(plan), sections, footer)
+    return document("dry run", f"Dry run of {plan.cluster_id or 'a cluster'}", where, _verdict(plan, said), _tiles(plan), sections, footer)
 
 
-def _verdict(said: Verdict) -> Markup:
+def _verdict(plan: Plan, said: Verdict) -> Markup:
     first = ". ".join(p[:1].upper() + p[1:] for p in (said.situation, said.remedy) if p)
     return el(
         "div",
-        el("p", TONES[said.tone], class_="tone"),
+        el("p", EMPTIED if said.tone == "infeasible" and not plan.infeasible else TONES[said.tone], class_="tone"),
         el("h1", first + "."),
         el("p", said.remainder[:1].upper() + said.remainder[1:] + ".", class_="remainder") if said.remainder else None,
         el("p", said.unchecked[:1].upper() + said.unchecked[1:] + ".", class_="remainder") if said.unchecked else None,
@@ -134,10 +135,10 @@ def _shift(before: int, after: int) -> Child:
 
 def _bound(used: float, least: float, text: str, plan: Plan) -> list[Child]:
     """The lower bound beside what is used, with a meter whose mark is the bound."""
-    if does_one_thing(plan) or not (plan.summary.actions or least):
+    if does_one_thing(plan) or not (plan.summary.actions or least) or used < least:  # less is done than the bound is of
         return []
     note = f"lower bound {text}"
-    mark = 100.0 * least / used if used > 0 and used >= least else None
+    mark = 100.0 * least / used if used > 0 else None
     if mark is None:
         return [note]
     meter = el(

@@ -27,6 +27,9 @@ def remarks_on(plan: Plan) -> list[str]:
     imagined = what_ifs(plan.options)
     if imagined:
         remarks.append("What-if: " + "; ".join(imagined) + ".")
+    racks = [g.name for g in plan.goals if g.kind == "rack_aware" and g.status != "skipped"]
+    if racks and len(plan.brokers) > 1 and all(b.rack is None for b in plan.brokers):
+        remarks.append(f"No broker has a rack, so {racks[0]} only keeps the replicas of a partition on different brokers.")
     if plan.storage == "shared":
         remarks.append("Storage is shared: a reassignment moves no data.")
     return remarks

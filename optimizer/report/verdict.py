@@ -144,13 +144,13 @@ def _situation(plan: Plan, s: Standing) -> str:
 
 
 def _exceeded(s: Standing) -> list[str]:
-    """``3 hard limits are exceeded (disk on 2 brokers, network out on 1)``, and partitions that crowd racks."""
+    """``13 hard limits are exceeded (disk on broker 2, cpu on 12 brokers)``, and partitions that crowd racks."""
     clauses = []
     for hard in (True, False):
         broken = [g for g in s.limits if g.kind in LIMITS and g.hard == hard and violations(g)[0]]
         if broken:
             total = sum(violations(g)[0] for g in broken)
-            where = [f"{resource_label(g.resource or g.name)} on {violations(g)[0]:,}" for g in broken]
+            where = [f"{resource_label(g.resource or g.name)} on {_beyond(s, g)}" for g in broken]
             limits = count(total, f"{'hard' if hard else 'soft'} limit")
             named = ", ".join(where[:MOST_GOALS]) + (", …" if len(where) > MOST_GOALS else "")
             clauses.append(f"{limits} {'is' if total == 1 else 'are'} exceeded ({named})")
@@ -158,6 +158,13 @@ def _exceeded(s: Standing) -> list[str]:
         if g.kind not in LIMITS and violations(g)[0]:
             clauses.append(_crowded(g, violations(g)[0], g.before.misplaced if g.before else None))
     return clauses
+
+
+def _beyond(s: Standing, g: GoalOutcome) -> str:
+    """Brokers beyond the limit of `g`: their ids where they are few."""
+    brokers = [b for b in s.judged if b.scores_before.get(g.name, 1.0) < 1.0]
+    number = violations(g)[0]
+    return _named(brokers) if len(brokers) == number <= MOST_GOALS else count(number, "broker")
 
 
 def _crowded(g: GoalOutcome, brokers: int, partitions: int | None) -> str:

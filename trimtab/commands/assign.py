@@ -69,8 +69,12 @@ def assign_command(
     For one that Kafka has placed already: trimtab assign --existing --topic NAME … --format plan --out plan.json, and then
     trimtab execute --plan plan.json.
     """
+    from trimtab.config_file import TOPIC_NAME
+
     problems = [*source.problems(), *unwritable("--out", out), *_together(existing, partitions, replication_factor, like, form)]
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
+    if not existing and TOPIC_NAME.fullmatch(topic) is None:
+        problems.append(Problem("--topic", f"expected letters, digits, dots, dashes and underscores, at most 249, found {topic!r}"))
     if problems:
         raise ConfigurationError("trimtab assign", problems)
     with ending_at_once():

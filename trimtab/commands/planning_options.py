@@ -101,7 +101,7 @@ AcceptanceRule = Annotated[
     Acceptance | None,
     typer.Option(
         "--acceptance",
-        help="score (default): every action improves the cluster by itself. potential: only the plan as a whole has to.",
+        help="score (default): no action lowers a score without a greater gain. potential: each lowers the sum over all brokers and goals.",
     ),
 ]
 Seed = Annotated[

@@ -56,12 +56,14 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a pre
     if name in POLICY_PRESETS:
         whole = PolicyDocument.model_validate({"preset": name}).model_dump(exclude_none=True)
         del whole["preset"]
-        emit(_yaml({"policy": whole}), None)
+        head = f"# A part of a goals file, for below its goals or `preset: default`. In short: policy: {{preset: {name}}}\n"
+        emit(head + _yaml({"policy": whole}), None)
         return
     parts = [part for of in parts_by_stage().values() for part in of.values()]
     found = [part for part in parts if part.name == name]
     if not found:
-        near = get_close_matches(name, [*POLICY_PRESETS, *(part.name for part in parts)], n=1)
+        names = [*POLICY_PRESETS, *(part.name for part in parts)]
+        near = [known for known in names if known.startswith(name)] or get_close_matches(name, names, n=1)
         meant = f"did you mean {near[0]!r}?" if near else "`trimtab policies list` has all names"
         raise ConfigurationError("trimtab policies show", [Problem("NAME", f"unknown {name!r}; {meant}")])
     emit("".join(f"{part.stage} {part.name}: {part.summary} ({part.source})\n" for part in found), None)

@@ -52,7 +52,9 @@ def first(tasks: Collection[Task], known: Headroom) -> Pace:
         least = min(involved, key=lambda b: (known.free[b], b))
         rate = max(round(SHARE * known.free[least]), LEAST)
         free = max(known.free[least], 0.0)
-        return Pace(rate, rate, f"broker {least} has the least head-room, {format_size(free)}/s of its network; {SHARE:.0%} of that")
+        why = f"broker {least} has the least head-room, {format_size(free)}/s of its network; "
+        share = f"{SHARE:.0%} of that"
+        return Pace(rate, rate, why + (share if rate > LEAST else f"{share} is below the least rate, {format_size(LEAST)}/s"))
     loads = [known.load[b] for b in involved if b in known.load]
     if loads:
         rate = max(round(max(loads) / 2), FIRST)

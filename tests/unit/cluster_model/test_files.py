@@ -202,6 +202,7 @@ def test_broken_json_has_line_and_column(tmp_path: Path) -> None:
         (b"PAR1....PAR1", "name the folder"),
         (b"\x1f\x8b\x08\x00junk", "broken or truncated"),
         (b"a,b\n1,2\n", "line 1, column 1"),
+        (b"# goals\nversion: 1\npreset: default\n", "found what looks like YAML; a goals file is given with --goals"),
     ],
 )
 def test_junk(tmp_path: Path, content: bytes, words: str) -> None:

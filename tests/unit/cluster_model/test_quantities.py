@@ -59,13 +59,16 @@ def test_durations_mean_what_they_say(text: str | float, seconds: float) -> None
 
 def test_a_rate_may_name_its_second() -> None:
     assert parse_rate("50MB/s") == parse_rate("50MB") == parse_rate(50_000_000) == 50_000_000
+    with pytest.raises(ValueError, match="expected a rate such as 50MB/s"):
+        parse_rate("fast")
 
 
 def test_a_throttle_without_its_unit_is_asked_about() -> None:
     """At 50 bytes a second a plan takes a thousand years; Kafka's own tool takes plain numbers, so large ones are meant."""
     assert [parse_throttle(x) for x in ("50MB/s", "50B/s", "1000000", 50_000_000)] == [50_000_000, 50, 1_000_000, 50_000_000]
     for forgotten in ("50", 50, "999999"):
-        with pytest.raises(ValueError, match=f"write {forgotten}MB/s, or {forgotten}B/s where that is meant"):
+        meant = "a unit as in 50MB/s" if forgotten == "999999" else f"{forgotten}MB/s"
+        with pytest.raises(ValueError, match=f"write {meant}, or {forgotten}B/s where that is meant"):
             parse_throttle(forgotten)
     with pytest.raises(ValueError, match="expected a rate above 0"):
         parse_throttle("0MB/s")

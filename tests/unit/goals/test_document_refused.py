@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from cluster_model.errors import ConfigurationError
 from goals.document import load_goals, parse_goals
 from goals.registry import KINDS
 from tests.unit.goals.documents import CONTRACT, problem, problems, refused
@@ -23,6 +26,13 @@ def test_names_are_compared_past_goals_that_have_none() -> None:
         "goals[2].resource: expected text, found ['a'] (line 5)",
         "goals[3]: default name 'rack_aware' is taken by goals[1]; give this goal a name of its own (line 6)",
     ]
+
+
+def test_a_snapshot_in_place_of_goals_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text('{"version": 1, "brokers": [], "partitions": []}')
+    with pytest.raises(ConfigurationError, match="expected goals, found a snapshot; give it with --snapshot"):
+        load_goals(path)
 
 
 def test_a_size_beside_an_unknown_resource_is_one_problem() -> None:

@@ -47,7 +47,7 @@ def test_a_partition_that_would_move_says_where_and_for_which_goal(skewed: Trial
     assert "1. move: replicas [1] would become [3], leader 1 would become 3, combined score 0.9" in moved
     assert "Action scores away from neutral (0.5): network_in 0.9" in moved
     stays = next(text for text in texts if "would stay" in text)
-    assert "its brokers would be within every goal, and others would be moved" in stays
+    assert "its brokers would be within every goal without moving it: other partitions" in stays
 
 
 def test_a_partition_that_needs_nothing_says_so(level: Trial) -> None:
@@ -117,7 +117,15 @@ def test_a_broker_left_outside_says_why() -> None:
     trial = Trial([1, 2], [partition([1], network_in=90.0), partition([2], network_in=10.0)], usage(trivial_change=0.01))
     text = of_broker(trial, 1, **NOTHING_MAY_MOVE)
     assert "The plan would not touch it." in text
-    assert "It would be left: network_in: irreducible: t-0 alone" in text
+    assert "What would stay: network_in: irreducible: t-0 alone" in text
+
+
+def test_a_limit_is_told_in_amounts() -> None:
+    limit = {"kind": "capacity", "resource": "disk", "limit": 0.8, "hard": True}
+    trial = Trial([{"id": b, "capacity": {"disk": 100.0}} for b in (1, 2)], [partition([1], disk=50.0), partition([1], disk=40.0)], limit)
+    text = of_broker(trial, 1)
+    assert "load 90 B is above its limit of 80 B (80% of its capacity), and would be " in text
+    assert "load 0 B is within its limit of 80 B" in of_broker(trial, 2)
 
 
 def test_a_frozen_broker_says_so(level: Trial) -> None:
@@ -143,10 +151,10 @@ def test_a_broker_that_is_not_there_is_named(level: Trial) -> None:
         of_broker(level, 9)
 
 
-def test_goals_beside_bands_are_told_by_score() -> None:
+def test_goals_beside_bands_are_told_by_score_and_limit() -> None:
     snapshot = build_snapshot(Trial([1], [partition([1], disk=1.0)], usage("disk")).document)
     goals = parse_goals(json.dumps({"version": 1, "goals": [{"kind": "count_limit", "resource": "replicas", "max": 3}]}), "g")
-    assert "  count_limit-replicas: score 1\n" in explain_broker(snapshot, goals, PlanOptions(), 1)
+    assert "  count_limit-replicas: score 1; load 1 is within its limit of 3\n" in explain_broker(snapshot, goals, PlanOptions(), 1)
 
 
 def test_an_offline_partition_is_not_called_excluded() -> None:

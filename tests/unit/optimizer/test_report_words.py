@@ -49,7 +49,7 @@ def test_many_limits_are_counted_rather_than_listed() -> None:
         for i, r in enumerate(("disk", "cpu", "network_in", "network_out"))
     )
     v = verdict(replace(plan, goals=(*plan.goals, *limits)))
-    assert "12 hard limits are exceeded (disk on 3, cpu on 3, network in on 3, …)" in v.situation
+    assert "12 hard limits are exceeded (disk on 3 brokers, cpu on 3 brokers, network in on 3 brokers, …)" in v.situation
     assert "ends all 12 exceeded limits" in v.remedy
     worse = (*limits[:3], replace(limits[3], after=plans.rack_goal(3, 1, "violated").after))
     assert "ends 11 of 12 exceeded limits" in verdict(replace(plan, goals=(*plan.goals, *worse))).remedy

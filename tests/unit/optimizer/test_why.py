@@ -40,7 +40,8 @@ def replicas(*lists: list[int], topic: str = "t", **load: Any) -> list[Document]
 @pytest.mark.parametrize(
     ("trial", "left", "reason"),
     [
-        (Trial([1, broker(2, state="draining")], loads((1, 10.0), (2, 30.0)), usage()), 1, "only eligible broker"),
+        (Trial([1, broker(2, state="draining")], loads((1, 10.0), (2, 30.0)), usage()), 1,
+         "only eligible broker, and it cannot take what would stay on the others"),
         (Trial([1, 2], replicas([1], [1], [1], [2], [2]), REPLICAS), 1, "counts are whole"),
         (Trial([1, 2, 3], loads((1, 100.0), (2, 10.0), (3, 10.0)), usage()), 1, "irreducible: t-0 alone is 100 B/s"),
         (Trial([1, 2], loads((1, 30.0), (1, 30.0), topic="__x") + loads((2, 20.0)), usage(), exclude_topics=["__*"]),
@@ -114,7 +115,10 @@ def test_why_a_topic_stays_misplaced(trial: Trial, left: int, reason: str) -> No
         (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([2], disk=120.0), DISK),
          2, "t-0 alone is 120 B, above every broker's limit"),
         (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], topic="__x", disk=30.0), DISK,
-               exclude_topics=["__*"]), 1, "excluded topics hold 60 B on it, above its limit of 50 B"),
+               exclude_topics=["__*"]), 1, "excluded topics hold 60 B on it, above its limit of 50 B; include some of them"),
+        (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], topic="__x", disk=30.0), DISK,
+               freeze_topics=["__*"]), 1,
+         "frozen topics (constraints.freeze_topics) hold 60 B on it, above its limit of 50 B; take some of them off that list"),
         (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], disk=30.0), DISK),
          1, "10 B above its limit of 50 B; the other brokers' room of 100 B could not be used"),
     ],

@@ -83,6 +83,13 @@ def test_a_full_disk_gets_nothing_of_a_topic_that_is_like_another(trimtab: Comma
     assert "every one is ruled out by capacity-disk (brokers" in ended.err
 
 
+def test_a_name_that_no_topic_can_have_is_refused(trimtab: CommandLine, tmp_path: Path) -> None:
+    given = ("assign", "-s", cluster(tmp_path / "c.json"), "--preset", "counts", "--partitions", "1", "--replication-factor", "1")
+    ended = trimtab(*given, "--topic", "bad name!")
+    assert ended.code == 2
+    assert "--topic: expected letters, digits, dots, dashes and underscores, at most 249, found 'bad name!'" in ended.err
+
+
 def test_what_does_not_fit_the_cluster_is_told_at_once(trimtab: CommandLine, tmp_path: Path) -> None:
     ended = trimtab("assign", "--snapshot", cluster(tmp_path / "c.json"), "--preset", "counts", "--topic", "old", "--partitions", "3",
                     "--replication-factor", "7", "--like", "nothing")  # fmt: skip

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from cluster_model.errors import ConfigurationError
 from tests.unit.trimtab.command_line import CommandLine, snapshot_file
-from trimtab.defaults import Defaults, defaults_for
+from trimtab.defaults import LIVE, OTHERS, WANTED, Defaults, defaults_for, read_toml
+
+ROOT = Path(__file__).resolve().parents[3]
 
 PLAN = ("snapshot", "bootstrap_server", "command_config", "interval", "capacity", "goals", "preset", "calibration", "threads", "out")
 FILE = """
@@ -118,3 +121,15 @@ def test_a_named_cluster_is_told_and_asked(trimtab: CommandLine, monkeypatch: py
         assert ended.code == 1
         assert f"cluster prod of {path}: 127.0.0.1:1" in ended.err
         assert "127.0.0.1:1: Connection refused" in ended.err
+
+
+def test_the_example_is_read_and_is_the_one_of_the_docs() -> None:
+    example = ROOT / "examples" / "trimtab.toml"
+    assert read_toml(example)["clusters"]["prod"]["bootstrap_server"] == "broker1:9092,broker2:9092"
+    shown = (ROOT / "docs" / "configuration.md").read_text().split("```toml")[1].split("```")[0]
+    assert tomllib.loads(shown) == tomllib.loads(example.read_text())
+
+
+def test_the_docs_name_every_variable() -> None:
+    told = (ROOT / "docs" / "configuration.md").read_text()
+    assert all(f"`{name.replace('_', '-')}`" in told for name in (*LIVE, *WANTED, *OTHERS))

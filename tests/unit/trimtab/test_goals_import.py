@@ -66,7 +66,7 @@ def test_goals_keep_their_kind_hardness_and_thresholds(trimtab: CommandLine, tmp
 
 
 def test_without_a_list_its_sixteen_goals_are_taken(trimtab: CommandLine, tmp_path: Path) -> None:
-    (tmp_path / "cc.properties").write_text("")
+    (tmp_path / "cc.properties").write_text("bootstrap.servers=a:9092\n")
     ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--out", tmp_path / "g.yaml")
     assert len(load_goals(tmp_path / "g.yaml").goals) == 15
     assert "MinTopicLeadersPerBrokerGoal" not in ended.err, "without topics it is idle"
@@ -231,3 +231,14 @@ def test_goals_within_a_broker_become_the_policy_of_log_directories(
     found = policy_of(load_goals(tmp_path / "g.yaml")).directories
     assert found.limit == limit
     assert found.bound == pytest.approx(bound) if bound is not None else found.bound is None
+
+
+@pytest.mark.parametrize(("text", "found"), [("", "none"), ("# none\n", "none"), ('{"a": 1}', "a line that starts with '{\"a\"'")])
+def test_what_is_no_properties_file_is_refused(trimtab: CommandLine, tmp_path: Path, text: str, found: str) -> None:
+    """Cruise Control's defaults were written as if they had been read."""
+    given = tmp_path / "cruisecontrol.properties"
+    given.write_text(text)
+    ended = trimtab("goals", "import", "--cruise-control", given, "--out", tmp_path / "g.yaml")
+    assert ended.code == 2
+    assert f"expected lines KEY=VALUE of a cruisecontrol.properties, found {found}" in ended.err
+    assert not (tmp_path / "g.yaml").exists()

@@ -97,6 +97,12 @@ def test_format_decides_a_single_file_of_any_name_and_says_where_the_name_says_o
     )
     assert several.code == 2
     assert "expected FORM:FILE" in several.err
+    ended = trimtab("plan", "--snapshot", skewed, *COUNTS, "--format", "reassignment", "--out", tmp_path / "week12.json")
+    assert ended.code == 0
+    assert "as --format says" not in ended.err
+    ended = trimtab("plan", "--snapshot", skewed, *COUNTS, "--out", "pdf:x")
+    assert ended.code == 2
+    assert "--out: unknown form 'pdf'; expected one of text, json, html" in ended.err
 
 
 def test_save_snapshot_goes_with_a_live_cluster(trimtab: CommandLine, skewed: Path, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def test_a_preset_is_printed_as_a_file_takes_it(trimtab: CommandLine, name: str)
 
 def test_a_part_says_what_it_does_and_an_unknown_name_what_is_meant(trimtab: CommandLine, tmp_path: Path) -> None:
     assert "fewest moves" in trimtab("policies", "show", "to_target_counts").out
+    assert "did you mean 'wix-minimal'?" in trimtab("policies", "show", "wix").err
     ended = trimtab("policies", "show", "wix-minimum")
     assert ended.code == 2
     assert "wix-minimal" in ended.err

@@ -25,7 +25,9 @@ def test_it_starts_with_four_fifths_of_the_least_head_room() -> None:
     pace = first([TASK], Headroom({1: 90e6, 2: 50e6, 3: 70e6, 4: 1e6}, {}))  # broker 4 takes no part
     assert (pace.rate, pace.most) == (40_000_000, 40_000_000)
     assert pace.why == "broker 2 has the least head-room, 50 MB/s of its network; 80% of that"
-    assert first([TASK], Headroom({1: 90e6, 2: -5e6, 3: 70e6}, {})).rate == LEAST
+    full = first([TASK], Headroom({1: 90e6, 2: 312e3, 3: 70e6}, {}))
+    assert full.rate == first([TASK], Headroom({1: 90e6, 2: -5e6, 3: 70e6}, {})).rate == LEAST
+    assert full.why.endswith("312 kB/s of its network; 80% of that is below the least rate, 1 MB/s")
 
 
 def test_without_capacities_it_starts_low_and_says_so() -> None:
