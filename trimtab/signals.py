@@ -111,13 +111,15 @@ def end_now(code: int, *, told: bool) -> NoReturn:
 
     On the usual way out Python may end by the signal after all, once libraries have seen the interrupt.
     """
-    for number in ENDING:
-        signal.signal(number, signal.SIG_IGN)
-    from trimtab.story import asked_for, log, tell
-    from trimtab.streams import flush
+    try:
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)
+        from trimtab.story import asked_for, log, tell
+        from trimtab.streams import flush
 
-    if not told:
-        tell(asked_for(sys.argv[1:]))
-        log.error("interrupted")
-    flush()
-    os._exit(code)
+        if not told:
+            tell(asked_for(sys.argv[1:]))
+            log.error("interrupted")
+        flush()
+    finally:  # whatever the signal came in the middle of: what ignores an exception would go on, and hear no other signal
+        os._exit(code)

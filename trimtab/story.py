@@ -89,7 +89,9 @@ class _Stderr(logging.StreamHandler[TextIO]):
         return sys.stderr
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A reader of stderr that went away is no reason to stop."""
+        """A reader of stderr that went away is no reason to stop. A stream that is writing as a signal comes takes no other line."""
+        if isinstance(sys.exception(), RuntimeError):
+            os.write(2, f"{self.format(record)}\n".encode())
 
 
 class _Sentences(logging.Formatter):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from tests.unit.trimtab.command_line import finished, process
+from tests.unit.trimtab.command_line import finished, process, snapshot_file
 from trimtab.signals import SAME_REQUEST, Told, signals_heard
 
 
@@ -41,3 +41,28 @@ def test_a_reporter_that_is_told_to_end_while_it_still_loads_ends_cleanly(tmp_pa
     ended = finished(process("reporter", "--config", path, before=before))
     assert ended.code == 0, ended.err
     assert "stopped: 0 records sent" in ended.err
+
+
+HEARD_WHILE_WRITING = """
+import io, os, signal, sys
+class Raw(io.RawIOBase):
+    told = False
+    def writable(self): return True
+    def write(self, line):
+        written = os.write(2, line)
+        if b"using preset" in bytes(line) and not self.told:
+            self.told = True
+            signal.raise_signal(signal.SIGINT)
+        return written
+sys.stderr = io.TextIOWrapper(io.BufferedWriter(Raw()), line_buffering=True)
+"""
+
+
+def test_ctrl_c_while_a_line_is_written_ends_a_plan_all_the_same(tmp_path: Path) -> None:
+    """A stream that is being written takes no other line. So the word that it was interrupted failed, the logging that was writing took
+    that for a failure of its own line, and the plan went on to its end, with every further signal ignored."""
+    plan = tmp_path / "plan.json"
+    ended = finished(process("plan", "--snapshot", snapshot_file(tmp_path), "--out", plan, before=HEARD_WHILE_WRITING))
+    assert ended.code == 130, ended.err
+    assert "interrupted" in ended.err
+    assert not plan.exists()
