@@ -194,7 +194,8 @@ def found(space: Space, wish: Wish, spans: Spans, evaluate: Evaluate, tell: Tell
         else:
             table = [replace(row, chosen=m == n) for m, row in enumerate(table)]
             own, chosen, confirmed = table[0], table[n], True
-            why = f"{why}. This is not confirmed; row {n + 1} of the table is, and takes its place"
+            first = f"{why}. It is not confirmed" if choice.row else "Before the held-out part, no configuration showed a gain"
+            why = f"{first}; row {n + 1} of the table is confirmed on the held-out part, and is the choice instead"
             verdict = f"{verdict} {told_of(own, chosen, f'row {n + 1}')}"
     verdict = f"{verdict} {avoidable(own, chosen if confirmed else own, table[-2], table[-1])}"
     return named(

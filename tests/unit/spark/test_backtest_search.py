@@ -271,11 +271,14 @@ def test_where_the_choice_is_not_confirmed_the_next_that_is_takes_its_place() ->
 
     class Turned(Fake):
         lucky: Configuration | None = None
+        hidden = False  # whether nothing shows before the held-out stretches
 
         def outcome(self, c: Configuration) -> Outcome:
             stretches = self.asked[-1][1]
             if stretches == (1, 3) and c != SPACE.own:
                 self.lucky = self.lucky or c
+            if self.hidden and stretches != (4, 5):
+                return Outcome(out_of_band_hours=100.0, bytes_moved=50.0)
             hours = 110.0 if c == self.lucky and stretches == (4, 5) else 100.0
             data = 50.0 if c == SPACE.own else 10.0 if c == self.lucky else 30.0
             return Outcome(out_of_band_hours=hours, bytes_moved=data)
@@ -293,7 +296,13 @@ def test_where_the_choice_is_not_confirmed_the_next_that_is_takes_its_place() ->
     assert result.table[1].trained.configuration.bounds == (fake.lucky or SPACE.own).bounds
     assert not result.table[1].verdict.startswith("confirmed")
     assert "Not confirmed: broker-hours outside the target range are more than 1.0% higher. On the held-out part, row " in result.verdict
-    assert "takes its place" in result.why
+    assert "It is not confirmed; row " in result.why
+    fake = Turned()
+    fake.hidden = True
+    result = whole_backtest(fake)
+    assert result.confirmed
+    assert result.why.startswith("Before the held-out part, no configuration showed a gain; row ")
+    assert result.verdict.startswith("No gain was found before the held-out part. On the held-out part, row ")
 
 
 def test_what_moves_hardly_anything_is_judged_by_what_no_plan_gives() -> None:
