@@ -46,7 +46,7 @@ OPERATORS: dict[str, tuple[str, str, Any]] = {
     "swap_out": ("search", "swap_out", nothing),
     "restarts": ("search", "MOST_RESTARTED", 0),
     "within reach": ("irreducible", "within_reach", as_given),
-    "mending": ("search", "_mending", as_given),
+    "mending": ("search", "mending", as_given),
     "replace": ("reduce", "replace", nothing),
     "sideways": ("reduce", "sideways", nothing),
     "send_home": ("reduce", "send_home", nothing),

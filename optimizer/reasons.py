@@ -62,12 +62,8 @@ def _leaving(changes: Sequence[Change], states: Mapping[int, int]) -> str:
     parts = []
     for word in dict.fromkeys(left.values()):
         brokers = [str(b) for b, state in sorted(left.items()) if state == word]
-        parts.append(f"{word} broker{'' if len(brokers) == 1 else 's'} {_and(brokers)}")
-    return f"would take load off {_and(parts)}"
-
-
-def _and(parts: Sequence[str]) -> str:
-    return "".join(parts) if len(parts) < 2 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+        parts.append(f"{word} broker{'' if len(brokers) == 1 else 's'} {', '.join(brokers)}")
+    return "would take load off " + " and ".join(parts)
 
 
 def _coming_home(changes: Sequence[Change], homes: Homes) -> str:

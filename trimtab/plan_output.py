@@ -68,7 +68,8 @@ def outputs(outs: Sequence[str] | None, form: Format | None) -> tuple[list[Outpu
         before, colon, after = text.partition(":")
         named = next((f for f in FORMS if f == before), None) if colon and after else None
         if named is None and after and len(before) > 1 and before.isalpha():
-            problems.append(Problem("--out", f"unknown form {before!r}; expected one of {', '.join(FORMS)} before the colon"))
+            expected = f"expected one of {', '.join(FORMS)}, or ./{text} for a file of that name"
+            problems.append(Problem("--out", f"unknown form {before!r}; {expected}"))
             continue
         path = Path(after if named is not None else text)
         where = None if path == STDOUT else path

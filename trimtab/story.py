@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -91,7 +92,8 @@ class _Stderr(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:
         """A reader of stderr that went away is no reason to stop. A stream that is writing as a signal comes takes no other line."""
         if isinstance(sys.exception(), RuntimeError):
-            os.write(2, f"{self.format(record)}\n".encode())
+            with suppress(OSError):
+                os.write(2, f"{self.format(record)}\n".encode())
 
 
 class _Sentences(logging.Formatter):

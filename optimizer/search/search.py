@@ -11,22 +11,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import (
-    CEILING,
     COLUMN,
-    HARD,
-    HIGH,
-    HINGE,
     KIND,
     LIMIT,
     SAME_RACK,
-    SPREAD,
     STATE,
-    STRENGTH,
     Compiled,
     Problem,
 )
@@ -58,6 +51,14 @@ from optimizer.search.standing import Standing, count_low, is_progress, same_rac
 from optimizer.search.state import COST, Rows, State
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
+from optimizer.search.variants import (
+    broken_limits,
+    hard_limits,
+    limits_alone,
+    mending,
+    tightest,
+    without_middle,
+)
 from optimizer.threads import Threads
 
 if TYPE_CHECKING:
@@ -250,10 +251,10 @@ def one_round(
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         schedule(target.replicas, target.lead)
     exceeding = _placed_anyhow(problem, target, leaving, options.seed)
-    broken = _broken_limits(problem, target)
-    wish = problem if options.budgeted else exceeding or _mending(problem, broken * _tightest(problem))
+    broken = broken_limits(problem, target)
+    wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem))
     if options.budgeted and broken.any():  # then hard limits
-        limits = _limits_alone(problem, budget)
+        limits = limits_alone(problem, budget)
         appraise(limits, target)
         balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
@@ -275,7 +276,7 @@ def one_round(
         if replicas.size <= MOST_ESCAPED and not options.budgeted:  # a budget goes to what is easier
             repack(wish, target, options.seed)
             if count_low(problem, target):
-                edges = _without_middle(wish)
+                edges = without_middle(wish)
                 appraise(edges, target)
                 swap_out(edges, target, options.seed)
         appraise(problem, target)
@@ -290,10 +291,10 @@ def one_round(
         lookout.tell(low)
         if lookout.stopped:
             return written(log), standing
-        broken = _broken_limits(problem, standing)
+        broken = broken_limits(problem, standing)
         if not low or options.budgeted or (wish is problem and low >= left):
             break
-        wish, most = (_mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
+        wish, most = (mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
     # Finish: what single acceptable actions still reach.
     if is_spent(problem, budget):
         if has_partitions(budget):
@@ -333,21 +334,9 @@ def _start(aim: Aim, bench: Bench) -> tuple[Problem, Standing]:
     return problem._replace(setting=setting), standing_of(problem, bench.begin)
 
 
-def _hard_limits(problem: Problem) -> npt.NDArray[np.bool_]:
-    """bool [G]"""
-    return np.asarray((problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1))
-
-
-def _broken_limits(problem: Problem, state: State) -> npt.NDArray[np.int64]:
-    """int64 [G]: active brokers beyond each hard limit."""
-    active = problem.broker[:, STATE] == BrokerState.ACTIVE
-    over = (state.score[active, :COST] < 1.0).sum(axis=0)
-    return np.where(_hard_limits(problem), over, 0).astype(np.int64)
-
-
 def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) -> Problem | None:
     """Place what a repair found no room for, beyond hard limits; returns the problem with these as wishes, None if nothing was placed."""
-    wish = _mending(problem, _hard_limits(problem))
+    wish = mending(problem, hard_limits(problem))
     if wish is problem or not undone(problem, target):
         return None
     appraise(wish, target)
@@ -356,20 +345,10 @@ def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) ->
     return wish if placed else None
 
 
-def _limits_alone(problem: Problem, budget: Budget) -> Problem:
-    """The problem with a potential of hard goals alone, in which a move costs what the budget counts."""
-    force = problem.force.copy()
-    force[problem.goal[:, HARD] == 0, STRENGTH] = 0.0
-    force[:, SPREAD] = 0.0
-    if budget.limits[1] >= 0:
-        return problem._replace(force=force)
-    return problem._replace(force=force, cost=np.ones(len(problem.cost)), typical=np.ones(1))
-
-
 def _cheapest_broker_first(problem: Problem, state: State, rows: Rows, to: Rows, to_lead: Rows) -> list[Rows]:
     """The changes of partitions `rows` by the broker beyond a hard limit that they relieve: one that costs little comes first, and what
     relieves none last, so that a budget ends as many violations as it is enough for. O(changes + brokers)."""
-    limits = _hard_limits(problem)
+    limits = hard_limits(problem)
     broken = (problem.broker[:, STATE] == BrokerState.ACTIVE) & (state.score[:, :COST][:, limits] < 1.0).any(axis=1)
     before, after, at = state.replicas[rows], to[rows], np.arange(len(rows))
     gone = (before >= 0) & ~(before[:, :, None] == after[:, None, :]).any(axis=2)
@@ -378,40 +357,6 @@ def _cheapest_broker_first(problem: Problem, state: State, rows: Rows, to: Rows,
     moves = ((after >= 0) & ~(after[:, :, None] == before[:, None, :]).any(axis=2)).sum(axis=1)
     price = np.bincount(source + 1, weights=moves * problem.cost[rows], minlength=len(broken) + 1)
     return [rows[source == b] for b in sorted(np.flatnonzero(broken).tolist(), key=lambda b: price[b + 1])] + [rows[source < 0]]
-
-
-def _tightest(problem: Problem) -> npt.NDArray[np.bool_]:
-    """bool [G]: goals on loads whose upper end lies below that of every other on the same load, for all active brokers."""
-    high = problem.table[problem.broker[:, STATE] == BrokerState.ACTIVE, :, HIGH]
-    linear = problem.goal[:, KIND] <= LIMIT
-    tight = np.zeros(len(problem.goal), np.bool_)
-    for g in np.flatnonzero(linear):
-        others = linear & (problem.goal[:, COLUMN] == problem.goal[g, COLUMN])
-        others[g] = False
-        tight[g] = bool((high[:, g] < high[:, others].min(axis=1, initial=np.inf)).all())
-    return tight
-
-
-def _mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Problem:
-    """The problem in which `broken` hard limits are wishes of great weight: a target may exceed them on the way.
-
-    The order of actions holds them all the same.
-    """
-    goals = np.flatnonzero(broken)
-    if not len(goals):
-        return problem
-    goal, table = problem.goal.copy(), problem.table.copy()
-    goal[goals, HARD] = 0
-    at_limit = table[:, goals, HIGH] == table[:, goals, CEILING]
-    table[:, goals, HIGH] = np.where(at_limit, HINGE, 1.0) * table[:, goals, HIGH]
-    return problem._replace(goal=goal, table=table)
-
-
-def _without_middle(problem: Problem) -> Problem:
-    """The problem with a potential that does not prefer the middle of a band."""
-    force = problem.force.copy()
-    force[:, SPREAD] = 0.0
-    return problem._replace(force=force)
 
 
 def _led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:

@@ -170,6 +170,21 @@ def test_exact_bytes_are_a_title_of_the_round_ones() -> None:
     assert f'title="{plan.summary.bytes_to_move:,} bytes; lower bound' in to_html(plan)
 
 
+def test_a_plan_that_does_less_than_the_lower_bound_is_of_shows_no_bound_on_its_cards() -> None:
+    """"11, lower bound 39" reads as a mistake: that bound is of plans that do all of it."""
+    plan = plans.example_plan()
+    least = replace(plan.lower_bounds, replica_moves=plan.summary.replica_moves + 1)
+    assert f"lower bound {plan.lower_bounds.replica_moves}" in to_html(plan)
+    assert f"lower bound {least.replica_moves}" not in to_html(replace(plan, lower_bounds=least)).split("<section")[0]
+
+
+def test_what_is_proven_is_named() -> None:
+    plan = plans.draining_plan()
+    stuck = replace(plan, cannot_be_emptied=(3,))
+    assert "Proven: a broker cannot be emptied" in to_html(stuck)
+    assert "Proven: a hard goal cannot be met" in to_html(replace(stuck, goals=(replace(plan.goals[0], hard=True, status="infeasible"),)))
+
+
 def test_a_thousand_brokers_and_150000_actions_stay_below_ten_megabytes() -> None:
     plan = plans.big_plan()
     text = to_html(plan)

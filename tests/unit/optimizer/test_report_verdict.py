@@ -47,6 +47,27 @@ def test_limits_and_crowded_racks_are_told_by_what_is_exceeded() -> None:
     assert "spreads 25 of 29 partitions over racks" in v.remedy
 
 
+def test_racks_that_no_broker_has_are_remarked() -> None:
+    """A satisfied rack goal says nothing there."""
+    plan = plans.example_plan()
+    bare = replace(plan, brokers=tuple(replace(b, rack=None) for b in plan.brokers))
+    said = "No broker has a rack, so rack_aware only keeps the replicas of a partition on different brokers."
+    assert said in verdict(bare).remarks
+    assert said not in verdict(plan).remarks
+
+
+def test_brokers_beyond_a_limit_are_named_where_they_are_few() -> None:
+    plan = plans.example_plan(irreducible=False)
+    disk = replace(plans.rack_goal(2, 0, "satisfied"), name="capacity-disk", kind="capacity", resource="disk")
+    scores = [0.5, 0.5, *[1.0] * (len(plan.brokers) - 2)]
+    brokers = tuple(
+        replace(b, scores_before={**b.scores_before, "capacity-disk": score}) for b, score in zip(plan.brokers, scores, strict=True)
+    )
+    first, second = (b.id for b in plan.brokers[:2])
+    v = verdict(replace(plan, brokers=brokers, goals=(disk, *(g for g in plan.goals if g.kind != "rack_aware"))))
+    assert f"2 hard limits are exceeded (disk on brokers {first} and {second})" in v.situation
+
+
 def test_verdict_counts_only_brokers_that_are_judged() -> None:
     sentence = verdict(plans.draining_plan()).sentence
     assert sentence.startswith("Unbalanced: 11 of 11 brokers are outside their target range")

@@ -12,9 +12,9 @@ from optimizer.options import PlanOptions
 from optimizer.problem import CEILING, HARD, HIGH, HINGE
 from optimizer.search.commit import build_state
 from optimizer.search.ledger import Budget, Log, budget_for, empty_log
-from optimizer.search.search import _mending, _tightest
 from optimizer.search.sequence import Judged, in_turn, judge_each, sequence, take_back
 from optimizer.search.state import State
+from optimizer.search.variants import mending, tightest
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 from tests.unit.optimizer.test_sideways import assert_consistent
 
@@ -155,7 +155,7 @@ def limited(goals: list[Document], last: str = "active") -> Trial:
 @pytest.mark.parametrize("case", LIMITS)
 def test_the_tightest_upper_ends(case: str) -> None:
     goals, tight = LIMITS[case]
-    assert _tightest(limited(goals).compiled.problem).tolist() == tight
+    assert tightest(limited(goals).compiled.problem).tolist() == tight
 
 
 @pytest.mark.parametrize(("state", "tight"), [("active", [False, False]), ("draining", [False, True]), ("excluded", [False, True])])
@@ -163,17 +163,17 @@ def test_it_is_the_tightest_for_all_active_brokers(state: str, tight: list[bool]
     problem = limited([USED, {"limit": 0.12}], state).compiled.problem
     table = problem.table.copy()
     table[3, 1, HIGH] = 90.0
-    assert _tightest(problem._replace(table=table)).tolist() == tight
+    assert tightest(problem._replace(table=table)).tolist() == tight
 
 
 def test_what_no_broker_breaks_stays_hard() -> None:
     problem = limited([USED, {"limit": 0.9}]).compiled.problem
-    assert _mending(problem, np.zeros(2, np.int64)) is problem
+    assert mending(problem, np.zeros(2, np.int64)) is problem
 
 
 def test_a_broken_limit_becomes_a_wish_and_the_others_stay_hard() -> None:
     problem = limited([{"limit": 0.09}, {"limit": 0.5}, USED]).compiled.problem
-    wish = _mending(problem, np.array([4, 0, 0]))
+    wish = mending(problem, np.array([4, 0, 0]))
     assert (problem.goal[:, HARD].tolist(), wish.goal[:, HARD].tolist()) == ([1, 1, 0], [0, 1, 0])
     assert wish.table[:, 0, HIGH].tolist() == [HINGE * x for x in problem.table[:, 0, CEILING]]
     assert np.array_equal(wish.table[:, 1:], problem.table[:, 1:])
@@ -182,5 +182,5 @@ def test_a_broken_limit_becomes_a_wish_and_the_others_stay_hard() -> None:
 def test_a_state_is_judged_alike_by_wishes() -> None:
     """Scores are of the limit itself: a wish changes where the potential rises, not what is outside."""
     made = limited([{"limit": 0.09}, USED])
-    wish = _mending(made.compiled.problem, np.array([4, 0]))
+    wish = mending(made.compiled.problem, np.array([4, 0]))
     assert np.array_equal(build_state(wish, made.state.replicas, made.state.lead).score[:, :-1], made.state.score[:, :-1])

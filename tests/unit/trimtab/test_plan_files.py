@@ -103,6 +103,7 @@ def test_format_decides_a_single_file_of_any_name_and_says_where_the_name_says_o
     ended = trimtab("plan", "--snapshot", skewed, *COUNTS, "--out", "pdf:x")
     assert ended.code == 2
     assert "--out: unknown form 'pdf'; expected one of text, json, html" in ended.err
+    assert "or ./pdf:x for a file of that name" in ended.err
 
 
 def test_save_snapshot_goes_with_a_live_cluster(trimtab: CommandLine, skewed: Path, tmp_path: Path) -> None:
