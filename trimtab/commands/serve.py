@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trimtab.signals import signals_heard
+from trimtab.signals import end_now, signals_heard
 from trimtab.story import tell_when
 
 if TYPE_CHECKING:
@@ -60,7 +60,10 @@ def serve_command(
             finally:
                 ended = balancer.stop()
         log.info("stopped")
-    return 0 if ended else 1
+    code = 0 if ended else 1
+    if balancer.running:  # in the middle of a compilation: Python's own way out destroys what it works with, and may abort or take long
+        end_now(code, told=True)
+    return code
 
 
 def _made(config: Path) -> Balancer:

@@ -246,6 +246,21 @@ def test_a_service_whose_cluster_is_away_waits_and_ends_at_once_when_told_to(tmp
         assert time.monotonic() - begun < 8
 
 
+def test_ended_while_the_planner_is_compiled_it_does_not_take_the_compiler_away_from_its_thread(tmp_path: Path) -> None:
+    """Python's own way out did: now and then LLVM aborted the process, exit code -6, or it took seconds."""
+    before = (
+        "import atexit, os, threading, time\nimport trimtab.warmup\ntrimtab.warmup.warm_up = lambda: time.sleep(600)\n"
+        "atexit.register(lambda: os.abort() if any(t.name == 'trimtab-planner' for t in threading.enumerate()) else None)"
+    )
+    (tmp_path / "service.yaml").write_text(SMALLEST + "http: {enabled: false}\npreset: counts\n")
+    started = process("--log-format", "json", "serve", "--config", tmp_path / "service.yaml", before=before)
+    lines = _Lines(started)
+    assert lines.until("Starting, for")
+    started.send_signal(signal.SIGTERM)
+    assert lines.until("stopped"), lines.seen
+    assert started.wait(30) == 0
+
+
 @pytest.mark.parametrize("sent", ["SIGTERM", "SIGINT", "SIGHUP"])
 def test_a_signal_while_it_still_loads_is_no_crash_and_leaves_nothing_behind(tmp_path: Path, sent: str) -> None:
     """A rollout that is taken back at once. SIGHUP is no wish to end."""
