@@ -18,7 +18,7 @@ from optimizer.problem import FOLLOWING, LEADING, MENDABLE, MOVABLE, RACK_LIMIT,
 
 LINE = 64  # bytes of a cache line
 FIRST_LOOK = 4_096  # partitions
-MOVE_COST = 1.0  # of a replica of mean size: what a move costs besides its bytes, where the operator does not say (docs/benchmarks.md)
+MOVE_COST = 6.0  # of a replica of mean size: what a move costs besides its bytes, where the operator does not say (docs/benchmarks.md)
 NEAR = 1e-6  # of a bound on sums: how well it is known where it is kept up to date by differences
 
 
@@ -146,8 +146,8 @@ def sizes(snapshot: Snapshot) -> FloatArray:
 
 
 def cost_of_moves(size: FloatArray, move_cost: float | None) -> FloatArray:
-    """float64 [P]: what moving a replica of each partition costs, its bytes `size` float64 [P] and `move_cost` (None: `MOVE_COST` of a
-    replica of mean size); 1 each where nothing is copied."""
+    """float64 [P]: what moving a replica of each partition costs, its bytes `size` float64 [P] and `move_cost` (None: `MOVE_COST` replicas
+    of mean size); 1 each where nothing is copied."""
     mean = float(size.mean()) if len(size) else 0.0
     if mean <= 0.0:
         return np.ones(len(size))

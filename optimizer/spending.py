@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cluster_model.snapshot import FloatArray
+from optimizer.bounds import lower_bounds
 from optimizer.course import Placement
 from optimizer.gain import LeftOut, distances
 from optimizer.options import PlanOptions, Watch
@@ -28,9 +29,9 @@ from optimizer.search.search import Found, Round, search
 from optimizer.threads import Threads
 from optimizer.worth import straightened, without_small, worthwhile_search
 
+PART = 0.5  # of the lower bounds; with a smaller budget, the plan without one is not looked for
 STAGED = 2_000  # replicas; in larger clusters stages take several times as long as the plan without a budget
 SHARES = tuple(2.0**-k for k in range(8, 1, -1))  # of all replicas, bytes and partitions, that stages end at
-PLENTY = 1 / 16  # of them; with less, the plan without a budget is not looked for
 ROUNDING = 1e-12  # of a budget, as in `optimizer.search.ledger`
 
 
@@ -113,17 +114,24 @@ def affordable_search(
 
 def _ways(setting: Setting) -> Iterator[Way]:
     """Lists of actions, none of which depends on how large the budgets are; a larger one only has more of them, or more of one."""
-    limits = setting.limits
-    if (limits >= setting.stage(PLENTY))[np.isfinite(limits)].all():
+    if _is_near(setting):
         found = worthwhile_search(setting.compiled, setting.unlimited, setting.watch, setting.bench, setting.threads)
         yield Way(found.rounds, found.left_out, found.stopped)
     free = _continued(setting, Way([]), setting.stage(0.0))
     yield free
-    if not limits.any():
+    if not setting.limits.any():
         return
     yield _continued(setting, free, setting.stage(np.inf))
     if setting.compiled.replicas.size <= STAGED:
         yield _in_stages(setting, free)
+
+
+def _is_near(setting: Setting) -> bool:
+    """Whether the budget may be enough for a large part of the plan without one: for no less than `PART` of what any plan needs."""
+    problem = setting.compiled.problem
+    least = lower_bounds(problem, setting.start.state(setting.compiled))
+    partitions = least.replica_moves / setting.compiled.replicas.shape[1]
+    return bool((PART * np.array([least.replica_moves, least.bytes_to_move, partitions]) <= setting.limits).all())
 
 
 def _in_stages(setting: Setting, way: Way) -> Way:

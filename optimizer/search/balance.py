@@ -13,14 +13,13 @@ import numpy as np
 
 from kernels.compiled import both, by_reference, inner, kernel, whole
 from optimizer.problem import STATE, Problem
-from optimizer.search.batch import COARSE, THRIFTY, Batch, Room, new_batch, new_room
+from optimizer.search.batch import THRIFTY, Batch, Room, new_batch, new_room
 from optimizer.search.candidates import watched_goals
 from optimizer.search.leadership import find_all, survey, transfer_leaders
 from optimizer.search.order import ascending
 from optimizer.search.parameters import (
     FEW_LOW,
     HALF_EMPTY,
-    LATE,
     LEAST_FALL,
     LITTLE_STRAIN,
     LOOK_BACK,
@@ -223,8 +222,6 @@ def begin_round(problem: Problem, state: State, walk: Walk, batch: Batch) -> boo
         if walk.roles[g] == 1:
             walk.led[at[LED_GOALS]] = g
             at[LED_GOALS] += 1
-    late = batch.way[THRIFTY] == 1 and at[TURN] >= LATE
-    batch.way[COARSE] = 1 if late and len(problem.topic_goal) == 0 else 0  # topics leave little choice
     at[COUNT], at[NEXT], at[ACCEPTED], at[STAGE] = count, 0, 0, SEEK
     return count > 0 or waiting
 

@@ -46,7 +46,6 @@ MOST_SWAPPED, FEW_LOW = 48, 32  # partners that a broker out of band tries to sw
 PATIENCE = 4  # rounds without success after which a broker is given up
 LOOK_BACK = 16  # rounds, within which it has to get better ...
 LEAST_FALL, THRIFTY_FALL = 0.01, 0.05  # ... by so much (where it is `may_be_thrifty`: ...), or somebody has to come into band
-LATE = 12  # rounds, after which a broker that is out by far (a hot partition) would need hundreds of the thriftiest moves
 LITTLE_STRAIN = 0.1  # mean over brokers of how far they are out of band, in the units of the potential
 MANY_LOW = 0.75  # of the brokers are out of band: all will be asked for their replicas
 HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs many moves
@@ -60,12 +59,11 @@ SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
 KEPT = 128  # candidates kept of a scan
 LEAST_GAIN = 1e-8  # in potential, that a step on a target has to bring
 HALVINGS = 8  # of the range of keys, before the few that are left are sorted
-ANYWAY = 10.0  # beyond that of a replica of no bytes, about 3: it costs no move either
+ANYWAY = 10.0  # beyond that of a replica of no bytes, at most 4: it costs no move either
 
 # --- Relocate
 # `PATIENT`: with hard limits and equal costs, moves over the bound fell from 7 to 30 % to 0 to 3 % (`benchmarks.meta_rebalancer`).
 PATIENT = 0.9  # of what the best move that may not be would gain for its bytes: what gains less waits
-COARSENESS = 0.9  # what a move costs beyond its bytes, in moves of a replica of typical size: 0.1 without
 
 # --- Swaps
 # `python -m benchmarks.ablation --without swap_out`, `benchmarks.heavy_tails`: without, 32 brokers stayed above soft limits (seed 61).
@@ -109,7 +107,7 @@ REPLACE_LOOKS, REPLACE_LOOKS_EACH = 1_000_000, 100  # candidates looked at in al
 REFUSED_LOOKS = 200  # candidates in the time that it takes to try one without success
 SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 25_000  # random steps in the first pass: for each replica that moves, and at most
 SIDEWAYS_FEW, SIDEWAYS_SMALL = 10_000, 20_000  # steps at most of a small problem, in its one pass, and its replicas at most
-SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.001, 6  # of what all moves cost, that a pass saves, for another of twice as many; passes at most
+SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.001, 6  # of the cost of a round's moves, that a pass saves, for another, twice as long; passes at most
 SIDEWAYS_HEAT = 0.02  # moves of mean cost, that a step may cost more with a chance of 1/e
 LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
 

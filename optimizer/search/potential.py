@@ -220,8 +220,8 @@ def felt_goals(problem: Problem) -> np.ndarray:
 
 @inner
 def thrift_of(problem: Problem, p: Any) -> Any:
-    """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 for a typical size, less for many bytes."""
-    return 1.0 / np.sqrt(0.1 + 0.9 * problem.cost[p] / problem.typical[0])
+    """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 for a typical cost, less for a higher one."""
+    return 2.0 / (1.0 + problem.cost[p] / problem.typical[0])
 
 
 @inner

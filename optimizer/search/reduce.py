@@ -34,7 +34,8 @@ def reduce(problem: Problem, target: State, standing: State, home: Rows, home_le
     if count_low(problem, target) > LAST_BROKERS * len(problem.broker):
         return  # where many brokers are out, they may still need the room that is left in bands
     replace(problem, target, home, order)
-    sideways(problem, target, home, _elsewhere(problem, target, standing), seed)
+    paid = float(problem.cost @ ((target.replicas != home) & (home >= 0)).sum(axis=1))
+    sideways(problem, target, home, _elsewhere(problem, target, standing), paid, seed)
     send_home(problem, target, home, home_lead, _elsewhere(problem, target, standing))
 
 

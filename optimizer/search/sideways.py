@@ -69,15 +69,17 @@ class Walk(NamedTuple):
 
 
 @kernel
-def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray, seed: int) -> float:
+def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray, paid: float, seed: int) -> float:
     """Let replicas that a target moves go home, elsewhere, or trade places with others, and their leaderships be passed on, by chance,
     wherever no score falls and the cost of all moves does not rise. Returns by how much it fell.
 
-    `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere.
+    `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere and may still be
+    changed. `paid` is what all moves cost, also those that may not.
 
     Notes
     -----
-    Steps are O(G). `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves `SIDEWAYS_SHARE`.
+    Steps are O(G). `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves `SIDEWAYS_SHARE` of
+    `paid`.
     A problem of up to `SIDEWAYS_SMALL` replicas has one short pass: it may be planned interpreted, where a step takes far longer.
     """
     walk = Walk(
@@ -93,7 +95,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     for _ in range(1 if few else SIDEWAYS_PASSES):
         before = walk.purse[0]
         take_steps(problem, state, walk, steps, False)
-        if walk.purse[0] - before < SIDEWAYS_SHARE * total:
+        if walk.purse[0] - before < SIDEWAYS_SHARE * paid:
             break
         steps *= 2
     walk.purse[1] = 0.0

@@ -18,11 +18,11 @@ from optimizer.problem import (
     LEADING,
     Problem,
 )
-from optimizer.search.batch import COARSE, THRIFTY, Batch, Room
+from optimizer.search.batch import THRIFTY, Batch, Room
 from optimizer.search.candidates import best_key, gather, keep_best, scan, take, topic_burden
 from optimizer.search.commit import put, write_row
 from optimizer.search.feasible import may_host
-from optimizer.search.parameters import ANYWAY, COARSENESS, KEPT, LEAST_GAIN, PATIENT, SOON
+from optimizer.search.parameters import KEPT, LEAST_GAIN, PATIENT, SOON
 from optimizer.search.partners import leans
 from optimizer.search.potential import assess, is_low, linear_cost
 from optimizer.search.shelf import Shelf
@@ -117,15 +117,9 @@ def pour(problem: Problem, state: State, shelf: Shelf, source: int, target: int,
 
 @inner
 def candidates(problem: Problem, state: State, shelf: Shelf, source: int, target: int, batch: Batch, star: int, room: Room) -> int:
-    """The replicas of `source` that gain most on `target` for their bytes, side by side in `room`; returns how many.
-
-    Where the batch is coarse, replicas of less than a typical size count as if they had that, so that fewer and larger ones go.
-    """
+    """The replicas of `source` that gain most on `target` for what they cost, side by side in `room`; returns how many."""
     block, keys = shelf.vector[source], room.gains
     n = gather(problem, state, shelf, source, batch.way[THRIFTY] == 1, room.factors)
-    for i in range(n if batch.way[COARSE] == 1 else 0):
-        if room.factors[i] < ANYWAY:
-            room.factors[i] /= 1.0 + COARSENESS * room.factors[i]
     scan(problem, state, batch.goal[: batch.goal[-1]], source, target, n, block, keys)
     for i in range(n):
         keys[i] = keys[i] * room.factors[i] if keys[i] > LEAST_GAIN else 0.0

@@ -12,4 +12,4 @@ from tests.clusters.synthetic import cluster
 def test_hardly_more_replicas_move_than_must() -> None:
     goals, options = parse_goals(goals_text("rf1", 0.1), "goals"), PlanOptions(acceptance="potential")
     made = [plan(cluster(40, 20_000, "b", seed, "rf1"), goals, options) for seed in range(3)]
-    assert sum(each.summary.replica_moves for each in made) <= 1.01 * sum(each.lower_bounds.replica_moves for each in made)
+    assert sum(each.summary.replica_moves for each in made) <= 1.015 * sum(each.lower_bounds.replica_moves for each in made)

@@ -78,7 +78,7 @@ class Trial:
 
     def __init__(
         self, brokers: Sequence[int | Document], partitions: Sequence[Document], *goals: Document,
-        exclude_topics: Sequence[str] = (), freeze_topics: Sequence[str] = (),
+        exclude_topics: Sequence[str] = (), freeze_topics: Sequence[str] = (), move_cost: int | None = None,
     ) -> None:  # fmt: skip
         numbers: Counter[str] = Counter()
         rows = []
@@ -95,7 +95,7 @@ class Trial:
         }  # fmt: skip
         self.snapshot = build_snapshot(self.document)
         self.parsed = parse_goals(json.dumps(self.goals), "goals.yaml")
-        self.compiled = compile_problem(self.snapshot, self.parsed, PlanOptions())
+        self.compiled = compile_problem(self.snapshot, self.parsed, PlanOptions(move_cost=move_cost))
         self.state = build_state(self.compiled.problem, self.compiled.replicas, self.compiled.lead)
         self.names = [g.name for g in self.compiled.goals]
         self.oracle = Cluster(self.document, constraints_of(self.goals), {})

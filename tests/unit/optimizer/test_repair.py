@@ -82,10 +82,10 @@ def test_a_leader_hands_over_first_where_room_for_both_is_more_than_one_action()
     assert made.hard_violations_left == 0
 
 
-@pytest.mark.parametrize("seed", [20, 21, 22, 24, 25])
+@pytest.mark.parametrize("seed", range(8))
 def test_a_budget_that_is_enough_for_the_whole_plan_empties_as_much(seed: int) -> None:
     snapshot, goals = cluster(20, 2_000, "c", seed, "limits-hard"), parse_goals(goals_text("limits-hard", 0.10), "test")
     whole = plan(snapshot, goals)
     made = plan(snapshot, goals, PlanOptions(max_moves=whole.summary.replica_moves))
-    for each in (whole, made):
-        assert sum(b.after["replicas"] for b in each.brokers if b.state == "draining") == 0.0
+    left, left_then = (sum(b.after["replicas"] for b in each.brokers if b.state == "draining") for each in (whole, made))
+    assert left_then <= left

@@ -109,7 +109,7 @@ def lumped(other: Load, mate: bool = False) -> tuple[int, list[int]]:
     held = [SMALL, SMALL, other, (60.0, 100.0)]
     rows = [partition([1, 2] if mate and i == 2 else [1], network_in=x, disk=y, follower={}) for i, (x, y) in enumerate(held)]
     rows += [partition([b], network_in=x, disk=100.0) for b, x in ((2, 60.0), (3, 100.0))]
-    made = Trial([1, 2, 3], rows, usage(bound=0.05))
+    made = Trial([1, 2, 3], rows, usage(bound=0.05), move_cost=100)
     found, after = replaced(made, (0, 0, 1), (1, 0, 1))
     return found, [row[0] for row in after[: len(held)]]
 

@@ -45,14 +45,15 @@ def walked(made: Trial, moves: Sequence[Move], seed: int = 0) -> Walked:
         lists[p, slot] = made.ids.index(broker)
     begin, state = made.moved_to(lists), made.moved_to(lists)
     rows = np.flatnonzero((lists != home).any(axis=1))
-    saved = sideways(problem, state, home, rows, seed)
+    paid = price(problem, home, begin)
+    saved = sideways(problem, state, home, rows, paid, seed)
     assert price(problem, home, begin) - price(problem, home, state) == pytest.approx(saved)
     assert saved >= 0.0
     assert (state.score[:, :-1] >= begin.score[:, :-1] - 1e-12).all(), "a score fell"
     assert_consistent(problem, state)
     assert_allowed(problem, begin, state)
     again = made.moved_to(lists)
-    assert sideways(problem, again, home, rows, seed) == saved
+    assert sideways(problem, again, home, rows, paid, seed) == saved
     assert np.array_equal(again.replicas, state.replicas)
     assert np.array_equal(again.lead, state.lead)
     brokers = [[made.ids[b] for b in row if b >= 0] for row in state.replicas.tolist()]
