@@ -197,7 +197,7 @@ def _status(
         return "infeasible" if proven else "violated"
     if after.violations < before.violations:
         return "improved"
-    if after.violations > before.violations:
+    if after.violations > before.violations or score_after < score_before - 1e-9:
         return "violated"
     return "improved" if score_after > score_before + 1e-9 else "unchanged"
 

@@ -47,7 +47,7 @@ def helped(name: str, broker: int, before: float, after: float) -> str:
 def raised(name: str, broker: int, before: str, after: str) -> str:
     """The sentence on the worst broker that an action touches."""
     if after == "1":  # the score of every broker touched
-        return f"would bring broker {broker} within {name} (score {before} → 1)"
+        return f"would meet {name} on broker {broker} (score {before} → 1)"
     return f"would raise the lowest {name} score from {before} (broker {broker}) to {after}"
 
 

@@ -31,7 +31,7 @@ def limit_proof(
     if total > room * (1 + 1e-12):
         return (
             f"{whose} together may hold {amount(room, goal.resource)}, the load is {amount(total, goal.resource)}: "
-            f"{amount(total - room, goal.resource)} is missing; add brokers or capacity, or raise the limit"
+            f"{amount(total - room, goal.resource)} more is needed; add brokers or capacity, or raise the limit"
         )
     held = here.amounts(g)
     if len(held) and np.isfinite(room) and held.max() > problem.table[eligible, g, CEILING].max():

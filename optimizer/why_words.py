@@ -19,10 +19,10 @@ def few(names: Sequence[str], most: int = 3) -> str:
 
 
 def amount(value: float, resource: str) -> str:
-    """A load with its unit, three significant digits."""
+    """A load with its unit, three significant digits or whole."""
     unit = RESOURCES.get(resource, "")
     if unit == "count":
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     if unit.startswith("bytes"):
         return f"{format_size(value)}{unit[5:]}"
-    return f"{value:.3g} {unit}"
+    return f"{value:,.0f} {unit}" if abs(value) >= 1000 else f"{value:.3g} {unit}"

@@ -20,6 +20,7 @@ from trimtab.defaults import Defaults, defaults_for
 from trimtab.story import log
 
 INPUTS = ("snapshot", "goals", "plan", "calibration", "file", "one", "two")  # may be "-", standard input
+FILE_OPTIONS = ("--snapshot", "--plan", "--config", "--history", "--out")  # in the order of what is most likely meant
 CLUSTER = "trimtab.cluster"  # what `trimtab --cluster NAME` said, kept with the context
 
 # What the library says of a value, and what an operator understands.
@@ -135,7 +136,16 @@ def usage_text(error: TyperException) -> str:
         text = f"{error.message}; did you mean {' or '.join(sorted(possible))}?"
     elif text.startswith(("No such command", "Missing command")) and context is not None:
         text = _with_commands(text, context)
+    elif text.startswith("Got unexpected extra argument") and context is not None:
+        text = _with_file_options(text, context)
     return text if context is None else f"{text}\nTry '{context.command_path} --help'."
+
+
+def _with_file_options(text: str, context: Context) -> str:
+    """A word that belongs to no option is most often a file: the option for it, where the command takes one."""
+    taken = {option for parameter in context.command.params for option in parameter.opts}
+    files = [option for option in FILE_OPTIONS if option in taken]
+    return f"{text}; an option goes before a file, such as {files[0]}" if files else text
 
 
 def _with_commands(text: str, context: Context) -> str:

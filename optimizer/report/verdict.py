@@ -255,6 +255,7 @@ def _part(some: int, every: int) -> str:
 
 def _remainder(plan: Plan, s: Standing) -> str:
     clauses = _unmet_goals(plan)
+    unmet = bool(clauses)  # with a reason, beside which others are details
     clauses += [
         f"{count(violations(g)[1], 'violation')} of {g.name} would remain" for g in s.limits if violations(g)[1] and not g.hard
     ]
@@ -262,7 +263,7 @@ def _remainder(plan: Plan, s: Standing) -> str:
     left = list(s.out_after)
     if left:
         text = f"{_named(left)} would stay outside {'its' if len(left) == 1 else 'their'} target range"
-        explained = next((b for b in left if b.why and not plan.stopped), None)
+        explained = next((b for b in left if b.why and not plan.stopped and not unmet), None)
         why = _first_reason(plan, explained.why or "", told) if explained is not None else ""
         if explained is not None and why:
             text += f": {why}" if len(left) == 1 else f" (broker {explained.id}: {why})"

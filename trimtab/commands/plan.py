@@ -127,6 +127,8 @@ def plan_command(
     if frontier and replication_factor:
         problems.append(Problem("--frontier", "a plan of replication factors has none; leave one of them out"))
     problems += _not_to_execute(source, imagined=planning.imagined, yes=yes) if execute else []
+    if yes and not execute:
+        problems.append(Problem("--yes", "goes with --execute: without it nothing is carried out, so nothing is asked"))
     if problems:
         raise ConfigurationError("trimtab plan", problems)
 

@@ -75,7 +75,7 @@ def expected_help(action: Action, weights: dict[str, float]) -> str | None:
     low, becomes = scores.before[worst], min(scores.after.values())
     digits = next(n for n in range(3, 18) if f"{low:.{n}g}" != f"{becomes:.{n}g}")  # "from 0.748 to 0.748" would say nothing
     if f"{becomes:.{digits}g}" == "1":
-        return f"would bring broker {worst} within {name} (score {low:.{digits}g} → 1)"
+        return f"would meet {name} on broker {worst} (score {low:.{digits}g} → 1)"
     return f"would raise the lowest {name} score from {low:.{digits}g} (broker {worst}) to {becomes:.{digits}g}"
 
 

@@ -236,9 +236,9 @@ def test_a_verdict_stays_short_where_nearly_everything_is_wrong() -> None:
     v = verdict(replace(plan, goals=(*unmet, *plan.goals[1:]), brokers=brokers))
     assert "hard goals limit-0, limit-1, limit-2 and 3 more cannot be met (limit-0: all may hold 6 TB" in v.remainder
     assert v.remainder.count("all may hold") == 1
-    assert "network-in: nothing was found that would bring it nearer; a wider bound could help; …)" in v.remainder
+    assert "nothing was found" not in v.remainder, "a detail beside hard goals that cannot be met"
     assert "left out, 2 before" not in v.remainder
-    assert len(v.sentence) < 660
+    assert len(v.sentence) < 560
 
 
 def test_a_bound_that_cannot_be_reached_is_no_claim_about_this_plan() -> None:

@@ -111,7 +111,7 @@ def test_why_a_topic_stays_misplaced(trial: Trial, left: int, reason: str) -> No
     ("trial", "left", "reason"),
     [
         (Trial([broker(1, disk=100.0), broker(2, disk=60.0)], replicas([1], [1], [2], disk=40.0), DISK),
-         1, "may hold 80 B, the load is 120 B: 40 B is missing"),
+         1, "may hold 80 B, the load is 120 B: 40 B more is needed"),
         (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([2], disk=120.0), DISK),
          2, "t-0 alone is 120 B, above every broker's limit"),
         (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], topic="__x", disk=30.0), DISK,
@@ -222,7 +222,7 @@ def test_brokers_within_their_range_need_no_reason() -> None:
     ("value", "resource", "text"),
     [
         (12.0, "replicas", "12"), (0.5, "network_in", "0.5 B/s"), (2500.0, "disk", "2.5 kB"), (2.5e6, "network_out", "2.5 MB/s"),
-        (2.5e9, "disk", "2.5 GB"), (2.5e12, "disk", "2.5 TB"), (0.25, "cpu", "0.25 cores"), (1234.0, "fetch_rate", "1.23e+03 requests/s"),
+        (2.5e9, "disk", "2.5 GB"), (2.5e12, "disk", "2.5 TB"), (0.25, "cpu", "0.25 cores"), (1234.0, "fetch_rate", "1,234 requests/s"),
     ],
 )  # fmt: skip
 def test_amounts_have_their_unit(value: float, resource: str, text: str) -> None:

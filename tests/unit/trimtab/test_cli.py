@@ -61,6 +61,12 @@ def test_a_misspelt_word_is_refused_with_the_one_meant(
     assert len(ended.err.splitlines()) <= 3
 
 
+def test_a_file_without_its_option_is_refused_with_the_option_meant(trimtab: CommandLine) -> None:
+    ended = trimtab("plan", "some.json")
+    assert ended.code == 2
+    assert "an option goes before a file, such as --snapshot" in ended.err
+
+
 def test_an_empty_path_is_not_the_working_directory(trimtab: CommandLine) -> None:
     ended = trimtab("plan", "--snapshot", "", "--goals", "")
     assert (ended.code, ended.out) == (2, "")

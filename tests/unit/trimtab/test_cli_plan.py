@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.trimtab.command_line import CommandLine, finished, partition, process, snapshot_file
+from tests.unit.trimtab.command_line import (
+    REPOSITORY,
+    CommandLine,
+    finished,
+    partition,
+    process,
+    snapshot_file,
+)
 
 COUNTS = ("--preset", "counts")
 
@@ -363,3 +370,19 @@ def test_a_plan_of_replication_factors_is_written_in_every_form_and_shown_again(
     assert (wrong.code, "expected GLOB=N such as 'orders*=3', found 'orders=0'" in wrong.err) == (2, True)
     missing = trimtab("plan", "--snapshot", skewed, "--replication-factor", "oders=2")
     assert (missing.code, "did you mean 'orders'?" in missing.err) == (2, True)
+
+
+def test_yes_without_execute_is_refused(trimtab: CommandLine, level: Path) -> None:
+    ended = trimtab("plan", "--snapshot", level, *COUNTS, "--yes")
+    assert ended.code == 2
+    assert "--yes: goes with --execute" in ended.err
+
+
+def test_a_goal_that_gets_worse_is_not_unchanged(trimtab: CommandLine) -> None:
+    """Leaderships leave a broker; as many are outside the range of outgoing traffic as before, by more."""
+    snapshot = REPOSITORY / "examples" / "skewed-12-brokers.json.gz"
+    ended = trimtab("plan", "--snapshot", snapshot, "--preset", "default", "--demote-broker", "3", "--format", "json")
+    [goal] = [g for g in plan_of(ended.out)["goals"] if g["name"] == "usage_distribution-network_out"]
+    assert goal["before"]["violations"] == goal["after"]["violations"]
+    assert goal["after"]["cv"] > goal["before"]["cv"]
+    assert goal["status"] == "violated"
