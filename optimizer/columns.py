@@ -18,7 +18,7 @@ from optimizer.problem import FOLLOWING, LEADING, MENDABLE, MOVABLE, RACK_LIMIT,
 
 LINE = 64  # bytes of a cache line
 FIRST_LOOK = 4_096  # partitions
-MOVE_COST = 6.0  # of a replica of mean size: what a move costs besides its bytes, where the operator does not say (docs/benchmarks.md)
+MOVE_COST = 3.0  # of a replica of mean size: what a move costs besides its bytes, where the operator does not say (docs/benchmarks.md)
 NEAR = 1e-6  # of a bound on sums: how well it is known where it is kept up to date by differences
 
 

@@ -31,7 +31,7 @@ class Batch(NamedTuple):
     """S stars, B brokers, G goals."""
 
     used: np.ndarray  # int64 [1], how many there are
-    way: np.ndarray  # int64 [1], whether what a move costs counts twice: where it is THRIFTY
+    way: np.ndarray  # int64 [1], THRIFTY: 1 where the factor for the cost of a move is squared
     goal: np.ndarray  # int64 [G + 1], rows of the goals on loads that count; last: how many
     stale: np.ndarray  # uint8 [B], 1 where the scores of a broker are not up to date
     patient: np.ndarray  # int64 [S], 1 where the centre waits with small replicas for partners that may take large ones

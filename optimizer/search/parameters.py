@@ -59,7 +59,7 @@ SLACK, LEAST_SLACK = 1e-6, 1e-12  # of bounds, for roundings
 KEPT = 128  # candidates kept of a scan
 LEAST_GAIN = 1e-8  # in potential, that a step on a target has to bring
 HALVINGS = 8  # of the range of keys, before the few that are left are sorted
-ANYWAY = 10.0  # beyond that of a replica of no bytes, at most 4: it costs no move either
+ANYWAY = 10.0  # beyond that of a replica of no bytes, at most 2: it costs no move either
 
 # --- Relocate
 # `PATIENT`: with hard limits and equal costs, moves over the bound fell from 7 to 30 % to 0 to 3 % (`benchmarks.meta_rebalancer`).

@@ -221,7 +221,7 @@ def felt_goals(problem: Problem) -> np.ndarray:
 @inner
 def thrift_of(problem: Problem, p: Any) -> Any:
     """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 for a typical cost, less for a higher one."""
-    return 2.0 / (1.0 + problem.cost[p] / problem.typical[0])
+    return 4.0 / (3.0 + problem.cost[p] / problem.typical[0])
 
 
 @inner

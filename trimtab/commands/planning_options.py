@@ -147,7 +147,7 @@ MoveCost = Annotated[
         parser=parsed_by(parse_size),
         metavar="SIZE",
         rich_help_panel=BUDGETS,
-        help="Cost of a replica move besides its bytes, such as 100MB; 0: bytes alone. Default: six mean replicas.",
+        help="Cost of a replica move besides its bytes, such as 100MB; 0: bytes alone. Default: three mean replicas.",
     ),
 ]
 MaxBytes = Annotated[
