@@ -26,6 +26,7 @@ from optimizer.search.bench import Bench
 from optimizer.search.ledger import budget_for
 from optimizer.search.parameters import ENDLESS
 from optimizer.search.search import Found, Round, search
+from optimizer.search.state import State
 from optimizer.threads import Threads
 from optimizer.worth import straightened, without_small, worthwhile_search
 
@@ -95,7 +96,7 @@ def affordable_search(
     best: tuple[float, ...] | None = None
     rounds: list[Round] = []
     left_out, stopped = None, False
-    for way in _ways(setting):
+    for way in _ways(setting, begin):
         left_out, stopped = left_out or way.left_out, way.stopped
         undone, spent = undone_along(compiled, begin, way.rounds), spent_along(compiled, way.rounds)
         affordable = int((np.maximum.accumulate(spent) <= limits).all(axis=1).sum())
@@ -112,9 +113,9 @@ def affordable_search(
     return Found(rounds, bench.at(compiled.problem, end.replicas, end.lead), stopped, left_out)
 
 
-def _ways(setting: Setting) -> Iterator[Way]:
+def _ways(setting: Setting, begin: State) -> Iterator[Way]:
     """Lists of actions, none of which depends on how large the budgets are; a larger one only has more of them, or more of one."""
-    if _is_near(setting):
+    if _is_near(setting, begin):
         found = worthwhile_search(setting.compiled, setting.unlimited, setting.watch, setting.bench, setting.threads)
         yield Way(found.rounds, found.left_out, found.stopped)
     free = _continued(setting, Way([]), setting.stage(0.0))
@@ -126,10 +127,9 @@ def _ways(setting: Setting) -> Iterator[Way]:
         yield _in_stages(setting, free)
 
 
-def _is_near(setting: Setting) -> bool:
+def _is_near(setting: Setting, begin: State) -> bool:
     """Whether the budget may be enough for a large part of the plan without one: for no less than `PART` of what any plan needs."""
-    problem = setting.compiled.problem
-    least = lower_bounds(problem, setting.start.state(setting.compiled))
+    least = lower_bounds(setting.compiled.problem, begin)
     partitions = least.replica_moves / setting.compiled.replicas.shape[1]
     return bool((PART * np.array([least.replica_moves, least.bytes_to_move, partitions]) <= setting.limits).all())
 

@@ -61,6 +61,10 @@ LEAST_GAIN = 1e-8  # in potential, that a step on a target has to bring
 HALVINGS = 8  # of the range of keys, before the few that are left are sorted
 ANYWAY = 10.0  # beyond that of a replica of no bytes, at most 2: it costs no move either
 
+# --- What a replica costs
+# `python -m benchmarks.heavy_tails --seeds 60,61,62,63,64,65`; docs/benchmarks.md, what a move costs.
+COST_ADDED = 3.0  # mean costs, added to the cost that a gain is divided by: no replica goes because it is small and for nothing else
+
 # --- Relocate
 # `PATIENT`: with hard limits and equal costs, moves over the bound fell from 7 to 30 % to 0 to 3 % (`benchmarks.meta_rebalancer`).
 PATIENT = 0.9  # of what the best move that may not be would gain for its bytes: what gains less waits

@@ -38,6 +38,7 @@ from optimizer.problem import (
     VAR,
     Problem,
 )
+from optimizer.search.parameters import COST_ADDED
 from optimizer.search.state import RACKS, State
 from optimizer.search.topic_counts import topic_rise
 
@@ -221,7 +222,7 @@ def felt_goals(problem: Problem) -> np.ndarray:
 @inner
 def thrift_of(problem: Problem, p: Any) -> Any:
     """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 for a typical cost, less for a higher one."""
-    return 4.0 / (3.0 + problem.cost[p] / problem.typical[0])
+    return (1.0 + COST_ADDED) / (COST_ADDED + problem.cost[p] / problem.typical[0])
 
 
 @inner

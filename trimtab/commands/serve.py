@@ -61,7 +61,8 @@ def serve_command(
                 ended = balancer.stop()
         log.info("stopped")
     code = 0 if ended else 1
-    if balancer.running:  # in the middle of a compilation: Python's own way out destroys what it works with, and may abort or take long
+    if not all(worker.join(0) for worker in balancer.workers.values()):
+        # In the middle of a compilation: Python's own way out destroys what the compiler works with, and may abort or take long.
         end_now(code, told=True)
     return code
 

@@ -281,11 +281,6 @@ class Balancer:
             self._hold.close()
         return not late
 
-    @property
-    def running(self) -> tuple[str, ...]:
-        """Names of the threads that run. After `stop`: those that it did not wait for."""
-        return tuple(name for name, worker in self._workers.items() if not worker.join(0))
-
     def __enter__(self) -> Self:
         return self.start()
 

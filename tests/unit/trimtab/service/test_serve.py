@@ -249,7 +249,7 @@ def test_a_service_whose_cluster_is_away_waits_and_ends_at_once_when_told_to(tmp
 def test_ended_while_the_planner_is_compiled_it_does_not_take_the_compiler_away_from_its_thread(tmp_path: Path) -> None:
     """Python's own way out did: now and then LLVM aborted the process, exit code -6, or it took seconds."""
     before = (
-        "import atexit, os, threading, time\nimport trimtab.warmup\ntrimtab.warmup.warm_up = lambda: time.sleep(600)\n"
+        "import atexit, os, threading\nimport trimtab.warmup\ntrimtab.warmup.warm_up = threading.Event().wait\n"
         "atexit.register(lambda: os.abort() if any(t.name == 'trimtab-planner' for t in threading.enumerate()) else None)"
     )
     (tmp_path / "service.yaml").write_text(SMALLEST + "http: {enabled: false}\npreset: counts\n")
