@@ -21,6 +21,7 @@ from optimizer.why_words import amount, counted
 
 OVERLOADED = 0.85  # utilization at which a single broker counts as an outlier
 NO_SPREAD = 1  # replicas between the largest and the smallest count that cannot always be helped
+RATE = "request rate"  # the subject of `minmax` where rates of requests decide
 NOTHING = 1e-6  # a minimum below it counts as 1 (Pulsar)
 UNEVEN, FEW_SIGMAS, ONE_SIGMA = 0.3, 0.5, 1.0  # beyond this coefficient of variation, so many deviations make an outlier; else so many
 LEAST_SIGMA = 0.2  # of the mean: a smaller deviation counts as this in naming outliers
@@ -231,7 +232,7 @@ def _minmax(detector: MinMax, sight: Sight) -> list[Gauge]:
     """The rate of requests decides; only where it does not reach its line is throughput looked at. Severity counts lines."""
     result: list[Gauge] = []
     for subject, resources, percents in (
-        ("request rate", ("produce_rate", "fetch_rate"), True), ("throughput", ("network_in", "network_out"), False)
+        (RATE, ("produce_rate", "fetch_rate"), True), ("throughput", ("network_in", "network_out"), False)
     ):  # fmt: skip
         known = [r for r in resources if sight.snapshot.is_reported(r)]
         rows = sight.rows(*known)

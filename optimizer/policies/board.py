@@ -53,8 +53,13 @@ class Board:
     @property
     def movable(self) -> BoolArray:
         """bool [P]: may change for balance."""
-        trusted = self.compiled.problem.partition[:, MOVABLE] == 1
-        return np.asarray(trusted & ~self.compiled.caution.held if self.compiled.caution is not None else trusted)
+        return np.asarray((self.compiled.problem.partition[:, MOVABLE] == 1) & ~self.resting)
+
+    @property
+    def resting(self) -> BoolArray:
+        """bool [P]: stays for now, as it was moved lately or its load is in doubt."""
+        caution = self.compiled.caution
+        return caution.held if caution is not None else np.zeros(len(self.lead), np.bool_)
 
     @property
     def mendable(self) -> BoolArray:

@@ -1,4 +1,4 @@
-"""Which units to take for an amount: the `order` of a policy. Pure functions on amounts; called by `pipeline` and `shedders`.
+"""Which units to take for an amount: the `order` of a policy. Pure functions on amounts; called by `pipeline`.
 
 `late` marks units that go after all others, whatever they weigh: those of internal topics. Equal ones go by their place.
 """
@@ -26,14 +26,14 @@ def heaviest_until(amounts: Sequence[float], wanted: float, late: Sequence[bool]
     return taken
 
 
-def best_fit(amounts: Sequence[float], wanted: float, slack: float = 0.0, late: Sequence[bool] = ()) -> list[int]:
-    """Indices, heaviest first, of all that still fit into what is wanted, each by at most `slack` more than is left."""
+def best_fit(amounts: Sequence[float], wanted: float, late: Sequence[bool] = ()) -> list[int]:
+    """Indices, heaviest first, of all that still fit into what is wanted."""
     taken: list[int] = []
     left = wanted
     for i in in_order(amounts, late, heaviest=True):
         if left <= 0.0:
             break
-        if 0.0 < amounts[i] <= left + slack:
+        if 0.0 < amounts[i] <= left:
             taken.append(i)
             left -= amounts[i]
     return taken
@@ -55,14 +55,15 @@ def lightest_within(amounts: Sequence[float], wanted: float, late: Sequence[bool
 
 def offload(
     going: Sequence[float], coming: Sequence[float], wanted: float, giver: float, taker: float, *,
-    stays: Sequence[bool] = (), late: Sequence[bool] = (), keep: int = 1, below: float = 1.0,
+    stays: Sequence[bool] = (), late: Sequence[bool] = (), keep: int = 1,
 ) -> list[tuple[int, tuple[int, ...]]]:  # fmt: skip
     """Indices of `going`, lightest first, until `wanted` has left net; each with those of `coming` that come back so that it may leave.
 
     A unit that is too heavy alone is swapped, against as many as it takes. `giver` and `taker` are what the two carry before; after a swap
-    the giver is below the share `below` of that. Units that `stays` marks are left where they are, and so are the last `keep`.
+    the giver is below that. Units that `stays` marks are left where they are, and so are the last `keep`.
 
-    Source: Apache Pulsar's transfer shedder, whose `below` is 0.75; what comes back is always counted (there in debug mode only).
+    Source: Apache Pulsar's transfer shedder. There the giver is below 75 % of that after a swap, and what comes back counts in debug mode
+    only.
     """
     found: list[tuple[int, tuple[int, ...]]] = []
     net, used = 0.0, set[int]()
@@ -74,7 +75,7 @@ def offload(
             break
         back: tuple[int, ...] = ()
         if net + going[i] > wanted:
-            back = _returned(coming, net + going[i], giver, taker, used, below)
+            back = _returned(coming, net + going[i], giver, taker, used)
             if not back:
                 break
             used.update(back)
@@ -83,9 +84,9 @@ def offload(
     return found
 
 
-def _returned(coming: Sequence[float], net: float, giver: float, taker: float, used: set[int], below: float) -> tuple[int, ...]:
-    """What comes back, lightest first, so that `net` may leave: until the taker is not above the giver, and that below what it had. Empty
-    where nothing leads there."""
+def _returned(coming: Sequence[float], net: float, giver: float, taker: float, used: set[int]) -> tuple[int, ...]:
+    """What comes back, lightest first, so that `net` may leave: until the taker is not above the giver, and both are below what that had.
+    Empty where nothing leads there."""
     amount, chosen = 0.0, list[int]()
     for j in in_order(coming, heaviest=False):
         if j in used or coming[j] <= 0.0:
@@ -95,6 +96,6 @@ def _returned(coming: Sequence[float], net: float, giver: float, taker: float, u
             continue
         amount += coming[j]
         chosen.append(j)
-        if takes <= gives < below * giver:
+        if takes <= gives:
             return tuple(chosen)
     return ()

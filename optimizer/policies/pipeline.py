@@ -25,7 +25,7 @@ from optimizer.policies.profiles import Weights, broker_scores, weights_of
 from optimizer.policies.recording import MOST_CHANGES, Evaluator
 from optimizer.policies.sources import Source, sources
 from optimizer.policies.targeting import Chooser
-from optimizer.policies.units import Unit, units_on
+from optimizer.policies.units import Unit, carried, units_on
 from optimizer.policies.when import When
 from optimizer.whatif import matching_topics
 from optimizer.why_words import few
@@ -49,8 +49,10 @@ class Run:
     evaluator: Evaluator
     weights: Weights
     chooser: Chooser
-    passed: np.ndarray  # bool [P]: left alone by globs
+    passed: np.ndarray  # bool [P]: left alone
+    resting: np.ndarray  # bool [P]: of these, those that are for now only
     groups: Groups | None = None  # of unit `group`
+    by_rate: bool = False  # weights are requests/s, as the detector fires for these
     dropped: Counter[str] = field(default_factory=Counter)
     changed: set[int] = field(default_factory=set)
     unloading: bool = False  # parts of what was split are offered
@@ -85,15 +87,20 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     if filters.include:
         named |= ~matching_topics(board.snapshot.topics, filters.include)
     passed |= named[board.snapshot.partition_topic]
+    resting = board.resting & ~named[board.snapshot.partition_topic]
     confines = confines_of(filters, board.snapshot, goals.constraints)
     hits = None if options.split_hits is None else dict(options.split_hits)
     groups = groups_of(board.snapshot, policy.split, hits) if policy.unit == "group" else None
     one = Run(
         board, goals, policy, options, when, Evaluator(board.compiled), weights_of(board.snapshot),
-        Chooser(policy.placement, Dice(options.seed), confines), passed, groups,
+        Chooser(policy.placement, Dice(options.seed), confines), passed, resting, groups,
     )  # fmt: skip
-    offered, why, cycles = _unloaded(one), "", 0
+    offered, why, cycles, levelling = _unloaded(one), "", 0, 0
     while not why and cycles < MOST_CYCLES:
+        if levelling == one.guards.cycles:
+            why = f"guard cycles: {levelling}, which is the limit of one plan"
+            break
+        levelling += not board.leaving[board.lists[board.lists >= 0]].any()
         why = _cycle(one)
         cycles += 1
     told = [f"amount {policy.amount.kind if policy.amount else ''}: {one.moves} moves in {cycles} cycles; {why or 'too many cycles'}"]
@@ -114,17 +121,23 @@ def _cycle(one: Run) -> str:
     scores = broker_scores(one.policy.score.kind if one.policy.score else "count", snapshot, one.goals)
     if one.content():
         return "the detector is satisfied"
-    giving = sources(one.policy, snapshot, one.goals, scores, one.board.active, one.board.leaving)
+    if one.by_rate != one.when.by_rate:
+        one.by_rate = one.when.by_rate
+        one.weights = weights_of(snapshot, by_rate=one.by_rate)
+    giving = sources(one.policy, snapshot, one.goals, scores, one.board.active, one.board.leaving, by_rate=one.by_rate)
     if not giving:
         return "no broker has to give"
-    done, brokers = 0, 0
+    done, brokers, served = 0, 0, set[int]()
     for source in giving:
         if one.guards.brokers_per_cycle is not None and brokers >= one.guards.brokers_per_cycle:
             break
+        if one.content():
+            return "the detector is satisfied"
+        counterpart = next((int(b) for b in source.takers if b not in served), None)
+        if counterpart is None and len(source.takers):
+            continue
         before, refused = done, 0
-        for unit, target, others in _chosen(one, source, scores):
-            if one.content():
-                return "the detector is satisfied"
+        for unit, target, others in _chosen(one, source, counterpart, scores):
             stop = _spent(one, done, repairs=source.leaves)
             if stop:
                 return stop if done == 0 or "guard moves_per_cycle" not in stop else ""
@@ -137,6 +150,8 @@ def _cycle(one: Run) -> str:
             else:
                 refused += 1
         brokers += done > before
+        if done > before and counterpart is not None:
+            served.add(counterpart)
     return "" if done else "filters, placement and evaluator left nothing to move"
 
 
@@ -155,7 +170,7 @@ def _unloaded(one: Run) -> list[str]:
     offers = moved = 0
     one.unloading = True
     for row in np.flatnonzero(one.board.active).tolist():
-        units = [unit for unit in _filtered(one, Source(row)) if unit.name in one.groups.parts]
+        units = [unit for unit in _filtered(one, Source(row), None)[0] if unit.name in one.groups.parts]
         for i in _ranked(one, [unit.amount for unit in units], _late(one, units)):
             scores = broker_scores(one.policy.score.kind if one.policy.score else "count", one.board.now(), one.goals)
             if one.content() or _spent(one, moved, repairs=False):
@@ -193,83 +208,96 @@ def _spent(one: Run, done: int, *, repairs: bool) -> str:
     return ""
 
 
-def _chosen(one: Run, source: Source, scores: FloatArray) -> list[tuple[Unit, int, tuple[Unit, ...]]]:
-    """Units of a source in the order they are tried, with their targets, and units that come back for it."""
-    units = _filtered(one, source)
-    if not units:
-        return []
-    target = source.target
-    order, amount = one.policy.order or "lightest", one.policy.amount
+def _chosen(
+    one: Run, source: Source, target: int | None, scores: FloatArray
+) -> list[tuple[Unit, int, tuple[Unit, ...]]]:
+    """Units of a source in the order they are tried, with their targets, and units that come back for it. `target` is its counterpart."""
+    units, staying = _filtered(one, source, target)
     amounts = [unit.amount for unit in units]
-    total, late = sum(amounts), _late(one, units)
+    late = _late(one, units)
+    order, amount = one.policy.order or "lightest", one.policy.amount
+    to = -1 if target is None else target
+    room = max(len(units) if source.leaves else len(units) + len(staying) - one.filters.keep, 0)
     if source.leaves or amount is None or amount.kind == "one":
-        rank = _ranked(one, amounts, late)
+        if not source.leaves and _too_little(one, sum(amounts), units):
+            return []
+        return [(units[i], to, ()) for i in _ranked(one, amounts, late)[:room]]
+    carries = carried(one.board, one.weights)
+    wanted = _wanted(one, source, target, scores, carries)
+    if _too_little(one, wanted, units):
+        return []
+    if order == "heaviest":
+        rank = heaviest_until(amounts, wanted, late)
+    elif order == "best_fit":
+        rank = best_fit(amounts, wanted, late)
     else:
-        wanted = _wanted(one, source, scores, total)
-        if order == "heaviest":
-            rank = heaviest_until(amounts, wanted, late)
-        elif order == "best_fit":
-            rank = best_fit(amounts, wanted, late=late)
-        else:
-            if order == "swap_if_too_big":  # among the heaviest, lightest first, as those are what is worth a move
-                top = in_order(amounts, late, heaviest=True)[:HEAVIEST]
-                units, amounts, late = [units[i] for i in top], [amounts[i] for i in top], [late[i] for i in top]
-                if target is not None:
-                    return _offloaded(one, source.row, target, units, late, wanted)
-            rank = lightest_within(amounts, wanted, late)
-    room = len(units) - (0 if source.leaves else one.filters.keep)
-    return [(units[i], -1 if target is None else target, ()) for i in rank[: max(room, 0)]]
+        if order == "swap_if_too_big":  # among the heaviest, lightest first, as those are what is worth a move
+            top = in_order(amounts, late, heaviest=True)[:HEAVIEST]
+            units, amounts, late = [units[i] for i in top], [amounts[i] for i in top], [late[i] for i in top]
+            if target is not None:
+                return _offloaded(one, source.row, target, units, staying, wanted, carries)
+        rank = lightest_within(amounts, wanted, late)
+    return [(units[i], to, ()) for i in rank[:room]]
 
 
-def _wanted(one: Run, source: Source, scores: FloatArray, total: float) -> float:
-    """How much is to leave a source, in the unit of weights; `total` is what it holds of it."""
+def _too_little(one: Run, wanted: float, units: list[Unit]) -> bool:
+    """Whether what a broker is to give is not worth moving."""
+    least = {"bytes/s": one.filters.min_throughput, "requests/s": one.filters.min_rate}.get(one.weights.unit, 0.0)
+    if wanted < least:
+        one.dropped[f"filter min: less than {least:g} {one.weights.unit} to move"] += len(units)
+    return wanted < least
+
+
+def _wanted(one: Run, source: Source, target: int | None, scores: FloatArray, carries: FloatArray) -> float:
+    """How much is to leave a source, in the unit of weights; `carries` float64 [B] is what brokers hold of it."""
+    total = float(carries[source.row])
+    others = one.board.active if target is None else [target]
     match one.policy.amount:
-        case UntilBelow(target=line, margin=margin):
-            over = source.usage - (line if source.line is None else source.line) + margin
-            return max(over, 0.0) * total
+        case UntilBelow():
+            return source.share * total
         case Fraction(ratio=ratio):
-            return ratio * (source.load - source.least)
+            return ratio * (total - float(carries[others].min()))
         case _:  # half of the gap, as a share of what the source holds
-            low = float(scores[source.target]) if source.target is not None else float(scores[one.board.active].min())
-            high = float(scores[source.row])
+            low, high = float(scores[others].min()), float(scores[source.row])
             return total * (high - low) / 2.0 / high if high > 0.0 else 0.0
 
 
-def _filtered(one: Run, source: Source) -> list[Unit]:
-    """Units on a source that no filter passes over."""
-    kept = []
-    least = {"bytes/s": one.filters.min_throughput, "requests/s": one.filters.min_rate}.get(one.weights.unit, 0.0)
-    units = units_on(one.board, source.row, one.weights, one.policy.unit, one.groups)
-    for unit in units:
+def _filtered(one: Run, source: Source, target: int | None) -> tuple[list[Unit], list[Unit]]:
+    """Units on a source that no filter passes over, and those that stay for another reason than that their topics are left alone."""
+    kept, staying = [], []
+    for unit in units_on(one.board, source.row, one.weights, one.policy.unit, one.groups):
+        rows = [p for p, _ in unit.replicas]
         if source.leaves:
-            if all(one.board.mendable[p] for p, _ in unit.replicas):
+            if one.board.mendable[rows].all():
                 kept.append(unit)
-            continue
-        if any(one.passed[p] for p, _ in unit.replicas):
-            one.dropped["filter topics: excluded or frozen"] += 1
-        elif one.filters.once and any(p in one.changed for p, _ in unit.replicas):
+        elif one.passed[rows].any():
+            one.dropped["filter topics: excluded, frozen or resting"] += 1
+            if one.resting[rows].any():
+                staying.append(unit)
+        elif one.filters.once and any(p in one.changed for p in rows):
             one.dropped["filter once: changed in this plan already"] += 1
-        elif source.target is not None and not one.chooser.fits(one.board, unit, source.row, source.target, one.filters.max_units):
+            staying.append(unit)
+        elif target is not None and not one.chooser.fits(one.board, unit, source.row, target, one.filters.max_units):
             one.dropped["placement paired: the counterpart may not take it"] += 1
+            staying.append(unit)
         else:
             kept.append(unit)
-    if not source.leaves and least > 0.0 and sum(u.amount for u in kept) < least:
-        one.dropped[f"filter min: less than {least:g} {one.weights.unit} to move"] += len(kept)
-        return []
-    return kept
+    return kept, staying
 
 
 def _offloaded(
-    one: Run, source: int, target: int, units: list[Unit], late: list[bool], wanted: float
+    one: Run, source: int, target: int, units: list[Unit], staying: list[Unit], wanted: float, carries: FloatArray
 ) -> list[tuple[Unit, int, tuple[Unit, ...]]]:
     """Units of `source` for its counterpart, with what comes back for those that are too heavy alone."""
     there = units_on(one.board, target, one.weights, one.policy.unit, one.groups)
-    back = [u for u in there if not any(one.passed[p] for p, _ in u.replicas)]
-    back = [u for u in back if not (one.filters.once and any(p in one.changed for p, _ in u.replicas))]
-    carried = [sum(u.amount for u in units_on(one.board, b, one.weights, "partition", None)) for b in (source, target)]
+    back = [u for u in there if not any(one.passed[p] or (one.filters.once and p in one.changed) for p, _ in u.replicas)]
     most = [back[j] for j in in_order([u.amount for u in back], heaviest=True)[:HEAVIEST]]
-    picked = offload([u.amount for u in units], [u.amount for u in most], wanted, carried[0], carried[1], late=late, keep=one.filters.keep)
-    return [(units[i], target, tuple(most[j] for j in returned)) for i, returned in picked]
+    every = [*units, *staying]
+    picked = offload(
+        [u.amount for u in every], [u.amount for u in most], wanted, float(carries[source]), float(carries[target]),
+        stays=[i >= len(units) for i in range(len(every))], late=_late(one, every), keep=one.filters.keep,
+    )  # fmt: skip
+    return [(every[i], target, tuple(most[j] for j in returned)) for i, returned in picked]
 
 
 def _made(one: Run, unit: Unit, source: int, target: int, others: tuple[Unit, ...]) -> bool:

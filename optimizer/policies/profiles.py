@@ -51,9 +51,10 @@ def broker_scores(kind: str, snapshot: Snapshot, goals: GoalSet) -> FloatArray:
     raise KeyError(kind)
 
 
-def weights_of(snapshot: Snapshot) -> Weights:
-    """What moving a replica takes along: bytes/s, else requests/s, else one each."""
-    for unit, resources in (("bytes/s", ("network_in", "network_out")), ("requests/s", ("produce_rate", "fetch_rate"))):
+def weights_of(snapshot: Snapshot, *, by_rate: bool = False) -> Weights:
+    """What moving a replica takes along: bytes/s (`by_rate`: requests/s) first, else the other, else one each."""
+    measures = [("bytes/s", ("network_in", "network_out")), ("requests/s", ("produce_rate", "fetch_rate"))]
+    for unit, resources in reversed(measures) if by_rate else measures:
         known = [r for r in resources if snapshot.is_reported(r)]
         if known:
             pairs = [snapshot.vectors(r) for r in known]

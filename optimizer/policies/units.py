@@ -10,6 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
+from cluster_model.snapshot import FloatArray
 from optimizer.policies.board import Board
 from optimizer.policies.groups import Groups
 from optimizer.policies.profiles import Weights
@@ -38,6 +39,13 @@ def units_on(board: Board, broker: int, weights: Weights, kind: str, groups: Gro
         listed = list(members)
         result.append(Unit(scope, tuple((p, s) for _, p, s, _ in listed), sum(a for *_, a in listed)))
     return result
+
+
+def carried(board: Board, weights: Weights) -> FloatArray:
+    """float64 [B]: what all replicas of each broker weigh together."""
+    rows, slots = np.nonzero(board.lists >= 0)
+    amounts = weights.of(board.lead[rows] == slots, rows)
+    return np.bincount(board.lists[rows, slots], weights=amounts, minlength=len(board.active)).astype(np.float64)
 
 
 def _scope(board: Board, p: int, groups: Groups | None) -> str:

@@ -10,6 +10,7 @@ from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from goals.policy import AllOf, AnyOf, PolicyDocument, Single
 from optimizer.detectors import Detection, Memory, agrees, detect
+from optimizer.detectors.rules import RATE
 
 
 class When:
@@ -22,6 +23,11 @@ class When:
         self.acts = self.found.fired or self.found.unrepaired > 0
         waits = "" if self._policy == policy else "; the dry run does not wait for its further checks"
         self.sentence = f"detector: {self.found.sentence()}{waits}"
+
+    @property
+    def by_rate(self) -> bool:
+        """Whether it fires for rates of requests: those are to be levelled then, whatever else brokers carry."""
+        return any(f.fired and f.subject == RATE for f in self.found.findings)
 
     def ahead(self, snapshot: Snapshot) -> Detection:
         """What the detector finds in a cluster that steps would lead to."""

@@ -199,6 +199,31 @@ def test_a_plan_ends_as_soon_as_the_detector_is_content() -> None:
     assert any("the detector is satisfied" in note for note in made.notes)
 
 
+def test_a_broker_gives_the_whole_amount_even_if_the_detector_is_content_before() -> None:
+    """Else `margin` would do nothing, and the broker would be over the line again at the next measurement."""
+    snapshot = cluster([[5 * MB] * 18, [], []])
+    relieved = plan(snapshot, goals_with("{preset: pulsar-overload, detector: {kind: absolute, limit: 0.87}}"))
+    assert loads_after(snapshot, relieved)[0] == 80 * MB, "8 of the 90 MB/s, where one unit of 5 leads below the line"
+
+
+def test_a_fraction_is_of_the_gap_to_the_idlest_where_the_detector_pairs_no_brokers() -> None:
+    snapshot = cluster([[5 * MB] * 20, [5 * MB] * 10, [5 * MB] * 4])
+    policy = "{amount: {kind: fraction, ratio: 0.5}, order: best_fit, accept: detector, guards: {cycles: 1}}"
+    assert loads_after(snapshot, plan(snapshot, goals_with(policy)))[0] == 60 * MB
+
+
+def test_a_guard_ends_a_plan_after_so_many_cycles_and_repairs_are_none() -> None:
+    snapshot = cluster([[5 * MB] * 18, [5 * MB] * 2, [5 * MB] * 2, []])
+    policy = "{preset: pulsar-transfer, detector: {kind: std, target: 0.05}, guards: {brokers_per_cycle: 1, cycles: %s}}"
+    one, all_of = (plan(snapshot, goals_with(policy % cycles)) for cycles in (1, "null"))
+    assert {c.replicas_after for c in one.proposals} == {(3,)}
+    assert one.summary.replica_moves < all_of.summary.replica_moves
+    assert any("guard cycles: 1, which is the limit of one plan" in note for note in one.notes)
+    emptied = plan(snapshot, goals_with(policy % 1), PlanOptions(remove_brokers=(1,)))
+    assert loads_after(snapshot, emptied, "replicas")[1] == 0
+    assert {c.replicas_before for c in emptied.proposals} == {(0,), (1,)}, "and one cycle for balance is left"
+
+
 def test_a_policy_never_claims_that_a_goal_is_infeasible() -> None:
     """It looks at some moves only; an operator would buy brokers for nothing."""
     snapshot = cluster([[90 * MB], [90 * MB]])

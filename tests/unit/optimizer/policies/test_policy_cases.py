@@ -21,7 +21,7 @@ from optimizer.detectors import rules
 from optimizer.detectors.slow import slow_among
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
-from optimizer.policies import bundles, placements, rankings, shedders, splits
+from optimizer.policies import bundles, placements, rankings, splits
 from optimizer.policies.assign import NewTopic, assign
 from optimizer.policies.averages import RunningAverage, Smoothed
 from optimizer.policies.board import Step
@@ -29,13 +29,13 @@ from optimizer.policies.counts import spread_targets
 from optimizer.policies.recording import Evaluator
 from optimizer.whatif import matching_topics
 from tests.unit.optimizer.policies.live_cases import LIVE
+from tests.unit.optimizer.policies.pulsar_cases import PULSAR
 from trimtab.service.standing import after
 
 CASES = Path(__file__).parents[3] / "cases" / "policies"
 ALL = [case for path in sorted(CASES.glob("*.yaml")) for case in YAML(typ="safe").load(path)]
 MIB = 1024.0 * 1024.0
-TRANSFER = {"b1": (1e6, 2e6), "b2": (1e6, 3e6), "b3": (2e6, 4e6), "b4": (2e6, 6e6), "b5": (2e6, 7e6)}
-RUNNERS: dict[str, Callable[..., object]] = dict(LIVE)
+RUNNERS: dict[str, Callable[..., object]] = LIVE | PULSAR
 
 
 def runner(function: Callable[..., object]) -> Callable[..., object]:
@@ -49,18 +49,6 @@ def column(values: list[float]) -> np.ndarray:
 
 def hexed(values: tuple[int, ...]) -> list[str]:
     return [f"{v:x}" for v in values]
-
-
-def host(given: dict[str, Any]) -> shedders.Host:
-    amounts, rates = given.get("MiB", []), given.get("rates", [])
-    name, count = given["name"], max(len(amounts), len(rates))
-    units = tuple(
-        shedders.Load(
-            f"{name}{i}", rates[i] if rates else 0.0, amounts[i] * MIB if amounts else 0.0, f"{name}{i}" in given.get("recent", [])
-        )
-        for i in range(count)
-    )
-    return shedders.Host(name, given["usage"], units)
 
 
 @runner
@@ -103,16 +91,6 @@ def globs(patterns: list[str], topic: str) -> object:
 
 
 @runner
-def overload(hosts: list[Any]) -> object:
-    return [s.unit for s in shedders.overload([host(h) for h in hosts])]
-
-
-@runner
-def threshold(hosts: list[Any], **options: Any) -> object:
-    return [s.unit for s in shedders.threshold([host(h) for h in hosts], **options)]
-
-
-@runner
 def cycles_above(start: float, load: float, history: float, line: float) -> object:
     value, cycles = Smoothed(history, start), 0
     while True:
@@ -121,64 +99,6 @@ def cycles_above(start: float, load: float, history: float, line: float) -> obje
         if value.value < line - 1e-9:
             return cycles
         cycles += 1
-
-
-@runner
-def uniform(hosts: list[Any], limits: dict[str, Any] | None = None) -> object:
-    found = shedders.uniform([host(h) for h in hosts], shedders.Uniform(**(limits or {})))
-    return sorted(s.unit for s in found)
-
-
-@runner
-def transfer(
-    usage: list[float], recent: list[str] | None = None, flows: dict[str, float] | None = None, owned: bool = True,
-    units: dict[str, list[float]] | None = None, age: float = 0.0, rested: float | None = None, silent: list[str] | None = None,
-    hits: int = 0, before: int = 0, reported: dict[str, float] | None = None, target: float = 0.25,
-) -> object:  # fmt: skip
-    hosts = []
-    for letter, (name, amounts), share in zip("ABCDE", (units or TRANSFER).items(), usage, strict=False):
-        loads = tuple(shedders.Load(f"{letter}{i}", 0.0, v, f"{letter}{i}" in (recent or [])) for i, v in enumerate(amounts, 1))
-        whole = (reported or {}).get(name, sum(amounts) + 1.0)
-        hosts.append(shedders.Host(name, share, loads if owned else (), throughput=whole, age=age, rested=rested))
-    made = shedders.transfer(hosts, shedders.Transfer(target, hits=hits), flows, before, silent or ())
-    moves = [f"{s.unit} {s.source} {s.target} {s.reason}" for s in made.sheds]
-    return {"moves": moves, "std": made.std, "reason": made.reason, "hits": made.hits}
-
-
-@runner
-def one_apart(brokers: int, usage: float, other: float) -> object:
-    """Many equal brokers and one, ``z``, that stands out: what the first shed is, and the standard deviation before."""
-    loads = {f"b{i:02}": usage for i in range(brokers)} | {"z": other}
-    hosts = [shedders.Host(n, u, tuple(shedders.Load(f"{n}-{i}", 0.0, u * 1e5) for i in range(10))) for n, u in loads.items()]
-    first = shedders.transfer(hosts, shedders.Transfer(hits=0)).sheds[0]
-    return {"first": f"{first.source} {first.target} {first.reason}", "std": float(np.std(list(loads.values())))}
-
-
-@runner
-def average_acts_at(gaps: list[float]) -> object:
-    hits, acted = shedders.Hits(), []
-    units = tuple(shedders.Load(f"u{i}", 500.0) for i in range(20))
-    for check, gap in enumerate(gaps, 1):
-        hosts = [shedders.Host("a", 0.1), shedders.Host("b", 0.1 + gap / 100.0, units)]
-        sheds, hits = shedders.average(hosts, hits)
-        if sheds:
-            acted.append(check)
-    return acted
-
-
-@runner
-def ranked_pairs(usage: dict[str, float]) -> object:
-    return [[a.name, b.name] for a, b in shedders.ranked_pairs([shedders.Host(n, u) for n, u in usage.items()])]
-
-
-@runner
-def average_units(units: int, rate: float, least_rate: float) -> object:
-    hosts = [
-        shedders.Host("idle", 0.2, rate=500.0),
-        shedders.Host("busy", 0.8, tuple(shedders.Load(f"u{i}", rate) for i in range(units)), rate=1000.0),
-    ]
-    limits = shedders.Average(high_hits=1, least_rate=least_rate)
-    return len(shedders.average(hosts, limits=limits)[0])
 
 
 @runner
