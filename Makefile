@@ -31,6 +31,7 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(VENV)/.demo-ready ## plan and balance a simulated cluster, write the HTML report (ARGS=… for trimtab demo)
+	@mkdir -p out
 	@$(BIN)/trimtab demo --out out/demo.html $(ARGS)
 
 test: need-python need-java $(VENV)/.test-ready lint types ## lint, contracts, types and all tests, real Kafka included

@@ -74,7 +74,7 @@ def parse_throttle(value: str | float) -> int:
     if rate < LEAST_THROTTLE and (not isinstance(value, str) or value.strip().isdigit()):
         number = str(value).strip()
         meant = f"{number}MB/s" if len(number) < 5 else "a unit as in 50MB/s"
-        raise ValueError(f"{number} is so many bytes a second; write {meant}, or {number}B/s where that is meant")
+        raise ValueError(f"expected a rate with its unit, found {number}; write {meant}, or {number}B/s for {number} bytes a second")
     return rate
 
 

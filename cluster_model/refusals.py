@@ -168,6 +168,7 @@ def partition_problems(partitions: object, brokers: object) -> list[Problem]:
             check.held(f"{place}.directories", partition.get("directories"), partition["replicas"], directories)
         check.amounts(f"{place}.leader_load", partition.get("leader_load"), MEASURED)
         check.amounts(f"{place}.follower_load", partition.get("follower_load"), MEASURED)
+    check.count_strangers()
     return check.problems
 
 
@@ -199,6 +200,7 @@ class _Check:
     """Collects problems; a check that returns bool tells whether the value can be worked with."""
 
     problems: list[Problem] = field(default_factory=list)
+    strangers: dict[object, list[int]] = field(default_factory=dict)  # not in brokers -> number of its problem, partitions that name it
 
     def refuse(self, place: str, message: str) -> None:
         self.problems.append(Problem(place, message))
@@ -291,8 +293,19 @@ class _Check:
             advice = "a broker holds one replica of a partition"
             self.refuse(place, f"broker {found(broker)} stands in the list twice; {advice}")
         for broker in unknown:
-            advice = "add it there, with state 'dead' if it is gone"
-            self.refuse(place, f"broker {found(broker)} is not in brokers; {advice}")
+            if broker not in self.strangers:
+                self.strangers[broker] = [len(self.problems), 0]
+                advice = "add it there, with state 'dead' if it is gone"
+                self.refuse(place, f"broker {found(broker)} is not in brokers; {advice}")
+            self.strangers[broker][1] += 1
+
+    def count_strangers(self) -> None:
+        """Say with each broker that is not in brokers how many more partitions name it."""
+        for at, count in self.strangers.values():
+            if count > 1:
+                told = self.problems[at]
+                more = f"({count - 1:,} more partition{'s name' if count > 2 else ' names'} it)"
+                self.problems[at] = Problem(told.place, f"{told.message} {more}")
 
     def leader(self, place: str, value: object, replicas: object) -> None:
         if value is None:

@@ -15,7 +15,7 @@ import numpy as np
 from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.changes import BLOCK, Blocks, ChangeTable, Item
 from optimizer.outcome import judged
-from optimizer.plan import Action, ActionType, Change, GoalScore, ScoreFrame, ScoreRows
+from optimizer.plan import Action, ActionType, Change, GoalScore, ScoreFrame, ScoreRows, as_written
 from optimizer.problem import HARD, KIND, LIMIT, RACK, STATE, WEIGHT, Compiled
 from optimizer.reasons import BROKER_SET, helped, reason_of
 from optimizer.search.evaluate import (
@@ -111,9 +111,10 @@ class ActionLog(Blocks[Action]):
             yield self._made(part, range(start + 1, start + 1 + len(part.score))), part, self._judged(part)
 
     def ranked(self, most: int) -> list[Action]:
-        """At most so many actions: repairs first, then the highest combined score, then the earliest."""
+        """At most so many actions: repairs first, then the highest combined score as the plan file has it, then the earliest."""
         table = self._table
-        rows = np.lexsort((-table.score, table.repairs == 0))[:most]
+        score = np.fromiter(map(as_written, table.score.tolist()), np.float64, len(table.score))
+        rows = np.lexsort((-score, table.repairs == 0))[:most]
         return self._made(table.rows(rows), (rows + 1).tolist())
 
     def types(self) -> Counter[str]:

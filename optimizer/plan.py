@@ -16,6 +16,11 @@ ActionType = Literal["move", "leadership", "swap", "exchange", "replication"]
 Status = Literal["satisfied", "improved", "unchanged", "violated", "infeasible", "skipped"]
 
 
+def as_written(number: float) -> float:
+    """The number as the plan file has it, with 9 significant digits."""
+    return float(f"{number:.9g}")
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One partition before and after; broker ids on the wire, preferred leader first."""

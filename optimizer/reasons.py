@@ -34,8 +34,13 @@ def reason_of(
         parts.append("would give a leader to " + _partitions(c for c in changes if c.leader_before is None))
     if BROKER_SET in repairs and homes is not None:
         parts.append(_coming_home(changes, homes))
-    parts.extend(f"would lower the violation of {name}" for name in repairs if name in goals)
+    parts.extend(lowered(name) for name in repairs if name in goals)
     return "; ".join(filter(None, (*parts, helped))) or NOTHING_ELSE
+
+
+def lowered(name: str) -> str:
+    """That a hard goal is less far from being met."""
+    return f"would lower the violation of {name}"
 
 
 def helped(name: str, broker: int, before: float, after: float) -> str:

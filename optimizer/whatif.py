@@ -118,7 +118,8 @@ def _constraint_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOption
     known = {*snapshot.row_of_broker, *(b.id for b in options.add_brokers)}
     named = [("exclude_brokers", broker) for broker in goals.constraints.exclude_brokers]
     named += [(f"broker_sets[{i}].brokers", broker) for i, one in enumerate(goals.constraints.broker_sets) for broker in one.brokers]
-    return [Problem(f"constraints.{place}", no_broker(snapshot, broker)) for place, broker in named if broker not in known]
+    unknown = dict.fromkeys((place, broker) for place, broker in named if broker not in known)
+    return [Problem(f"constraints.{place}", no_broker(snapshot, broker)) for place, broker in unknown]
 
 
 def no_broker(snapshot: Snapshot, broker: int) -> str:
@@ -153,7 +154,7 @@ def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
         ("--exclude-broker", options.exclude_brokers),
         ("--demote-broker", options.demote_brokers),
     ):
-        for wanted in brokers:
+        for wanted in dict.fromkeys(brokers):
             if wanted not in known and wanted not in added:
                 problems.append(Problem(option, no_broker(snapshot, wanted)))
     if options.demote_brokers and options.replication_factor:
@@ -188,13 +189,16 @@ def _most(values: np.ndarray | None) -> float:
 def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[Problem]:
     known = snapshot.row_of_broker
     problems = []
+    new = {added.id for added in options.add_brokers}
     for added in options.add_brokers:
         row = known.get(added.id)
         if row is not None and added.rack in (None, snapshot.racks[row]):
             message = f"broker {added.id} is in the snapshot already; choose an id that is free"
             problems.append(Problem("--add-broker", message))
-    for broker in options.remove_brokers:
+    for broker in dict.fromkeys(options.remove_brokers):
         row = known.get(broker)
+        if row is None and broker not in new:
+            continue  # that it is not there is told
         if broker in options.exclude_brokers:
             why = "--exclude-broker says that it stays as it is; leave one out"
         elif broker in goals.constraints.exclude_brokers:

@@ -61,7 +61,12 @@ def not_emptied(
         text, stuck = _why_waiting(snapshot, compiled, end, waiting, budget)
         parts.append(text)
         proven |= stuck
-    return f"{word}, and would still hold {counted(len(partitions), 'replica')}: " + "; ".join(parts), proven
+    held = counted(len(partitions), "replica")
+    return f"{word}, and would still hold {held}: " + "; ".join(parts).removeprefix(f"{held} {_stay(len(partitions))}: "), proven
+
+
+def _stay(number: int) -> str:
+    return "stays" if number == 1 else "stay"
 
 
 def _why_waiting(
@@ -92,7 +97,7 @@ def _why_waiting(
     example = snapshot.partition_name(int(partitions[0])) + ("" if one else " …")
     if blocked < min(len(entries), MOST_LOOKED_AT):
         if budget is not None:
-            return f"{number} {'stays' if one else 'stay'}: {budget}", False
+            return f"{number} {_stay(len(entries))}: {budget}", False
         if full is None:
             return f"no acceptable way was found for {number} ({example}); add a broker", False
         names = {full: None}

@@ -92,7 +92,7 @@ def _verbose(context: typer.Context, value: bool) -> None:
 
 def _settle(context: typer.Context) -> None:
     if _story(context).quiet and _story(context).verbose:
-        raise typer.BadParameter("-q shows less and -v shows more: give one of them", ctx=context)
+        raise typer.BadParameter("expected one of them, found both: -q shows less and -v shows more", ctx=context, param_hint="-q, -v")
     tell(_story(context))
 
 

@@ -72,7 +72,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "trimtab directories -s cluster.json.gz -g goals.yaml -f reassignment -o moves.json",
         "trimtab directories -b broker1:9092 --execute moves.json",
     ),
-    "execute": ("trimtab execute --plan plan.json -b broker1:9092 --throttle 50MB/s",),
+    "execute": (
+        "trimtab execute --plan plan.json -b broker1:9092 --throttle 50MB/s --dry-run",
+        "trimtab execute --plan plan.json -b broker1:9092 --throttle 50MB/s",
+    ),
     "status": ("trimtab status -b broker1:9092", "trimtab status --cluster prod -f json"),
     "pause": ("trimtab pause -b broker1:9092",),
     "resume": ("trimtab resume -b broker1:9092",),

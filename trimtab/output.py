@@ -110,6 +110,8 @@ def unwritable_folders(option: str, directory: Path | None, folders: Sequence[st
         return []
     place = directory.absolute()
     nearest = next(folder for folder in (place, *place.parents) if folder.exists())
+    if not nearest.is_dir():
+        return [Problem(option, f"expected a folder, found the file {nearest}; name another folder")]
     if not os.access(nearest, os.W_OK):
         return [Problem(option, f"no permission to write in {nearest}; name another folder")]
     taken = [directory / name for name in folders if (directory / name).exists()]

@@ -34,7 +34,8 @@ PLAINLY = (
     (r"Input should be greater than (\S+)", r"expected more than \1"),
     (r"Input should be less than (\S+)", r"expected less than \1"),
     (r"'(.*)' is not one of (.*?)\.?", r"expected one of \2, found '\1'"),
-    (r"(file|path|directory) '(.*)' does not exist\.?", r"there is no \1 \2"),
+    (r"(file|path) '(.*)' does not exist\.?", r"there is no \1 \2"),
+    (r"dir(?:ectory)? '(.*)' does not exist\.?", r"there is no folder \1"),
 )
 SAYS_FOUND = re.compile(r"found|there is no|is a (file|directory)|not (readable|writable)")
 
@@ -91,12 +92,12 @@ class EveryProblem(TyperCommand):
             except typer.BadParameter as error:
                 text = _of_parameter(error, options.get(name, defaults.values.get(name)))
                 told.append(text if name in options or name not in defaults.origins else f"{text} (from {defaults.origins[name]})")
-        return told
+        return list(dict.fromkeys(told))  # what two options do to each other is told by both
 
 
 def _of_parameter(error: typer.BadParameter, value: object) -> str:
     """``--seed: expected a whole number, found 'x'``."""
-    name = error.param.get_error_hint() if error.param is not None else ""
+    name = str(error.param_hint) if error.param_hint else error.param.get_error_hint() if error.param is not None else ""
     if not error.message:
         kind = error.param.param_type_name if error.param is not None else "option"
         named = ", or name a cluster of trimtab.toml with --cluster" if _bare(name) == "--bootstrap-server" else ""

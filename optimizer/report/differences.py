@@ -75,6 +75,7 @@ def plan_differences(one: Plan, two: Plan) -> list[Section]:
         given, then = one.options.get(key), two.options.get(key)
         if given != then:
             made.append(f"{key}: {_said(key, given)} → {_said(key, then)}")
+    same = sum(key in b and _same(change, b[key]) for key, change in a.items())
     return [
         Section("Made from", tuple(made)),
         Section("Effort", tuple(_effort(one, two))),
@@ -84,7 +85,7 @@ def plan_differences(one: Plan, two: Plan) -> list[Section]:
                 *_some("only in the first", [c for key, c in a.items() if key not in b]),
                 *_some("only in the second", [c for key, c in b.items() if key not in a]),
                 *_some("in both, with another result", [c for key, c in b.items() if key in a and not _same(a[key], c)]),
-                *([f"{count(same, 'partition')} in both alike"] if (same := sum(k in b and _same(c, b[k]) for k, c in a.items())) else []),
+                *([f"{count(same, 'partition')} in both, with the same result"] if same else []),
             ),
         ),
         Section("Goals after the plan", tuple(_goals_of_plans(one, two))),

@@ -26,6 +26,7 @@ COLUMNS: tuple[Column, ...] = (
     ("balance", lambda s: f"{s.balance:.4f}"),
 )
 NARROW = ("violations", "worst score", "leaders", "in range", "moves")  # what goes first where the terminal is narrow
+VIOLATIONS = "Violations: brokers that do not meet a goal, hard or soft; a broker counts once for each such goal."
 STOPPED = "Planning was stopped before it was done: a whole plan would go on. "
 
 
@@ -66,6 +67,8 @@ def render_frontier(plan: Plan, console: Console) -> None:
         bar = ("#" if paper.ascii_only else "█") * max(0, min(plot, round(share * plot)))
         table.add_row(*map(paper.text, [*(text(step) for _, text in columns), *([bar] if plot else [])]))
     paper.show(table)
+    if any(name == "violations" for name, _ in columns):
+        paper.paragraph(VIOLATIONS, "dim")
     paper.paragraph(
         "Balance is the weighted mean of all soft broker scores. To plan for one of the lines, give its bytes as --max-bytes, "
         "which may do a little better.",

@@ -20,6 +20,7 @@ from optimizer.report.standing import standing, stay_out
 from optimizer.report.survey import survey
 from optimizer.report.units import count, size
 from optimizer.report.verdict import Verdict, verdict
+from optimizer.report.written import plan_as_written
 
 MOST_ACTIONS = 2000
 MOST_REASONS = 30  # beyond, folded away
@@ -46,6 +47,7 @@ def to_html(plan: Plan) -> str:
     Notes ----- At most `MOST_ACTIONS` actions are listed, the most important ones (see `survey`), and
     beyond 120 brokers the charts are histograms, so that 150,000 actions on 1,000 brokers stay below 10 MB.
     """
+    plan = plan_as_written(plan)
     said = verdict(plan)
     found = survey(plan, MOST_ACTIONS)
     figures = curve_figures(plan)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cluster_model.plain_text import printable
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, GoalState, Plan
+from optimizer.reasons import lowered
 from optimizer.report.effort import action_size, effort
 from optimizer.report.json_form import value_text
 from optimizer.report.labels import goal_labels, plainly
@@ -47,6 +48,7 @@ MOOD = {
 MOST_BROKERS = 2000
 DETAIL_DIGITS = 6
 SPREAD = "Spread: standard deviation over the brokers, as a share of the mean."
+VIOLATIONS = "Violations: brokers that do not meet the goal."
 NET = "A replica may take its leadership along, so in all they move"
 SCORE = "Score: 0.5 is neutral, 1 the best; it is the weighted mean over the goals."
 
@@ -67,7 +69,7 @@ def goals_table(plan: Plan) -> Markup:
     return _wrapped(
         el(
             "table",
-            el("caption", f"Goals in the order of the goals file, before and after the plan. {SPREAD}", class_="quiet"),
+            el("caption", f"Goals in the order of the goals file, before and after the plan. {VIOLATIONS} {SPREAD}", class_="quiet"),
             el(
                 "thead",
                 el(
@@ -189,11 +191,17 @@ def _action_row(a: Action, plan: Plan, rank: Mapping[str, int], labels: Mapping[
         el("td", copied, class_="num", data_v=a.bytes_to_move, title=f"{a.bytes_to_move:,} bytes"),
         el("td", f"{a.score:.3f}", class_="num", data_v=f"{a.score:.9g}"),
         el("td", labels.get(better[0], better[0]) if better else "–"),
-        el("td", join(repairs, " "), " " if repairs else None, plainly(a.reason, labels), class_="words"),
+        el("td", join(repairs, " "), " " if repairs else None, plainly(_beside_tags(a), labels), class_="words"),
         data_type=a.type,
         data_goals=" ".join(str(rank[g]) for g in asked if g in rank),
         data_brokers=" ".join(map(str, touched)),
     )
+
+
+def _beside_tags(a: Action) -> str:
+    """The reason without what the tags before it say: which hard goals the action repairs."""
+    tagged = {lowered(name) for name in a.repairs}
+    return "; ".join(part for part in a.reason.split("; ") if part not in tagged)
 
 
 def _filters(actions: Sequence[Action], goals: Sequence[str]) -> Markup:

@@ -18,6 +18,7 @@ from optimizer.report.standing import worst_first
 from optimizer.report.survey import flows, partition_name, route, survey, type_words
 from optimizer.report.units import percent, share_in_band, turn
 from optimizer.report.verdict import verdict
+from optimizer.report.written import plan_as_written
 
 MOST_BROKERS = 20
 MOST_ACTIONS = 20
@@ -34,6 +35,7 @@ STATUS_SIGN = {
 
 def to_markdown(plan: Plan) -> str:
     """The dry run as a Markdown document; ends with a line feed."""
+    plan = plan_as_written(plan)
     v = verdict(plan)
     blocks = ["## Trimtab dry run", f"**{escaped(v.sentence)}**"]
     remarks = [r for r in v.remarks if r != bounds_sentence(plan)]
@@ -42,6 +44,7 @@ def to_markdown(plan: Plan) -> str:
     blocks += [
         "### Goals",
         _goals(plan.goals, goal_labels(plan)),
+        "Violations: brokers that do not meet the goal.",
         f"### Brokers{_of(MOST_BROKERS, len(plan.brokers), 'brokers')}",
         _brokers(plan),
     ]

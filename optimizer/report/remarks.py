@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from optimizer.plan import Plan
+from optimizer.plan import Plan, Skipped
 from optimizer.report.effort import budgets
 from optimizer.report.units import count, listing, size
 
@@ -42,9 +42,19 @@ def is_bounded(plan: Plan) -> bool:
 
 
 def does_one_thing(plan: Plan) -> bool:
-    """Whether it demotes brokers, restores preferred leaders, or places some topics, and no more."""
+    """Whether it demotes brokers, restores preferred leaders, places some topics, or gives a part of them another replication factor,
+    and no more: lower bounds of the whole say nothing of it."""
+    if without_factor(plan):
+        return True
     policy = plan.options.get("policy")
     return isinstance(policy, Mapping) and not policy.keys().isdisjoint({"demotes", "restores", "places"})
+
+
+def without_factor(plan: Plan) -> list[Skipped]:
+    """Of a plan of replication factors, the partitions that would not get the one asked for; some as ``4 partitions more``."""
+    if not plan.options.get("replication_factor"):
+        return []
+    return [s for s in plan.skipped if s.what.startswith("partition ") or s.what.endswith(" more")]
 
 
 def bounds_sentence(plan: Plan) -> str:

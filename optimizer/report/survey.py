@@ -12,8 +12,9 @@ from heapq import nlargest
 
 from optimizer.actions import ActionLog
 from optimizer.changes import Proposals
-from optimizer.plan import Action, ActionType, Change, Plan
+from optimizer.plan import Action, ActionType, Change, Plan, as_written
 from optimizer.report.units import count
+from optimizer.report.written import action_as_written
 
 NEUTRAL = 0.5
 TOLERANCE = 1e-9
@@ -46,7 +47,7 @@ class Flow:
 def survey(plan: Plan, most: int) -> Survey:
     """One pass over the actions; at most `most` of them are kept.
 
-    Repairs come first, then the highest combined score, then the earliest.
+    Repairs come first, then the highest combined score, then the earliest. Scores are as the plan file has them.
     """
     if isinstance(plan.actions, ActionLog):
         return _survey(plan.actions.ranked(most), plan.actions.types(), len(plan.actions))
@@ -57,12 +58,12 @@ def survey(plan: Plan, most: int) -> Survey:
             types[action.type] += 1
             yield action
 
-    top = nlargest(most, counted(), key=lambda a: (bool(a.repairs), a.score, -a.seq))
+    top = nlargest(most, counted(), key=lambda a: (bool(a.repairs), as_written(a.score), -a.seq))
     return _survey(top, types, len(plan.actions))
 
 
 def _survey(top: Iterable[Action], types: Mapping[str, int], total: int) -> Survey:
-    return Survey(tuple(top), {kind: types[kind] for kind in TYPES if types.get(kind)}, total)
+    return Survey(tuple(map(action_as_written, top)), {kind: types[kind] for kind in TYPES if types.get(kind)}, total)
 
 
 def type_words(types: Mapping[str, int]) -> str:

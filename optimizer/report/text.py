@@ -18,6 +18,7 @@ from optimizer.report.strips import legend, scale, strip, strip_width, worst_dev
 from optimizer.report.survey import Survey, partition_name, route, survey, type_words
 from optimizer.report.units import count, percent, share_in_band
 from optimizer.report.verdict import Tone, verdict
+from optimizer.report.written import plan_as_written
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 MOST_BROKERS = 20
 MOST_ACTIONS = 10
 SPREAD = "spread: standard deviation over the brokers, as a share of the mean (coefficient of variation)"
+VIOLATIONS = "violations: brokers that do not meet the goal"
 SCORE = "Score: 0.5 is neutral, 1 the best."
 GAP = 2  # columns between columns
 LEFT_HEAD = "outside in"
@@ -49,6 +51,7 @@ STATUS_STYLES = {
 
 def render_text(plan: Plan, console: Console) -> None:
     """Print the dry run on `console`."""
+    plan = plan_as_written(plan)
     paper = Paper(console)
     said = verdict(plan)
     paper.paragraph(one_line(said.sentence), STYLES[said.tone])
@@ -98,6 +101,8 @@ def _goals(plan: Plan, paper: Paper) -> None:
             *map(paper.text, cells if paper.wide else cells[:3]),
         )
     paper.show(table)
+    if any(g.before is not None for g in plan.goals):
+        paper.show(paper.text(VIOLATIONS, "dim"))
     if paper.wide and any(g.before is not None and g.before.cv is not None for g in plan.goals):
         paper.show(paper.text(SPREAD, "dim"))
     for g in plan.goals:  # the words of those that are not simply satisfied

@@ -13,7 +13,7 @@ from typing import Literal
 from optimizer.plan import BrokerOutcome, GoalOutcome, Plan
 from optimizer.report.effort import budgets, copied, effort
 from optimizer.report.labels import goal_labels, plainly
-from optimizer.report.remarks import remarks_on, spelled, upper
+from optimizer.report.remarks import remarks_on, spelled, upper, without_factor
 from optimizer.report.standing import Standing, standing, violations
 from optimizer.report.units import count, listing, resource_label
 
@@ -65,12 +65,12 @@ def _of_factors(plan: Plan) -> Verdict:
     removed = before + added - sum(len(c.replicas_after) for c in plan.proposals)
     asked = plan.options["replication_factor"]
     factors = listing([f"{spelled(factor)} for {glob}" for glob, factor in asked.items()]) if isinstance(asked, Mapping) else ""
-    left = [s for s in plan.skipped if s.what.startswith("partition ") or s.what.endswith(" more")]
+    left = without_factor(plan)
     parts = [f"adding {count(added, 'replica')} ({copied(plan)})"] if added else []
     parts += [f"removing {count(removed, 'replica')}"] if removed else []
     changed = count(plan.summary.partitions, "partition")
     remedy = f"{listing(parts)} gives {changed} the one asked for" if parts else "the plan is empty and nothing would change"
-    remainder = f"{left[0].what} would stay as it is: {left[0].reason}" if left else ""
+    remainder = f"{left[0].what} would stay unchanged: {left[0].reason}" if left else ""
     if len(left) > 1:
         remainder += f" ({len(left) - 1} more of these below)"
     unmet = "; ".join(_unmet_goals(plan))
@@ -274,7 +274,8 @@ def _remainder(plan: Plan, s: Standing) -> str:
         first = s.stuck[0]
         if first.why:
             why = _brief(first.why.partition(": ")[2] or first.why)
-            text += f": {why}" if len(s.stuck) == 1 else f" (broker {first.id}: {why})"
+            if why not in " ".join(clauses):
+                text += f": {why}" if len(s.stuck) == 1 else f" (broker {first.id}: {why})"
         clauses.append(text)
     return "; ".join(clauses)
 

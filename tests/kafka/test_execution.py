@@ -69,6 +69,22 @@ def test_a_plan_is_carried_out_under_load_and_taken_back_again(cluster: KafkaClu
     assert traffic.failed == []
 
 
+def test_a_dry_run_tells_the_steps_and_changes_nothing(cluster: KafkaCluster, topic: str, tmp_path: Path) -> None:
+    plan = plan_file(tmp_path / "plan.json", cluster.cluster_id, moves(topic))
+    dry = ("execute", "--plan", str(plan), "--throttle", "20MB/s", "--concurrency", "2", "--dry-run")
+    told = said(cluster, tmp_path, *dry, "--reserve", "0")
+    assert "  1. set throttles of 20 MB/s: brokers 1, 2, 3, 4; topics" in told
+    assert f"{topic}-0: [1, 3, 4] → [2, 3, 4], 3" in told
+    assert "restore the throttles from before" in told
+    steps = json.loads(said(cluster, tmp_path, *dry, "--reserve", "0", "--format", "json"))["steps"]
+    assert [len(s["partitions"]) for s in steps if s["type"] == "reassignments"] == [2, 2, 2]
+    assert "6 partitions would not be changed as planned:" in said(cluster, tmp_path, *dry, "--reserve", "1PB")
+    assert set(placed(cluster, topic).values()) == {(1, 3, 4)}
+    assert throttles(cluster, topic) == {}
+    with looking(cluster) as port:
+        assert not any(p.reassigning for p in port.look(()).partitions.values())
+
+
 def test_killed_in_the_middle_it_is_resumed_on_another_machine(cluster: KafkaCluster, topic: str, tmp_path: Path) -> None:
     """The other machine has no journal: what it needs it finds in the cluster, also in which batch it is."""
     halves = [1] * (COUNT // 2) + [2] * (COUNT - COUNT // 2)

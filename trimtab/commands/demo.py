@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster_model.errors import ConfigurationError, ExternalError, Problem
+from cluster_model.errors import ConfigurationError, ExternalError
 from cluster_model.plain_text import printable
 from trimtab.commands.options import DEFAULT_PRESET, LARGEST, GoalsPath, Preset
-from trimtab.output import overwritten, unwritable, write_file
+from trimtab.output import overwritten, unwritable, unwritable_folders, write_file
 from trimtab.planning import apart
 from trimtab.story import Story, log
 
@@ -56,7 +56,7 @@ def demo(
     ] = False,
     goals: GoalsPath = None,
     preset: Preset = None,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The HTML report.")] = DEFAULT_OUT,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help=f"The HTML report (default {DEFAULT_OUT}).")] = None,
     directory: Annotated[
         Path | None,
         typer.Option("--dir", file_okay=False, metavar="DIR", help="Keep the internal topic's file here."),
@@ -77,7 +77,7 @@ def demo(
     )
     for note in wanted.notes:
         log.warning("%s", note)
-    _prepare(options, out, directory, goals)
+    out = _prepared(options, out, directory, goals)
     told = story.log_format == "text" and not story.quiet
     console = Console(stderr=True, quiet=not told, highlight=False)
     with ExitStack() as stack:
@@ -102,24 +102,22 @@ def demo(
         raise ExternalError(f"{failed} of {len(plan.proposals)} changes were not carried out; the story above says why")
 
 
-def _prepare(options: DemoOptions, out: Path, directory: Path | None, goals: Path | None) -> None:
-    """Folders for what will be written; all problems are told at once, before the work starts."""
+def _prepared(options: DemoOptions, out: Path | None, directory: Path | None, goals: Path | None) -> Path:
+    """The place of the report, and folders for what will be written; all problems are told at once, before the work starts."""
     from trimtab.simulator.scenario import size_problems
 
-    problems = size_problems(options.brokers, options.partitions)
+    place = DEFAULT_OUT if out is None else out
+    problems = [
+        *size_problems(options.brokers, options.partitions),
+        *overwritten({"--out": place}, {"--goals": goals}),
+        *(unwritable_folders("--out", place.parent, ()) if out is None else unwritable("--out", out)),
+        *unwritable_folders("--dir", directory, ()),
+    ]
     if problems:
         raise ConfigurationError("demo", problems)
-    for option, folder in (("--out", out.parent), ("--dir", directory)):
-        if folder is None:
-            continue
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            problems.append(Problem(option, f"the folder {folder} cannot be created: {e.strerror}; name another"))
-    problems += overwritten({"--out": out}, {"--goals": goals})
-    problems += unwritable("--out", out)
-    if problems:
-        raise ConfigurationError("demo", problems)
+    for folder in (*([place.parent] if out is None else []), *([directory] if directory is not None else [])):
+        folder.mkdir(parents=True, exist_ok=True)
+    return place
 
 
 def _write_report(plan: Plan, out: Path) -> None:

@@ -17,7 +17,7 @@ from cluster_model.quantities import format_size, parse_size
 from trimtab.commands import options as o
 from trimtab.commands import values as v
 from trimtab.commands.execution_options import DataForm, JournalFolder, Server, Throttle, folder_of
-from trimtab.commands.execution_text import paused_by, write_standing
+from trimtab.commands.execution_text import paused_by, write_dry_run, write_standing
 from trimtab.execution.pacing import AUTO
 from trimtab.execution.state import Limits
 from trimtab.signals import signals_heard
@@ -37,6 +37,7 @@ NOT_ITS_PLAN = (
     "this is not the id of what the file says: it was edited after `trimtab plan` wrote it, or another release wrote it; "
     "plan again, or give --edited to carry out what it says now"
 )
+EMPTY = "the plan is empty: nothing to do"
 SLOWEST = 5  # brokers named with their hours
 
 
@@ -70,6 +71,9 @@ def execute_command(
         int | None,
         typer.Option(parser=v.parsed_by(parse_size), metavar="SIZE", help="Keep this much free on every log directory (default 1GB)."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the steps that would be taken on the cluster now, and change nothing.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse the plan if any partition changed since it was made.")] = False,
     edited: Annotated[bool, typer.Option("--edited", help="Accept a plan file that was edited or written by hand.")] = False,
     foreign: Annotated[
@@ -88,7 +92,8 @@ def execute_command(
 ) -> int:
     """Carry out one approved plan, throttled and step by step; each step is recorded before it starts, so a kill does no harm.
 
-    Partitions that changed since the plan was made are left alone and named. Ctrl-C ends only this process: steps in
+    --dry-run makes the same checks and shows the steps, but takes none. Partitions that changed since the plan was made are left
+    alone and named. Ctrl-C ends only this process: steps in
     progress continue in the cluster, and `trimtab resume` does the rest.
     """
     from trimtab.execution.documents import Settings
@@ -106,6 +111,8 @@ def execute_command(
         reserve=LIMITS.reserve if reserve is None else float(reserve),
     )  # fmt: skip
     settings = Settings(throttle=throttle, strict=strict, foreign=foreign, limits=limits, windows=tuple(window or ()))
+    if dry_run:
+        return show_steps(order, settings, bootstrap_server, command_config, journal, form, out)
     return carry_out(context, order, settings, bootstrap_server, command_config, journal, form, out, interval)
 
 
@@ -124,21 +131,14 @@ def carry_out(
     form: Literal["text", "json"] = "text", out: Path | None = None, interval: float | None = None,
 ) -> int:  # fmt: skip
     """Carry an order out to the end, and say what became of the loads of brokers, measured for `interval` seconds; the exit code."""
-    from trimtab.execution.checks import unfinished
     from trimtab.execution.noticed import noticed
-    from trimtab.execution.people import pause_of
-    from trimtab.execution.run import at_work, reached
+    from trimtab.execution.run import reached
 
     if not order.tasks:
-        log.info("the plan is empty: nothing to do")
+        log.info(EMPTY)
         return 0
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
-        header = there.execution.read()
-        if header is not None and header.state == "running":
-            raise ExternalError(unfinished(header, working=at_work(there.execution)))
-        pause = pause_of(there.ledger.told())
-        if pause is not None:
-            raise ExternalError(f"the cluster is {paused_by(pause)}: no plan is started; `trimtab resume` ends the pause")
+        _require_free(there)
         there.execution.begin(order, settings)
         tell_size(there.execution.tasks.values(), order.plan_id, settings.throttle, order.headroom)
         notice = noticed(order.tasks, there.port)
@@ -146,6 +146,43 @@ def carry_out(
             log.warning("%s", notice)
         story = context.find_object(Story) or Story()
         return to_the_end(context, there, form, out, lambda: _loads(story, order, bootstrap_server, command_config, interval))
+
+
+def show_steps(
+    order: Order, settings: Settings, bootstrap_server: str, command_config: Path | None, journal: Path | None,
+    form: Literal["text", "json"], out: Path | None,
+) -> int:  # fmt: skip
+    """Write the steps that carrying an order out would take on the cluster as it is now; changes nothing there. The exit code."""
+    from trimtab.execution.dry_run import dry_run
+    from trimtab.execution.noticed import noticed
+    from trimtab.execution.run import reached
+
+    if not order.tasks:
+        log.info(EMPTY)
+        return 0
+    with reached(bootstrap_server, command_config, folder_of(journal)) as there:
+        _require_free(there)
+        made = dry_run(order, settings, there.port, there.ledger.read())
+        tell_size(made.tasks.values(), order.plan_id, settings.throttle, order.headroom)
+        notice = noticed(order.tasks, there.port)
+        if notice:
+            log.warning("%s", notice)
+    write_dry_run(made, form, out)
+    return 0
+
+
+def _require_free(there: Reached) -> None:
+    """Refuse with an `ExternalError` where another execution is not over, or the cluster is paused."""
+    from trimtab.execution.checks import unfinished
+    from trimtab.execution.people import pause_of
+    from trimtab.execution.run import at_work
+
+    header = there.execution.read()
+    if header is not None and header.state == "running":
+        raise ExternalError(unfinished(header, working=at_work(there.execution)))
+    pause = pause_of(there.ledger.told())
+    if pause is not None:
+        raise ExternalError(f"the cluster is {paused_by(pause)}: no plan is started; `trimtab resume` ends the pause")
 
 
 def _loads(

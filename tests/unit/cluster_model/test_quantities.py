@@ -68,7 +68,7 @@ def test_a_throttle_without_its_unit_is_asked_about() -> None:
     assert [parse_throttle(x) for x in ("50MB/s", "50B/s", "1000000", 50_000_000)] == [50_000_000, 50, 1_000_000, 50_000_000]
     for forgotten in ("50", 50, "999999"):
         meant = "a unit as in 50MB/s" if forgotten == "999999" else f"{forgotten}MB/s"
-        with pytest.raises(ValueError, match=f"write {meant}, or {forgotten}B/s where that is meant"):
+        with pytest.raises(ValueError, match=f"write {meant}, or {forgotten}B/s for {forgotten} bytes a second"):
             parse_throttle(forgotten)
     with pytest.raises(ValueError, match="expected a rate above 0"):
         parse_throttle("0MB/s")

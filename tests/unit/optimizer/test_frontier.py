@@ -81,6 +81,13 @@ def test_on_a_narrow_terminal_columns_go_and_none_is_cut(made: Plan, width: int,
     assert ("violations" in table[0]) == (width == 80)
 
 
+@pytest.mark.parametrize(("width", "told"), [(80, True), (60, False)])
+def test_violations_are_explained_where_the_column_stands(made: Plan, width: int, told: bool) -> None:
+    page = StringIO()
+    render_frontier(made, Console(file=page, width=width))
+    assert ("Violations: brokers that do not meet a goal" in " ".join(page.getvalue().split())) is told
+
+
 def test_the_table_says_what_most_of_the_balance_would_take(made: Plan) -> None:
     page = StringIO()
     render_frontier(made, Console(file=page, width=140))

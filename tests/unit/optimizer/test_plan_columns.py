@@ -19,10 +19,11 @@ from goals.document import parse_goals
 from optimizer.options import PlanOptions
 from optimizer.plan import Action, Plan
 from optimizer.planner import plan
-from optimizer.report import to_html, to_json
+from optimizer.report import read_plan, to_html, to_json, to_markdown
 from optimizer.report.score_text import ScoreTexts
 from optimizer.report.survey import flows, survey
 from tests.oracle.clusters import case_of
+from tests.unit.optimizer.reports import text_of
 
 
 def made(seed: int) -> Plan:
@@ -54,6 +55,23 @@ def test_the_text_is_that_of_one_action_at_a_time(several: list[Plan]) -> None:
     for whole in several:
         assert to_json(whole) == to_json(one_by_one(whole))
         assert to_html(whole) == to_html(one_by_one(whole))
+
+
+def test_a_saved_plan_is_shown_as_the_plan_itself(several: list[Plan]) -> None:
+    """The file has 9 digits of each number. A number beside a half would be rounded up before it is saved, and down afterwards."""
+    for whole in several:
+        saved = read_plan(to_json(whole).encode(), "plan.json")
+        assert to_html(saved) == to_html(whole)
+        assert to_markdown(saved) == to_markdown(whole)
+        assert text_of(saved, 140) == text_of(whole, 140)
+
+
+@pytest.mark.parametrize("load", [1_234_999_999.9, 0.12349999999, 9_995_000_000.4])
+def test_an_amount_beside_a_half_is_the_same_in_a_saved_plan(load: float, several: list[Plan]) -> None:
+    whole = replace(one_by_one(several[0]), brokers=tuple(replace(b, before={**b.before, "disk": load}) for b in several[0].brokers))
+    saved = read_plan(to_json(whole).encode(), "plan.json")
+    assert to_html(saved) == to_html(whole)
+    assert to_markdown(saved) == to_markdown(whole)
 
 
 @pytest.mark.parametrize("most", [1, 3, 10_000])

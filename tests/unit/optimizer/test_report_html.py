@@ -87,6 +87,20 @@ def test_page_is_whole(build: Callable[[], Plan]) -> None:
     assert {ref.lstrip("#") for ref in page.refs} <= set(page.ids)
 
 
+def test_what_an_action_repairs_is_said_once() -> None:
+    """The tag named the goal, and the sentence beside it named it again as a violation."""
+    plan = plans.example_plan()
+    limit = next(g.name for g in plan.goals if g.hard)
+    action = replace(
+        plan.actions[0], repairs=(limit,), reason=f"would lower the violation of {limit}; would raise the lowest disk score from 0.1 to 0.2"
+    )
+    alone = replace(action, seq=2, reason=f"would lower the violation of {limit}")
+    rows = re.findall(r'<td class="words">(<span class="badge some">repairs .*?)</td>', to_html(replace(plan, actions=(action, alone))))
+    assert len(rows) == 2
+    assert not any("lower the violation" in row for row in rows)
+    assert sum(row.endswith("would raise the lowest disk score from 0.1 to 0.2") for row in rows) == 1
+
+
 @pytest.mark.parametrize("build", BUILDERS, ids=named)
 def test_page_loads_nothing(build: Callable[[], Plan]) -> None:
     text = to_html(build())

@@ -37,6 +37,12 @@ def test_spread_is_explained_where_the_column_stands() -> None:
     assert explained not in text_of(plans.example_plan(), 80)
 
 
+def test_violations_are_explained_in_every_form() -> None:
+    plan, explained = plans.example_plan(), "iolations: brokers that do not meet the goal"
+    for report in (text_of(plan, 80), text_of(plan, 140), to_html(plan), to_markdown(plan)):
+        assert report.count(explained) == 1
+
+
 @pytest.mark.parametrize("width", [80, 96, 112, 120, 160])
 def test_no_number_of_a_broker_is_cut_at_any_width(width: int) -> None:
     names = {"network_in": "usage_distribution-network_out_of_the_ordinary", "disk": "d"}

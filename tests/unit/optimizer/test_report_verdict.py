@@ -199,6 +199,17 @@ def test_brokers_that_cannot_be_emptied_are_told_with_all_their_replicas() -> No
     assert re.search(r"takes \d+ replicas off brokers 3 and 5", v.remedy)
 
 
+def test_a_reason_is_told_once_in_the_verdict() -> None:
+    """A budget that runs out leaves both a hard goal violated and a broker not emptied; the sentence told it for each."""
+    why = "of the budget of 500 GB, 43.8 GB is left, too little for some replicas"
+    plan = not_drained((11.0, 16.0), tuple(f"draining, and would still hold {n} replicas: {why}" for n in (11, 16)))  # type: ignore[arg-type]
+    hard = next(g for g in plan.goals if g.hard)
+    unmet = replace(hard, status="violated", explanation=f"1 would remain, 1 before (broker 2): {why}")
+    told = verdict(replace(plan, goals=tuple(unmet if g is hard else g for g in plan.goals))).remainder
+    assert told.count(why) == 1
+    assert told.endswith("brokers 3 and 5 would still host 27 replicas")
+
+
 def test_a_broker_that_cannot_be_emptied_keeps_the_verdict_from_being_good() -> None:
     plan = plans.empty_plan()
     stuck = replace(plan.brokers[0], state="draining", why="draining, and would still hold 1 replica: it is too large")

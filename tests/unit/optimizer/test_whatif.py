@@ -74,6 +74,16 @@ def test_a_mistake_in_the_goals_file_is_told_under_its_name() -> None:
     assert "goals.yaml, constraints.exclude_brokers: no broker 77" in both
 
 
+def test_a_broker_that_is_not_there_is_one_problem_for_each_place() -> None:
+    """One typing error was told eight times, also as a broker that cannot be emptied."""
+    text = refusal(goals(exclude_brokers=[77, 77]), remove_brokers=(99, 99, 3, 3), exclude_brokers=(99,), demote_brokers=(99,))
+    assert text.startswith("options and goals: 5 problems")
+    assert text.count("--remove-broker: no broker 99") == text.count("--exclude-broker: no broker 99") == 1
+    assert text.count("--demote-broker: no broker 99") == text.count("constraints.exclude_brokers: no broker 77") == 1
+    assert text.count("broker 3 cannot be emptied") == 1
+    assert "broker 99 cannot be emptied" not in text
+
+
 def test_patterns_of_a_goals_file_that_match_nothing_are_noted_except_internal_topics() -> None:
     """One goals file serves many clusters, so this is no mistake; a typing error should be seen all the same."""
     found = plan(TRIAL.snapshot, goals(exclude_topics=["__x*", "ordesr*", "t"], include_topics=["t", "__*", "nope"]))

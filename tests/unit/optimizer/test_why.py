@@ -155,7 +155,7 @@ def test_why_a_rack_stays_crowded(trial: Trial, reason: str) -> None:
          "2 replicas would need up to 3 brokers and 1 is eligible; add 2"),
         (Trial([1, broker(2, state="draining")], replicas([1, 2], [2]), REPLICAS), {"max_moves": 0},
          "1 replica would need 2 brokers and 1 is eligible; add 1; 1 replica stays: the budget"),
-        (Trial([1, broker(2, state="draining")], replicas([2]), REPLICAS), {"max_moves": 0}, "1 replica stays: the budget"),
+        (Trial([1, broker(2, state="draining")], replicas([2]), REPLICAS), {"max_moves": 0}, "would still hold 1 replica: the budget"),
         (Trial([1, broker(2, state="draining")], replicas([2]), REPLICAS), {}, "no acceptable way was found for 1 replica (t-0)"),
         (Trial([broker(1, disk=60.0), broker(2, state="draining")], replicas([2], [2], disk=40.0), DISK, RACK), {},
          "2 replicas (t-0 …) would find no broker that disk allows; add one with room for them"),
@@ -166,7 +166,8 @@ def test_why_a_rack_stays_crowded(trial: Trial, reason: str) -> None:
          "1 replica (t-0) would find no broker that racks, disk allow where the plan ends, and the search found no way to make room"),
         (Trial([broker(1, "a"), broker(2, "b", "dead"), broker(3, "c", "excluded"), broker(4, "d")],
                replicas([1, 4, 2, 3], [1]), REPLICAS), {}, "1 replica would need 3 brokers and 2 are eligible; add 1"),
-        (Trial([1, broker(2, state="draining"), 3], replicas([1, 2], [2, 3]), REPLICAS), {"max_moves": 0}, "2 replicas stay: the budget"),
+        (Trial([1, broker(2, state="draining"), 3], replicas([1, 2], [2, 3]), REPLICAS), {"max_moves": 0},
+         "draining, and would still hold 2 replicas: the budget"),
     ],
 )  # fmt: skip
 def test_why_a_broker_is_not_emptied(trial: Trial, options: dict[str, Any], reason: str) -> None:

@@ -42,6 +42,14 @@ def test_a_plan_that_was_edited_is_refused_unless_asked_for(trimtab: CommandLine
     assert "it was edited, or another release wrote it" in shown.err
 
 
+def test_a_dry_run_refuses_what_the_execution_would(trimtab: CommandLine, plan: Path, tmp_path: Path) -> None:
+    assert "expected a Kafka broker, found none" in trimtab("execute", "--plan", plan, "--dry-run", *NOWHERE, "--journal", tmp_path).err
+    plan.write_text(plan.read_text().replace('"cluster_id":"test"', '"cluster_id":"tset"'))
+    ended = trimtab("execute", "--plan", plan, "--dry-run", *NOWHERE)
+    assert (ended.code, ended.out) == (2, "")
+    assert "this is not the id of what the file says" in ended.err
+
+
 @pytest.mark.parametrize("command", ["execute", "status", "pause", "resume", "cancel", "rollback", "throttles", "drain", "activate"])
 def test_without_a_cluster_every_command_says_so(command: str, trimtab: CommandLine, plan: Path, tmp_path: Path) -> None:
     more: dict[str, tuple[str | Path, ...]] = {

@@ -98,7 +98,7 @@ def test_the_json_form_has_everything(trimtab: CommandLine, log: LogWriter, tmp_
         (("--kraft-log", "LOG", "--interval", "1s"), "--interval: goes with --follow"),
         (("--kraft-log", "LOG", "--unconfirmed", "--follow", "--interval", "0"), "--interval: expected a time above 0"),
         (("--kraft-log", "LOG", "--unconfirmed", "--follow", "--out", "f"), "--out: does not go with --follow"),
-        (("--kraft-log", "nowhere"), "nowhere"),
+        (("--kraft-log", "nowhere"), "--kraft-log: there is no folder nowhere"),
     ],
 )
 def test_options_that_do_not_fit_are_told(

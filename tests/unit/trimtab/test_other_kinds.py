@@ -44,7 +44,8 @@ def test_a_file_of_another_kind_is_named(trimtab: CommandLine, files: dict[str, 
 def test_a_throttle_without_its_unit_is_asked_about(trimtab: CommandLine, files: dict[str, Path]) -> None:
     ended = trimtab("execute", *NOWHERE, "--plan", files["a plan"], "--throttle", "50")
     assert ended.code == 2
-    assert "50 is so many bytes a second; write 50MB/s" in " ".join(ended.err.split())
+    told = "--throttle: expected a rate with its unit, found 50; write 50MB/s, or 50B/s for 50 bytes a second"
+    assert ended.err.splitlines()[0] == f"error: {told}"
 
 
 def test_a_preset_of_policies_is_told_from_one_of_goals(trimtab: CommandLine) -> None:

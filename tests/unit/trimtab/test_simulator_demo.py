@@ -16,6 +16,7 @@ from trimtab.demo import TOPIC_FILE
 
 def test_the_command_tells_the_story_and_writes_the_report(trimtab: CommandLine, tmp_path: Path) -> None:
     out = tmp_path / "new" / "report.html"
+    out.parent.mkdir()
     ended = trimtab("demo", "--quick", "--out", out, "--dir", tmp_path / "kept", "--seed", "2")
     assert ended.code == 0, ended.err
     assert ended.out == ""
@@ -46,7 +47,23 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(trimtab: Co
     ended = trimtab("demo", "--quick", "--out", tmp_path / "taken" / "r.html", "--dir", tmp_path / "taken" / "x")
     assert ended.code == 2
     assert "--out" in ended.err
-    assert "--dir" in ended.err
+    assert "--dir: expected a folder, found the file" in ended.err
+
+
+def test_a_report_in_a_folder_that_is_not_there_is_refused_as_by_plan(trimtab: CommandLine, tmp_path: Path) -> None:
+    """A typing error made a folder, and the report was where no one looked for it."""
+    ended = trimtab("demo", "--quick", "--out", tmp_path / "nosuch" / "x.html", "--dir", tmp_path / "kept")
+    assert ended.code == 2
+    assert f"--out: there is no folder {tmp_path / 'nosuch'}; create it or name another" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_out_the_report_has_a_folder_of_its_own(
+    trimtab: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert trimtab("demo", "--quick", "-q", "--preset", "counts").code == 0
+    assert [p.name for p in (tmp_path / "trimtab-demo").iterdir()] == ["report.html"]
 
 
 def test_quiet_says_nothing(trimtab: CommandLine, tmp_path: Path) -> None:
@@ -65,7 +82,7 @@ def test_quiet_says_nothing(trimtab: CommandLine, tmp_path: Path) -> None:
 def test_what_cannot_work_is_refused_before_anything_is_written(
     trimtab: CommandLine, tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
-    ended = trimtab("demo", *arguments, "--out", tmp_path / "new" / "r.html")
+    ended = trimtab("demo", *arguments, "--out", tmp_path / "r.html", "--dir", tmp_path / "kept")
     assert ended.code == 2
     assert complaint in ended.err
     assert list(tmp_path.iterdir()) == []

@@ -100,7 +100,7 @@ def test_replicas_of_draining_brokers_stay_for_that_and_for_no_budget() -> None:
     found = made(cluster(states={2: "draining"}), add_brokers=(AddedBroker(4, None),))
     why = next(b.why for b in found.brokers if b.id == 2)
     assert why is not None
-    assert "8 replicas stay: this plan takes leaderships off brokers and does nothing else" in why
+    assert "would still hold 8 replicas: this plan takes leaderships off brokers and does nothing else" in why
     assert "budget" not in why
 
 

@@ -114,7 +114,7 @@ def test_what_hard_limits_leave_no_room_for_stays_as_it_is_and_says_so() -> None
     assert lists(made) == {}
     one = reasons(made)["partition orders-0"]
     assert one.startswith("no broker may take a replica of it within hard goals")
-    assert verdict(made).remainder.startswith("partition orders-0 would stay as it is: no broker may take a replica")
+    assert verdict(made).remainder.startswith("partition orders-0 would stay unchanged: no broker may take a replica")
     three = changed(cluster([[1], [2]], racks="aabb", sizes=[60 * GB, 30 * GB], capacity=70 * GB), 3, limit)
     assert set(lists(three)) in ({0}, {1}), "the other one has room then"
 
@@ -135,6 +135,9 @@ def test_budgets_hold_and_the_rest_is_counted() -> None:
     made = changed(snapshot, 2, max_moves=4)
     assert made.summary.replica_moves == 4
     assert reasons(made)["6 partitions more"] == "the budget ends before them"
+    assert verdict(made).remainder.startswith("6 partitions more would stay unchanged: the budget")
+    assert not any("needs at least" in remark for remark in verdict(made).remarks), "it was called optimal, with most of the work left"
+    assert "Lower bounds" not in to_markdown(made)
     assert changed(snapshot, 2, max_bytes=35 * 10**9).summary.bytes_to_move == 30 * GB
 
 
