@@ -17,7 +17,7 @@ from cluster_model.quantities import format_size, parse_size
 from trimtab.commands import options as o
 from trimtab.commands import values as v
 from trimtab.commands.execution_options import DataForm, JournalFolder, Server, Throttle, folder_of
-from trimtab.commands.execution_text import paused_by, write_dry_run, write_standing
+from trimtab.commands.execution_text import partitions_counted, paused_by, write_dry_run, write_standing
 from trimtab.execution.pacing import AUTO
 from trimtab.execution.state import Limits
 from trimtab.signals import signals_heard
@@ -242,13 +242,13 @@ def tell_size(tasks: Collection[Task], plan_id: str, rate: int | None, headroom:
     from trimtab.execution.throttle import hours
 
     total = sum(t.to_copy for t in tasks)
-    log.info("plan %s: %d partitions, %s to copy", plan_id, len(tasks), format_size(total))
+    log.info("plan %s: %s, %s to copy", plan_id, partitions_counted(len(tasks)), format_size(total))
     batches = max((t.batch for t in tasks), default=0)
     if batches:
-        log.info("it is carried out in %d batches, as its policy says", batches)
+        log.info("it is carried out in %s, as its policy says", "one batch" if batches == 1 else f"{batches} batches")
     gaps = sum(t.gap for t in tasks)
     if gaps:
-        log.info("%d partitions have one replica: each is without a leader for a moment", gaps)
+        log.info("%s of one replica: without a leader for a moment", partitions_counted(gaps))
     if rate == AUTO and total:
         pace = first(tasks, headroom or Headroom())
         log.info("it starts with a throttle of %s/s: %s", format_size(pace.rate), pace.why)

@@ -68,7 +68,7 @@ def _text(found: Standing, *, working: bool) -> str:
     if found.over and found.direction == "forward":
         lines.append(_report(found))
     if found.gaps:
-        lines.append(f"{found.gaps} partitions of one replica were without a leader for a moment")
+        lines.append(f"{partitions_counted(found.gaps)} of one replica had no leader for a moment")
     if found.paused:
         lines.append(f"paused by {found.paused}")
     if found.waits and not found.over:
@@ -79,7 +79,7 @@ def _text(found: Standing, *, working: bool) -> str:
         lines.append(f"{found.throttles_left} throttle settings are still to be taken off: `trimtab throttles --clean`")
     unchanged = found.unchanged
     if unchanged:
-        lines.append(f"{len(unchanged)} partitions were not changed as planned:")
+        lines.append(f"{partitions_counted(len(unchanged))} not changed as planned:")
         lines += [f"  {p.name}: {p.reason}" for p in unchanged[:NAMED]]
         if len(unchanged) > NAMED:
             lines.append(f"  and {len(unchanged) - NAMED} more; --format json names all")
@@ -114,12 +114,12 @@ def _dry_run_text(made: DryRun) -> str:
     if any(not _is_throttled(s) for s in made.steps):
         lines.append("partitions of one step start together; an execution starts the next step as soon as a limit allows it")
     if made.unchanged:
-        lines.append(f"{_partitions(len(made.unchanged))} would not be changed as planned:")
+        lines.append(f"{partitions_counted(len(made.unchanged))} would not be changed as planned:")
         lines += [f"  {p.name}: {p.reason}" for p in made.unchanged[:NAMED]]
         if len(made.unchanged) > NAMED:
             lines.append(f"  and {len(made.unchanged) - NAMED} more; --format json names all")
     if made.left:
-        lines.append(f"{_partitions(len(made.left))} would wait, as the cluster is now: {made.waits.removeprefix('waits: ')}")
+        lines.append(f"{partitions_counted(len(made.left))} would wait, as the cluster is now: {made.waits.removeprefix('waits: ')}")
     return "\n".join(lines)
 
 
@@ -150,12 +150,12 @@ def _step_words(made: DryRun, step: Step) -> tuple[str, list[str]]:
             names = [
                 f"{t.name}: {list(t.source)} → {list(t.target)}{f', {format_size(t.to_copy)}' if t.to_copy else ''}" for t in tasks
             ]
-            return f"{batch}reassign {_partitions(len(tasks))}, {size}", names
+            return f"{batch}reassign {partitions_counted(len(tasks))}, {size}", names
         case Elected(tasks):
-            return f"elect the preferred leader of {_partitions(len(tasks))}", [f"{t.name}: leader {t.target[0]}" for t in tasks]
+            return f"elect the preferred leader of {partitions_counted(len(tasks))}", [f"{t.name}: leader {t.target[0]}" for t in tasks]
 
 
-def _partitions(count: int) -> str:
+def partitions_counted(count: int) -> str:
     return f"{count} partition{'' if count == 1 else 's'}"
 
 
