@@ -7,7 +7,7 @@ project. One virtual machine is one topic, spread over partitions by a fixed Zip
 sends is fetched, its memory is the size on disk, its cpu is cpu. Windows of 5 minutes. The goals as they are see loads over the first
 of `--horizon-hours`, every first of `--cadence-hours`. The first day gives the placement that every stretch starts with (default goals,
 planned once on the day's means); the first two thirds of the rest are searched and chosen on, the last is held out. All configurations
-have the same budget of moves a plan, and are scored by the default bounds.
+have the same budget of moves a plan at most, and are scored by the default bounds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from spark.backtest.page import page_of
 from spark.backtest.pareto import EQUAL, Rule
 from spark.backtest.replay import RESTARTS, placed_by
 from spark.backtest.run import Result, Validated, Wish, found, split
-from spark.backtest.search import Space
+from spark.backtest.search import Knobs, Space
 from spark.backtest.stretch import Series, Stretch
 from spark.backtest.tasks import Job, came_of
 from spark.jobs.resources import chosen
@@ -286,6 +286,7 @@ def told(result: Result) -> None:
         print(
             c.what or "Pareto set",
             f"| every {c.cadence / 3600:g} h, loads over {c.horizon / 3600:g} h |",
+            {name: getattr(c, name) for name in Knobs._fields if getattr(c, name) is not None},
             short({n: (w, c.bounds[n]) for n, w in c.weights.items()}),
         )
         print("   hours by goal:", {n: round(h) for n, h in short(row.outcome.by_goal).items()})

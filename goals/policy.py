@@ -1,8 +1,8 @@
 """The `policy` part of a goals file: when the service acts, and how gently.
 
-Validated here, kept in `GoalSet.policy` as written. Of it a plan depends on `min_gain` and `noise`, which are among its options; where it
-names an `amount` (or a preset that has one), plans are made by the policy's parts (`optimizer.policies`) in place of the search. Parts
-carry the parameters of the systems they come from.
+Validated here, kept in `GoalSet.policy` as written. Of it a plan depends on `min_gain`, `move_cost` and `noise`, which are among its
+options; where it names an `amount` (or a preset that has one), plans are made by the policy's parts (`optimizer.policies`) in place of the
+search. Parts carry the parameters of the systems they come from.
 """
 
 from __future__ import annotations
@@ -340,6 +340,9 @@ class PolicyDocument(PolicyPart):
     )
     min_gain: NotNegative | None = Field(
         default=None, description="least that a part of a plan gains, in means, for copying as much as a typical broker stores"
+    )
+    move_cost: Size | None = Field(
+        default=None, description="what each replica move costs besides its bytes; 0: bytes alone (default three mean replicas)"
     )
     noise: NotNegative | None = Field(
         default=None, description="share of the mean by which loads differ when they are measured again; a plan gains more than that"

@@ -30,9 +30,9 @@ class AddedBroker:
 class PlanOptions:
     """Options of `optimizer.planner.plan`; sizes in bytes, topics as glob patterns, brokers as wire ids.
 
-    `move_cost` is what each replica move costs besides its bytes, in bytes; None: a share of a replica of mean size
-    (`optimizer.columns.MOVE_COST`). `min_gain` is the least that a part of a plan gains, in means, for copying as much as a typical broker
-    stores, and `noise` the share of the mean by which measured loads differ when they are measured again; None: as the goals' policy
+    `move_cost` is what each replica move costs besides its bytes, in bytes; None: as the goals' policy says, else so many replicas of mean
+    size (`optimizer.columns.MOVE_COST`). `min_gain` is the least that a part of a plan gains, in means, for copying as much as a typical
+    broker stores, and `noise` the share of the mean by which measured loads differ when they are measured again; None: as the goals' policy
     says, else `MIN_GAIN`, and the smaller of `NOISE` and `NOISE_OF_BOUND`. `restarts` is the most seeds that a small problem is searched
     with, 1 or more; None: until one is no better (`optimizer.search.search`). `threads` change how soon a plan is there, and no
     more; one by default, since a planner often runs beside a broker or a controller. `resting` are partitions, topic and number in

@@ -92,9 +92,11 @@ def with_policy(options: PlanOptions, goals: GoalSet) -> PlanOptions:
     policy = PolicyDocument.model_validate(goals.policy) if goals.policy else None
     if policy is None:
         return options
+    move_cost = None if policy.move_cost is None else round(policy.move_cost)
     return replace(
         options,
         min_gain=policy.min_gain if options.min_gain is None else options.min_gain,
+        move_cost=move_cost if options.move_cost is None else options.move_cost,
         noise=policy.noise if options.noise is None else options.noise,
     )
 

@@ -109,6 +109,9 @@ def rhythm(calibration: Calibration) -> tuple[str, ...]:
     if chosen.min_gain is not None:
         more = "plans must gain more for the bytes they copy"
         told.append(f"the backtest's choice: {more} (goals file: policy: {{min_gain: {chosen.min_gain:g}}})")
+    if chosen.move_cost is not None:
+        cost = f"a move costs {format_size(chosen.move_cost)} besides its bytes"
+        told.append(f"the backtest's choice: {cost} (goals file: policy: {{move_cost: {chosen.move_cost:g}}})")
     if chosen.start is not None:
         detector = f"{{kind: goal_band, hysteresis: {{start: {chosen.start:g}, stop: {chosen.start / 2:g}}}}}"
         told.append(f"the backtest's choice: plans start later (goals file: policy: {{detector: {detector}}})")

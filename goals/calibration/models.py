@@ -145,6 +145,7 @@ class Tried(Part):
     moved_back: int = Field(ge=0, description="replicas that came back to a broker they had left")
     max_moves: int | None = Field(default=None, ge=0, description="replica moves that one plan might have")
     min_gain: NotNegative | None = Field(default=None, description="policy.min_gain, where another than the goals' own was tried")
+    move_cost: NotNegative | None = Field(default=None, description="policy.move_cost, where another than the goals' own was tried")
     start: Positive | None = Field(default=None, description="start of policy.detector.hysteresis, where one was tried; it stops at a half")
     verdict: str = Field(default="", description="what the weeks held out say of it")
     chosen: bool = Field(default=False, description="the one that is recommended")

@@ -19,9 +19,9 @@ Mode = Literal["planned", "never", "hindsight"]
 class Configuration:
     """Weights (above 0) and bounds (share of the mean) by goal name; a goal that is not named keeps its own. `cadence` is seconds between
     looks, `horizon` seconds that loads are averaged over before the planner sees them; `max_moves` is a budget of each plan (None: as the
-    job has it). `min_gain`, and `start`, the share of the mean by which a broker has to be off before plans start (a hysteresis, which
-    stops at half of it), are of the goals' policy, and as it has them where None. `mode`: as the service plans; not at all; or knowing the
-    mean of the coming horizon, which no service does."""
+    job has it). `min_gain`, `move_cost` (bytes), and `start`, the share of the mean by which a broker has to be off before plans start (a
+    hysteresis, which stops at half of it), are of the goals' policy, and as it has them where None. `mode`: as the service plans; not at
+    all; or knowing the mean of the coming horizon, which no service does."""
 
     cadence: float
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -30,6 +30,7 @@ class Configuration:
     horizon: float = HORIZON
     max_moves: int | None = None
     min_gain: float | None = None
+    move_cost: float | None = None
     start: float | None = None
     mode: Mode = "planned"
 
@@ -47,8 +48,8 @@ class Configuration:
                 raise KeyError(name)
         made = with_goals(goals, tuple(self._changed(goal) for goal in goals.goals))
         policy = dict(made.policy)
-        if self.min_gain is not None:
-            policy["min_gain"] = self.min_gain
+        asked = {"min_gain": self.min_gain, "move_cost": self.move_cost}
+        policy |= {name: value for name, value in asked.items() if value is not None}
         if self.start is not None:
             policy["detector"] = {**_detector(goals), "hysteresis": {"start": self.start, "stop": self.start / 2.0}}
         return replace(made, policy=policy)

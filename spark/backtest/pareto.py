@@ -17,6 +17,7 @@ WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else th
 EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
 SURE = 2.0  # standard errors that a gain has to be on the held-out span
 COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
+LUCK = 0.01  # of the hours of two stretches, each the mean of some phases: what a test of equal hours is off by
 ROOM = 0.02  # more than `EQUAL` that hours may be with a standard error on top, or on a part of a span
 HOURS, COST = "broker-hours outside the target range", "bytes moved"  # replicas moved, where no bytes are
 
@@ -56,11 +57,9 @@ class Rule:
         most = self.equal + more
         return kept.share <= most and (self.aim == "hours" or kept.share + kept.spare <= most + ROOM)
 
-    def likely(self, kept: Difference, least: float = 0.0) -> float:
-        """Probability that a difference is less by `equal`: a margin, since what looks best of many is a little worse than it looks. Where
-        the standard error, which counts as `least` or more, is none: whether it is at most `equal`."""
-        error = max(kept.spare, least)
-        return float(norm.cdf((-self.equal - kept.share) / error)) if error else float(kept.share <= self.equal)
+    def likely(self, kept: Difference, luck: float = LUCK) -> float:
+        """Probability that a difference is at most `equal` on days to come; their `luck`, a standard error, adds to what is not known."""
+        return float(norm.cdf((self.equal - kept.share) / math.hypot(kept.spare, luck)))
 
     @property
     def words(self) -> tuple[str, str]:
@@ -89,7 +88,7 @@ class Choice:
 
 
 def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Difference] | None = None) -> Choice:
-    """The one whose gain, times the probability that what the rule keeps is less than that of row `own` (`Rule.likely`), is the largest, of
+    """The one whose gain, times the probability that what the rule keeps is as much as with row `own` (`Rule.likely`), is the largest, of
     those that count as equal; of the gain a standard error is taken off. `own` stays where none gains `WORTH`; ties go to the earlier
     row. With both aims the larger of both.
 
@@ -111,7 +110,7 @@ def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Diffe
         nothing = f"Before the held-out part, no configuration lowers {what} (equal within {rule.equal:.1%})"
         return Choice(own, f"{nothing}: the goals stay as they are")
     what, kept = best[2].words
-    gain = f"The choice has the largest gain in {what}, weighted by the probability of no more {kept}"
+    gain = f"The choice has the largest gain in {what}, weighted by the probability of equal {kept}"
     return Choice(-best[1], f"{gain}, in all replays before the held-out part")
 
 
@@ -123,7 +122,7 @@ def _worth(hours: Difference, cost: Difference, rule: Rule) -> float:
 
 
 def leading(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Difference]) -> list[int]:
-    """All rows but `own` by what they may gain, the most first: as in `choose`, but none is ruled out, and nothing is surer than `ROOM`."""
+    """All rows but `own` by what they may gain, the most first: as in `choose`, but none is ruled out, and the luck is `ROOM`."""
     cost = [cost_difference(outcomes[own], each).share for each in outcomes]
 
     def gained(n: int) -> float:
@@ -137,7 +136,7 @@ def leading(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Diff
 def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int, hours: Sequence[Difference] | None = None) -> list[int]:
     """Rows to go on with, the most promising first: by turns the best by the rule and the best by Pareto rank, `own` not counted.
 
-    What is known of a configuration is a part of what there will be, so nothing is as sure as `ROOM` here. With both aims, by turns of
+    What is known of a configuration is a part of what there will be, so the luck is `ROOM` here. With both aims, by turns of
     each. `hours` as in `choose`.
     """
     hours = [hours_difference(outcomes[own], each) for each in outcomes] if hours is None else hours

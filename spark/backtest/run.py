@@ -165,9 +165,8 @@ def found(space: Space, wish: Wish, spans: Spans, evaluate: Evaluate, tell: Tell
         tell(sentence)
     searched = search(space, wish.method, wish.trials, wish.seed, spans.training, evaluate, rule, often)
     best = [searched[n].configuration for n in finalists(searched, rule)]
-    tell("choosing: replaying the finalists on the stretches of the choice")
-    again = (*evaluate([space.own], spans.choosing, often), *evaluate(best, spans.choosing, wish.phases))
-    final = [Trained(c, spans.choosing, each) for c, each in zip([space.own, *best], again, strict=True)]
+    tell("choosing: replaying the finalists on all stretches before the held-out part")
+    final = _final(space.own, best, spans, searched[0], evaluate, wish)
     each, hours = [t.each for t in final], estimates([*searched, *final], final)
     choice = choose(each, 0, rule, hours)
     tell("testing on the held-out part")
@@ -201,6 +200,21 @@ def found(space: Space, wish: Wish, spans: Spans, evaluate: Evaluate, tell: Tell
     return named(
         Result(searched, tuple(table), spans.training, spans.choosing, spans.held_out, why, confirmed, verdict, 0, 0.0, said)
     )
+
+
+def _final(
+    own: Configuration, best: Sequence[Configuration], spans: Spans, before: Trained, evaluate: Evaluate, wish: Wish
+) -> list[Trained]:
+    """The goals as they are and the `best` of the search, on all stretches before the held-out ones, at all phases. (Hours differ by
+    stretch more than configurations do, so the choice sees as many as there are.) `before`: the goals as they are in the search."""
+    at = tuple(sorted({*spans.training, *spans.choosing}))
+    known = dict(zip(before.at, before.each, strict=True))
+    more = [n for n in at if n not in known]
+    if more:
+        (mine,) = evaluate([own], more, OFTEN * wish.phases)
+        known |= zip(more, mine, strict=True)
+    again = evaluate(best, at, wish.phases)
+    return [Trained(own, at, tuple(known[n] for n in at)), *(Trained(c, at, each) for c, each in zip(best, again, strict=True))]
 
 
 class Spans(NamedTuple):
@@ -342,6 +356,7 @@ def tried(row: Validated, chosen: bool, own: Validated) -> Tried:
         weights=dict(c.weights), bounds=dict(c.bounds), cadence=c.cadence, out_of_band_hours=o.out_of_band_hours,
         peak_utilization=o.peak_utilization, bytes_moved=o.bytes_moved, actions=o.actions, moved_back=o.moved_back,
         chosen=chosen, pareto=row.pareto, what=c.what, horizon=c.horizon, max_moves=c.max_moves, min_gain=c.min_gain, start=c.start,
+        move_cost=c.move_cost,
         verdict=row.verdict,
         out_of_band_error=_amount(row.hours, before.out_of_band_hours) if row is not own else None,
         bytes_error=_amount(row.cost, before.bytes_moved) if row is not own else None,

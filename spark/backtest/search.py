@@ -35,7 +35,8 @@ WIDE = 20.0  # bounds of loads: from half the centre's to so many times it, each
 MOST_WIDE = 3.0  # share of the mean, beyond which a bound is none
 NARROWEST = 0.5
 COUNTS_NARROWEST = 0.6  # counts have no noise: a wider band leaves them out of the one that is scored, a narrower one well in it
-GAINS = 100.0  # `min_gain`: from its own to so many times it
+GAINS = 30.0  # `min_gain`: from its own to so many times it
+MORE_GAIN = 10.0  # times its own: tried whatever chance draws
 STARTS = 20.0  # `start`: from the narrowest bound of a load to so many times it
 KEPT = 3  # halving keeps one in so many
 KNOWN = 1 / 3  # of the trials, at most: what differs from the goals as they are in one thing
@@ -52,6 +53,7 @@ class Knobs(NamedTuple):
     max_moves: int | None = None
     min_gain: float | None = None
     start: float | None = None
+    move_cost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class Space:
         """`min_gain` of the goals' policy, else the planner's."""
         written = self.goals.policy.get("min_gain")
         return float(written) if isinstance(written, int | float) and written > 0.0 else MIN_GAIN
+
+    @property
+    def move_cost(self) -> float | None:
+        """What moves cost besides their bytes, where that is tried: nothing, since bytes are counted. None: that is the goals' own."""
+        return None if self.goals.policy.get("move_cost") in (0, "0") else 0.0
 
     @property
     def loads(self) -> tuple[str, ...]:
@@ -113,7 +120,7 @@ class Space:
     ) -> Configuration:  # fmt: skip
         """A configuration that names every goal, with numbers that read well (3 digits)."""
         goals = levelled(self.goals)
-        moves, gain, start = knobs or Knobs()
+        moves, gain, start, move_cost = knobs or Knobs()
         return Configuration(
             rhythm[0],
             {g.name: _short(weights.get(g.name, g.weight)) for g in goals},
@@ -122,6 +129,7 @@ class Space:
             rhythm[1],
             self.budgets[0] if moves is None else moves,
             None if gain is None else _short(gain),
+            move_cost,
             None if start is None else _short(start),
         )
 
@@ -262,17 +270,19 @@ def _each_once(configurations: Sequence[Configuration]) -> list[Configuration]:
 
 def known(space: Space, trials: int, seed: int) -> list[Configuration]:
     """What is worth a look whatever chance draws, in turns, at most `KNOWN` of the trials: the goals as they are, and the centre's bounds,
-    at other cadences and horizons; and loads left alone, one or two. (What cannot be levelled may take all moves from what can.)"""
+    at other cadences and horizons; and loads left alone, one or two. (What cannot be levelled may take all moves from what can.) By turns
+    the policy is as it is, moves cost their bytes alone, and plans have to gain more."""
     r = np.random.default_rng([seed, len(space.rhythms)])
     others = [space.rhythms[1 + n] for n in r.permutation(len(space.rhythms) - 1).tolist()]
-    as_they_are = [space.made({}, {}, rhythm, "weights and bounds as they are") for rhythm in others]
-    centred = [space.made({}, space.centre, rhythm, "calibrated bounds") for rhythm in others[::-1]]
+    knobs = cycle([Knobs(), Knobs(move_cost=space.move_cost), Knobs(min_gain=MORE_GAIN * space.least_gain)])
+    as_they_are = [space.made({}, {}, rhythm, "weights and bounds as they are", k) for rhythm, k in zip(others, knobs, strict=False)]
+    centred = [space.made({}, space.centre, rhythm, "calibrated bounds", k) for rhythm, k in zip(others[::-1], knobs, strict=False)]
     bounds = {g.name: g.bound for g in levelled(space.goals)}
     wide = {name: max(min(ALONE * bounds[name], MOST_WIDE), bounds[name]) for name in space.loads}
     groups = [*combinations(space.loads, 1), *combinations(space.loads, 2)]
     alone = [
-        space.made({}, {name: wide[name] for name in groups[n]}, rhythm, f"{' and '.join(groups[n])} left alone")
-        for n, rhythm in zip(r.permutation(len(groups)).tolist(), cycle(space.rhythms), strict=False)
+        space.made({}, {name: wide[name] for name in groups[n]}, rhythm, f"{' and '.join(groups[n])} left alone", k)
+        for n, rhythm, k in zip(r.permutation(len(groups)).tolist(), cycle(space.rhythms), knobs, strict=False)
     ]
     turns = [one for three in zip_longest(as_they_are, alone, centred) for one in three if one is not None]
     return _each_once([space.own, *turns])[1:][: max(1, int(KNOWN * trials))]
@@ -314,7 +324,7 @@ def _knobs(space: Space, r: np.random.Generator) -> Knobs:
     if starts(space.goals) and space.loads and r.random() < 0.25:
         narrowest = min(g.bound for g in levelled(space.goals) if g.name in space.loads)
         start = narrowest * STARTS ** r.random()
-    return Knobs(budget, gain, start)
+    return Knobs(budget, gain, start, space.move_cost if r.random() < 0.5 else None)
 
 
 def made_of(space: Space, best: Sequence[Configuration], number: int, seed: Sequence[int]) -> list[Configuration]:
@@ -355,4 +365,4 @@ def _short(value: float) -> float:
 
 
 def _key(c: Configuration) -> tuple[object, ...]:
-    return c.mode, c.cadence, c.horizon, c.max_moves, c.min_gain, c.start, tuple(c.weights.items()), tuple(c.bounds.items())
+    return c.mode, c.cadence, c.horizon, c.max_moves, c.min_gain, c.move_cost, c.start, tuple(c.weights.items()), tuple(c.bounds.items())

@@ -18,7 +18,7 @@ from spark.backtest.configuration import Configuration
 
 SLOPES = (0.0, 0.003, 0.01, 0.03, 0.1)  # standard deviation of what one knob does over a factor of e, as shares of the hours
 BENDS = (0.0, 0.003, 0.01, 0.03, 0.1)  # of what no sum of knobs explains
-APART = (0.0, 0.3, 1.0, 3.0)  # what is so in one span only, over what is always so: variances
+APART = (0.0, 0.03, 0.1, 0.3)  # what is so in one span only, over what is always so: variances (docs/benchmarks.md: 0.04)
 REACH = 1.5  # over so many factors of e, in all knobs together, what is no sum goes by itself
 SAVED = 3.0  # all of the cost counts as so many factors of e of a knob
 UNKNOWN = 0.05  # luck of one replay where nothing was replayed twice
@@ -97,6 +97,7 @@ def _of(one: Configuration, own: Configuration) -> list[float]:
     found = [_log(one.bounds[name], own.bounds[name]) for name in own.bounds]
     found += [_log(one.weights[name], own.weights[name]) for name in own.weights]
     found += [_log(one.cadence, own.cadence), _log(one.horizon, own.horizon)]
+    found.append(0.0 if one.move_cost == own.move_cost else 1.0)
     for name in ("max_moves", "min_gain", "start"):
         mine, theirs = getattr(one, name), getattr(own, name)
         found += [0.0 if mine == theirs else 1.0, _log(mine, theirs or NONE[name]) if mine is not None else 0.0]

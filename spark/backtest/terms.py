@@ -19,12 +19,12 @@ def terms(stretches: Counts, finalists: int, phases: int, tested: int, rule: Rul
     Parameters
     ----------
     finalists
-        Configurations that are replayed on the stretches of the choice, each `phases` times.
+        Configurations that are replayed on all stretches before the held-out ones, each `phases` times.
     tested
         Rows that are tested beside the goals as they are, at most.
     """
     searched, choosing, held_out = stretches
-    before = f"{_stretches(searched)} for the search, {_stretches(choosing)} for the choice" if choosing else (
+    before = f"{_stretches(searched)} for the search, {_stretches(choosing)} more for the choice" if choosing else (
         f"{_stretches(searched)} for both the search and the choice"
     )  # fmt: skip
     often = "once each" if phases == 1 else f"{phases} times each, with looks at different times of the day"

@@ -70,7 +70,7 @@ def pareto_legend(tried: Sequence[Tried]) -> Markup:
 def tried_table(tried: Sequence[Tried]) -> Markup | None:
     """All configurations, the chosen one and the default first, then the Pareto set, by hours outside the target range."""
     columns = [
-        Column("configuration"), Column("weights"), Column("bounds"), Column("cadence", True), Column("loads over", True),
+        Column("configuration"), Column("weights"), Column("bounds"), Column("plans"), Column("cadence", True), Column("loads over", True),
         Column("outside", True),
         Column("against default", True), Column("bytes moved", True), Column("against default", True), Column("actions", True),
         Column("moved back", True), Column("peak", True),
@@ -85,9 +85,17 @@ def described(tried: Tried, default: Tried | None = None) -> str:
     weights, bounds = (default.weights, default.bounds) if default is not None else ({}, {})
     parts = [f"{name} weight {value:g}" for name, value in tried.weights.items() if weights.get(name) != value]
     parts += [f"{name} bound {percent(value)}" for name, value in tried.bounds.items() if bounds.get(name) != value]
-    parts = parts or ["weights and bounds as they are"]
+    parts = [*(parts or ["weights and bounds as they are"]), *_plans(tried)]
     over = [f"on loads over {duration(tried.horizon)}"] if tried.horizon is not None else []
     return ", ".join([*parts, f"every {duration(tried.cadence)}", *over])
+
+
+def _plans(tried: Tried) -> list[str]:
+    """What it changes of the policy and of the budget of plans, by the names that these have in files."""
+    asked = {
+        "max_moves": tried.max_moves, "min_gain": tried.min_gain, "move_cost": tried.move_cost, "hysteresis from": tried.start,
+    }  # fmt: skip
+    return [f"{name} {value:g}" for name, value in asked.items() if value is not None]
 
 
 def duration(seconds: float) -> str:
@@ -115,6 +123,7 @@ def _row(tried: Tried, default: Tried | None, place: int) -> list[Cell]:
         Cell(name),
         Cell(_pairs(tried.weights, lambda v: f"{v:g}")),
         Cell(_pairs(tried.bounds, percent)),
+        Cell(el("span", *(el("span", words) for words in _plans(tried)), class_="lines") if _plans(tried) else "–"),
         Cell(duration(tried.cadence), tried.cadence),
         Cell("–" if tried.horizon is None else duration(tried.horizon), tried.horizon),
         Cell(f"{tried.out_of_band_hours:,.1f} h", tried.out_of_band_hours),

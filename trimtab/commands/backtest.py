@@ -363,6 +363,8 @@ def _show(found: Result) -> None:
             console.print(f"  {chosen.max_moves} moves in a plan at most (budgets.max_moves of the service)", highlight=False)
         if chosen.min_gain is not None:
             console.print(f"  min_gain {chosen.min_gain:g} (policy of the goals file)", highlight=False)
+        if chosen.move_cost is not None:
+            console.print(f"  move_cost {chosen.move_cost:g} (policy of the goals file)", highlight=False)
         if chosen.start is not None:
             hysteresis = f"hysteresis: {{start: {chosen.start:g}, stop: {chosen.start / 2:g}}}"
             console.print(f"  {hysteresis} (policy.detector of the goals file)", highlight=False)

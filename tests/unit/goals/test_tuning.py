@@ -183,11 +183,12 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
 
 def test_what_the_backtest_changed_in_the_policy_is_told_with_its_place(tmp_path: Path) -> None:
     """A goals file keeps its policy; without these the weights and bounds beside them were never tried."""
-    knobs = "max_moves: 50, min_gain: 3, start: 0.4, moved_back: 2, chosen: true"
+    knobs = "max_moves: 50, min_gain: 3, move_cost: 0, start: 0.4, moved_back: 2, chosen: true"
     result = tune(tmp_path, f"goals: [{IN % 1}]", calibration(WEIGHTS.replace("moved_back: 2, chosen: true", knobs)))
     for said in (
         "50 moves in a plan at most (service: budgets.max_moves: 50)",
         "plans must gain more for the bytes they copy (goals file: policy: {min_gain: 3})",
+        "a move costs 0 B besides its bytes (goals file: policy: {move_cost: 0})",
         "plans start later (goals file: policy: {detector: {kind: goal_band, hysteresis: {start: 0.4, stop: 0.2}}})",
     ):
         assert any(said in remark for remark in result.remarks), result.remarks

@@ -97,6 +97,27 @@ def test_the_least_gain_comes_from_the_policy_and_stands_in_the_plan() -> None:
     assert plan(snapshot, parse_goals(text, "goals"), PlanOptions(min_gain=0.7)).options["min_gain"] == 0.7
 
 
+def test_the_cost_of_a_move_comes_from_the_policy_and_an_option_wins() -> None:
+    """A partition with twice the traffic stores four times as much: few large ones are few moves, many small ones are few bytes."""
+    rng = np.random.default_rng(5)
+    partitions = [
+        {"topic": "t", "partition": i, "replicas": [1 if i < 40 else 2 + i % 3], "leader": 1 if i < 40 else 2 + i % 3,
+         "leader_load": {"network_in": x * 1e6, "disk": x * x * 1e9}}
+        for i, x in enumerate(rng.lognormal(0.0, 1.0, 80).tolist())
+    ]  # fmt: skip
+    snapshot = build_snapshot(
+        {"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
+         "brokers": [{"id": b} for b in (1, 2, 3, 4)], "partitions": partitions}
+    )  # fmt: skip
+    text = "version: 1\ngoals: [{kind: usage_distribution, resource: network_in}]\npolicy: {move_cost: COST}\n"
+    goals = {cost: parse_goals(text.replace("COST", cost), "goals") for cost in ("0", "100 GiB")}
+    cheap, dear = (plan(snapshot, of) for of in goals.values())
+    assert [made.options["move_cost"] for made in (cheap, dear)] == [0, 100 * 2**30]
+    assert dear.summary.replica_moves < cheap.summary.replica_moves
+    assert dear.summary.bytes_to_move > cheap.summary.bytes_to_move
+    assert plan(snapshot, goals["100 GiB"], PlanOptions(move_cost=0)).summary == cheap.summary
+
+
 @pytest.mark.parametrize(("more", "made"), [(0.115, False), (0.125, True)])
 def test_what_may_be_noise_of_measuring_brings_no_plan(more: float, made: bool) -> None:
     """100 partitions on each of two brokers; the first has `more` of the mean above it, its range ends at 10 %."""

@@ -93,11 +93,12 @@ def test_bounds_of_loads_are_tried_each_by_itself_and_so_are_budgets_of_moves() 
     assert min(ratios) < 0.2
     assert max(ratios) > 5
     assert {c.max_moves for c in drawn} == {None, 100, 30}
-    assert drawn[0].max_moves is drawn[0].min_gain is drawn[0].start is None
+    assert drawn[0].max_moves is drawn[0].min_gain is drawn[0].move_cost is drawn[0].start is None
+    assert {c.move_cost for c in drawn} == {None, 0.0}
     gains, starts = ({getattr(c, name) for c in drawn} - {None} for name in ("min_gain", "start"))
     assert len(gains) > 40
     assert 0.1 <= min(gains) < 0.2
-    assert max(gains) > 5
+    assert 2 < max(gains) <= 3
     assert 10 < len(starts) < 80
     both = [c for c in drawn if c.bounds[names[0]] == c.bounds["usage_distribution-network_out"] == 1.0]
     assert any("network_in and usage_distribution-network_out left alone" in c.what for c in both)
@@ -124,7 +125,8 @@ def test_three_spans_search_choose_and_test() -> None:
     assert (result.training, result.choosing, result.held_out) == ((2, 0), (1, 3), (4, 5))
     searched, choosing, testing = fake.asked[:-4], fake.asked[-4:-2], fake.asked[-2:]
     assert {n for _, stretches, _ in searched for n in stretches} == {0, 2}
-    assert choosing == [(1, (1, 3), 9), (12, (1, 3), 3)]  # the goals as they are more often, since their luck is in all comparisons
+    # The goals as they are more often, since their luck is in all comparisons; the search has replayed them on its own stretches.
+    assert choosing == [(1, (1, 3), 9), (12, (0, 1, 2, 3), 3)]
     assert testing == [(2, (4, 5), 9), (5, (4, 5), 3)]  # those and the choice; three more, never planning, and hindsight
     assert [row.verdict != "" for row in result.table] == [False, *[True] * 4, False, False]
 
@@ -136,7 +138,7 @@ def test_the_terms_are_said_before_anything_is_replayed() -> None:
     result = found(SPACE, wish, split(range(6), 1 / 3, "h"), fake, lambda told: heard.append((told, len(fake.asked))))
     assert result.terms == tuple(told for told, replays in heard if not replays)
     parts, finalists_told, test, in_hours, in_bytes, others, else_ = result.terms
-    assert parts.endswith("2 stretches for the search, 2 stretches for the choice, and the last 2 stretches held out for the test.")
+    assert parts.endswith("2 stretches for the search, 2 stretches more for the choice, and the last 2 stretches held out for the test.")
     assert "At most 12 finalists are replayed for the choice, 3 times each" in finalists_told
     assert "in hours or bytes" in test
     assert in_hours.endswith("broker-hours outside the target range fewer by at least 2 standard errors, bytes moved at most 10.0% more.")
@@ -161,7 +163,7 @@ def test_only_what_was_replayed_at_all_phases_is_chosen() -> None:
             return replace(super().outcome(c), bytes_moved=1.0) if self.asked[-1][2] == 1 else super().outcome(c)
 
     chosen = whole_backtest(Lucky()).chosen.trained
-    assert chosen.at == (1, 3)
+    assert chosen.at == (0, 1, 2, 3)
     assert chosen.outcome.bytes_moved > 1.0
 
 
@@ -275,7 +277,7 @@ def test_where_the_choice_is_not_confirmed_the_next_that_is_takes_its_place() ->
 
         def outcome(self, c: Configuration) -> Outcome:
             stretches = self.asked[-1][1]
-            if stretches == (1, 3) and c != SPACE.own:
+            if stretches == (0, 1, 2, 3) and c != SPACE.own:
                 self.lucky = self.lucky or c
             if self.hidden and stretches != (4, 5):
                 return Outcome(out_of_band_hours=100.0, bytes_moved=50.0)

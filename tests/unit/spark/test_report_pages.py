@@ -25,6 +25,7 @@ from spark.report.evidence import (
     NoiseEvidence,
     TopicEvidence,
 )
+from spark.report.pareto import described, tried_table
 from tests.unit.optimizer.test_report_html import Page
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>&amp;'
@@ -104,6 +105,16 @@ def test_a_page_is_whole_and_loads_nothing(kind: str) -> None:
     assert page.attributes["src"] == page.attributes["style"] == page.tags["link"] == page.tags["img"] == 0
     assert "default-src" in text
     assert "nan" not in re.sub(r"<script>.*?</script>", "", text, flags=re.S).lower().replace("nan<", "")  # of numbers
+
+
+def test_a_configuration_says_what_it_changes_of_the_policy() -> None:
+    """Two rows with the same weights and bounds differ in these alone."""
+    plain = tried("x")[1]
+    changed = plain.model_copy(update={"max_moves": 25, "min_gain": 1.0, "move_cost": 0.0, "start": 0.4})
+    said = ["max_moves 25", "min_gain 1", "move_cost 0", "hysteresis from 0.4"]
+    assert described(changed).endswith(f"{', '.join(said)}, every 5 min")
+    table = str(tried_table([plain, changed]))
+    assert all(table.count(f">{words}<") == 1 for words in said)
 
 
 @pytest.mark.parametrize("kind", PAGES)
