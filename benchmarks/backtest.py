@@ -36,10 +36,10 @@ from spark.backtest.judge import broker_loads
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import Cut, unpacked
 from spark.backtest.page import page_of
-from spark.backtest.pareto import EQUAL, Rule
+from spark.backtest.pareto import EQUAL, Rule, cost_difference, hours_difference
 from spark.backtest.replay import RESTARTS, placed_by
-from spark.backtest.run import Result, Validated, Wish, found, split
-from spark.backtest.search import Knobs, Space
+from spark.backtest.run import OFTEN, Result, Validated, Wish, found, split
+from spark.backtest.search import Knobs, Space, known
 from spark.backtest.stretch import Series, Stretch
 from spark.backtest.tasks import Job, came_of
 from spark.jobs.resources import chosen
@@ -198,6 +198,7 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=RESTARTS, help="seeds that a replayed plan is searched with at most")
     parser.add_argument("--workers", type=int, default=1, help="processes that replay side by side")
     parser.add_argument("--report", type=Path, help="write the HTML page of the backtest here")
+    parser.add_argument("--known", action="store_true", help="no search: replay what every search tries on all stretches, and compare")
     given = parser.parse_args()
     goals = load_goals(None, "default")
     shape = Shape(given.brokers, given.topics, given.partitions, given.zipf, given.replicas, given.seed)
@@ -226,10 +227,27 @@ def main() -> None:
     compile_all()
     pieces = {n: unpacked(rows.filter(pa.compute.equal(rows["stretch"], n)), cut, "trace", {}) for n in range(stretches)}
     here = Here(job, pieces, given.workers)
+    if given.known:
+        compared(space, sorted(pieces), here, given)
+        return
     result = found(space, wish, split(range(stretches), HELD_OUT, "trace"), here, lambda text: print(text, flush=True))
     told(replace(result, replays=here.replays, cpu=here.cpu))
     if given.report:
         given.report.write_text(page_of(result, cut, "trace", given.search, datetime.now(UTC)))
+
+
+def compared(space: Space, stretches: Sequence[int], here: Here, given: argparse.Namespace) -> None:
+    """What every search tries, on all stretches against the goals as they are, and how far each stretch is from that."""
+    (own,) = here([space.own], stretches, OFTEN * given.phases)
+    print("| every, loads over | knobs | | hours | bytes | hours by stretch, % |\n|---|---|---|---|---|---|", flush=True)
+    for c in (space.never, space.calibrated, *known(space, given.trials, given.seed)):
+        (each,) = here([c], stretches, given.phases)
+        knobs = {name: getattr(c, name) for name in Knobs._fields if getattr(c, name) is not None}
+        apart = " ".join(f"{100 * hours_difference([a], [b]).share:+.1f}" for a, b in zip(own, each, strict=True))
+        print(
+            f"| {c.cadence / 3600:g} h, {c.horizon / 3600:g} h | {knobs} | {c.what} | {hours_difference(own, each)} | "
+            f"{cost_difference(own, each)} | {apart} |", flush=True,
+        )  # fmt: skip
 
 
 @dataclass

@@ -70,8 +70,7 @@ def pareto_legend(tried: Sequence[Tried]) -> Markup:
 def tried_table(tried: Sequence[Tried]) -> Markup | None:
     """All configurations, the chosen one and the default first, then the Pareto set, by hours outside the target range."""
     columns = [
-        Column("configuration"), Column("weights"), Column("bounds"), Column("plans"), Column("cadence", True), Column("loads over", True),
-        Column("outside", True),
+        Column("configuration"), Column("weights"), Column("bounds"), Column("plans"), Column("outside", True),
         Column("against default", True), Column("bytes moved", True), Column("against default", True), Column("actions", True),
         Column("moved back", True), Column("peak", True),
     ]  # fmt: skip
@@ -85,17 +84,17 @@ def described(tried: Tried, default: Tried | None = None) -> str:
     weights, bounds = (default.weights, default.bounds) if default is not None else ({}, {})
     parts = [f"{name} weight {value:g}" for name, value in tried.weights.items() if weights.get(name) != value]
     parts += [f"{name} bound {percent(value)}" for name, value in tried.bounds.items() if bounds.get(name) != value]
-    parts = [*(parts or ["weights and bounds as they are"]), *_plans(tried)]
-    over = [f"on loads over {duration(tried.horizon)}"] if tried.horizon is not None else []
-    return ", ".join([*parts, f"every {duration(tried.cadence)}", *over])
+    return ", ".join([*(parts or ["weights and bounds as they are"]), *_plans(tried)])
 
 
 def _plans(tried: Tried) -> list[str]:
-    """What it changes of the policy and of the budget of plans, by the names that these have in files."""
+    """When plans are made, and what it changes of the policy and of the budget of plans, by the names that these have in files."""
+    over = [f"on loads over {duration(tried.horizon)}"] if tried.horizon is not None else []
     asked = {
         "max_moves": tried.max_moves, "min_gain": tried.min_gain, "move_cost": tried.move_cost, "hysteresis from": tried.start,
     }  # fmt: skip
-    return [f"{name} {value:g}" for name, value in asked.items() if value is not None]
+    named = [f"{name} {value:g}" for name, value in asked.items() if value is not None]
+    return [f"every {duration(tried.cadence)}", *over, *named]
 
 
 def duration(seconds: float) -> str:
@@ -115,7 +114,7 @@ def _row(tried: Tried, default: Tried | None, place: int) -> list[Cell]:
         )
         if holds
     ]  # fmt: skip
-    name: Child = [tried.what or f"no. {place}", " " if badges else None, join(badges, " ")]
+    name: Child = [tried.what.replace(KIND, "") or f"no. {place}", " " if badges else None, join(badges, " ")]
     was_out, was_moved = (0.0, 0.0) if default is None else (default.out_of_band_hours, default.bytes_moved)
     against = tried.out_of_band_hours / was_out - 1 if was_out > 0 else None
     moved = tried.bytes_moved / was_moved - 1 if was_moved > 0 else None
@@ -123,9 +122,7 @@ def _row(tried: Tried, default: Tried | None, place: int) -> list[Cell]:
         Cell(name),
         Cell(_pairs(tried.weights, lambda v: f"{v:g}")),
         Cell(_pairs(tried.bounds, percent)),
-        Cell(el("span", *(el("span", words) for words in _plans(tried)), class_="lines") if _plans(tried) else "–"),
-        Cell(duration(tried.cadence), tried.cadence),
-        Cell("–" if tried.horizon is None else duration(tried.horizon), tried.horizon),
+        Cell(el("span", *(el("span", words) for words in _plans(tried)), class_="lines")),
         Cell(f"{tried.out_of_band_hours:,.1f} h", tried.out_of_band_hours),
         Cell(_share(against, tried.out_of_band_error, was_out), against),
         Cell(size(tried.bytes_moved), tried.bytes_moved, title=f"{tried.bytes_moved:,.0f} bytes"),
