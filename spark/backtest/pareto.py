@@ -17,7 +17,6 @@ WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else th
 EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
 SURE = 2.0  # standard errors that a gain has to be on the held-out span
 COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
-LUCK = 0.01  # of the hours of two stretches, each the mean of some phases: what a test of equal hours is off by
 ROOM = 0.02  # more than `EQUAL` that hours may be with a standard error on top, or on a part of a span
 HOURS, COST = "broker-hours outside the target range", "bytes moved"  # replicas moved, where no bytes are
 
@@ -57,9 +56,11 @@ class Rule:
         most = self.equal + more
         return kept.share <= most and (self.aim == "hours" or kept.share + kept.spare <= most + ROOM)
 
-    def likely(self, kept: Difference, luck: float = LUCK) -> float:
-        """Probability that a difference is at most `equal` on days to come; their `luck`, a standard error, adds to what is not known."""
-        return float(norm.cdf((self.equal - kept.share) / math.hypot(kept.spare, luck)))
+    def likely(self, kept: Difference, luck: float = 0.0) -> float:
+        """Probability that there is no more on days to come, whose `luck`, a standard error, adds to what is not known. (Not `equal` more:
+        what looks best of many is a little worse than it looks.) Where there is no error at all: whether it is at most `equal` more."""
+        error = math.hypot(kept.spare, luck)
+        return float(norm.cdf(-kept.share / error)) if error else float(kept.share <= self.equal)
 
     @property
     def words(self) -> tuple[str, str]:
@@ -88,7 +89,7 @@ class Choice:
 
 
 def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Difference] | None = None) -> Choice:
-    """The one whose gain, times the probability that what the rule keeps is as much as with row `own` (`Rule.likely`), is the largest, of
+    """The one whose gain, times the probability that what the rule keeps is no more than with row `own` (`Rule.likely`), is the largest, of
     those that count as equal; of the gain a standard error is taken off. `own` stays where none gains `WORTH`; ties go to the earlier
     row. With both aims the larger of both.
 
@@ -110,7 +111,7 @@ def choose(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Diffe
         nothing = f"Before the held-out part, no configuration lowers {what} (equal within {rule.equal:.1%})"
         return Choice(own, f"{nothing}: the goals stay as they are")
     what, kept = best[2].words
-    gain = f"The choice has the largest gain in {what}, weighted by the probability of equal {kept}"
+    gain = f"The choice has the largest gain in {what}, weighted by the probability of no more {kept}"
     return Choice(-best[1], f"{gain}, in all replays before the held-out part")
 
 
