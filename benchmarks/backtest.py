@@ -242,10 +242,9 @@ def compared(space: Space, stretches: Sequence[int], here: Here, given: argparse
     print("| every, loads over | knobs | | hours | bytes | hours by stretch, % |\n|---|---|---|---|---|---|", flush=True)
     for c in (space.never, space.calibrated, *known(space, given.trials, given.seed)):
         (each,) = here([c], stretches, given.phases)
-        knobs = {name: getattr(c, name) for name in Knobs._fields if getattr(c, name) is not None}
         apart = " ".join(f"{100 * hours_difference([a], [b]).share:+.1f}" for a, b in zip(own, each, strict=True))
         print(
-            f"| {c.cadence / 3600:g} h, {c.horizon / 3600:g} h | {knobs} | {c.what} | {hours_difference(own, each)} | "
+            f"| {c.cadence / 3600:g} h, {c.horizon / 3600:g} h | {knobs(c)} | {c.what} | {hours_difference(own, each)} | "
             f"{cost_difference(own, each)} | {apart} |", flush=True,
         )  # fmt: skip
 
@@ -282,6 +281,11 @@ class Here:
         return came_of(self.stretches[stretch], self.job, configuration, phases, nth), time.process_time() - begun
 
 
+def knobs(c: Configuration) -> dict[str, float]:
+    """What a configuration changes of the policy and of the budget of plans."""
+    return {name: getattr(c, name) for name in Knobs._fields if getattr(c, name) is not None}
+
+
 def short(by_goal: Mapping[str, T]) -> dict[str, T]:
     """Without what all names start with."""
     return {name.removeprefix("usage_distribution-"): value for name, value in by_goal.items()}
@@ -304,7 +308,7 @@ def told(result: Result) -> None:
         print(
             c.what or "Pareto set",
             f"| every {c.cadence / 3600:g} h, loads over {c.horizon / 3600:g} h |",
-            {name: getattr(c, name) for name in Knobs._fields if getattr(c, name) is not None},
+            knobs(c),
             short({n: (w, c.bounds[n]) for n, w in c.weights.items()}),
         )
         print("   hours by goal:", {n: round(h) for n, h in short(row.outcome.by_goal).items()})

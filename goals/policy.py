@@ -226,9 +226,7 @@ class PolicyGuards(PolicyPart):
     )
     moves_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="moves between two checks of the detector")
     brokers_per_cycle: Annotated[int, Field(ge=1)] | None = Field(default=None, description="brokers that give in one cycle")
-    cycles: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="cycles of one plan; the rest waits for the next check of the detector"
-    )
+    cycles: Annotated[int, Field(ge=1)] | None = Field(default=None, description="cycles of one plan; the rest waits for the next check")
     min_brokers: Annotated[int, Field(ge=1)] = Field(default=2, description="fewest active brokers for a plan")
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from goals.model import GoalSet
+from optimizer.detectors import policy_of
 from optimizer.options import MIN_GAIN
 from spark.backtest.configuration import HORIZON, Configuration, levelled, starts
 from spark.backtest.difference import Difference, luck
@@ -77,7 +78,7 @@ class Space:
     @property
     def move_cost(self) -> float | None:
         """What moves cost besides their bytes, where that is tried: nothing, since bytes are counted. None: that is the goals' own."""
-        return None if self.goals.policy.get("move_cost") in (0, "0") else 0.0
+        return None if policy_of(self.goals).move_cost == 0.0 else 0.0
 
     @property
     def loads(self) -> tuple[str, ...]:

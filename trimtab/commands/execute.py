@@ -131,7 +131,6 @@ def carry_out(
     form: Literal["text", "json"] = "text", out: Path | None = None, interval: float | None = None,
 ) -> int:  # fmt: skip
     """Carry an order out to the end, and say what became of the loads of brokers, measured for `interval` seconds; the exit code."""
-    from trimtab.execution.noticed import noticed
     from trimtab.execution.run import reached
 
     if not order.tasks:
@@ -140,12 +139,19 @@ def carry_out(
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
         _require_free(there)
         there.execution.begin(order, settings)
-        tell_size(there.execution.tasks.values(), order.plan_id, settings.throttle, order.headroom)
-        notice = noticed(order.tasks, there.port)
-        if notice:
-            log.warning("%s", notice)
+        _foretell(there, there.execution.tasks.values(), order, settings)
         story = context.find_object(Story) or Story()
         return to_the_end(context, there, form, out, lambda: _loads(story, order, bootstrap_server, command_config, interval))
+
+
+def _foretell(there: Reached, tasks: Collection[Task], order: Order, settings: Settings) -> None:
+    """How much is copied, and what the copies may do to the cluster."""
+    from trimtab.execution.noticed import noticed
+
+    tell_size(tasks, order.plan_id, settings.throttle, order.headroom)
+    notice = noticed(order.tasks, there.port)
+    if notice:
+        log.warning("%s", notice)
 
 
 def show_steps(
@@ -154,7 +160,6 @@ def show_steps(
 ) -> int:  # fmt: skip
     """Write the steps that carrying an order out would take on the cluster as it is now; changes nothing there. The exit code."""
     from trimtab.execution.dry_run import dry_run
-    from trimtab.execution.noticed import noticed
     from trimtab.execution.run import reached
 
     if not order.tasks:
@@ -163,10 +168,7 @@ def show_steps(
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
         _require_free(there)
         made = dry_run(order, settings, there.port, there.ledger.read())
-        tell_size(made.tasks.values(), order.plan_id, settings.throttle, order.headroom)
-        notice = noticed(order.tasks, there.port)
-        if notice:
-            log.warning("%s", notice)
+        _foretell(there, made.tasks.values(), order, settings)
     write_dry_run(made, form, out)
     return 0
 

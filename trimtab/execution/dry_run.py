@@ -125,6 +125,7 @@ class _Paper:
         self._partitions = dict(self._seen.partitions)
         self._free = {b: known.free for b, known in self._seen.brokers.items()}
         self._configs: dict[Resource, dict[str, str]] = {}
+        self._before: dict[Resource, dict[str, str]] = {}
 
     def look(self, names: Collection[Partition], brokers: Collection[int] = (), topics: Collection[str] | None = None) -> Observed:
         partitions = {n: p for n, p in self._partitions.items() if topics is None or n.topic in topics or p.reassigning}
@@ -165,14 +166,15 @@ class _Paper:
     def configs(self, resources: Collection[Resource], keys: Collection[str]) -> dict[Resource, dict[str, str]]:
         unknown = [r for r in resources if r not in self._configs]
         if unknown:
-            self._configs |= {r: dict(of) for r, of in self.port.configs(unknown, keys).items()}
+            self._before |= {r: dict(of) for r, of in self.port.configs(unknown, keys).items()}
+            self._configs |= {r: dict(self._before[r]) for r in unknown if r in self._before}
         return {r: {k: v for k, v in self._configs[r].items() if k in keys} for r in resources if r in self._configs}
 
     def setting(self, broker: int, key: str) -> str | None:
         return self.port.setting(broker, key)
 
     def set_configs(self, changes: Mapping[Resource, Mapping[str, str | None]]) -> dict[Resource, Refusal | None]:
-        off = any(isinstance(s, Throttled) for s in self.steps) or any(None in of.values() for of in changes.values())
+        off = all(v == self._before.get(r, {}).get(k) for r, of in changes.items() for k, v in of.items())
         for resource, values in changes.items():
             of = self._configs.setdefault(resource, {})
             of.update({k: v for k, v in values.items() if v is not None})

@@ -72,6 +72,13 @@ def test_it_changes_nothing_and_tells_every_step(cluster: SimulatedCluster) -> N
     assert (made.unchanged, made.left, made.waits) == ((), [], "")
 
 
+def test_a_throttle_that_was_there_before_comes_back(cluster: SimulatedCluster) -> None:
+    mine = Resource("broker", "3")
+    SimulatedPort(cluster).set_configs({mine: {LEADER_RATE: "5000000"}})
+    steps = [s for s in dry_run(order_for(cluster), SETTINGS, SimulatedPort(cluster), {}).steps if isinstance(s, Throttled)]
+    assert [(s.off, s.changes[mine][LEADER_RATE]) for s in steps] == [(False, "20000000"), (True, "5000000")]
+
+
 def test_the_steps_are_those_of_the_execution(cluster: SimulatedCluster) -> None:
     """Its limits hold on paper, too: no more copies at once into a broker than it makes."""
     order = order_for(cluster)
