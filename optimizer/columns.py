@@ -147,12 +147,11 @@ def sizes(snapshot: Snapshot) -> FloatArray:
 
 def cost_of_moves(size: FloatArray, move_cost: float | None) -> FloatArray:
     """float64 [P]: what moving a replica of each partition costs, its bytes `size` float64 [P] and `move_cost` (None: `MOVE_COST` replicas
-    of mean size); 1 each where nothing is copied."""
+    of mean size); 1 each where nothing is copied. Always an array of its own: kernels are compiled for one that is not read-only."""
     mean = float(size.mean()) if len(size) else 0.0
     if mean <= 0.0:
         return np.ones(len(size))
-    each = MOVE_COST * mean if move_cost is None else float(move_cost)
-    return size + each if each > 0.0 else size
+    return size + (MOVE_COST * mean if move_cost is None else float(move_cost))
 
 
 def totals(vector: FloatArray, rf: np.ndarray, led: BoolArray) -> FloatArray:
