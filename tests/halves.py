@@ -1,7 +1,7 @@
-"""Tests in two processes side by side. What the first half says follows when the other is done.
+"""Tests in two processes side by side. What the first half says follows when all are done.
 
-`make test` runs all: those with real Kafka and a real browser mostly wait; beside them run those that compute, then Spark's. `make quick`
-runs unit tests only (``python -m tests.halves quick``), half of them in each process.
+`make test` runs all: those with real Kafka and a real browser mostly wait; beside them run those that compute. Spark's follow in the half
+that ends first. `make quick` runs unit tests only (``python -m tests.halves quick``), half of them in each process.
 """
 
 from __future__ import annotations
@@ -12,30 +12,38 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections import deque
 from collections.abc import Sequence
+from typing import IO
 
 WAITING = ("tests/kafka", "tests/browser")
 SPARK = ("tests/spark",)
 UNIT = "tests/unit"
 HALF_OF_UNIT = tuple(f"{UNIT}/{room}" for room in ("trimtab", "cluster_model", "metrics_reporter"))
 NOTHING_RUN = 5  # pytest's exit code where nothing was chosen
+LOOK = 0.2  # seconds between looks at what has ended
 
 
 def main(waiting: Sequence[str], runs: Sequence[Sequence[str]]) -> int:
-    """Run `waiting`, and beside it `runs` one after the other, to their end; arguments are those of pytest.
+    """Run `waiting` in one half and the first of `runs` in the other; the next follow in the half that ends first. Arguments are those of
+    pytest.
 
     An interrupt reaches both halves, and no further run starts. Returns the first exit code that is not 0.
     """
-    pytest = [sys.executable, "-m", "pytest"]
+    todo = deque(runs)
     with tempfile.TemporaryFile() as said:
-        started = [subprocess.Popen([*pytest, *waiting], stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)]
+        output = (said, None)
+        started = [_started(waiting, said), _started(todo.popleft(), None, yields=True)]
+        halves = list(started)
         try:
-            for run in runs:
-                started.append(subprocess.Popen([*pytest, *run]))
-                _yield_to_waiting(started[-1])
-                if _interrupted(started[-1]):
-                    break
-            _interrupted(started[0])
+            while todo and not _interrupted():
+                for n, half in enumerate(halves):
+                    if todo and half.poll() is not None:
+                        halves[n] = _started(todo.popleft(), output[n], yields=True)
+                        started.append(halves[n])
+            while any(half.poll() is None for half in started):
+                _interrupted()
         finally:
             for half in started:
                 half.terminate()  # does nothing to one that has ended
@@ -46,21 +54,25 @@ def main(waiting: Sequence[str], runs: Sequence[Sequence[str]]) -> int:
     return next((half.returncode for half in started if half.returncode not in (0, NOTHING_RUN)), 0)
 
 
-def _yield_to_waiting(half: subprocess.Popen[bytes]) -> None:
-    """What waits for brokers gets a processor when it wants one: brokers that are starved look like broken ones."""
-    with contextlib.suppress(OSError, AttributeError):  # it ended already; there is no such thing on this system
-        os.setpriority(os.PRIO_PROCESS, half.pid, 10)
+def _started(given: Sequence[str], said: IO[bytes] | None, *, yields: bool = False) -> subprocess.Popen[bytes]:
+    """A run of pytest that writes to `said`, or here. What waits for brokers gets a processor when it wants one, so others are to yield:
+    brokers that are starved look like broken ones."""
+    command = [sys.executable, "-m", "pytest", *given]
+    aside = {} if said is None else {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
+    half: subprocess.Popen[bytes] = subprocess.Popen(command, **aside)  # type: ignore[call-overload]
+    if yields:
+        with contextlib.suppress(OSError, AttributeError):  # it ended already; there is no such thing on this system
+            os.setpriority(os.PRIO_PROCESS, half.pid, 10)
+    return half
 
 
-def _interrupted(half: subprocess.Popen[bytes]) -> bool:
-    """Wait for the end; whether Ctrl-C came. It reaches both halves, each of which then ends what it started and says what it knows."""
-    interrupted = False
-    while True:
-        try:
-            half.wait()
-            return interrupted
-        except KeyboardInterrupt:
-            interrupted = True
+def _interrupted() -> bool:
+    """Wait a moment; whether Ctrl-C came. It reaches both halves, each of which then ends what it started and says what it knows."""
+    try:
+        time.sleep(LOOK)
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def _light(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ended(folder: Path, waiting: str, computing: str, spark: str, *more: str) -> int:
-    """The exit code of a run of these files, the last two one after the other beside the first."""
+    """The exit code of a run of these files, the first two side by side, the third after the one that ends first."""
     files = []
     for name, text in (("test_waiting.py", waiting), ("test_computing.py", computing), ("test_spark.py", spark)):
         (folder / name).write_text(text)
@@ -42,6 +42,15 @@ def test_both_halves_have_to_pass(texts: tuple[str, str, str], tmp_path: Path, c
 def test_a_half_of_which_nothing_is_chosen_is_no_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert ended(tmp_path, GOOD, GOOD, GOOD.replace("test_it", "test_other"), "-k", "test_other") == 0
     assert "1 deselected" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("longer", ["waiting", "computing"])
+def test_what_follows_does_not_wait_for_the_longer_half(longer: str, tmp_path: Path) -> None:
+    """Spark's tests waited for those that compute, while nothing ran in the other half for ten minutes."""
+    os.mkfifo(tmp_path / "done")  # opened by both sides, or neither
+    texts = dict.fromkeys(("waiting", "computing"), GOOD)
+    texts[longer] = f"def test_it() -> None:\n    open({str(tmp_path / 'done')!r}).close()\n"
+    assert ended(tmp_path, *texts.values(), f"def test_it() -> None:\n    open({str(tmp_path / 'done')!r}, 'w').close()\n") == 0
 
 
 def test_ctrl_c_ends_both_halves_and_starts_no_other_run(tmp_path: Path) -> None:
