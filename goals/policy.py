@@ -210,11 +210,15 @@ class Score(PolicyPart):
 class Placement(PolicyPart):
     """Which broker gets what is moved, or new."""
 
-    kind: Literal["least", "rotate_within", "below_mean_random", "paired", "spread_scope", "leader_deficit", "weighted_by_headroom"]
+    kind: Literal[
+        "least", "rotate_within", "least_rate", "below_mean_random", "paired", "spread_scope", "leader_deficit", "weighted_by_headroom"
+    ]
     margin: NotNegative = Field(
         default=0.10, description="rotate_within: share above the lowest; below_mean_random: of the score, below the mean"
     )
-    limit: Positive = Field(default=0.85, description="weighted_by_headroom: utilization at which a broker gets nothing")
+    limit: Positive = Field(
+        default=0.85, description="least_rate, weighted_by_headroom: utilization above which a broker gets nothing if another may"
+    )
 
 
 class PolicyGuards(PolicyPart):

@@ -52,7 +52,7 @@ POLICY_PRESETS: dict[str, dict[str, Any]] = {
         "score": {"kind": "throughput"},
         "amount": {"kind": "fraction", "ratio": 0.2},
         "order": "best_fit",
-        "placement": {"kind": "least"},
+        "placement": {"kind": "least_rate"},
         "filters": {"keep": 1, "min_throughput": MEBI},
         "accept": "detector",
     },

@@ -19,6 +19,7 @@ from optimizer.capacity import capacity_notes
 from optimizer.caution import held_back
 from optimizer.changes import ChangeTable, Proposals
 from optimizer.frontier import Frontier
+from optimizer.full_directories import full_directories
 from optimizer.identity import identified
 from optimizer.loops import without_loops
 from optimizer.offline import offline_notes, repaired_though_excluded
@@ -82,7 +83,7 @@ def assemble(
         notes=(
             *snapshot.notes, *goals.notes, *_provenance(given, goals, options), *idle_patterns(snapshot, goals),
             *set_notes(snapshot, goals.constraints), *told_of_sets(snapshot, compiled, start, end),
-            *compiled.notes, *unknown_notes(snapshot, compiled.goals),
+            *compiled.notes, *unknown_notes(snapshot, compiled.goals), *full_directories(snapshot, goals),
             *repaired_though_excluded(snapshot, compiled, proposals.partition), *_mode_notes(options, found),
         ),
         bands=bands_of(snapshot, compiled),

@@ -32,6 +32,8 @@ class Volumes:
         float64 [V] bytes: of each volume, and in use there by whatever it is.
     at, weight, movable
         int64 [n], float64 [n], bool [n]: volume of each replica, its bytes, and whether it may move.
+    closed
+        Volumes that are taken out of use: nothing comes to them, and all that may move leaves.
     """
 
     size: FloatArray
@@ -39,11 +41,28 @@ class Volumes:
     at: Rows
     weight: FloatArray
     movable: BoolArray
+    closed: tuple[int, ...] = ()
+
+    @property
+    def open(self) -> Rows:
+        """Volumes that stay in use."""
+        return np.delete(np.arange(len(self.size)), list(self.closed))
+
+    @property
+    def leaving(self) -> BoolArray:
+        """bool [n]: replicas that are to leave their volume."""
+        return self.movable & np.isin(self.at, self.closed)
+
+    @property
+    def fixed(self) -> FloatArray:
+        """float64 [V], bytes in use that no replica that may move accounts for."""
+        return np.asarray(self.used - np.bincount(self.at, np.where(self.movable, self.weight, 0.0), len(self.size)))
 
     @property
     def mean(self) -> float:
-        """Share in use of all volumes together."""
-        return float(self.used.sum() / self.size.sum())
+        """Share in use of all volumes together that stay in use, once the others are left."""
+        coming = float(self.weight[self.leaving].sum())
+        return float((self.used[self.open].sum() + coming) / self.size[self.open].sum())
 
     def after(self, to: Rows) -> FloatArray:
         """float64 [V], bytes in use once replicas are on volumes `to`."""
@@ -61,12 +80,16 @@ class Target:
 
     @classmethod
     def of(cls, volumes: Volumes, limit: float | None, bound: float | None) -> Target:
-        """At most `limit` of each volume (share), and within `bound` (share of the mean use) around the mean; None: without that."""
+        """At most `limit` of each volume (share), and within `bound` (share of the mean use) around the mean; None: without that. Of a
+        volume that is taken out of use, only what cannot leave is wanted."""
         hard = np.full(len(volumes.size), np.inf) if limit is None else limit * volumes.size
-        if bound is None:
-            return cls(np.zeros(len(hard)), hard, hard)
-        high = np.minimum((1.0 + bound) * volumes.mean * volumes.size, hard)
-        return cls(np.minimum((1.0 - bound) * volumes.mean * volumes.size, high), high, hard)
+        low, high = np.zeros(len(hard)), hard.copy()
+        if bound is not None:
+            high = np.minimum((1.0 + bound) * volumes.mean * volumes.size, hard)
+            low = np.minimum((1.0 - bound) * volumes.mean * volumes.size, high)
+        closed = list(volumes.closed)
+        low[closed], high[closed], hard[closed] = 0.0, volumes.fixed[closed], np.inf
+        return cls(low, high, hard)
 
     def over(self, use: FloatArray) -> FloatArray:
         """Bytes above the hard share, as `use` is."""
@@ -102,16 +125,30 @@ def level(volumes: Volumes, target: Target) -> Levelled:
     """The moves that bring volumes under their hard share first, and into the target range then."""
     stays = volumes.at.copy()
     near = CLOSE * float(volumes.weight.max(initial=0.0))
-    if float(target.missed(volumes.used).sum()) <= near or not volumes.movable.any():
+    level_now = float(target.missed(volumes.used).sum()) <= near and not volumes.leaving.any()
+    if level_now or not volumes.movable.any():
         return _levelled(volumes, target, stays, near, proven=True)
-    best = _levelled(volumes, target, _by_gain(volumes, target, near), near)
+    best = _levelled(volumes, target, _left(volumes, target, _by_gain(volumes, target, near)), near)
     size = int(volumes.movable.sum()) * (len(volumes.size) - 1)
     close = target.off(best.use).sum() <= near and best.bytes <= (1.0 + GAP) * best.least
     if size > PROGRAM or (size > EXACT and close):
         return best
     to, proven = _exact(volumes, target, 0.0 if size <= EXACT else GAP)
-    exact = _levelled(volumes, target, to, near, proven)
+    exact = _levelled(volumes, target, _left(volumes, target, to), near, proven)
     return exact if _rank(exact, target, near) <= _rank(best, target, near) else best
+
+
+def _left(volumes: Volumes, target: Target, to: Rows) -> Rows:
+    """The same without replicas, empty ones say, on volumes that are taken out of use: each goes where most room is, if that is enough."""
+    to, use = to.copy(), volumes.after(to)
+    rest = np.flatnonzero(volumes.leaving & np.isin(to, volumes.closed))
+    for row in rest[np.lexsort((rest, -volumes.weight[rest]))].tolist():
+        room = (np.minimum(target.hard, volumes.size) - use)[volumes.open]
+        best = int(room.argmax())
+        if volumes.weight[row] <= room[best]:
+            to[row] = volumes.open[best]
+            use = volumes.after(to)
+    return to
 
 
 def _rank(found: Levelled, target: Target, near: float) -> tuple[float, float, float, int]:
@@ -200,7 +237,7 @@ def _best_move(volumes: Volumes, target: Target, to: Rows, use: FloatArray, wors
     free = np.flatnonzero(volumes.movable & (to == volumes.at) & (volumes.weight > 0.0))
     leaving = use[worst] > target.high[worst]
     rows = free[(to[free] == worst) == leaving]
-    others = np.delete(np.arange(len(use)), worst)
+    others = volumes.open[volumes.open != worst]
     row = np.repeat(rows, len(others)) if leaving else rows
     source, place = (np.full(len(row), worst), np.tile(others, len(rows))) if leaving else (to[row], np.full(len(row), worst))
     weight = volumes.weight[row]
@@ -215,7 +252,7 @@ def _best_exchange(volumes: Volumes, target: Target, to: Rows, use: FloatArray, 
     own = free[to[free] == worst]
     wanted = float(np.clip(use[worst], target.low[worst], target.high[worst])) - float(use[worst])
     found: list[tuple[Rows, Rows]] = []
-    for other in np.delete(np.arange(len(use)), worst).tolist():
+    for other in volumes.open[volumes.open != worst].tolist() if worst not in volumes.closed else ():
         theirs = free[to[free] == other]
         if not len(theirs):
             continue

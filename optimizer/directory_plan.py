@@ -6,18 +6,21 @@ and change no load of a broker.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from cluster_model.directories import volumes_of
+from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import format_size
 from cluster_model.snapshot import BoolArray, BrokerState, Snapshot
 from goals.model import Constraints
 from goals.policy_directories import Directories
 from optimizer.directories import CLOSE, Levelled, Rows, Target, Volumes, level
-from optimizer.whatif import may_change
+from optimizer.options import RemovedDirectory
+from optimizer.whatif import matching_topics, may_change
+from optimizer.why_words import counted
 
 ALL_FULL = "all volumes of the broker together hold more than the limit lets them; `trimtab plan` moves replicas to other brokers"
 FIXED = "other files, topics that the goals exclude, and replicas whose size or directory is not known"
@@ -38,7 +41,8 @@ class DirectoryMove:
 
 @dataclass(frozen=True, slots=True)
 class VolumeOutcome:
-    """One volume: its log directories, bytes of it and in use before and after, the target range, and why it stays outside (or nothing)."""
+    """One volume: its log directories, bytes of it and in use before and after, the target range, and why it stays outside (or nothing).
+    One that is `removed` is to hold no replica; its range is what is not a replica."""
 
     paths: tuple[str, ...]
     size: float
@@ -47,6 +51,7 @@ class VolumeOutcome:
     low: float
     high: float
     why: str
+    removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +81,50 @@ class DirectoryPlan:
         return tuple(move for broker in self.brokers for move in broker.moves)
 
 
-def plan_directories(snapshot: Snapshot, constraints: Constraints, policy: Directories) -> DirectoryPlan:
-    """The fewest bytes that bring every volume under the limit and into the target range, broker by broker.
+def plan_directories(
+    snapshot: Snapshot, constraints: Constraints, policy: Directories, remove: Collection[RemovedDirectory] = ()
+) -> DirectoryPlan:
+    """The fewest bytes that bring every volume under the limit and into the target range, broker by broker. All replicas leave the
+    directories to `remove` for the others of their broker, as far as the limit lets them.
+
+    Raises
+    ------
+    ConfigurationError
+        A directory to remove that is not there, that shares its volume with one that stays, or without which its broker has none.
 
     Notes
     -----
-    Left alone are topics that the constraints exclude, and brokers that are not active or excluded. O(replicas log replicas).
+    Left alone are topics that the constraints exclude, and brokers that are not active or excluded. Excluded topics leave a directory that
+    is removed; frozen ones never move. O(replicas log replicas).
     """
     states = dict(zip(snapshot.broker_ids.tolist(), snapshot.broker_states.tolist(), strict=True))
     out = [b for b in snapshot.directories if states[b] != BrokerState.ACTIVE or b in constraints.exclude_brokers]
     wanted = {b for b in snapshot.directories if b not in out}
-    brokers = [_planned(each, policy) for each in _brokers_of(snapshot, may_change(snapshot.topics, constraints), wanted)]
+    problems = [problem for each in remove if (problem := _not_removable(snapshot, wanted, each, remove))]
+    if problems:
+        raise ConfigurationError("trimtab directories", [Problem("--remove", problem) for problem in problems])
+    frozen = matching_topics(snapshot.topics, constraints.freeze_topics)
+    brokers = [_planned(each, policy) for each in _brokers_of(snapshot, may_change(snapshot.topics, constraints), frozen, wanted, remove)]
     told = [b for b in snapshot.broker_ids.tolist() if b not in {*out, *(each.broker for each in brokers)}]
     left = [f"{_brokers(told)}: one volume, or log directories that are not in the snapshot"] if told else []
     left += [f"{_brokers(out)}: not active, or excluded by the goals"] if out else []
     return DirectoryPlan(snapshot.cluster_id, snapshot.taken_at, policy, tuple(brokers), tuple(left))
+
+
+def _not_removable(snapshot: Snapshot, wanted: set[int], one: RemovedDirectory, remove: Collection[RemovedDirectory]) -> str:
+    """Why a directory cannot be taken out of use; empty where it can."""
+    if one.broker not in wanted:
+        why = "is not active, or excluded by the goals" if one.broker in snapshot.directories else "has none in the snapshot"
+        return f"expected a broker with several log directories, found broker {one.broker}, which {why}"
+    directories = snapshot.directories[one.broker]
+    paths, first = [d.path for d in directories], volumes_of(directories)
+    if one.path not in paths:
+        return f"broker {one.broker} has the log directories {', '.join(paths)}; found {one.path!r}"
+    stay = [i for i, path in enumerate(paths) if RemovedDirectory(one.broker, path) not in remove]
+    if not stay:
+        return f"broker {one.broker} has no other log directory; `trimtab plan --remove-broker {one.broker}` moves its replicas elsewhere"
+    shared = [paths[i] for i in stay if first[i] == first[paths.index(one.path)]]
+    return f"{one.path} of broker {one.broker} is on one volume with {', '.join(shared)}; name all directories of it" if shared else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +139,10 @@ class _Broker:
     volumes: Volumes
 
 
-def _brokers_of(snapshot: Snapshot, may: BoolArray, wanted: set[int]) -> Iterator[_Broker]:
-    """The `wanted` brokers with several volumes, by id, with their replicas in canonical order."""
+def _brokers_of(
+    snapshot: Snapshot, may: BoolArray, frozen: BoolArray, wanted: set[int], remove: Collection[RemovedDirectory]
+) -> Iterator[_Broker]:
+    """The `wanted` brokers with several volumes, by id, with their replicas in canonical order. Topics `may` move, or are `frozen`."""
     leading, following = snapshot.vectors("disk")
     held = snapshot.replica_directory
     rows, slots = (np.zeros(0, np.int64),) * 2 if held is None else np.nonzero(held >= 0)
@@ -123,10 +159,12 @@ def _brokers_of(snapshot: Snapshot, may: BoolArray, wanted: set[int]) -> Iterato
         kept = sorted(set(first))
         place = np.array([kept.index(each) for each in first], np.int64)
         weight = np.where(snapshot.leader[own] == row, leading[own], following[own])
+        closed = tuple(v for v, i in enumerate(kept) if RemovedDirectory(broker, directories[i].path) in remove)
+        topics = snapshot.partition_topic[own]
+        movable = np.where(np.isin(place[at], closed), ~frozen[topics], may[topics] & (weight > 0.0))
         volumes = Volumes(
-            np.array([directories[i].size for i in kept]), np.array([directories[i].used for i in kept]), place[at], weight,
-            may[snapshot.partition_topic[own]] & (weight > 0.0),
-        )  # fmt: skip
+            np.array([directories[i].size for i in kept]), np.array([directories[i].used for i in kept]), place[at], weight, movable, closed
+        )
         yield _Broker(snapshot, broker, own, at, first, volumes)
 
 
@@ -142,7 +180,7 @@ def _planned(broker: _Broker, policy: Directories) -> BrokerDirectories:
         VolumeOutcome(
             tuple(d.path for d, first in zip(directories, broker.first, strict=True) if first == kept[v]),
             float(volumes.size[v]), float(volumes.used[v]), float(found.use[v]), float(target.low[v]), float(target.high[v]),
-            _why(volumes, target, found, v),
+            _why_not_empty(broker, found, v) if v in volumes.closed else _why(volumes, target, found, v), v in volumes.closed,
         )
         for v in range(len(kept))
     )  # fmt: skip
@@ -164,7 +202,7 @@ def _why(volumes: Volumes, target: Target, found: Levelled, volume: int) -> str:
     if float(target.off(use)[volume]) <= near:
         return ""
     over = float(use[volume]) > float(target.high[volume])
-    if over and float(volumes.used.sum()) > float(target.hard.sum()):
+    if over and float(volumes.used.sum() - volumes.fixed[list(volumes.closed)].sum()) > float(target.hard[volumes.open].sum()):
         return ALL_FULL
     to = volumes.at.copy()
     to[found.rows] = found.to
@@ -176,6 +214,22 @@ def _why(volumes: Volumes, target: Target, found: Levelled, volume: int) -> str:
     if found.proven:
         return "no choice of replicas comes nearer, since each is in one directory as a whole"
     return "no move and no exchange was found that comes nearer; that there is none is not proven"
+
+
+def _why_not_empty(broker: _Broker, found: Levelled, volume: int) -> str:
+    """What a volume that is taken out of use holds after the plan; empty where it holds no replica."""
+    volumes, here = broker.volumes, broker.volumes.at == volume
+    frozen = int((here & ~volumes.movable).sum())
+    stay = here & volumes.movable
+    stay[found.rows] = False
+    parts = [f"{counted(frozen, 'replica')} of frozen topics (constraints.freeze_topics)"] if frozen else []
+    if stay.any():
+        size = format_size(float(volumes.weight[stay].sum()))
+        parts.append(f"{counted(int(stay.sum()), 'replica')} ({size}) for which no other volume was found to have room within the limit")
+    unknown = int((broker.snapshot.replicas == broker.snapshot.row_of_broker[broker.id]).sum()) - len(broker.rows)
+    if unknown:
+        parts.append(f"perhaps some of {counted(unknown, 'replica')} whose directory is not known")
+    return " and ".join(parts)
 
 
 def _brokers(ids: list[int]) -> str:

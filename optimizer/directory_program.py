@@ -46,7 +46,7 @@ class Program:
         self._volumes = volumes
         self._row = np.repeat(rows, count)
         self._place = np.tile(np.arange(count), len(rows))
-        other = self._place != volumes.at[self._row]
+        other = (self._place != volumes.at[self._row]) & ~np.isin(self._place, volumes.closed)
         self._row, self._place = self._row[other], self._place[other]
         unit = float(volumes.weight[rows].max()) or 1.0
         weight = volumes.weight[self._row] / unit

@@ -27,6 +27,14 @@ class AddedBroker:
 
 
 @dataclass(frozen=True, slots=True)
+class RemovedDirectory:
+    """A log directory of a broker that is to be taken out of use."""
+
+    broker: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlanOptions:
     """Options of `optimizer.planner.plan`; sizes in bytes, topics as glob patterns, brokers as wire ids.
 

@@ -70,6 +70,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "directories": (
         "trimtab directories -b broker1:9092",
         "trimtab directories -s cluster.json.gz -g goals.yaml -f reassignment -o moves.json",
+        "trimtab directories -b broker1:9092 --remove 3:/data2 -f reassignment -o moves.json",
         "trimtab directories -b broker1:9092 --execute moves.json",
     ),
     "execute": (

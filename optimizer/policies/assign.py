@@ -23,7 +23,7 @@ from optimizer.detectors import policy_of
 from optimizer.options import PlanOptions
 from optimizer.policies.confines import confines_of
 from optimizer.policies.leaders import UNTOUCHED, Led, level_leaders
-from optimizer.policies.placements import Dice, below_mean_random, by_headroom, least, rotate_within
+from optimizer.policies.placements import Dice, Placer
 from optimizer.policies.profiles import broker_scores
 from optimizer.whatif import apply_whatifs
 from optimizer.why_words import few
@@ -70,8 +70,7 @@ def assign(
     first = _first(snapshot, new)
     count = new.partitions - first
     rows = range(snapshot.partition_count, snapshot.partition_count + count)
-    extended, by = _extended(snapshot, new, first), placement or Placement(kind="least")
-    lists = Work(extended, goals, rows, new.replication_factor, by, score, Dice(seed)).placed()
+    lists = Work(_extended(snapshot, new, first), goals, rows, new.replication_factor, placement, score, Dice(seed)).placed()
     ids = snapshot.broker_ids
     return Assigned(new.name, first, tuple(tuple(int(ids[b]) for b in row) for row in lists))
 
@@ -141,10 +140,10 @@ class Work:
     """
 
     def __init__(
-        self, snapshot: Snapshot, goals: GoalSet, rows: Sequence[int], factor: int, placement: Placement, score: str, dice: Dice
+        self, snapshot: Snapshot, goals: GoalSet, rows: Sequence[int], factor: int, placement: Placement | None, score: str, dice: Dice
     ) -> None:
         self.snapshot, self.goals, self.rows, self.factor = snapshot, goals, rows, factor
-        self.placement, self.score, self.dice = placement, score, dice
+        self.score, self._placer = score, Placer(placement, goals, dice)
         self._lists, self._leader = snapshot.replicas.copy(), snapshot.leader.copy()
         racks = {name: i for i, name in enumerate(sorted({r for r in snapshot.racks if r is not None}))}
         self._rack = np.array([racks[r] if r is not None else len(racks) + b for b, r in enumerate(snapshot.racks)])
@@ -155,7 +154,6 @@ class Work:
         self._held = np.bincount(placed[placed >= 0], minlength=snapshot.broker_count)
         leads = self._leader[self._mine]
         self._led = np.bincount(leads[leads >= 0], minlength=snapshot.broker_count)
-        self._last: int | None = None
         self._confines = confines_of(policy_of(goals).filters or Filters(), snapshot, goals.constraints)
         self._topic = int(snapshot.partition_topic[rows[0]])
         sets = sets_of(snapshot, goals.constraints)
@@ -185,7 +183,7 @@ class Work:
                 rank = company[able]
                 able = able[(rank == min(map(tuple, rank.tolist()))).all(axis=1)]
             few = able[self._held[able] == self._held[able].min()]
-            chosen.append(self._pick(now, few, scores))
+            chosen.append(self._placer.pick(now, few, scores, self._held))
         lead = min(range(len(chosen)), key=lambda i: (self._led[chosen[i]], scores[chosen[i]], i))
         chosen.insert(0, chosen.pop(lead))
         self._lists, self._leader = self._lists.copy(), self._leader.copy()
@@ -204,23 +202,6 @@ class Work:
         lead = level_leaders(Led(lists, lead, new, active, np.full(len(self._mine), UNTOUCHED)))
         rows = [(row[row >= 0].tolist(), int(first)) for row, first in zip(lists[new], lead[new], strict=True)]
         return [[row[first], *row[:first], *row[first + 1 :]] for row, first in rows]
-
-    def _pick(self, now: Snapshot, able: np.ndarray, scores: FloatArray) -> int:
-        own = scores[able]
-        match self.placement.kind:
-            case "rotate_within":
-                last = int(np.flatnonzero(able == self._last)[0]) if self._last in able else None
-                i = rotate_within(own, self.placement.margin, last)
-            case "below_mean_random":
-                i = below_mean_random(own, self.placement.margin, self.dice)
-            case "weighted_by_headroom":
-                i = by_headroom(own, self.placement.limit, self.dice)
-            case "leader_deficit":
-                i = least(now.broker_load("leaders")[able])
-            case _:
-                i = least(own)
-        self._last = int(able[i])
-        return self._last
 
     def _able(self, now: Snapshot, row: int, chosen: list[int]) -> np.ndarray:
         """Broker rows that may take a replica: active, within hard goals, in the racks that hold fewest of the partition."""

@@ -45,13 +45,6 @@ def bundle_at(value: int, boundaries: Sequence[int]) -> int:
     return min(bisect_right(boundaries, value) - 1, len(boundaries) - 2)
 
 
-def bundle_of(name: str, boundaries: Sequence[int], namespace: str | None = None) -> int:
-    """Index of the bundle of a topic; with `namespace`, a topic of another one is refused with `ValueError`."""
-    if namespace is not None and namespace_of(name) != namespace:
-        raise ValueError(f"expected a topic of namespace {namespace}, found {name}")
-    return bundle_at(topic_hash(name), boundaries)
-
-
 def namespace_of(name: str) -> str:
     """What stands before the last separator: ``tenant/space`` of ``persistent://tenant/space/topic``, else up to the first dot."""
     path = name.partition("://")[2] or name

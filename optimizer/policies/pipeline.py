@@ -20,7 +20,7 @@ from optimizer.policies.board import Board, Step
 from optimizer.policies.confines import confines_of
 from optimizer.policies.groups import Groups, groups_of
 from optimizer.policies.picking import best_fit, heaviest_until, in_order, lightest_within, offload
-from optimizer.policies.placements import Dice
+from optimizer.policies.placements import Dice, Placer
 from optimizer.policies.profiles import Weights, broker_scores, weights_of
 from optimizer.policies.recording import MOST_CHANGES, Evaluator
 from optimizer.policies.sources import Source, sources
@@ -93,7 +93,7 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     groups = groups_of(board.snapshot, policy.split, hits) if policy.unit == "group" else None
     one = Run(
         board, goals, policy, options, when, Evaluator(board.compiled), weights_of(board.snapshot),
-        Chooser(policy.placement, Dice(options.seed), confines), passed, resting, groups,
+        Chooser(Placer(policy.placement, goals, Dice(options.seed)), confines), passed, resting, groups,
     )  # fmt: skip
     offered, why, cycles, levelling = _unloaded(one), "", 0, 0
     while not why and cycles < MOST_CYCLES:
@@ -306,7 +306,7 @@ def _made(one: Run, unit: Unit, source: int, target: int, others: tuple[Unit, ..
     if target < 0:
         snapshot = board.now()
         scores = broker_scores(one.policy.score.kind if one.policy.score else "count", snapshot, one.goals)
-        found = one.chooser.target(board, unit, source, scores, one.filters.max_units)
+        found = one.chooser.target(board, snapshot, unit, source, scores, one.filters.max_units)
     else:
         found = target if one.chooser.fits(board, unit, source, target, one.filters.max_units) else None
     if found is None:

@@ -1,6 +1,6 @@
-"""Which broker gets a unit: the `placement` of a policy. Pure functions on scores of candidates.
+"""Which broker gets a unit: the `placement` of a policy, and pure functions on scores of candidates.
 
-Called by `pipeline` and `assign`. Chance comes from a seed that is handed in. Candidates are rows, ascending; ties go to the lowest id.
+Called by `targeting` and `assign`. Chance comes from a seed that is handed in. Candidates are rows, ascending; ties go to the lowest id.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cluster_model.snapshot import FloatArray
+from cluster_model.snapshot import FloatArray, Snapshot
+from goals.model import GoalSet
+from goals.policy import Placement
+from optimizer.policies.profiles import broker_scores, traffic
 from optimizer.policies.rankings import candidates_within, next_in_turn
 
 
@@ -38,14 +41,10 @@ def least(scores: FloatArray) -> int:
     return int(np.argmin(scores))
 
 
-def least_rate(rates: FloatArray, usage: FloatArray, dice: Dice, overloaded: float = 0.85) -> int:
-    """Index of the lowest rate among those not overloaded, one of equals by chance; where all are, one of all."""
-    usable = np.flatnonzero(usage <= overloaded)
-    if not len(usable):
-        return dice.below(len(rates))
-    low = rates[usable].min()
-    equal = usable[rates[usable] == low]
-    return int(equal[dice.below(len(equal))])
+def least_rate(rates: FloatArray, usage: FloatArray, limit: float) -> int:
+    """Index of the lowest rate among those whose utilization is up to `limit`; where none is, of the lowest utilization."""
+    usable = np.flatnonzero(usage <= limit)
+    return int(usable[least(rates[usable])]) if len(usable) else least(usage)
 
 
 def below_mean(scores: FloatArray, margin: float) -> list[int]:
@@ -83,3 +82,38 @@ def by_headroom(usage: FloatArray, limit: float, dice: Dice) -> int:
 def spread_scope(counts: Sequence[int]) -> list[int]:
     """Indices of those that hold fewest of a scope (a topic, a namespace)."""
     return [i for i, count in enumerate(counts) if count == min(counts)] if counts else []
+
+
+class Placer:
+    """One placement through a plan; it knows which broker it picked last."""
+
+    def __init__(self, placement: Placement | None, goals: GoalSet, dice: Dice) -> None:
+        self.placement = placement or Placement(kind="least")
+        self._goals, self._dice = goals, dice
+        self._last: int | None = None
+
+    def pick(self, now: Snapshot, candidates: np.ndarray, scores: FloatArray, held: np.ndarray) -> int:
+        """One of the candidate rows of the cluster as it would stand; `held` [B] counts what brokers hold of the scope of the unit."""
+        own = scores[candidates]
+        match self.placement.kind:
+            case "rotate_within":
+                last = int(np.flatnonzero(candidates == self._last)[0]) if self._last in candidates else None
+                i = rotate_within(own, self.placement.margin, last)
+            case "below_mean_random":
+                i = below_mean_random(own, self.placement.margin, self._dice)
+            case "least_rate":
+                i = least_rate(traffic(now)[candidates], self._usage(now)[candidates], self.placement.limit)
+            case "weighted_by_headroom":
+                i = by_headroom(self._usage(now)[candidates], self.placement.limit, self._dice)
+            case "spread_scope":
+                few = spread_scope(held[candidates].tolist())
+                i = few[least(own[few])]
+            case "leader_deficit":
+                i = least(now.broker_load("leaders")[candidates])
+            case _:
+                i = least(own)
+        self._last = int(candidates[i])
+        return self._last
+
+    def _usage(self, now: Snapshot) -> FloatArray:
+        return broker_scores("weighted_max", now, self._goals)

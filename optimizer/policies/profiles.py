@@ -1,6 +1,6 @@
 """The `score` of a policy: one number a broker out of a snapshot; and what units of movement weigh.
 
-Called by `pipeline` and `assign`.
+Called by `pipeline`, `placements` and `assign`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from cluster_model.snapshot import FloatArray, Snapshot
 from goals.model import GoalSet
 from optimizer.detectors.sight import Sight
 from optimizer.policies.rankings import MEGA, balanced, topic_load, weighted_load, weighted_max
+
+BYTES, REQUESTS = ("network_in", "network_out"), ("produce_rate", "fetch_rate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +38,9 @@ def broker_scores(kind: str, snapshot: Snapshot, goals: GoalSet) -> FloatArray:
         case "leaders":
             return snapshot.broker_load("leaders")
         case "rate":
-            return _sum(snapshot, ("produce_rate", "fetch_rate"))
+            return _sum(snapshot, REQUESTS)
         case "throughput":
-            return _sum(snapshot, ("network_in", "network_out"))
+            return _sum(snapshot, BYTES)
         case "weighted_max":
             use = Sight(snapshot, goals).utilization()
             result = np.zeros(snapshot.broker_count)
@@ -53,7 +55,7 @@ def broker_scores(kind: str, snapshot: Snapshot, goals: GoalSet) -> FloatArray:
 
 def weights_of(snapshot: Snapshot, *, by_rate: bool = False) -> Weights:
     """What moving a replica takes along: bytes/s (`by_rate`: requests/s) first, else the other, else one each."""
-    measures = [("bytes/s", ("network_in", "network_out")), ("requests/s", ("produce_rate", "fetch_rate"))]
+    measures = [("bytes/s", BYTES), ("requests/s", REQUESTS)]
     for unit, resources in reversed(measures) if by_rate else measures:
         known = [r for r in resources if snapshot.is_reported(r)]
         if known:
@@ -61,6 +63,14 @@ def weights_of(snapshot: Snapshot, *, by_rate: bool = False) -> Weights:
             return Weights(np.sum([a for a, _ in pairs], axis=0), np.sum([b for _, b in pairs], axis=0), unit)
     ones = np.ones(snapshot.partition_count)
     return Weights(ones, ones, "replicas")
+
+
+def traffic(snapshot: Snapshot) -> FloatArray:
+    """float64 [B]: requests/s of every broker; bytes/s where those are unknown, replicas where both are."""
+    for resources in (REQUESTS, BYTES):
+        if any(map(snapshot.is_reported, resources)):
+            return _sum(snapshot, resources)
+    return snapshot.broker_load("replicas")
 
 
 def _sum(snapshot: Snapshot, resources: tuple[str, ...]) -> FloatArray:
@@ -80,7 +90,7 @@ def _balanced(snapshot: Snapshot) -> FloatArray:
     """Danube's `balanced` on what Kafka has: replicas for topics; no connections, backlog or memory is known."""
     none = np.zeros(snapshot.broker_count)
     count = snapshot.broker_load("replicas")
-    load = topic_load(count, _sum(snapshot, ("network_in", "network_out")) / MEGA, none, none)
+    load = topic_load(count, _sum(snapshot, BYTES) / MEGA, none, none)
     return balanced(count, load, _percent(snapshot, "cpu") if snapshot.is_reported("cpu") else none, none)
 
 

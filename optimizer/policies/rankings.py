@@ -7,8 +7,6 @@ integers, so that an idle broker cannot be told from an empty one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cluster_model.snapshot import FloatArray
@@ -33,25 +31,6 @@ def topic_load(topics: FloatArray, megabytes: FloatArray, connections: FloatArra
     """float64 [n]: weighted load of all topics of a broker; 0 without topics. `megabytes` per second, `backlog` in messages."""
     load = 0.2 * topics + 0.3 * megabytes + 0.3 * connections + 0.2 * backlog / BACKLOG
     return np.asarray(np.where(topics > 0, load, 0.0))
-
-
-@dataclass(frozen=True, slots=True)
-class TopicWeights:
-    """What one topic weighs as a candidate to be moved: for itself, by MB/s, by connections, by 10,000 messages of backlog. The default is
-    Danube's source; its documents say 0.2, 0.3, 0.3, 0.2, by which another topic is the lightest."""
-
-    topic: float = 0.0
-    megabytes: float = 0.5
-    connections: float = 0.3
-    backlog: float = 0.2
-
-
-def topic_weight(
-    megabytes: FloatArray, connections: FloatArray, backlog: FloatArray, weights: TopicWeights = TopicWeights()
-) -> FloatArray:
-    """float64 [n]: what each topic weighs; `megabytes` per second, `backlog` in messages. Of Kafka only megabytes are known."""
-    load = weights.megabytes * megabytes + weights.connections * connections + weights.backlog * backlog / BACKLOG
-    return np.asarray(weights.topic + load)
 
 
 def balanced(topics: FloatArray, load: FloatArray, cpu: FloatArray, memory: FloatArray) -> FloatArray:

@@ -56,6 +56,7 @@ _PARTS = (
     Part("filters", "anti_affinity", "groups of topics on different racks and brokers, as far as possible", PULSAR),
     Part("placement", "least", "the lowest score; ties by id", DANUBE),
     Part("placement", "rotate_within", "in turn among those within `margin` of the lowest score", DANUBE),
+    Part("placement", "least_rate", "fewest requests/s (bytes/s where unknown) among those up to `limit` of utilization", PULSAR),
     Part("placement", "below_mean_random", "by chance among those `margin` below the mean; the lowest where there is none", PULSAR),
     Part("placement", "paired", "the counterpart that the detector's ranking names", PULSAR),
     Part("placement", "spread_scope", "fewest replicas of the topic first, then the lowest score", PULSAR),

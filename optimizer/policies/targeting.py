@@ -7,34 +7,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.snapshot import FloatArray
-from goals.policy import Placement
+from cluster_model.snapshot import FloatArray, Snapshot
 from optimizer.policies.board import Board
 from optimizer.policies.confines import Confines
 from optimizer.policies.counts import Placement as Standing
 from optimizer.policies.counts import may_take
-from optimizer.policies.placements import (
-    Dice,
-    below_mean_random,
-    by_headroom,
-    least,
-    rotate_within,
-    spread_scope,
-)
+from optimizer.policies.placements import Placer
 from optimizer.policies.units import Unit
 
 
 class Chooser:
-    """One placement through a plan; it knows whom it picked last."""
+    """Who may take a unit, and of those whom `placer` picks."""
 
-    def __init__(self, placement: Placement | None, dice: Dice, confines: Confines) -> None:
-        self._placement = placement or Placement(kind="least")
+    def __init__(self, placer: Placer, confines: Confines) -> None:
+        self._placer = placer
         self._confines = confines
-        self._dice = dice
-        self._last: int | None = None
 
-    def target(self, board: Board, unit: Unit, source: int, scores: FloatArray, most: int | None) -> int | None:
-        """Broker row for a unit, None where none may take it."""
+    def target(self, board: Board, now: Snapshot, unit: Unit, source: int, scores: FloatArray, most: int | None) -> int | None:
+        """Broker row for a unit, None where none may take it. `now` is the cluster as it stands on the board, `scores` its brokers'."""
         candidates = np.array([b for b in self.able(board, unit, most, source) if b != source], np.int64)
         if not len(candidates):
             return None
@@ -42,28 +32,7 @@ class Chooser:
         if company is not None:
             rank = company[candidates]
             candidates = candidates[(rank == min(map(tuple, rank.tolist()))).all(axis=1)]
-        return self.pick(board, candidates, scores, _topic_counts(board, unit))
-
-    def pick(self, board: Board, candidates: np.ndarray, scores: FloatArray, held: FloatArray) -> int:
-        """One of the candidate rows (ascending); `held` float64 [B] counts what they hold of the scope of the unit."""
-        own = scores[candidates]
-        match self._placement.kind:
-            case "rotate_within":
-                last = int(np.flatnonzero(candidates == self._last)[0]) if self._last in candidates else None
-                i = rotate_within(own, self._placement.margin, last)
-            case "below_mean_random":
-                i = below_mean_random(own, self._placement.margin, self._dice)
-            case "weighted_by_headroom":
-                i = by_headroom(own, self._placement.limit, self._dice)
-            case "spread_scope":
-                few = spread_scope(held[candidates].tolist())
-                i = few[least(own[few])]
-            case "leader_deficit":
-                i = least(board.snapshot.broker_load("leaders")[candidates])
-            case _:
-                i = least(own)
-        self._last = int(candidates[i])
-        return self._last
+        return self._placer.pick(now, candidates, scores, _topic_counts(board, unit))
 
     def fits(self, board: Board, unit: Unit, source: int, target: int, most: int | None) -> bool:
         """Whether broker row `target` may take a unit of broker row `source`."""

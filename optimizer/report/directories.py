@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MOST_MOVES = 20  # of each broker, in the text
+EMPTY = "would hold no replica: take it out of log.dirs soon after the moves and restart the broker; Kafka may place new replicas there"
 ANY = "any"  # of Kafka's file: the replica stays in the directory that it is in
 
 
@@ -22,10 +23,13 @@ def sentence(plan: DirectoryPlan) -> str:
     """The plan in one line."""
     if not plan.brokers:
         return "no broker that may change has several volumes: nothing to do"
-    outside = sum(bool(v.why) for b in plan.brokers for v in b.volumes)
+    outside = sum(bool(v.why) and not v.removed for b in plan.brokers for v in b.volumes)
     left = f"; {outside} volume{' stays' if outside == 1 else 's stay'} outside the target range" if outside else ""
+    held = sum(bool(v.why) and v.removed for b in plan.brokers for v in b.volumes)
+    left += f"; {held} volume{' that is removed keeps' if held == 1 else 's that are removed keep'} replicas" if held else ""
     if not plan.moves:
-        return f"no replica moves: {'none that may move would help' if outside else 'every volume is in its target range'}{left}"
+        nothing = "none that may move would help" if outside or held else "every volume is in its target range"
+        return f"no replica moves: {nothing}{left}"
     brokers = sum(bool(b.moves) for b in plan.brokers)
     total, least = sum(m.bytes for m in plan.moves), sum(b.least for b in plan.brokers)
     return (
@@ -57,7 +61,9 @@ def _broker(broker: BrokerDirectories, paper: Paper) -> None:
         table.add_row(*map(paper.text, (one_line(", ".join(volume.paths)), size(volume.size), paper.turn(*shares), _range(volume))))
     paper.show(table)
     for volume in broker.volumes:
-        if volume.why:
+        if volume.removed:
+            paper.item(f"{', '.join(volume.paths)} {f'keeps {volume.why}' if volume.why else EMPTY}")
+        elif volume.why:
             paper.item(f"{volume.paths[0]} stays outside: {volume.why}")
     for move in broker.moves[:MOST_MOVES]:
         paper.item(f"{move.topic}-{move.partition}, {size(move.bytes)}: {paper.turn(move.source, move.target)}")
@@ -66,6 +72,8 @@ def _broker(broker: BrokerDirectories, paper: Paper) -> None:
 
 
 def _range(volume: VolumeOutcome) -> str:
+    if volume.removed:
+        return "no replica"
     high = "100%" if volume.high > volume.size else percent(volume.high / volume.size)
     return f"{percent(volume.low / volume.size)} to {high}"
 

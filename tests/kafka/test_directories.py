@@ -121,3 +121,14 @@ def test_replicas_are_captured_planned_and_moved_also_after_an_interruption(jbod
         "--verify",
     )  # fmt: skip
     assert verified.stdout.count("completed successfully") >= len(wanted), verified.stdout + verified.stderr
+
+    remove = ("--remove", f"1:{paths[1][0]}")
+    assert trimtab("snapshot", *server, "--interval", "0s", "--out", "now.json", folder=tmp_path).returncode == 0
+    document = with_sizes(json.loads((tmp_path / "now.json").read_text()))
+    (tmp_path / "now.json").write_text(json.dumps(document))
+    assert paths[1][0] in {path for (broker, _), path in held(jbod).items() if broker == 1}
+    done = trimtab("directories", "-s", "now.json", "-p", "counts", *remove, "-f", "reassignment", "-o", "empty.json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = trimtab("directories", *server, "--execute", "empty.json", "--reserve", "1MB", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {path for (broker, _), path in held(jbod).items() if broker == 1} == {paths[1][1]}

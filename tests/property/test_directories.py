@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -47,6 +48,12 @@ def best_of_all(volumes: Volumes, target: Target) -> Key:
     return min(found)
 
 
+def place_all(volumes: Volumes, rows: np.ndarray, places: tuple[int, ...]) -> np.ndarray:
+    to = volumes.at.copy()
+    to[rows] = places
+    return to
+
+
 def end_of(volumes: Volumes, found: Levelled) -> np.ndarray:
     to = volumes.at.copy()
     to[found.rows] = found.to
@@ -64,6 +71,22 @@ def test_no_placement_is_better_and_none_as_good_copies_less(volumes: Volumes, l
     found = level(volumes, target)
     assert key_of(volumes, target, end_of(volumes, found)) == best_of_all(volumes, target)
     assert found.proven
+
+
+@settings(max_examples=80, deadline=None)
+@given(brokers(roomy=True), LIMITS, BOUNDS)
+def test_a_volume_that_is_taken_out_of_use_is_left_by_all_that_may_and_no_placement_is_better(
+    volumes: Volumes, limit: float | None, bound: float | None
+) -> None:
+    volumes = replace(volumes, movable=np.asarray(volumes.movable & ((volumes.weight > 0.0) | (volumes.at == 0))), closed=(0,))
+    target = Target.of(volumes, limit, bound)
+    found = level(volumes, target)
+    to = end_of(volumes, found)
+    assert not (volumes.movable & (to == 0)).any()
+    assert not (to[volumes.movable & (volumes.at != 0)] == 0).any()
+    rows = np.flatnonzero(volumes.movable)
+    others = [place_all(volumes, rows, places) for places in product(range(1, len(volumes.size)), repeat=len(rows))]
+    assert key_of(volumes, target, to)[:3] == min(key_of(volumes, target, other)[:3] for other in others)
 
 
 @settings(max_examples=80, deadline=None)

@@ -22,7 +22,7 @@ from trimtab.story import Story, log
 
 Form = Literal["json", "reassignment", "replica-assignment", "plan", "text"]
 PLAN_FORMS: dict[Form, PlanForm] = {"json": "reassignment", "reassignment": "reassignment", "plan": "json", "text": "text"}
-Strategy = Literal["least", "rotate_within", "below_mean_random", "spread_scope", "leader_deficit", "weighted_by_headroom"]
+Strategy = Literal["least", "rotate_within", "least_rate", "below_mean_random", "spread_scope", "leader_deficit", "weighted_by_headroom"]
 ScoreName = Literal["count", "leaders", "weighted_sum", "bottleneck", "weighted_max", "rate", "throughput"]
 
 

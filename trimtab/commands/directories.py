@@ -14,6 +14,7 @@ import typer
 from cluster_model.content import content_of
 from cluster_model.errors import ConfigurationError, ExternalError, InputError, Problem
 from cluster_model.quantities import format_size, parse_size
+from optimizer.options import RemovedDirectory
 from trimtab.commands import options as o
 from trimtab.commands import values as v
 from trimtab.commands.execution_options import JournalFolder, folder_of
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 Form = Literal["text", "json", "reassignment"]
 FAILED, INTERRUPTED = 1, 130
 TURN_SECONDS = 2.0
+
+
+def parse_removed(text: str) -> RemovedDirectory:
+    """``BROKER:DIR``."""
+    broker, _, path = text.partition(":")
+    if not (broker.isdecimal() and broker.isascii() and path):
+        raise ValueError(f"expected BROKER:DIR such as 3:/data2, found {text!r}")
+    return RemovedDirectory(int(broker), path.rstrip("/") or path)
 
 
 def register(app: typer.Typer) -> None:
@@ -53,6 +62,13 @@ def directories_command(
     concurrency: Annotated[
         int, typer.Option(min=1, metavar="N", help="With --execute: replicas of a broker that are copied at a time.")
     ] = 1,
+    remove: Annotated[
+        list[RemovedDirectory] | None,
+        typer.Option(
+            "--remove", parser=v.parsed_by(parse_removed), metavar="BROKER:DIR",
+            help="Move all replicas off this log directory, to the others of the broker. Repeatable.",
+        ),
+    ] = None,
     reserve: Annotated[
         int | None,
         typer.Option(parser=v.parsed_by(parse_size), metavar="SIZE", help="Keep this much free on every log directory (default 1GB)."),
@@ -61,10 +77,12 @@ def directories_command(
 ) -> int:
     """Level the log directories of each broker that has several volumes (JBOD): the fewest bytes that bring each into its target range.
 
+    With --remove, a directory is emptied, so that its disk can be replaced.
+
     This is a dry run. With --execute, the moves in the file of a dry run are carried out, a few at a time. Replicas stay on their
     brokers. The same command given again continues with the remaining moves.
     """
-    problems = [*(source.problems() if execute is None else _alone(source, wanted, out)), *unwritable("--out", out)]
+    problems = [*(source.problems() if execute is None else _alone(source, wanted, out, remove)), *unwritable("--out", out)]
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     if problems:
         raise ConfigurationError("trimtab directories", problems)
@@ -78,18 +96,18 @@ def directories_command(
         from optimizer.directory_plan import plan_directories
 
         policy = PolicyDocument.model_validate(goal_set.policy).directories
-        plan = plan_directories(cluster, goal_set.constraints, policy)
+        plan = plan_directories(cluster, goal_set.constraints, policy, remove or ())
     source.keep(cluster)
     _write(plan, form, out)
     return 0
 
 
-def _alone(source: o.Source, wanted: o.Wanted, out: Path | None) -> list[Problem]:
+def _alone(source: o.Source, wanted: o.Wanted, out: Path | None, remove: list[RemovedDirectory] | None) -> list[Problem]:
     """What is wrong beside --execute: options of the dry run, since the file says all, and no cluster."""
     given = {
         "--snapshot": source.snapshot, "--interval": source.interval, "--capacity": source.capacity,
         "--save-snapshot": source.save_snapshot, "--goals": wanted.goals, "--preset": wanted.preset,
-        "--calibration": wanted.calibration, "--out": out,
+        "--calibration": wanted.calibration, "--out": out, "--remove": remove or None,
     }  # fmt: skip
     why = "goes with the dry run, not with --execute, which does what its file says; leave it out"
     problems = [Problem(option, why) for option, value in given.items() if value is not None]

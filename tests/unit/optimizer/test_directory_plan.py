@@ -11,9 +11,13 @@ import pytest
 from rich.console import Console
 
 from cluster_model.build import build_snapshot
+from cluster_model.errors import ConfigurationError
+from goals.document import parse_goals
 from goals.model import Constraints
 from goals.policy_directories import Directories
 from optimizer.directory_plan import DirectoryPlan, plan_directories
+from optimizer.options import RemovedDirectory
+from optimizer.planner import plan
 from optimizer.report.directories import (
     directories_json,
     directories_reassignment,
@@ -45,8 +49,9 @@ def cluster(*held: Sequence[int | None], sizes: tuple[float, ...] = (), used: tu
             "brokers": [*brokers, {"id": 3}], "partitions": partitions}  # fmt: skip
 
 
-def planned(document: Document, policy: Directories = Directories(), **constraints: Any) -> DirectoryPlan:  # noqa: B008 (frozen)
-    return plan_directories(build_snapshot(document), Constraints(**constraints), policy)
+def planned(document: Document, policy: Directories = Directories(), *remove: str, **constraints: Any) -> DirectoryPlan:  # noqa: B008 (frozen)
+    directories = [RemovedDirectory(int(each[0]), each[2:]) for each in remove]
+    return plan_directories(build_snapshot(document), Constraints(**constraints), policy, directories)
 
 
 def whys(plan: DirectoryPlan, broker: int = 1) -> list[str]:
@@ -148,3 +153,83 @@ def test_brokers_with_one_volume_are_named_whether_the_snapshot_has_it_or_not() 
     document = cluster([0, 0])
     document["brokers"][0]["directories"] = document["brokers"][0]["directories"][:1]
     assert planned(document).left == ("brokers 1, 3: one volume, or log directories that are not in the snapshot",)
+
+
+LEVEL = ([0, 0], [0, 1], [1, 0], [1, 1])  # in its target range on both brokers
+
+
+def test_a_directory_that_is_removed_is_left_by_all_replicas_also_empty_ones_and_those_of_excluded_topics() -> None:
+    document = cluster(*LEVEL, [0, 1], sizes=(100.0, 100.0, 100.0, 100.0, 0.0), used=(50.0, 50.0))
+    assert not planned(document).moves
+    plan = planned(document, Directories(), "1:/d0", exclude_topics=("t",))
+    assert [(m.partition, m.broker, m.source, m.target) for m in plan.moves] == [(n, 1, "/d0", "/d1") for n in (0, 1, 4)]
+    removed, other = plan.brokers[0].volumes
+    assert (removed.removed, removed.after, removed.why) == (True, 50.0, "")
+    assert (other.removed, other.after) == (False, 450.0)
+    assert plan.brokers[0].least == 200.0
+    assert "/d0 would hold no replica: take it out of log.dirs" in text(plan)
+    for partition in document["partitions"]:
+        partition["directories"][0] = 1
+    document["brokers"][0]["directories"] = [{"path": "/d0", "size": 1000.0, "used": 50.0}, {"path": "/d1", "size": 1000.0, "used": 450.0}]
+    assert not planned(document, Directories(), "1:/d0").moves
+
+
+def test_a_removed_directory_keeps_what_the_limit_leaves_no_room_for_and_frozen_topics() -> None:
+    document = cluster([0, 1], [0, 1], [0, 1], [1, 1], [1, 1], [1, 1], used=(0.0, 50.0))
+    plan = planned(document, Directories(limit=0.5), "1:/d0")
+    assert [(m.partition, m.target, m.bytes) for m in plan.moves if m.broker == 1] == [(0, "/d1", 100.0)]
+    assert whys(plan)[0] == "2 replicas (200 B) for which no other volume was found to have room within the limit"
+    assert sentence(plan).endswith("; 1 volume that is removed keeps replicas")
+    assert "/d0 keeps 2 replicas (200 B)" in text(plan)
+    stuck = planned(document, Directories(), "1:/d0", freeze_topics=("t",))
+    assert not stuck.moves
+    assert whys(stuck)[0] == "3 replicas of frozen topics (constraints.freeze_topics)"
+    assert sentence(stuck).startswith("no replica moves: none that may move would help")
+
+
+def test_a_plan_between_brokers_names_the_fullest_log_directory_above_the_limit() -> None:
+    """The broker has room, so no goal on disk would say so."""
+    snapshot = build_snapshot(cluster([0, 0], [0, 1], sizes=(500.0, 400.0)))
+    given = "version: 1\npreset: counts\npolicy: {directories: {limit: %s}}\n"
+    found = [note for note in plan(snapshot, parse_goals(given % "0.8", "g")).notes if "log director" in note]
+    assert found == [
+        "log directory /d0 of broker 1 is 90% full; the limit of policy.directories is 80%: "
+        "`trimtab directories` levels the volumes of each broker"
+    ]
+    for limit, start in (("0.45", "2 log directories are too full; log directory /d0 of broker 1 is 90% full"), ("null", "")):
+        told = [note for note in plan(snapshot, parse_goals(given % limit, "g")).notes if "log director" in note]
+        assert [note.startswith(start) for note in told] == ([True] if start else [])
+
+
+def test_a_directory_is_not_called_empty_while_the_place_of_a_replica_is_unknown() -> None:
+    plan = planned(cluster([0, 0], [None, 0]), Directories(), "1:/d0")
+    assert whys(plan)[0] == "perhaps some of 1 replica whose directory is not known"
+    assert len([m for m in plan.moves if m.broker == 1]) == 1
+
+
+def test_no_replica_comes_to_a_removed_directory_of_three() -> None:
+    document = cluster([2, 0], [2, 0], [0, 0], [1, 0], [1, 0], [1, 0], [1, 0])
+    document["brokers"][0]["directories"] = [
+        {"path": f"/d{n}", "size": 1000.0, "used": used} for n, used in enumerate((100.0, 400.0, 200.0))
+    ]
+    plan = planned(document, Directories(), "1:/d0")
+    assert [v.after for v in plan.brokers[0].volumes] in ([0.0, 400.0, 300.0], [0.0, 300.0, 400.0])
+    assert sum(m.bytes for m in plan.moves if m.broker == 1) == 100.0
+
+
+def test_what_cannot_be_removed_is_refused_with_the_reason_all_at_once() -> None:
+    document = cluster(*LEVEL)
+    document["brokers"][1]["directories"] = [
+        {"path": path, "size": 1000.0, "used": 200.0, **more}
+        for path, more in (("/d0", {"volume": 1}), ("/d1", {}), ("/d2", {"volume": 1}))
+    ]
+    with pytest.raises(ConfigurationError) as refused:
+        planned(document, Directories(), "1:/d0", "1:/d1", "2:/d0", "2:/d7", "3:/d0")
+    for words in (
+        "broker 1 has no other log directory; `trimtab plan --remove-broker 1`", "/d0 of broker 2 is on one volume with /d2",
+        "broker 2 has the log directories /d0, /d1, /d2; found '/d7'", "found broker 3, which has none in the snapshot",
+    ):  # fmt: skip
+        assert words in str(refused.value)
+    assert planned(document, Directories(), "2:/d0", "2:/d2").moves
+    with pytest.raises(ConfigurationError, match="broker 1, which is not active, or excluded by the goals"):
+        planned(document, Directories(), "1:/d0", exclude_brokers=(1,))

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.trimtab.command_line import CommandLine
 from trimtab.execution.order import read_order
 
-STRATEGIES = ("least", "rotate_within", "below_mean_random", "spread_scope", "leader_deficit", "weighted_by_headroom")
+STRATEGIES = ("least", "rotate_within", "least_rate", "below_mean_random", "spread_scope", "leader_deficit", "weighted_by_headroom")
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
 
 

@@ -46,6 +46,18 @@ def test_kafkas_file_is_written(trimtab: CommandLine, tmp_path: Path) -> None:
     assert [p["log_dirs"] for p in json.loads(out.read_text())["partitions"]] == [["/d1", "any"]] * 2
 
 
+def test_a_directory_is_emptied_so_that_its_disk_can_be_replaced(trimtab: CommandLine, tmp_path: Path) -> None:
+    given = ("directories", "--snapshot", snapshot(tmp_path / "c.json"), "-p", "counts", "--remove", "2:/d1/")
+    ended = trimtab(*given, "--format", "reassignment")
+    assert ended.code == 0
+    assert [p["log_dirs"][1] for p in json.loads(ended.out)["partitions"] if p["log_dirs"][1] != "any"] == ["/d0", "/d0"]
+    assert "/d1 would hold no replica" in trimtab(*given).out
+    assert "expected BROKER:DIR such as 3:/data2, found '/d1'" in trimtab(*given[:-1], "/d1").err
+    ended = trimtab("directories", "-b", "127.0.0.1:1", "--execute", tmp_path / "c.json", "--remove", "2:/d1")
+    assert ended.code == 2
+    assert "--remove: goes with the dry run, not with --execute" in ended.err
+
+
 def test_a_file_that_is_carried_out_says_all(trimtab: CommandLine, tmp_path: Path) -> None:
     out = tmp_path / "moves.json"
     given = ("directories", "--snapshot", snapshot(tmp_path / "c.json"), "-p", "counts")

@@ -8,8 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from cluster_model.build import build_snapshot
 from cluster_model.errors import ExternalError
 from cluster_model.metadata.events import (
@@ -25,7 +23,7 @@ from cluster_model.observed import LEADER
 from cluster_model.snapshot import BrokerState, Snapshot
 from cluster_model.windows import Horizon
 from goals.document import parse_goals
-from goals.policy import Batch
+from goals.policy import Batch, PolicyDocument
 from goals.policy_filters import Filters, Isolation
 from optimizer.compile import compile_problem
 from optimizer.detectors.guards import Deed, Guards, may_act
@@ -36,6 +34,7 @@ from optimizer.policies import batches, picking
 from optimizer.policies.assign import NewTopic, assign
 from optimizer.policies.board import Board, Step
 from optimizer.policies.confines import confines_of
+from optimizer.policies.lookup import bundles_in, locate
 from optimizer.policies.recording import plan_of
 from tests.unit.cluster_model.batches import NOW, Reports, replica
 from tests.unit.optimizer.test_caution import live
@@ -87,10 +86,10 @@ def goes_to(units: list[list[float]], policy: str, states: dict[int, str] | None
 
 
 @runner
-def leaves_in_order(listed: dict[str, float]) -> object:
+def leaves_in_order(listed: dict[str, float], order: str = "heaviest") -> object:
     """Partitions in the order in which a draining broker gives them."""
     snapshot = placed({name: [0, load] for name, load in listed.items()}, [0, 1, 2], {0: "draining"})
-    made = plan(snapshot, parse_goals(f"{LEVEL}policy: {{amount: {{kind: one}}, order: heaviest}}\n", "g"))
+    made = plan(snapshot, parse_goals(f"{LEVEL}policy: {{amount: {{kind: one}}, order: {order}}}\n", "g"))
     return [f"{c.topic}-{c.partition}" for action in made.actions for c in action.changes]
 
 
@@ -186,6 +185,19 @@ def _take(of: ClusterModel, reports: Reports, step: list[Any]) -> None:
 
 
 @runner
+def averaged(windows: int, samples: list[float]) -> object:
+    """The load of a partition after samples, one a window; None where it is unknown."""
+    of = ClusterModel("c", short=Horizon(10_000, 1), long=Horizon(10_000, windows))
+    reports = Reports()
+    for event in (BrokerRegistered(1, None), TopicCreated("orders", "id"), PartitionChanged("orders", 0, (1,), (1,), 1)):
+        of.apply(event, NOW)
+    for i, sample in enumerate(samples):
+        of.ingest(reports.of(1, NOW + 10_000 * i, replica(LEADER, 0, network_in=sample)), NOW + 10_000 * i)
+    found = of.snapshot(NOW + 10_000 * len(samples))
+    return float(found.broker_load("network_in")[0]) if found.is_reported("network_in") else None
+
+
+@runner
 def newest_decisions(keep: int, moves: list[str]) -> object:
     """The newest of a history of moves, newest first."""
     with TemporaryDirectory() as folder, DecisionHistory(Path(folder) / "decisions.db", "c") as history:
@@ -209,12 +221,10 @@ def in_the_last_hour(ago: list[int]) -> object:
 
 
 @runner
-def topic_weights(topics: list[list[float]], weights: dict[str, float] | None = None) -> object:
-    """Weights of topics, each [MB/s, connections, backlog]."""
-    from optimizer.policies.rankings import TopicWeights, topic_weight
-
-    megabytes, connections, backlog = np.array(topics, np.float64).T
-    return topic_weight(megabytes, connections, backlog, TopicWeights(**(weights or {}))).tolist()
+def bundle_named(topic: str) -> object:
+    """The bundle that the lookup shows for partition 0 of a topic, whether it is there or not."""
+    snapshot = placed({"other-0": 0}, [0])
+    return locate(snapshot, bundles_in(snapshot, PolicyDocument(unit="group")), topic, 0)[0].bundle
 
 
 @runner

@@ -169,6 +169,17 @@ def threshold(hosts: list[Any], margin: float = 0.10, worth: float = 10.0 * MIB,
 
 
 @runner
+def fires_after_a_move(usage: list[float]) -> object:
+    """Whether the detector fires before half of what two brokers differ by moves, and at the next check."""
+    goals, busy = goals_with("pulsar-threshold"), Host("busy", usage[0], [MIB] * 18)
+    of = cluster([busy, Host("idle", usage[1])])
+    before = detect(goals, of.at(), goals, Memory()).fired
+    for number in range(round(18 * (usage[0] - usage[1]) / 2.0 / usage[0])):
+        of.model.apply(PartitionChanged("busy", number, (2,), (2,), 2), NOW)
+    return [before, detect(goals, of.at(2), goals, Memory()).fired]
+
+
+@runner
 def uniform(hosts: list[Any], limits: dict[str, Any] | None = None) -> object:
     """Limits that are not positive are off: so far that nothing reaches them."""
     limits = limits or {}

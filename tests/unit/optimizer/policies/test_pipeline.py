@@ -162,6 +162,24 @@ def test_no_move_breaks_a_hard_goal() -> None:
     assert any("hard goal count_limit-replicas would get worse" in note for note in made.notes)
 
 
+@pytest.mark.parametrize("kind", ["leader_deficit", "least_rate"])
+def test_a_placement_sees_what_the_plan_has_moved_already(kind: str) -> None:
+    """By the cluster as it was at the start, one broker would get all of it."""
+    snapshot = cluster([[MB] * 6, [], []])
+    goals = goals_with(f"{{amount: {{kind: one}}, placement: {{kind: {kind}}}}}")
+    assert loads_after(snapshot, plan(snapshot, goals, PlanOptions(remove_brokers=(0,)))).tolist() == [0.0, 3 * MB, 3 * MB]
+
+
+@pytest.mark.parametrize("kind", ["weighted_by_headroom", "least_rate"])
+def test_the_limit_of_a_placement_is_utilization_whatever_ranks_brokers(kind: str) -> None:
+    """The broker with most partitions has room, the one with fewest none."""
+    snapshot = cluster([[MB] * 6, [MB] * 3, [90 * MB]])
+    for seed in range(20):
+        goals = goals_with(f"{{amount: {{kind: one}}, score: {{kind: count}}, placement: {{kind: {kind}}}}}")
+        made = plan(snapshot, goals, PlanOptions(remove_brokers=(1,), seed=seed))
+        assert {c.replicas_after for c in made.proposals if c.replicas_before == (1,)} == {(0,)}
+
+
 def test_chance_comes_from_the_seed() -> None:
     snapshot = cluster([[4 * MB] * 20] + [[MB]] * 8)
     policy = "{preset: pulsar-threshold}"

@@ -59,7 +59,7 @@ def test_a_topic_on_one_side_of_the_cluster_is_spread_and_its_leaders_are_level(
     assert len(order_of(plan).tasks) == len(plan.proposals)
 
 
-@pytest.mark.parametrize("kind", ["least", "below_mean_random", "rotate_within"])
+@pytest.mark.parametrize("kind", ["least", "least_rate", "below_mean_random", "rotate_within"])
 def test_a_second_time_nothing_moves(kind: str) -> None:
     snapshot = cluster([[1, 3, 5], [2, 3, 6], [1, 4, 5], [2, 4, 6]])
     assert not made(after(snapshot, made(snapshot, kind=kind)), kind=kind).proposals

@@ -15,7 +15,7 @@ from cluster_model.build import build_snapshot
 from cluster_model.latency import BrokerLatency
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
-from goals.policy import Placement, SlowBrokers
+from goals.policy import Placement, PolicyDocument, SlowBrokers
 from optimizer.compile import compile_problem
 from optimizer.detectors import rules
 from optimizer.detectors.slow import slow_among
@@ -23,7 +23,6 @@ from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from optimizer.policies import bundles, placements, rankings, splits
 from optimizer.policies.assign import NewTopic, assign
-from optimizer.policies.averages import RunningAverage, Smoothed
 from optimizer.policies.board import Step
 from optimizer.policies.counts import spread_targets
 from optimizer.policies.recording import Evaluator
@@ -91,21 +90,24 @@ def globs(patterns: list[str], topic: str) -> object:
 
 
 @runner
-def cycles_above(start: float, load: float, history: float, line: float) -> object:
-    value, cycles = Smoothed(history, start), 0
-    while True:
-        value = value.with_sample(load)
-        assert value.value is not None
-        if value.value < line - 1e-9:
-            return cycles
-        cycles += 1
-
-
-@runner
 def least_rate(rates: list[float], usage: list[float]) -> object:
-    found = {placements.least_rate(column(rates), column(usage), placements.Dice(seed)) for seed in range(20)}
-    assert len(found) == 1
-    return found.pop()
+    """The broker that gets a new topic; it gets what leaves a draining broker, too."""
+    document = {
+        "version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "shared",
+        "brokers": [{"id": b, "capacity": {"cpu": 1.0}} for b in range(len(rates))] + [{"id": len(rates), "state": "draining"}],
+        "partitions": [
+            {"topic": "t", "partition": b, "replicas": [b], "leader": b, "leader_load": {"produce_rate": rate, "cpu": use}}
+            for b, (rate, use) in enumerate(zip([*rates, 0.0], [*usage, 0.0], strict=True))
+        ],
+    }  # fmt: skip
+    policy = "{amount: {kind: one}, score: {kind: count}, placement: {kind: least_rate}, new_topics: {placement: {kind: least_rate}}}"
+    goals = parse_goals(f"version: 1\ngoals: [{{kind: usage_distribution, resource: cpu}}]\npolicy: {policy}\n", "g")
+    rule = PolicyDocument.model_validate(goals.policy).new_topics
+    assert rule is not None
+    snapshot = build_snapshot(document)
+    found = assign(snapshot, goals, NewTopic("new", 1, 1), rule.placement).replicas[0][0]
+    assert [change.replicas_after for change in plan(snapshot, goals).proposals] == [(found,)]
+    return found
 
 
 @runner
@@ -116,22 +118,6 @@ def below_mean(scores: list[float], margin: float) -> object:
 @runner
 def spread_scope(counts: list[int]) -> object:
     return placements.spread_scope(counts)
-
-
-@runner
-def running_average(most: int, default: float, samples: list[float]) -> object:
-    value = RunningAverage(most, default)
-    for sample in samples:
-        value = value.with_sample(sample)
-    return value.current
-
-
-@runner
-def smoothed(values: list[float], history: float) -> object:
-    found = Smoothed(history)
-    for value in values:
-        found = found.with_sample(value)
-    return found.value
 
 
 @runner
@@ -148,9 +134,9 @@ def boundaries(count: int) -> object:
 
 @runner
 def hash(name: str, bundles: int) -> object:
-    from optimizer.policies.bundles import bundle_of, equal_boundaries, topic_hash
+    from optimizer.policies.bundles import bundle_at, equal_boundaries, topic_hash
 
-    return [f"{topic_hash(name):08x}", bundle_of(name, equal_boundaries(bundles))]
+    return [f"{topic_hash(name):08x}", bundle_at(topic_hash(name), equal_boundaries(bundles))]
 
 
 @runner
@@ -158,11 +144,6 @@ def bundle_at(value: str, bundles: int) -> object:
     from optimizer.policies.bundles import bundle_at, equal_boundaries
 
     return bundle_at(int(value, 16), equal_boundaries(bundles))
-
-
-@runner
-def other_namespace(name: str, namespace: str) -> object:
-    return bundles.bundle_of(name, bundles.equal_boundaries(4), namespace)
 
 
 @runner
