@@ -106,6 +106,19 @@ def format_size(count: float) -> str:
     return f"{sign}{shown} {unit}"
 
 
+def percent(share: float | None, *, signed: bool = False) -> str:
+    """A share 0..1 as percent for people: ``12%``, ``+9.1%``; a dash for None. One decimal below ten percent."""
+    if share is None:
+        return "–"
+    value = share * 100
+    if abs(value) < 0.05:
+        return "0%"
+    text = f"{value:+.1f}" if signed else f"{value:.1f}"
+    if abs(value) >= 9.95 or text.endswith(".0"):
+        text = f"{value:+,.0f}" if signed else f"{value:,.0f}"
+    return text + "%"
+
+
 def _split(value: str | float, expected: str) -> tuple[Decimal, str]:
     """The number and the unit ("" where there is none) of `value`."""
     found = f"expected {expected}, found {value!r}"

@@ -92,7 +92,8 @@ def head_problems(head: Mapping[str, object], row_lists: Sequence[str] = ROW_LIS
     if "version" in head:
         version = head["version"]
         if not is_kind(type(version), int) or version != VERSION:
-            advice = "another version needs another Trimtab"
+            quoted = str(version) == str(VERSION)
+            advice = "write it without quotes" if quoted else "another version needs another Trimtab"
             check.refuse("version", f"expected {VERSION}, found {found(version)}; {advice}")
     if "cluster_id" in head:
         check.text("cluster_id", head["cluster_id"], "a string")

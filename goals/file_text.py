@@ -24,6 +24,8 @@ def file_text(path: Path, what: str, most: int = MAX_BYTES) -> str:
 
     try:
         raw = content_of(path, most + 1)
+    except FileNotFoundError as error:
+        raise refusal("there is no such file") from error
     except OSError as error:
         raise refusal(f"cannot read it: {error.strerror or error}") from error
     if len(raw) > most:

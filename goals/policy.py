@@ -72,7 +72,7 @@ class Cv(DetectorPart):
     """The coefficient of variation over brokers is high."""
 
     kind: Literal["cv"]
-    threshold: Positive = Field(default=0.3, description="coefficient of variation, 0.3 is 30 %")
+    threshold: Positive = Field(default=0.3, description="coefficient of variation, 0.3 is 30%")
     sigma_k: Positive | None = Field(default=None, description="standard deviations of an outlier")
     floor: NotNegative | None = Field(default=None, description="load below which nothing fires")
     pop: bool = Field(default=True, description="population deviation; false: sample deviation")
@@ -82,7 +82,7 @@ class Absolute(DetectorPart):
     """A broker's utilization is above a limit."""
 
     kind: Literal["absolute"]
-    limit: Positive = Field(default=0.85, description="utilization, 0.85 is 85 %")
+    limit: Positive = Field(default=0.85, description="utilization, 0.85 is 85%")
 
 
 class AboveMean(DetectorPart):

@@ -55,7 +55,7 @@ def to_problems(source: YamlSource, errors: Iterable[ErrorDetails], root: type[B
             message = _message(error, path, tags, model_at)
         if path[-1:] == ("var",) and path not in source.lines:  # its default does not go with the bound that is written
             path = (*path[:-1], "bound")
-            message = f"expected a share below var, {error['input']} by default; lower it (10 % is 0.10) or write var"
+            message = f"expected a share below var, {error['input']} by default; lower it (10% is 0.10) or write var"
         found.append(source.problem(path, message))
     return found
 
@@ -172,7 +172,7 @@ def _message(error: ErrorDetails, path: Path, tags: Mapping[Path, str], model_at
 
 def _hint(kind: str, value: object) -> str:
     if kind == "float_type" and isinstance(value, str):
-        return "; 10 % is written 0.10" if "%" in value else "; write it without quotes or unit"
+        return "; 10% is written 0.10" if "%" in value else "; write it without quotes or unit"
     if kind == "bool_type" and str(value).lower() in ("yes", "on", "1", "true"):
         return "; write true"
     if kind == "bool_type" and str(value).lower() in ("no", "off", "0", "false"):

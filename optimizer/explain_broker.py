@@ -9,6 +9,7 @@ import numpy as np
 
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
+from cluster_model.quantities import percent
 from cluster_model.snapshot import Snapshot
 from goals.model import Capacity, Goal, GoalSet, Limit, UsageDistribution
 from optimizer.broker_sets import sets_of
@@ -17,7 +18,7 @@ from optimizer.plan import Band, BrokerOutcome, Plan
 from optimizer.planner import plan
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.whatif import apply_whatifs, no_broker
-from optimizer.why_words import amount, counted, few
+from optimizer.why_words import amount, beside, counted, few
 
 
 def explain_broker(
@@ -69,10 +70,7 @@ def _changes_of(made: Plan, outcome: BrokerOutcome) -> str:
     led = sum(c.leader_after == broker != c.leader_before for c in made.proposals)
     gave = sum(c.leader_before == broker != c.leader_after for c in made.proposals)
     if gained or lost or led or gave:
-        return (
-            f"The plan would give it {counted(gained, 'replica')} and take {lost}, "
-            f"and give it leadership of {counted(led, 'partition')} and take {gave}."
-        )
+        return f"The plan would move {_turnover(gained, lost, 'replica')}, and {_turnover(led, gave, 'leader')}."
     if outcome.state == "excluded":
         return ""
     if outcome.state in ("dead", "draining"):
@@ -84,6 +82,10 @@ def _changes_of(made: Plan, outcome: BrokerOutcome) -> str:
     return "Nothing would move here: it is balanced in every goal, and no other broker would need it."
 
 
+def _turnover(gained: int, lost: int, noun: str) -> str:
+    return f"{counted(gained, noun)} here and {lost:,} away"
+
+
 def _goal_line(goal: Goal, outcome: BrokerOutcome, band: Band | None) -> str:
     before, after = outcome.scores_before[goal.name], outcome.scores_after[goal.name]
     text = f"  {goal.name}: score {before:.3g}" + (f", would be {after:.3g}" if f"{before:.3g}" != f"{after:.3g}" else "")
@@ -91,11 +93,7 @@ def _goal_line(goal: Goal, outcome: BrokerOutcome, band: Band | None) -> str:
         resource = goal.resource
         load, later = outcome.before[resource], outcome.after[resource]
         band_text = f"{amount(band.low, resource)} to {amount(band.high, resource)}"
-        share = (
-            f" ({(load / band.mean - 1) * 100:+.1f} % of its mean {amount(band.mean, resource)})"
-            if band.mean > 0
-            else ""
-        )
+        share = f" ({beside(load / band.mean - 1)} its mean {amount(band.mean, resource)})" if band.mean > 0 else ""
         text += f"; load {amount(load, resource)}{share} is {_standing(goal, band, load, before, band_text)}"
         if later != load:
             text += f", and would be {amount(later, resource)}"
@@ -106,7 +104,7 @@ def _limit_text(goal: Limit, outcome: BrokerOutcome, ceiling: float) -> str:
     load, later = outcome.before.get(goal.resource), outcome.after.get(goal.resource)
     if load is None or later is None or ceiling != ceiling:
         return ""
-    share = f" ({goal.limit:.0%} of its capacity)" if isinstance(goal, Capacity) else ""
+    share = f" ({percent(goal.limit)} of its capacity)" if isinstance(goal, Capacity) else ""
     where = "above" if outcome.scores_before[goal.name] < 1.0 else "within"
     text = f"; load {amount(load, goal.resource)} is {where} its limit of {amount(ceiling, goal.resource)}{share}"
     return text + (f", and would be {amount(later, goal.resource)}" if later != load else "")

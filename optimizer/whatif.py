@@ -21,6 +21,7 @@ from optimizer.capacity import with_capacity
 from optimizer.options import PlanOptions
 from optimizer.unknown import unsized
 
+REMOVING = "--remove-broker"
 MOST_NAMED = 20  # brokers of a cluster, to an operator who asks for another
 
 
@@ -77,17 +78,23 @@ def apply_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> S
     return _with_scaled_load(snapshot, options)
 
 
-def check_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> None:
+def check_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, removing: str = REMOVING) -> None:
     """Refuse what-ifs that would do nothing or contradict each other, beside what `apply_whatifs` refuses.
+
+    Parameters
+    ----------
+    removing
+        The option that named the brokers to remove.
 
     Raises
     ------
     ConfigurationError
         As `apply_whatifs`, and: a broker to add that is there, a broker to remove that is excluded, by its state, an option or
-        the goals' constraints, a pattern of topics to exclude that matches none, a budget in bytes where sizes are unknown; all
-        at once.
+        the goals' constraints, brokers to remove that leave no active one, a pattern of topics to exclude that matches none, a
+        budget in bytes where sizes are unknown; all at once.
     """
-    problems = [*_problems(snapshot, options), *_idle_problems(snapshot, goals, options)]
+    problems = [*_problems(snapshot, options), *_idle_problems(snapshot, goals, options)] or _no_broker_left(snapshot, goals, options)
+    problems = [replace(p, place=removing) if p.place == REMOVING else p for p in problems]
     _refuse(goals, problems, _constraint_problems(snapshot, goals, options))
 
 
@@ -150,7 +157,7 @@ def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:
     if len(added) != len(options.add_brokers):
         problems.append(Problem("--add-broker", "a broker is added twice; name each once"))
     for option, brokers in (
-        ("--remove-broker", options.remove_brokers),
+        (REMOVING, options.remove_brokers),
         ("--exclude-broker", options.exclude_brokers),
         ("--demote-broker", options.demote_brokers),
     ):
@@ -186,6 +193,16 @@ def _most(values: np.ndarray | None) -> float:
     return float(given.max()) if len(given) else 0.0
 
 
+def _no_broker_left(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[Problem]:
+    if not options.remove_brokers:
+        return []
+    active = {int(b) for b in snapshot.broker_ids[snapshot.broker_states == BrokerState.ACTIVE]} | {b.id for b in options.add_brokers}
+    if active - {*options.remove_brokers, *options.exclude_brokers, *goals.constraints.exclude_brokers}:
+        return []
+    message = "expected fewer than all active brokers: none would be left to take their replicas; leave one out, or add brokers first"
+    return [Problem(REMOVING, message)]
+
+
 def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> list[Problem]:
     known = snapshot.row_of_broker
     problems = []
@@ -207,7 +224,7 @@ def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> 
             why = "it is excluded in the snapshot, so nothing may leave it; change its state there"
         else:
             continue
-        problems.append(Problem("--remove-broker", f"broker {broker} cannot be emptied: {why}"))
+        problems.append(Problem(REMOVING, f"broker {broker} cannot be emptied: {why}"))
     lacking = int(np.count_nonzero(unsized(snapshot)))
     if options.max_bytes is not None and lacking:
         message = (

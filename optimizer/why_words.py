@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster_model.quantities import format_size
+from cluster_model.quantities import format_size, percent
 from cluster_model.resources import RESOURCES
 
 
@@ -16,6 +16,12 @@ def counted(number: int, noun: str) -> str:
 def few(names: Sequence[str], most: int = 3) -> str:
     """``a, b``; ``a, b, c and 2 more`` beyond `most`."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def beside(share: float) -> str:
+    """``12% above``, ``9.1% below``, or ``at``, of what is a share of the mean beyond it."""
+    off = percent(abs(share))
+    return "at" if off == percent(0.0) else f"{off} {'above' if share > 0 else 'below'}"
 
 
 def amount(value: float, resource: str) -> str:

@@ -34,7 +34,8 @@ PLAINLY = (
     (r"Input should be greater than (\S+)", r"expected more than \1"),
     (r"Input should be less than (\S+)", r"expected less than \1"),
     (r"'(.*)' is not one of (.*?)\.?", r"expected one of \2, found '\1'"),
-    (r"(file|path) '(.*)' does not exist\.?", r"there is no \1 \2"),
+    (r"file '(.*)' does not exist\.?", r"there is no file \1"),
+    (r"path '(.*)' does not exist\.?", r"there is no file or folder \1"),
     (r"dir(?:ectory)? '(.*)' does not exist\.?", r"there is no folder \1"),
 )
 SAYS_FOUND = re.compile(r"found|there is no|is a (file|directory)|not (readable|writable)")

@@ -143,10 +143,10 @@ def _is_as(tried: Tried, goals: GoalSet) -> bool:
 
 
 def _turn(before: float, after: float, error: float | None = None) -> str:
-    """``−34 % ± 4 %``, with the standard error where it is known."""
+    """``−34% ± 4%``, with the standard error where it is known."""
     if before == after:
-        return "±0 %"
+        return "±0%"
     if before <= 0:
         return f"from 0 to {after:.3g}"
     beside = "" if error is None else f" ± {error / before:.0%}"
-    return f"{'−' if after < before else '+'}{abs(after / before - 1):.0%}{beside}".replace("%", " %")
+    return f"{'−' if after < before else '+'}{abs(after / before - 1):.0%}{beside}"

@@ -59,7 +59,7 @@ class Levelling(Part):
     bound: Positive = Field(description="half width of the target range, share of the mean")
     horizon: float = Field(gt=0, description="seconds that loads are averaged over, and between two looks")
     acts: NotNegative = Field(description="looks a week that find a broker outside and level it")
-    out: NotNegative = Field(description="broker-hours a week that are then beyond 10 % of the mean")
+    out: NotNegative = Field(description="broker-hours a week that are then beyond 10% of the mean")
     moved: NotNegative = Field(description="load moved a week, over the mean load of a broker")
 
 

@@ -62,12 +62,6 @@ def of_cluster(
     return Gauge(subject, None, np.array([value]), np.array([line]), lambda row: words, strict=strict, latched=latched)
 
 
-def percent(share: float) -> str:
-    """``34 %``, ``0.4 %`` below one."""
-    shown = 100.0 * share
-    return f"{shown:.0f} %" if abs(shown) >= 0.95 or shown == 0.0 else f"{shown:.1g} %"
-
-
 def few_ids(ids: np.ndarray, most: int = 5) -> str:
     """``broker 3``, ``brokers 1, 2 and 4 more``."""
     named = ", ".join(str(int(b)) for b in ids[:most])

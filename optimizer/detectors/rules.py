@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from cluster_model.quantities import percent
 from cluster_model.resources import RESOURCES
 from cluster_model.snapshot import FloatArray
 from goals.model import Limit, RackAware, TopicGoal, UsageDistribution
 from goals.policy import AboveMean, Absolute, CountSpread, Cv, GoalBand, MinMax, Pairs, Std
-from optimizer.detectors.gauge import Gauge, few_ids, of_cluster, percent, reached
+from optimizer.detectors.gauge import Gauge, few_ids, of_cluster, reached
 from optimizer.detectors.sight import FEWEST, Sight, Utilization
 from optimizer.outcome import judged
 from optimizer.problem import CEILING, COLUMN, MEAN, Compiled
 from optimizer.search.state import RACKS, State
-from optimizer.why_words import amount, counted
+from optimizer.why_words import amount, beside, counted
 
 OVERLOADED = 0.85  # utilization at which a single broker counts as an outlier
 NO_SPREAD = 1  # replicas between the largest and the smallest count that cannot always be helped
@@ -112,7 +113,7 @@ def _band(
 
 
 def _beside_mean(sight: Sight, row: int, share: float, resource: str) -> str:
-    off = f"{percent(abs(share - 1.0))} {'above' if share > 1.0 else 'below'}" if share != 1.0 else "at"
+    off = beside(share - 1.0)
     return f"broker {sight.snapshot.broker_ids[row]} is {off} the mean in {resource}"
 
 
@@ -244,8 +245,8 @@ def _minmax(detector: MinMax, sight: Sight) -> list[Gauge]:
         gap = 100.0 * (load[most] - low) / low if percents else load[most] / low
         line = detector.rate_pct if percents else detector.tp_ratio
         pair = f"broker {sight.ids(rows)[most]} and broker {sight.ids(rows)[least]}"
-        shown = f"{subject} of {pair} differs by {gap:,.0f} %" if percents else f"{subject} of {pair} is {gap:,.3g} to 1"
-        allowed = f"; allowed is {line:g} %" if percents else f"; allowed is {line:g} to 1"
+        shown = f"{subject} of {pair} differs by {percent(gap / 100)}" if percents else f"{subject} of {pair} is {gap:,.3g} to 1"
+        allowed = f"; allowed is {line:g}%" if percents else f"; allowed is {line:g} to 1"
         result.append(of_cluster(subject, max(float(gap), 0.0) / line, 1.0, (shown, allowed), strict=True))
         if reached(result[-1].value, result[-1].line, True).any():
             break

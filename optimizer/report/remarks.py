@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from optimizer.plan import Plan, Skipped
 from optimizer.report.effort import budgets
-from optimizer.report.units import count, listing, size
+from optimizer.report.units import count, listing, percent, size
 
+LEAST_TOLD = 0.0005  # of a lower bound: less above it is not told
 NEAR = 1.15  # times a lower bound: a plan within it is near the fewest
 
 
@@ -83,11 +84,11 @@ def bounds_sentence(plan: Plan) -> str:
 
 
 def _more(used: float, least: float) -> str:
-    """`` (+12 %)`` above a bound."""
+    """`` (+12%)`` above a bound."""
     if least <= 0 or used <= least:
         return ""
-    share = (used / least - 1) * 100
-    return f" (+{share:,.0f} %)" if share >= 0.95 else f" (+{share:.1f} %)" if share >= 0.05 else ""
+    share = used / least - 1
+    return f" ({percent(share, signed=True)})" if share >= LEAST_TOLD else ""
 
 
 def what_ifs(options: Mapping[str, object]) -> list[str]:

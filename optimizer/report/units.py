@@ -1,10 +1,11 @@
 """How reports write numbers: sizes, amounts of a resource, shares, counts.
 
-Called by every report a person reads. Three significant digits, decimal prefixes; percent exists only here.
+Called by every report a person reads. Three significant digits, decimal prefixes.
 """
 
 from __future__ import annotations
 
+from cluster_model.quantities import percent as percent
 from cluster_model.resources import RESOURCES
 
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
@@ -53,19 +54,6 @@ def exact(value: float, resource: str) -> str:
     text = f"{value:,.0f}" if value == int(value) else f"{value:,.9g}"
     unit = RESOURCES.get(resource, "")
     return text if unit in ("", "count") else f"{text} {unit}"
-
-
-def percent(share: float | None, *, signed: bool = False) -> str:
-    """A share 0..1 as percent: ``12%``, ``+9.1%``; a dash for None. One decimal below ten percent."""
-    if share is None:
-        return "–"
-    value = share * 100
-    if abs(value) < 0.05:
-        return "0%"
-    text = f"{value:+.1f}" if signed else f"{value:.1f}"
-    if abs(value) >= 9.95 or text.endswith(".0"):
-        text = f"{value:+,.0f}" if signed else f"{value:,.0f}"
-    return text + "%"
 
 
 def share_in_band(share: float) -> str:

@@ -32,6 +32,8 @@ KAFKAS = {"begin_offsets"}  # the client's own name
 SQL = {"trimtab/history/decisions.py"}  # the columns began and ended
 # The search has terms of its own, such as "band".
 SEARCH = ("optimizer/search/", "optimizer/bounds.py", "optimizer/prefixes.py", "optimizer/spending.py", "optimizer/worth.py")
+PERCENT = re.compile(r"\d %(?![-\w%])")
+PERCENT_LATER = ("spark/", "optimizer/policies/", "optimizer/search/", "optimizer/detectors/rules.py")  # most in docstrings
 Found = Iterator[tuple[int, str]]
 
 
@@ -117,6 +119,13 @@ def test_texts_use_plain_words(kind: str) -> None:
         for line, word in read(path.read_text(encoding="utf-8"))
     ]
     assert not found, "\n" + "\n".join(found)
+
+
+def test_percents_have_one_form() -> None:
+    """``50%``, as `cluster_model.quantities.percent` writes it: a report and `explain` wrote it in two."""
+    texts = [path for room in ROOMS for path in files(f"{room}/**/*.py") if not str(path.relative_to(ROOT)).startswith(PERCENT_LATER)]
+    assert not [str(path.relative_to(ROOT)) for path in (*texts, *files("README.md", "examples/goals.yaml", "goals/presets/*.yaml"))
+                if PERCENT.search(path.read_text(encoding="utf-8"))]  # fmt: skip
 
 
 def test_words_are_found_in_texts_and_not_in_code() -> None:

@@ -17,6 +17,7 @@ from kafka.admin import KafkaAdminClient
 
 from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from trimtab.capture.client import ClientSettings
+from trimtab.capture.logins import check_login
 
 CONNECT_SECONDS = 5.0
 FIRST_ANSWER_SECONDS = 4.0
@@ -94,9 +95,7 @@ def connect(bootstrap_server: str, settings: ClientSettings) -> KafkaAdminClient
         Nothing answers there, or it is not Kafka, or it does not let us in; the message says what to check.
     """
     reachable = _knock(_addresses(bootstrap_server))
-    tokens = settings.options.get("sasl_oauth_token_provider")
-    if tokens is not None:
-        tokens.token()  # type: ignore[attr-defined]  # refused at once, with a reason, not by each connection
+    check_login(settings.options)
     options: dict[str, object] = {
         # Brokers are asked side by side; beyond so many requests on a connection the client refuses.
         "max_in_flight_requests_per_connection": 100,

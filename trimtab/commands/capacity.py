@@ -42,7 +42,7 @@ def capacity_command(
 ) -> None:
     """Show which capacities are known and for how many brokers; --template writes the file to fill in.
 
-    Without capacities, hard limits such as "disk at most 80 %" cannot be checked. Brokers tell the size of their disks (Kafka 3.3 and
+    Without capacities, hard limits such as "disk at most 80%" cannot be checked. Brokers tell the size of their disks (Kafka 3.3 and
     later), and nothing else.
     """
     source = o.Source(snapshot, bootstrap_server, command_config, 0.0 if snapshot is None else None)

@@ -18,7 +18,7 @@ from trimtab.commands import values as v
 from trimtab.commands.show import read_plan_file
 from trimtab.output import emit, overwritten, unwritable
 
-Saved = Annotated[Path, typer.Argument(callback=v.there, metavar="FILE", help="A snapshot or a plan; - for stdin.")]
+Saved = Annotated[Path, typer.Argument(callback=v.there_or_folder, metavar="FILE", help="A snapshot or a plan; - for stdin.")]
 PLAN_KEY = b'"plan_id"'
 HEAD = 4096  # bytes of a file; a plan file names itself in its first lines
 

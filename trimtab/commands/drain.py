@@ -24,8 +24,6 @@ from trimtab.signals import ending_at_once
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
-    from cluster_model.snapshot import Snapshot
-    from optimizer.options import PlanOptions
     from optimizer.plan import Plan
     from trimtab.execution.run import Reached
 
@@ -75,12 +73,13 @@ def drain_command(
     with ending_at_once():
         goal_set = wanted.read()
         cluster = source.read(story)
+        from optimizer.options import PlanOptions
         from optimizer.whatif import check_whatifs
         from trimtab.compiling import compile_for_plan
         from trimtab.planning import planned
 
-        planning = _planning(cluster, brokers)
-        check_whatifs(cluster, goal_set, planning)
+        planning = PlanOptions(remove_brokers=tuple(brokers))
+        check_whatifs(cluster, goal_set, planning, "--broker")
         compile_for_plan(cluster, goal_set, planning, story)
     plan = planned(cluster, goal_set, planning, story)
     write_outputs(plan, [Output("text", None)])
@@ -124,31 +123,6 @@ def activate_command(
 
 
 # -- what they are made of -------------------------------------------------------------------------------------
-
-
-def _planning(cluster: Snapshot, brokers: Collection[int]) -> PlanOptions:
-    """Options of a plan that empties these brokers.
-
-    Raises
-    ------
-    ConfigurationError
-        One is not in the cluster, or all are to be emptied.
-    """
-    from cluster_model.snapshot import BrokerState
-    from optimizer.options import PlanOptions
-
-    known = [int(b) for b in cluster.broker_ids]
-    problems = [
-        Problem("--broker", f"expected a broker of the cluster ({', '.join(map(str, known[:20]))}), found {b}")
-        for b in brokers
-        if b not in known
-    ]
-    active = {int(b) for b, state in zip(cluster.broker_ids, cluster.broker_states, strict=True) if state == BrokerState.ACTIVE}
-    if not problems and not active - set(brokers):
-        problems.append(Problem("--broker", "expected fewer than all active brokers: there would be none left to move to"))
-    if problems:
-        raise ConfigurationError("trimtab drain", problems)
-    return PlanOptions(remove_brokers=tuple(brokers))
 
 
 def _told(brokers: Collection[int], bootstrap_server: str, command_config: Path | None, journal: Path, who: str) -> None:

@@ -15,6 +15,7 @@ import typer
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
 from trimtab.commands.options import CalibrationPath, Preset
+from trimtab.commands.values import there
 from trimtab.output import emit
 from trimtab.story import log
 
@@ -41,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Goals file in YAML; - for stdin.", show_default=False)],
+    file: Annotated[Path, typer.Argument(dir_okay=False, callback=there, metavar="FILE", help="Goals file in YAML; - for stdin.")],
     preset: Preset = None,
     calibration: CalibrationPath = None,
     form: Annotated[

@@ -87,11 +87,11 @@ def _days(found: Check) -> list[str]:
     shown = [day for day in found.days if day.samples < 0.9 * usual or day.repeated]
     told = f"{len(found.days):,} days, {usual:,} samples on a usual day"
     if not shown:
-        return [f"{told}; no day has less than 90 % of that, or repeated samples"]
+        return [f"{told}; no day has less than 90% of that, or repeated samples"]
     rows = [("day", "brokers", "samples", "repeated")]
     rows += [(day.date, f"{day.brokers:,}", f"{day.samples:,}", f"{day.repeated:,}") for day in shown[:MOST_DAYS]]
     more = [f"and {len(shown) - MOST_DAYS} more days"] if len(shown) > MOST_DAYS else []
-    return [f"{told}; days with less than 90 % of that, or repeated samples:", *_table(rows), *more]
+    return [f"{told}; days with less than 90% of that, or repeated samples:", *_table(rows), *more]
 
 
 def _gaps(found: Check) -> list[str]:

@@ -20,6 +20,7 @@ from trimtab.commands.values import (
     parse_factor,
     parsed_by,
     there,
+    there_or_folder,
 )
 from trimtab.output import unwritable
 from trimtab.story import Story, log
@@ -40,7 +41,7 @@ SnapshotPath = Annotated[
     Path | None,
     typer.Option(
         "--snapshot",
-        callback=there,
+        callback=there_or_folder,
         rich_help_panel=SOURCE,
         metavar="FILE",
         help="Captured cluster: .json, .json.gz or a folder of Parquet files; - for stdin.",

@@ -34,9 +34,18 @@ def parsed_by(parse: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def there(value: Path | None) -> Path | None:
-    """A file or folder that is read, or ``-``; refused where nothing is there."""
+    """A file that is read, or ``-``; refused where nothing is there."""
+    return _there(value, "file")
+
+
+def there_or_folder(value: Path | None) -> Path | None:
+    """As `there`, of a file or a folder."""
+    return _there(value, "file or folder")
+
+
+def _there(value: Path | None, what: str) -> Path | None:
     if value is not None and value != STDIN and not value.exists():
-        raise typer.BadParameter(f"there is no path {value}")
+        raise typer.BadParameter(f"there is no {what} {value}")
     return value
 
 

@@ -29,7 +29,7 @@ class SimulatedCluster:
     Parameters
     ----------
     traffic
-        Default: noise of 5 % around each partition's average, from `seed`.
+        Default: noise of 5% around each partition's average, from `seed`.
     resolution_s
         Longest single step of the simulation; `step` divides longer ones.
 

@@ -324,7 +324,6 @@ def test_build_refusals_carry_the_path(tmp_path: Path) -> None:
     path = tmp_path / "west.json"
     given: dict[str, Any] = {**document(), "version": 2}
     path.write_text(json.dumps(given))
-    assert (
-        refusal(path)
-        == f"{path}: 1 problem\n  version: expected 1, found 2; another version needs another Trimtab"
-    )
+    assert refusal(path) == f"{path}: 1 problem\n  version: expected 1, found 2; another version needs another Trimtab"
+    path.write_text(json.dumps({**document(), "version": "1"}))
+    assert refusal(path) == f"{path}: 1 problem\n  version: expected 1, found '1'; write it without quotes"

@@ -156,7 +156,7 @@ def test_a_file_that_is_none_is_told_so(text: str, says: str) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="expected a calibration file in YAML, cannot read it: No such file"):
+    with pytest.raises(ConfigurationError, match="expected a calibration file in YAML, there is no such file"):
         load_calibration(tmp_path / "none.yaml")
     large = tmp_path / "large.yaml"
     large.write_bytes(b"#" * 20_000_000)

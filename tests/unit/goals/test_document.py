@@ -200,10 +200,10 @@ def test_what_is_probably_not_meant_is_noted() -> None:
         "goals.yaml",
     )
     assert found.notes == (
-        "goal capacity-disk: limit 80 is above the whole capacity; 80 % is written 0.8",
-        "goal capacity-network_in: limit 1.2 is above the whole capacity; 80 % is written 0.8",
-        "goal usage_distribution-cpu: bound 10 lets a broker stand empty; 10 % is written 0.10",
-        "goal topic_distribution-leaders: bound 1 lets a broker stand empty; 10 % is written 0.10",
+        "goal capacity-disk: limit 80 is above the whole capacity; 80% is written 0.8",
+        "goal capacity-network_in: limit 1.2 is above the whole capacity; 80% is written 0.8",
+        "goal usage_distribution-cpu: bound 10 lets a broker stand empty; 10% is written 0.10",
+        "goal topic_distribution-leaders: bound 1 lets a broker stand empty; 10% is written 0.10",
         "goal rack_aware: group 'a' has no effect on a hard goal",
     )
 

@@ -129,7 +129,7 @@ def test_aliases_that_multiply_end_in_an_error_and_not_in_a_full_memory() -> Non
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     cannot = "expected a goals file in YAML, cannot read it: "
-    assert refused(tmp_path / "none.yaml") == cannot + "No such file or directory"
+    assert refused(tmp_path / "none.yaml") == "expected a goals file in YAML, there is no such file"
     assert refused(tmp_path) == cannot + "Is a directory"
     latin = tmp_path / "latin.yaml"
     latin.write_bytes("version: 1 # größer".encode("latin-1"))

@@ -159,16 +159,16 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     every = "the backtest's choice: plan every 10 min instead of 5 min (service: interval: 10m)"
     assert result.remarks == ("weights for goals that are not there: gone", every)
     assert result.expected == (
-        "on the held-out part, compared with the goals as they are: broker-hours outside the target range −31 %, bytes moved ±0 %, "
+        "on the held-out part, compared with the goals as they are: broker-hours outside the target range −31%, bytes moved ±0%, "
         "peak utilization 0.90 to 0.75, replicas moved back 12 to 2, planning every 10 min instead of 5 min"
     )
     errors = WEIGHTS.replace("hours: 69,", "hours: 69, out_of_band_error: 4,").replace("hours: 80,", "hours: 80, out_of_band_error: 3,")
     chance = calibration(errors)
     told = tune(tmp_path, f"goals: [{IN % 1}]", chance, only).expected
-    assert "broker-hours outside the target range −31 % ± 4 %, bytes moved ±0 %," in told
+    assert "broker-hours outside the target range −31% ± 4%, bytes moved ±0%," in told
     assert "± 4" not in tune(tmp_path, f"goals: [{IN % 2}]", chance, only).expected  # it is against others than those
     now = tune(tmp_path, f"goals: [{IN % 2}]", found, only).expected
-    least = "compared with the goals as they are: broker-hours outside the target range −14 %, bytes moved −50 %"
+    least = "compared with the goals as they are: broker-hours outside the target range −14%, bytes moved −50%"
     assert now.startswith(f"on the held-out part, {least}")
     other = tune(tmp_path, f"goals: [{IN % 7}]", found, only).expected
     assert other.startswith("on the held-out part, compared with the goals that the backtest started with: broker-hours outside")

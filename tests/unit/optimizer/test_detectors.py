@@ -151,7 +151,7 @@ def test_sigma_k_sees_the_newcomer() -> None:
     policy = goals("{kind: cv, threshold: 0.4, sigma_k: 3}")
     found = detect(policy, cluster({"network_in": [100.0] * 26 + [0.0]}), policy)
     assert (found.fired, brokers(found)) == (True, {27})
-    assert "Broker 27 is 100 % below the mean in network_in" in found.sentence()
+    assert "Broker 27 is 100% below the mean in network_in" in found.sentence()
 
 
 def test_a_floor_keeps_an_idle_cluster_quiet() -> None:
@@ -378,12 +378,12 @@ def test_a_floor_in_bytes_says_nothing_of_counts() -> None:
 def test_words_for_people() -> None:
     policy = goals("{kind: above_mean, margin: 0.1, persist: {hits_low: 3}}")
     found = run(policy, [cluster({"network_in": [134, 83, 83]}, moment=m) for m in range(3)])
-    assert found[0].sentence() == "Not yet: Broker 1 is 34 % above the mean in network_in for 1 check, 3 needed; the margin is 10 %."
-    assert found[2].sentence() == "Broker 1 is 34 % above the mean in network_in for 3 checks in a row; the margin is 10 %."
+    assert found[0].sentence() == "Not yet: Broker 1 is 34% above the mean in network_in for 1 check, 3 needed; the margin is 10%."
+    assert found[2].sentence() == "Broker 1 is 34% above the mean in network_in for 3 checks in a row; the margin is 10%."
     band = goals("{kind: goal_band, persist: {hits_low: 2}}")
     found = run(band, [cluster({"network_in": [134, 104, 62]}, moment=m) for m in range(2)])
     assert found[1].sentence(most=1) == (
-        "Broker 3 is 38 % below the mean in network_in for 2 checks in a row; its target range ends at 10 %. 1 more."
+        "Broker 3 is 38% below the mean in network_in for 2 checks in a row; its target range ends at 10%. 1 more."
     )
 
 
@@ -391,7 +391,7 @@ def test_what_is_nearest_is_named_while_nothing_happens() -> None:
     policy = goals("{kind: goal_band}")
     found = detect(policy, cluster({"network_in": [108, 96, 96]}), policy)
     assert found.sentence() == (
-        "Nothing is over a line; nearest: broker 1 is 8 % above the mean in network_in; its target range ends at 10 %."
+        "Nothing is over a line; nearest: broker 1 is 8% above the mean in network_in; its target range ends at 10%."
     )
     assert found.severity == pytest.approx(0.8)
 

@@ -99,7 +99,7 @@ def test_after_the_plan_what_stays_is_judged_where_the_plan_leads() -> None:
 def test_a_broker_within_its_range_says_how_far_it_is_from_its_mean(level: Trial) -> None:
     text = of_broker(level, 1)
     assert text.startswith("Broker 1 is active.")
-    assert "network_in: score 1; load 20 MB/s (+0.0 % of its mean 20 MB/s) is balanced because it is inside" in text
+    assert "network_in: score 1; load 20 MB/s (at its mean 20 MB/s) is balanced because it is inside" in text
     assert "its target range 18 MB/s to 22 MB/s" in text
     assert "Nothing would move here: it is balanced in every goal" in text
 
@@ -107,10 +107,11 @@ def test_a_broker_within_its_range_says_how_far_it_is_from_its_mean(level: Trial
 def test_a_broker_that_takes_part_says_what_it_would_gain_and_lose(skewed: Trial) -> None:
     giver, taker = of_broker(skewed, 1), of_broker(skewed, 3)
     assert giver.startswith("Broker 1 in rack a is active.")
+    assert "load 60 MB/s (125% above its mean 26.7 MB/s) is outside its target range" in giver
     assert "is outside its target range" in giver
     assert "and would be 40 MB/s" in giver
-    assert "give it 0 replicas and take 1, and give it leadership of 0 partitions and take 1." in giver
-    assert "give it 1 replica and take 0, and give it leadership of 1 partition and take 0." in taker
+    assert "would move 0 replicas here and 1 away, and 0 leaders here and 1 away." in giver
+    assert "would move 1 replica here and 0 away, and 1 leader here and 0 away." in taker
 
 
 def test_a_broker_left_outside_says_why() -> None:

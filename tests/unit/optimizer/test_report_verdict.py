@@ -170,7 +170,7 @@ def test_acceptance_by_potential_and_what_ifs_are_said() -> None:
 
 def test_lower_bounds_stand_beside_what_would_be_used() -> None:
     plan = plans.example_plan()
-    expected = "Near-optimal: any plan needs at least 172 moves and 656 GB; this one needs 186 (+8 %) and 746 GB (+14 %)."
+    expected = "Near-optimal: any plan needs at least 172 moves and 656 GB; this one needs 186 (+8.1%) and 746 GB (+14%)."
     assert any(expected in remark for remark in verdict(plan).remarks)
     assert expected in to_markdown(plan).replace("\\", "")
     assert expected in " ".join(text_of(plan).split())
@@ -275,7 +275,7 @@ def test_bytes_that_are_not_known_are_not_zero() -> None:
     for report in (to_markdown(plan), text_of(plan), visible(to_html(plan))):
         assert "unknown size" in " ".join(report.split())
         assert not re.search(r"\b0 B\b", report)
-    assert bounds_sentence(plan) == "Near-optimal: any plan needs at least 172 moves; this one needs 186 (+8 %)."
+    assert bounds_sentence(plan) == "Near-optimal: any plan needs at least 172 moves; this one needs 186 (+8.1%)."
     some = unsized(plans.example_plan(), 6)
     assert "moving 186 replicas (at least 746 GB, 6 replicas of unknown size)" in verdict(some).remedy
 

@@ -41,6 +41,9 @@ def refusal(wanted: GoalSet, **options: Any) -> str:
         ({"remove_brokers": (3,)}, {}, "--remove-broker: broker 3 cannot be emptied: it is excluded in the snapshot"),
         ({"remove_brokers": (1,), "exclude_brokers": (1,)}, {}, "--exclude-broker says that it stays as it is"),
         ({"remove_brokers": (1,)}, {"exclude_brokers": [1]}, "constraints.exclude_brokers in goals.yaml says"),
+        ({"remove_brokers": (1, 2)}, {}, "--remove-broker: expected fewer than all active brokers: none would be left to take their"),
+        ({"remove_brokers": (1,), "exclude_brokers": (2,)}, {}, "expected fewer than all active brokers"),
+        ({"remove_brokers": (1,)}, {"exclude_brokers": [2]}, "expected fewer than all active brokers"),
     ],
 )
 def test_a_what_if_that_would_do_nothing_is_refused(options: dict[str, Any], constraints: dict[str, Any], told: str) -> None:
@@ -53,6 +56,17 @@ def test_a_what_if_that_would_do_nothing_is_refused(options: dict[str, Any], con
 
 def test_a_dead_broker_may_be_removed_and_a_new_one_too() -> None:
     check_whatifs(TRIAL.snapshot, goals(), PlanOptions(remove_brokers=(4, 9), add_brokers=(AddedBroker(9),)))
+
+
+def test_all_brokers_may_be_removed_for_new_ones() -> None:
+    check_whatifs(TRIAL.snapshot, goals(), PlanOptions(remove_brokers=(1, 2, 4), add_brokers=(AddedBroker(9),)))
+
+
+def test_a_drain_is_refused_under_the_name_of_its_own_option() -> None:
+    """`plan --remove-broker` of all brokers gave an empty plan, where `drain` refused."""
+    for brokers, told in (((1, 2), "--broker: expected fewer than all"), ((99,), "--broker: no broker 99"), ((3,), "--broker: broker 3")):
+        with pytest.raises(ConfigurationError, match=rf"^options: 1 problem\n  {told}"):
+            check_whatifs(TRIAL.snapshot, goals(), PlanOptions(remove_brokers=brokers), "--broker")
 
 
 def test_a_misspelt_topic_to_be_scaled_is_refused_with_the_one_meant() -> None:

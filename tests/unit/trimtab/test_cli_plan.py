@@ -280,11 +280,27 @@ def test_all_that_is_wrong_with_options_is_told_at_once_in_plain_words(trimtab: 
         "--max-moves: expected 0 or more, found '-1'",
         "--format: expected one of 'text', 'json', 'html', 'markdown', 'reassignment', found 'xml'",
         "--remove-broker: expected a broker ID, or several as 1,2,3, found 'one'",
-        "--goals: there is no path absent.yaml",
+        "--goals: there is no file absent.yaml",
     ):
         assert told in ended.err
     assert ended.err.endswith("Try 'trimtab plan --help'.\n")
     assert "Input should" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("plan", "--snapshot", "nope"), "--snapshot: there is no file or folder nope"),
+        (("plan", "--snapshot", "nope", "--calibration", "nope"), "--calibration: there is no file nope"),
+        (("diff", "nope", "nope"), "FILE: there is no file or folder nope"),
+        (("show", "nope"), "PLAN: there is no file nope"),
+        (("goals", "check", "nope"), "FILE: there is no file nope"),
+    ],
+)
+def test_a_file_that_is_not_there_is_no_path(trimtab: CommandLine, arguments: tuple[str, ...], told: str) -> None:
+    ended = trimtab(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert told in ended.err
 
 
 @pytest.mark.parametrize("seed", ["9223372036854775807", "-9223372036854775808"])
