@@ -42,6 +42,7 @@ STARTS = 20.0  # `start`: from the narrowest bound of a load to so many times it
 KEPT = 3  # halving keeps one in so many
 KNOWN = 1 / 3  # of the trials, at most: what differs from the goals as they are in one thing
 ALONE = 10.0  # times its own: a bound that leaves one resource alone
+LEVELLED = 0.05  # share of the hours of a load that plans have to remove, else they do not level it: `WORTH` of spark.methods.benefit
 LATER = 1 / 2  # of the trials of halving: made from the best of those before
 FINAL = 12  # configurations that are replayed at all phases, on stretches that the search never saw, before one is chosen
 PARENTS = 4  # of a generation
@@ -167,13 +168,13 @@ def search(
     """
     rule = rule or Rule()
     later = round(LATER * trials / GENERATIONS) if method == "halving" else 0
-    drawn = grid(space, trials) if method == "grid" else [*known(space, trials, seed), *random(space, trials, seed)]
-    tried = _each_once([space.own, space.calibrated, *drawn])[: max(trials - GENERATIONS * later, 2)]
-    (own,) = evaluate(tried[:1], stretches, phases)
-    first = 1 if method == "halving" else len(stretches)
-    (none,) = evaluate([space.never], stretches, 1)
+    (own,), (none,) = evaluate([space.own], stretches, phases), evaluate([space.never], stretches, 1)
     at = tuple(stretches)
-    found = [Trained(tried[0], at, own), Trained(space.never, at, none), *_halving(tried, own, first, stretches, evaluate, rule)]
+    found = [Trained(space.own, at, own), Trained(space.never, at, none)]
+    useless = not_levelled(space, found[0].outcome, found[1].outcome)
+    drawn = grid(space, trials) if method == "grid" else [*known(space, trials, seed, useless), *random(space, trials, seed)]
+    tried = _each_once([space.own, space.calibrated, *drawn])[: max(trials - GENERATIONS * later, 2)]
+    found += _halving(tried, own, 1 if method == "halving" else len(stretches), stretches, evaluate, rule)
     for generation in range(GENERATIONS if later else 0):
         more = _unseen(made_of(space, _best(found, rule), later, [seed, 1 + generation]), found)
         found += [Trained(c, at, each) for c, each in zip(more, evaluate(more, stretches, 1), strict=True)] if more else []
@@ -269,23 +270,35 @@ def _each_once(configurations: Sequence[Configuration]) -> list[Configuration]:
     return list(found.values())
 
 
-def known(space: Space, trials: int, seed: int) -> list[Configuration]:
-    """What is worth a look whatever chance draws, in turns, at most `KNOWN` of the trials: the goals as they are, and the centre's bounds,
-    at other cadences and horizons; and loads left alone, one or two. (What cannot be levelled may take all moves from what can.) By turns
-    the policy is as it is, moves cost their bytes alone, and plans have to gain more."""
+def not_levelled(space: Space, own: Outcome, none: Outcome) -> tuple[str, ...]:
+    """Goals on loads of which plans, as the goals are, remove hardly any of the hours that there are without one; empty where that is so of
+    all. Their load changes faster than plans come, so moves for them are of no use."""
+    useless = [name for name in space.loads if own.by_goal.get(name, 0.0) > (1.0 - LEVELLED) * none.by_goal.get(name, 0.0)]
+    return tuple(useless) if len(useless) < len(space.loads) else ()
+
+
+def known(space: Space, trials: int, seed: int, useless: Sequence[str] = ()) -> list[Configuration]:
+    """What is worth a look whatever chance draws, in turns, at most `KNOWN` of the trials: the goals as they are, loads left alone, and the
+    centre's bounds, at other cadences and horizons. (What cannot be levelled may take all moves from what can.) The longest horizons come
+    first, since noise averages out. By turns the policy is as it is, moves cost their bytes alone, and plans have to gain more.
+
+    `useless`: goals that `not_levelled` names, which are left alone together; else one or two are.
+    """
     r = np.random.default_rng([seed, len(space.rhythms)])
-    others = [space.rhythms[1 + n] for n in r.permutation(len(space.rhythms) - 1).tolist()]
+    rhythms = sorted((space.rhythms[n] for n in r.permutation(len(space.rhythms)).tolist()), key=lambda rhythm: -rhythm[1])
+    others = [rhythm for rhythm in rhythms if rhythm != space.rhythms[0]]
     knobs = cycle([Knobs(), Knobs(move_cost=space.move_cost), Knobs(min_gain=MORE_GAIN * space.least_gain)])
     as_they_are = [space.made({}, {}, rhythm, "weights and bounds as they are", k) for rhythm, k in zip(others, knobs, strict=False)]
-    centred = [space.made({}, space.centre, rhythm, "calibrated bounds", k) for rhythm, k in zip(others[::-1], knobs, strict=False)]
+    centred = [space.made({}, space.centre, rhythm, "calibrated bounds", k) for rhythm, k in zip(others, knobs, strict=False)]
     bounds = {g.name: g.bound for g in levelled(space.goals)}
     wide = {name: max(min(ALONE * bounds[name], MOST_WIDE), bounds[name]) for name in space.loads}
-    groups = [*combinations(space.loads, 1), *combinations(space.loads, 2)]
+    drawn = [*combinations(space.loads, 1), *combinations(space.loads, 2)]
+    groups = [tuple(useless)] * len(rhythms) if useless else [drawn[n] for n in r.permutation(len(drawn)).tolist()]
     alone = [
-        space.made({}, {name: wide[name] for name in groups[n]}, rhythm, f"{' and '.join(groups[n])} left alone", k)
-        for n, rhythm, k in zip(r.permutation(len(groups)).tolist(), cycle(space.rhythms), knobs, strict=False)
+        space.made({}, {name: wide[name] for name in group}, rhythm, f"{' and '.join(group)} left alone", k)
+        for group, rhythm, k in zip(groups, cycle(rhythms), knobs, strict=False)
     ]
-    turns = [one for three in zip_longest(as_they_are, alone, centred) for one in three if one is not None]
+    turns = [one for three in zip_longest(alone, as_they_are, centred) for one in three if one is not None]
     return _each_once([space.own, *turns])[1:][: max(1, int(KNOWN * trials))]
 
 

@@ -16,7 +16,7 @@ from spark.backtest.difference import Difference
 from spark.backtest.outcome import Day, Outcome
 from spark.backtest.pareto import Rule, hours_difference
 from spark.backtest.run import Result, Spans, Wish, found, split
-from spark.backtest.search import Method, Space, Trained, estimates, finalists, known, search
+from spark.backtest.search import Method, Space, Trained, estimates, finalists, known, not_levelled, search
 from spark.backtest.surface import Measured, smoothed
 from spark.backtest.terms import terms
 
@@ -341,6 +341,42 @@ def test_the_policy_is_tried_as_it_is_with_bytes_alone_and_with_more_gain() -> N
     for written in (0, "0", "0 MB"):
         alone = replace(SPACE, goals=replace(DEFAULT, policy={"move_cost": written}))
         assert {c.move_cost for c in known(alone, 60, 0)} == {None}, "the goals have it themselves"
+
+
+NETWORK, DISK = "usage_distribution-network_in", "usage_distribution-disk"
+
+
+class Hourly(Fake):
+    """Plans remove a tenth of the hours of all loads but network, which changes faster than they come."""
+
+    def outcome(self, c: Configuration) -> Outcome:
+        planned = {name: 1000.0 if c.mode == "never" else 990.0 if "network" in name else 900.0 for name in c.bounds}
+        return replace(super().outcome(c), by_goal=planned)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_loads_that_plans_do_not_level_are_left_alone_together_at_the_longest_horizons(seed: int) -> None:
+    """With 20 brokers network took half of the moves for 1 % of its hours, and most searches never left both of its goals alone."""
+    space = replace(SPACE, horizons=(1800.0, 21_600.0, 86_400.0))
+    tried = [t.configuration for t in search(space, "halving", 48, seed, (0, 1, 2, 3), Hourly())]
+    wide = [c for c in tried if c.what.endswith("left alone")]
+    own = space.own.bounds
+    assert wide
+    for c in wide:
+        assert {name for name, bound in c.bounds.items() if bound != own[name]} == {n for n in own if "network" in n}
+    assert {c.cadence for c in wide if c.horizon == 86_400.0} == set(space.cadences)
+
+
+def test_a_load_is_not_levelled_where_plans_remove_hardly_any_of_its_hours() -> None:
+    none = Outcome(by_goal=dict.fromkeys(SPACE.loads, 100.0))
+
+    def left(**hours: float) -> tuple[str, ...]:
+        return not_levelled(SPACE, Outcome(by_goal={name: hours.get(name.split("-")[1], 80.0) for name in SPACE.loads}), none)
+
+    assert left() == ()
+    assert left(network_in=96.0, disk=94.0) == (NETWORK,)
+    assert left(network_in=96.0, disk=140.0) == (NETWORK, DISK)
+    assert left(**{name.split("-")[1]: 99.0 for name in SPACE.loads}) == (), "then it is the goals that are of no use, not one load"
 
 
 @pytest.mark.parametrize("seed", range(5))
