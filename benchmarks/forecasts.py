@@ -25,7 +25,7 @@ FIRST = 15  # days before the first that is forecast
 
 
 def made_up(series: int, days: int, seed: int = 0) -> FloatArray:
-    """float64 [series, hours]: a quarter each steady, cyclic, growing by a tenth a week, and bursty; 10 % noise, 5 % missing."""
+    """float64 [series, hours]: a quarter each steady, cyclic, growing by a tenth a week, and bursty; 10% noise, 5% missing."""
     r = np.random.default_rng(seed)
     hours = np.arange(days * DAY, dtype=np.float64)
     kind = np.arange(series) % len(PATTERNS)

@@ -4,10 +4,10 @@
 
 The trace (GWA-T-12 Bitbrains "Rnd", TU Delft Grid Workloads Archive: Shen, van Beek, Iosup, CCGrid 2015) is not part of the repository;
 without it, loads are drawn from lognormals (sigma 2), each resource by itself. A partition loads its broker as one of the machines does
-on average: four resources, hardly correlated, heavy tails. 30 % of the brokers have half the capacity. All are dealt out evenly; then what
-30 % of the brokers host grows in one resource, until they stand at two to three times the mean.
+on average: four resources, hardly correlated, heavy tails. 30% of the brokers have half the capacity. All are dealt out evenly; then what
+30% of the brokers host grows in one resource, until they stand at two to three times the mean.
 
-Racks, and 1.5 times the mean, are hard. Beyond that a plan is asked for bands of 10 %, or for no broker above 1.1 times the mean, as a wish
+Racks, and 1.5 times the mean, are hard. Beyond that a plan is asked for bands of 10%, or for no broker above 1.1 times the mean, as a wish
 or as a hard limit. The bounds are those of the limits: what no plan can do without, which brings all brokers below 1.1.
 """
 

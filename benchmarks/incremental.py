@@ -94,8 +94,8 @@ CHANGES: dict[str, Callable[[Snapshot], Snapshot]] = {
     "a topic 3 x": lambda s: heated(s, busiest_topic(s, FEW_PARTITIONS), 3.0),
     "a topic 10 x": lambda s: heated(s, busiest_topic(s, FEW_PARTITIONS), 10.0),
     "one broker lost": lambda s: without_broker(s, 17),
-    "all loads 2 %": measured_again,
-    "all loads 2 %, one broker lost": lambda s: without_broker(measured_again(s), 17),
+    "all loads 2%": measured_again,
+    "all loads 2%, one broker lost": lambda s: without_broker(measured_again(s), 17),
 }
 
 
@@ -171,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
             f" {row.same!s:>5} {row.kept_mb:>8.1f}", flush=True,
         )  # fmt: skip
     look = look_ms(level, goals, chosen.repeat)
-    print(f"a look at goals and brokers, all loads 2 %: {look} ms")
+    print(f"a look at goals and brokers, all loads 2%: {look} ms")
     if chosen.json is not None:
         found = {**surroundings(), "rows": [asdict(row) for row in rows], "look_ms": look}
         chosen.json.write_text(json.dumps(found, indent=1) + "\n")

@@ -2,7 +2,7 @@
 
     python -m benchmarks.limits --cases 200
 
-Each case is a broker of its own: 5-minute windows of 14 days with 10 % missing, offered load with an AR(1) noise, day, week and bursts
+Each case is a broker of its own: 5-minute windows of 14 days with 10% missing, offered load with an AR(1) noise, day, week and bursts
 with a Pareto tail, and a latency of one of several forms: queues (M/M/1, M/D/1, M/M/c), knees with a limit of throughput, and rises
 without any limit. What is offered beyond the limit does not get through. `--generator general` draws other brokers: noise of load and
 latency with Student's tails that goes on from window to window, and queues whose requests differ up to six times as much as those of M/M/1.
@@ -141,7 +141,7 @@ def main() -> None:
         case = GENERATORS[given.generator](seed)
         kind = "no limit" if case.limit is None else "knee" if case.form in KNEES else "queue"
         found.setdefault(kind, []).append((case, find_bend(case.throughput, case.latency, seed)))
-    print("| | cases | given a limit | error, median | 90 % of errors within | truth in the 90 % interval | of width |")
+    print("| | cases | given a limit | error, median | 90% of errors within | truth in the 90% interval | of width |")
     print("|---|---|---|---|---|---|---|")
     for kind, rows in found.items():
         bends = [(case.limit, bend) for case, bend in rows if isinstance(bend, Bend)]

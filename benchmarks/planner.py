@@ -74,7 +74,7 @@ def cells(chosen: argparse.Namespace) -> Iterator[Cell]:
 # --- promises, in counts of work --------------------------------------------------------------------------------------
 
 # Moves and bytes over the lower bound of 100 x 50k, at most. In a, bytes pay for a move cost that saves moves on other clusters. In c, one
-# replica of 14 % of a broker needs room made for it, which the byte bound cannot see; in d, the bound takes parts of hot partitions, which
+# replica of 14% of a broker needs room made for it, which the byte bound cannot see; in d, the bound takes parts of hot partitions, which
 # no plan can.
 PROMISED = {"a": (1.05, 1.08), "b": (1.06, 1.07), "c": (1.02, 1.05), "c5": (1.01, 1.01), "d": (1.3, 2.0)}
 PROMISED_SIZE = "100x50k"

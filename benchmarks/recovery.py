@@ -2,7 +2,7 @@
 
     python -m benchmarks.recovery
 
-Twenty histories of 12 brokers and two weeks, 5 % of the rows missing and 1 % damaged (spikes among them), windows of 5 minutes;
+Twenty histories of 12 brokers and two weeks, 5% of the rows missing and 1% damaged (spikes among them), windows of 5 minutes;
 half of the histories with capacities that peaks run into, half without any.
 """
 
@@ -67,7 +67,7 @@ def main() -> None:
     half = brokers // 2
     size = np.abs(near)
     print(f"capacity: a bend told of {bends} of {half} brokers with a limit; error {np.median(size):.1%} median, {size.max():.1%} worst")
-    print(f"capacity: {np.mean(inside):.0%} of the 90 % intervals hold the truth; width {np.median(widths):.1%} median")
+    print(f"capacity: {np.mean(inside):.0%} of the 90% intervals hold the truth; width {np.median(widths):.1%} median")
     print(f"capacity: made up for {made_up} of {half} brokers without one; {1000 * spent[0] / brokers:.0f} CPU ms a broker")
     worst = np.abs(costs).max(axis=0)
     named = ", ".join(f"{name} {share:.1%}" for name, share in zip(("idle", *FEATURES), worst, strict=True))

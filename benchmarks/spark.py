@@ -2,7 +2,7 @@
 
     flock LOCK python -m benchmarks.spark --samples 10M,100M,300M --dir /tmp/histories
 
-Histories are those of `benchmarks.histories` (200 brokers, 20,000 partitions of skewed size, a sample a minute, 5 % missing, 1 %
+Histories are those of `benchmarks.histories` (200 brokers, 20,000 partitions of skewed size, a sample a minute, 5% missing, 1%
 corrupt), written to --dir where they are not there yet, and removed afterwards unless --keep. Each size runs in a process of its own.
 """
 

@@ -163,7 +163,7 @@ def outliers(values: FloatArray, sigmas: float | None = None) -> tuple[np.ndarra
     """int64 rows of values far above and far below the mean.
 
     More than `sigmas` population deviations off, by default 1, and 0.5 where the coefficient of variation is above 0.3 (with half of
-    the brokers or more overloaded, no broker is one whole deviation above the mean). A deviation below 20 % of the mean counts as that.
+    the brokers or more overloaded, no broker is one whole deviation above the mean). A deviation below 20% of the mean counts as that.
     """
     if len(values) < FEWEST or values.mean() <= 0.0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

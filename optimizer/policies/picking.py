@@ -62,7 +62,7 @@ def offload(
     A unit that is too heavy alone is swapped, against as many as it takes. `giver` and `taker` are what the two carry before; after a swap
     the giver is below that. Units that `stays` marks are left where they are, and so are the last `keep`.
 
-    Source: Apache Pulsar's transfer shedder. There the giver is below 75 % of that after a swap, and what comes back counts in debug mode
+    Source: Apache Pulsar's transfer shedder. There the giver is below 75% of that after a swap, and what comes back counts in debug mode
     only.
     """
     found: list[tuple[int, tuple[int, ...]]] = []

@@ -41,10 +41,10 @@ def balanced(topics: FloatArray, load: FloatArray, cpu: FloatArray, memory: Floa
 
 
 def weighted_load(parts: dict[str, FloatArray], whole: dict[str, FloatArray] | None = None) -> FloatArray:
-    """float64 [n], in percent: the formula of each broker's narrowest resource, or the even one where none is above 70 %.
+    """float64 [n], in percent: the formula of each broker's narrowest resource, or the even one where none is above 70%.
 
     `parts` has a column for each resource of `FORMULAS`; `whole` the capacity of those that have one. A resource without is taken by the
-    busiest broker, and decides no formula then: the busiest is always at 100 % of itself.
+    busiest broker, and decides no formula then: the busiest is always at 100% of itself.
     """
     whole = whole or {}
     share = {}

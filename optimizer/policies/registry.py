@@ -98,11 +98,11 @@ def parts_by_stage() -> dict[str, dict[str, Part]]:
 
 
 PRESET_WORDS = {
-    "danube-conservative": "coefficient of variation from 40 % to 20 %, 5 moves an hour",
-    "danube-balanced": "coefficient of variation from 30 % to 15 %, 10 moves an hour",
-    "danube-aggressive": "coefficient of variation from 20 % to 10 %, 20 moves an hour",
-    "pulsar-overload": "brokers above 85 % give until they are 5 points below",
-    "pulsar-threshold": "brokers 10 % above the mean give until they are near it",
+    "danube-conservative": "coefficient of variation from 40% to 20%, 5 moves an hour",
+    "danube-balanced": "coefficient of variation from 30% to 15%, 10 moves an hour",
+    "danube-aggressive": "coefficient of variation from 20% to 10%, 20 moves an hour",
+    "pulsar-overload": "brokers above 85% give until they are 5 points below",
+    "pulsar-threshold": "brokers 10% above the mean give until they are near it",
     "pulsar-uniform": "a fifth of the gap between the busiest and the idlest broker",
     "pulsar-transfer": "half of the gap between pairs from the ends, swaps included",
     "pulsar-avg": "half of the gap of ranked pairs 15 points apart",

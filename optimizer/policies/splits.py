@@ -58,7 +58,7 @@ def at_positions(lower: int, upper: int, positions: Sequence[int], topics: int) 
 def by_flow(flows: Iterable[Flow], most_rate: float, most_throughput: float, *, plus_one: bool = True) -> tuple[int, ...]:
     """Cuts, walking by hash, where the next topic would take a range over a limit; `most_throughput` in bytes/s.
 
-    Topics without traffic do not count; with fewer than two, or a bundle not 10 % over either limit, there is none. `plus_one` puts a cut
+    Topics without traffic do not count; with fewer than two, or a bundle not 10% over either limit, there is none. `plus_one` puts a cut
     one behind the middle, as the source does.
     """
     busy = sorted((f for f in flows if f.rate > 0.0 or f.throughput > 0.0), key=lambda f: f.hash)

@@ -21,7 +21,7 @@ Each = Sequence[Outcome]
 
 @dataclass(frozen=True)
 class Difference:
-    """`share`: -0.3 for 30 % less. `error`: its standard error as a share, too; None where one replay of one day is all there is."""
+    """`share`: -0.3 for 30% less. `error`: its standard error as a share, too; None where one replay of one day is all there is."""
 
     share: float
     error: float | None

@@ -292,7 +292,7 @@ def instead(table: Sequence[Validated]) -> int | None:
     part was replayed. Not the one that gains most there: that would be by luck, too.
 
     *Source*: Wiens 2003 (the fallback procedure): the choice is tested by itself, and the rows at the same level once more, with Holm's
-    correction. So chance alone leads to a recommendation with at most the level of a test for each aim and one more: 6.8 % with both.
+    correction. So chance alone leads to a recommendation with at most the level of a test for each aim and one more: 6.8% with both.
     """
     return next((n for n, row in enumerate(table) if row.verdict.startswith(CONFIRMED)), None)
 

@@ -214,7 +214,7 @@ def _count(counts: list[Any], kind: str) -> int:
 
 
 def _drawn(resource: str, rows: list[Any]) -> NoiseEvidence:
-    """Signed deviations in equal bins, to three times what 99 % are within."""
+    """Signed deviations in equal bins, to three times what 99% are within."""
     pairs = [(row["bin"], row["count"]) for row in rows if row["resource"] == resource and row["kind"] == noise.NOISE]
     bins, sizes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     values = noise.middle_of(bins)

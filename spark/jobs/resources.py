@@ -93,7 +93,7 @@ def described(resource: str, counted: Counted, detection: Detection, resources: 
         why.append(_bound_why(found, counted, detection, allowed))
         bound = chosen(found.bound, counted.benefit, detection.window, why)
         end = var(counted.spread, bound)
-        why.append(f"var: {_var_why(end, bound)}; 99 % of brokers' windows are within {counted.spread.quantile(0.99):.1%} of the mean")
+        why.append(f"var: {_var_why(end, bound)}; 99% of brokers' windows are within {counted.spread.quantile(0.99):.1%} of the mean")
         least = _least(resource, counted, bound, why)
     return ResourceCalibration(
         mean=counted.mean,

@@ -1,4 +1,4 @@
-"""Deviations counted in bins of 1 %: what is left of any number of broker windows, and adds up in any order.
+"""Deviations counted in bins of 1%: what is left of any number of broker windows, and adds up in any order.
 
 Called by the noise, bound and spread methods. Plain numpy; knows nothing of where deviations come from.
 """

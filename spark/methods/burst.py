@@ -1,6 +1,6 @@
 """How far loads of partitions and topics rise above their means: percentiles by KLL sketches, which add up over machines.
 
-Column expressions over partition windows, called by the calibration job. A sketch's 95th percentile is within about 1 % in rank.
+Column expressions over partition windows, called by the calibration job. A sketch's 95th percentile is within about 1% in rank.
 """
 
 from __future__ import annotations

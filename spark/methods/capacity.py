@@ -49,7 +49,7 @@ FORM = 0.0075  # of the limit, beyond what resampling says: the form of queues, 
 BELOW = 0.8  # of the top: where piled up windows are compared with, which need no other proof
 RIVAL = 1.15  # a bend over another resource explains as much while its error is at most so many times the least
 MOST = 0.999  # quantile of throughput that is called the most ever carried
-WIDEST = 0.1  # of the limit: a 90 % interval that is wider, more than 5 % to each side, is no estimate that a plan may rely on
+WIDEST = 0.1  # of the limit: a 90% interval that is wider, more than 5% to each side, is no estimate that a plan may rely on
 EXCEEDED = 1.05  # times what is reported, or read from a bend: then that is not the limit
 NEAR = 0.9  # throughput over estimate from which a limit counts as reached
 
@@ -256,7 +256,7 @@ def _bent(resource: str, seen: Mapping[str, Bend]) -> Capacity:
         words += ", where throughput stops"
     else:
         low, high = amount(bend.low, resource), amount(bend.high, resource)
-        words += f" (90 % interval {low} to {high}; " if low != high else " ("
+        words += f" (90% interval {low} to {high}; " if low != high else " ("
         words += f"{bend.reached:.0%} of it was reached)"
     return Capacity(bend.limit, sure, "bend", words, name, bend)
 
@@ -275,7 +275,7 @@ def _most(resource: str, load: FloatArray) -> Capacity | None:
 
 
 def _excess(grid: Bins, level: FloatArray, seen: npt.NDArray[np.bool_]) -> FloatArray:
-    """float64 [R]: logarithm of the top two bins over an exponential through the lower 70 % of throughputs; a bin not seen has none."""
+    """float64 [R]: logarithm of the top two bins over an exponential through the lower 70% of throughputs; a bin not seen has none."""
     at = grid.at
     lower = at <= at[0] + 0.7 * (at[-1] - at[0])
     if lower.sum() < 3:

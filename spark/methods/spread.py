@@ -14,5 +14,5 @@ MOST_OVER_BOUND = 6.0  # as the defaults of a goal have it (0.60 to 0.10), and a
 
 
 def var(seen: Histogram, bound: float) -> float:
-    """Share of the mean that 99 % of brokers' windows are within; twice the bound at least, six times at most."""
+    """Share of the mean that 99% of brokers' windows are within; twice the bound at least, six times at most."""
     return min(max(rounded_up(seen.quantile(SHARE)), rounded_up(LEAST_OVER_BOUND * bound)), rounded_up(MOST_OVER_BOUND * bound))

@@ -134,7 +134,7 @@ def _row(tried: Tried, default: Tried | None, place: int) -> list[Cell]:
 
 
 def _share(share: float | None, error: float | None, of: float) -> str:
-    """``−12 % ± 3 %``, with the standard error where it is known."""
+    """``−12% ± 3%``, with the standard error where it is known."""
     if share is None:
         return "–"
     return percent(share, signed=True) + (f" ± {percent(error / of)}" if error is not None and of > 0 else "")
