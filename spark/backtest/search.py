@@ -42,7 +42,7 @@ STARTS = 20.0  # `start`: from the narrowest bound of a load to so many times it
 KEPT = 3  # halving keeps one in so many
 KNOWN = 1 / 3  # of the trials, at most: what differs from the goals as they are in one thing
 ALONE = 10.0  # times its own: a bound that leaves one resource alone
-LEVELLED = 0.05  # share of the hours of a load that plans have to remove, else they do not level it: `WORTH` of spark.methods.benefit
+LEVELLED = 1 / 3  # of the largest share of its hours that plans remove of a load: below, moves for a load are of no use
 LATER = 1 / 2  # of the trials of halving: made from the best of those before
 FINAL = 12  # configurations that are replayed at all phases, on stretches that the search never saw, before one is chosen
 PARENTS = 4  # of a generation
@@ -271,10 +271,12 @@ def _each_once(configurations: Sequence[Configuration]) -> list[Configuration]:
 
 
 def not_levelled(space: Space, own: Outcome, none: Outcome) -> tuple[str, ...]:
-    """Goals on loads of which plans, as the goals are, remove hardly any of the hours that there are without one; empty where that is so of
-    all. Their load changes faster than plans come, so moves for them are of no use."""
-    useless = [name for name in space.loads if own.by_goal.get(name, 0.0) > (1.0 - LEVELLED) * none.by_goal.get(name, 0.0)]
-    return tuple(useless) if len(useless) < len(space.loads) else ()
+    """Goals on loads of which plans, as the goals are, remove a far smaller share of the hours that there are without plans than of the load
+    that they level best (`LEVELLED`). These loads change faster than plans come."""
+    without = {name: none.by_goal.get(name, 0.0) for name in space.loads}
+    removed = {name: 1.0 - own.by_goal.get(name, 0.0) / hours for name, hours in without.items() if hours > 0.0}
+    least = LEVELLED * max(removed.values(), default=0.0)
+    return tuple(name for name, share in removed.items() if share < least) if least > 0.0 else ()
 
 
 def known(space: Space, trials: int, seed: int, useless: Sequence[str] = ()) -> list[Configuration]:

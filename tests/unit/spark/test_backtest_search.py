@@ -367,16 +367,18 @@ def test_loads_that_plans_do_not_level_are_left_alone_together_at_the_longest_ho
     assert {c.cadence for c in wide if c.horizon == 86_400.0} == set(space.cadences)
 
 
-def test_a_load_is_not_levelled_where_plans_remove_hardly_any_of_its_hours() -> None:
+def test_a_load_is_not_levelled_where_plans_remove_far_fewer_of_its_hours_than_of_another() -> None:
     none = Outcome(by_goal=dict.fromkeys(SPACE.loads, 100.0))
 
     def left(**hours: float) -> tuple[str, ...]:
         return not_levelled(SPACE, Outcome(by_goal={name: hours.get(name.split("-")[1], 80.0) for name in SPACE.loads}), none)
 
     assert left() == ()
-    assert left(network_in=96.0, disk=94.0) == (NETWORK,)
+    assert left(network_in=94.0, disk=92.0) == (NETWORK,)
     assert left(network_in=96.0, disk=140.0) == (NETWORK, DISK)
     assert left(**{name.split("-")[1]: 99.0 for name in SPACE.loads}) == (), "then it is the goals that are of no use, not one load"
+    assert left(**{name.split("-")[1]: 110.0 for name in SPACE.loads}) == ()
+    assert not_levelled(SPACE, Outcome(), Outcome()) == ()
 
 
 @pytest.mark.parametrize("seed", range(5))
