@@ -271,8 +271,8 @@ def _each_once(configurations: Sequence[Configuration]) -> list[Configuration]:
 
 
 def not_levelled(space: Space, own: Outcome, none: Outcome) -> tuple[str, ...]:
-    """Goals on loads of which plans, as the goals are, remove a far smaller share of the hours that there are without plans than of the load
-    that they level best (`LEVELLED`). These loads change faster than plans come."""
+    """Goals on loads of which plans, as the goals are, remove a far smaller share of the hours without plans than of the load that they
+    level best (`LEVELLED`). These loads change faster than plans come."""
     without = {name: none.by_goal.get(name, 0.0) for name in space.loads}
     removed = {name: 1.0 - own.by_goal.get(name, 0.0) / hours for name, hours in without.items() if hours > 0.0}
     least = LEVELLED * max(removed.values(), default=0.0)
