@@ -17,7 +17,8 @@ WORTH = 0.02  # share of the hours (or of the cost) that must be gained, else th
 EQUAL = 0.01  # share by which hours (or costs) may differ and count as equal
 SURE = 2.0  # standard errors that a gain has to be on the held-out span
 COST_SLACK = 0.10  # that held-out weeks may cost more where hours are to be gained: bytes come in lumps
-ROOM = 0.02  # more than `EQUAL` that hours may be with a standard error on top, or on a part of a span
+ROOM = 0.02  # more than `EQUAL` that hours may be with a standard error on top
+LUCK = 0.02  # of days to come, a standard error of hours beside what is measured: their own differences (docs/benchmarks.md)
 HOURS, COST = "broker-hours outside the target range", "bytes moved"  # replicas moved, where no bytes are
 
 
@@ -56,11 +57,10 @@ class Rule:
         most = self.equal + more
         return kept.share <= most and (self.aim == "hours" or kept.share + kept.spare <= most + ROOM)
 
-    def likely(self, kept: Difference, luck: float = 0.0) -> float:
-        """Probability that there is no more on days to come, whose `luck`, a standard error, adds to what is not known. (Not `equal` more:
-        what looks best of many is a little worse than it looks.) Where there is no error at all: whether it is at most `equal` more."""
-        error = math.hypot(kept.spare, luck)
-        return float(norm.cdf(-kept.share / error)) if error else float(kept.share <= self.equal)
+    def likely(self, kept: Difference) -> float:
+        """Probability that there is no more on days to come, whose `LUCK` adds to what is not known. (Not `equal` more: what looks best of
+        many is a little worse than it looks.)"""
+        return float(norm.cdf(-kept.share / math.hypot(kept.spare, LUCK)))
 
     @property
     def words(self) -> tuple[str, str]:
@@ -123,12 +123,12 @@ def _worth(hours: Difference, cost: Difference, rule: Rule) -> float:
 
 
 def leading(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Difference]) -> list[int]:
-    """All rows but `own` by what they may gain, the most first: as in `choose`, but none is ruled out, and the luck is `ROOM`."""
+    """All rows but `own` by what they may gain, the most first: as in `choose`, but none is ruled out."""
     cost = [cost_difference(outcomes[own], each).share for each in outcomes]
 
     def gained(n: int) -> float:
         pairs = [(hours[n].share, Difference(cost[n], None)) if part.aim == "hours" else (cost[n], hours[n]) for part in rule.parts]
-        likely = [part.likely(kept, ROOM) for part, (_, kept) in zip(rule.parts, pairs, strict=True)]
+        likely = [part.likely(kept) for part, (_, kept) in zip(rule.parts, pairs, strict=True)]
         return min(gain * p if math.isfinite(gain) else gain for p, (gain, _) in zip(likely, pairs, strict=True))
 
     return sorted((n for n in range(len(outcomes)) if n != own), key=lambda n: (gained(n), n))
@@ -137,8 +137,7 @@ def leading(outcomes: Sequence[Each], own: int, rule: Rule, hours: Sequence[Diff
 def promising(outcomes: Sequence[Each], own: int, rule: Rule, most: int, hours: Sequence[Difference] | None = None) -> list[int]:
     """Rows to go on with, the most promising first: by turns the best by the rule and the best by Pareto rank, `own` not counted.
 
-    What is known of a configuration is a part of what there will be, so the luck is `ROOM` here. With both aims, by turns of
-    each. `hours` as in `choose`.
+    With both aims, by turns of each. `hours` as in `choose`.
     """
     hours = [hours_difference(outcomes[own], each) for each in outcomes] if hours is None else hours
     if len(rule.parts) > 1:

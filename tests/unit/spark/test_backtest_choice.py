@@ -42,6 +42,13 @@ def test_what_is_equal_at_the_edge_gives_way_to_what_surely_has_no_more_hours() 
     assert choose(found, 0, COST, hours).row == 2
 
 
+def test_a_much_larger_gain_at_equal_hours_goes_before_slightly_fewer_hours() -> None:
+    """The next days differ by more than replays of these days can tell: on them, the second had 7% fewer hours and the first as many."""
+    found = [[outcome(*pair)] for pair in ((100, 100), (99.2, 54), (100, 37))]
+    hours = [Difference(share, 0.01) for share in (0.0, -0.008, 0.0)]
+    assert choose(found, 0, COST, hours).row == 2
+
+
 def test_hours_that_are_equal_by_luck_on_one_day_are_not_equal() -> None:
     def days(*outside: float) -> Outcome:
         by_day = tuple(Day(day, 24 * each) for day, each in enumerate(outside))
