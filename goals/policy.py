@@ -30,6 +30,8 @@ Size = Annotated[
 ]
 Positive = Annotated[float, Field(gt=0)]
 Hits = Annotated[int, Field(ge=1)]
+Weight = Annotated[float, Field(ge=0, lt=1)]
+HISTORY = Field(default=0.0, description="share of a broker's average before in its average now; 0: the load now counts alone")
 
 
 class Persist(PolicyPart):
@@ -91,6 +93,7 @@ class AboveMean(DetectorPart):
     kind: Literal["above_mean"]
     margin: Positive = Field(default=0.10, description="share above the mean")
     lower_boundary: bool = Field(default=False, description="also fires as far below the mean")
+    history_weight: Weight = HISTORY
 
 
 class MinMax(DetectorPart):
@@ -107,6 +110,7 @@ class Std(DetectorPart):
     kind: Literal["std"]
     target: Positive = Field(default=0.25, description="standard deviation of utilization")
     outliers: bool = Field(default=True, description="also fires for single brokers far off")
+    history_weight: Weight = HISTORY
 
 
 class Pairs(DetectorPart):

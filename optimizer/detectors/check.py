@@ -11,6 +11,7 @@ import numpy as np
 from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
 from goals.model import GoalSet
 from goals.policy import AllOf, AnyOf, Hysteresis, Persist, PolicyDocument
+from optimizer.detectors.averages import Averages
 from optimizer.detectors.gauge import Gauge, reached
 from optimizer.detectors.rules import Rule, gauges
 from optimizer.detectors.sight import Sight
@@ -39,8 +40,9 @@ def detect(
             rules = detector.all_of
         case _:
             rules = [detector]
-    sight = Sight(snapshot, goals, judgement)
     again = bool(snapshot.taken_at) and snapshot.taken_at == before.taken_at
+    averages = Averages({a.key: a for a in before.averages}, snapshot, again)
+    sight = Sight(snapshot, goals, judgement, averages)
     parts = [_part(index, rule, gauges(rule, sight), before, again) for index, rule in enumerate(rules)]
     every = isinstance(detector, AllOf)
     fired = [p.fired for p in parts]
@@ -58,6 +60,7 @@ def detect(
             taken_at=snapshot.taken_at,
             counts=tuple(c for p in parts for c in p.counts),
             started=tuple(key for p in parts for key in p.started),
+            averages=tuple(averages.made.values()),
         ),
         unrepaired=sight.unrepaired + (sight.astray if policy.amount is None else 0),  # the parts of a policy bring none home
         notes=tuple(sight.notes),

@@ -214,19 +214,25 @@ def _above_mean(detector: AboveMean, sight: Sight) -> list[Gauge]:
         if len(rows) < FEWEST:
             continue
         shares, mean = sight.shares_of_mean(resource, rows)
-        off = shares - 1.0 if mean > 0.0 else np.zeros(len(rows))
-        value = np.abs(off) if detector.lower_boundary else np.maximum(off, 0.0)
-        result.append(_above(sight, resource, rows, shares, value, detector.margin))
+        shares = shares if mean > 0.0 else np.ones(len(rows))
+        shares = sight.averages.of(resource, sight.ids(rows), shares, detector.history_weight)
+        value = np.abs(shares - 1.0) if detector.lower_boundary else np.maximum(shares - 1.0, 0.0)
+        result.append(_above(detector, sight, resource, rows, shares, value))
     return result
 
 
 def _above(
-    sight: Sight, resource: str, rows: np.ndarray, shares: FloatArray, value: FloatArray, margin: float
+    detector: AboveMean, sight: Sight, resource: str, rows: np.ndarray, shares: FloatArray, value: FloatArray
 ) -> Gauge:
     def words(row: int) -> tuple[str, str]:
-        return _beside_mean(sight, rows[row], float(shares[row]), resource), f"; the margin is {percent(margin)}"
+        tail = f"; the margin is {percent(detector.margin)}"
+        return _beside_mean(sight, rows[row], float(shares[row]), resource) + _averaged(detector), tail
 
-    return Gauge(resource, sight.ids(rows), value, np.full(len(rows), margin), words)
+    return Gauge(resource, sight.ids(rows), value, np.full(len(rows), detector.margin), words)
+
+
+def _averaged(detector: AboveMean | Std) -> str:
+    return " on average" if detector.history_weight else ""
 
 
 def _minmax(detector: MinMax, sight: Sight) -> list[Gauge]:
@@ -290,40 +296,43 @@ def _absolute(detector: Absolute, sight: Sight) -> list[Gauge]:
         return []
 
     def words(row: int) -> tuple[str, str]:
-        return _used(sight, use, int(known[row])), f"; the limit is {percent(detector.limit)}"
+        return _used(sight, use, int(known[row]), float(use.worst[known[row]])), f"; the limit is {percent(detector.limit)}"
 
     limit = np.full(len(known), detector.limit)
     return [Gauge("utilization", sight.ids(use.rows[known]), use.worst[known], limit, words)]
 
 
-def _used(sight: Sight, use: Utilization, row: int) -> str:
+def _used(sight: Sight, use: Utilization, row: int, share: float) -> str:
     of = "its capacity" if use.by_capacity else "the busiest broker"
     broker = sight.snapshot.broker_ids[use.rows[row]]
-    return f"broker {broker} is at {percent(float(use.worst[row]))} of {of} in {use.resource(row)}"
+    return f"broker {broker} is at {percent(share)} of {of} in {use.resource(row)}"
 
 
 def _std(detector: Std, sight: Sight) -> list[Gauge]:
     use = sight.utilization()
     if len(use.rows) < FEWEST or not use.resources:
         return []
-    loads = use.worst
-    found, mean = float(loads.std()), float(loads.mean())
-    text = f"the standard deviation of utilization is {found:.3g}"
+    loads = sight.averages.of("utilization", sight.ids(use.rows), use.worst, detector.history_weight)
+    found = float(loads.std())
+    text = f"the standard deviation of utilization is {found:.3g}{_averaged(detector)}"
     result = [of_cluster("utilization", found, detector.target, (text, f"; the target is {detector.target:g}"), strict=True)]
-    return [*result, *_far_off(detector, sight, use, mean)] if detector.outliers else result
+    return [*result, *_far_off(detector, sight, use, loads)] if detector.outliers else result
 
 
-def _far_off(detector: Std, sight: Sight, use: Utilization, mean: float) -> list[Gauge]:
+def _far_off(detector: Std, sight: Sight, use: Utilization, loads: FloatArray) -> list[Gauge]:
     """Single brokers that hardly change the deviation of a large cluster: far above the mean, far below, or without traffic."""
-    ids, loads = sight.ids(use.rows), use.worst
+    ids, mean = sight.ids(use.rows), float(loads.mean())
     part = min(0.5, detector.target / 2.0)  # of the mean: below it a broker is idle
     line = np.full(len(ids), max(OVERLOADED, mean + detector.target) if use.by_capacity else np.inf)
 
+    def used(row: int) -> str:
+        return _used(sight, use, row, float(loads[row])) + _averaged(detector)
+
     def busy(row: int) -> tuple[str, str]:
-        return _used(sight, use, row), f"; one broker alone counts above {percent(float(line[row]))}"
+        return used(row), f"; one broker alone counts above {percent(float(line[row]))}"
 
     def idle(row: int) -> tuple[str, str]:
-        return _used(sight, use, row), f"; one broker alone counts below {percent(part * mean)}"
+        return used(row), f"; one broker alone counts below {percent(part * mean)}"
 
     result = [
         Gauge("overloaded", ids, loads, line, busy, strict=True, latched=False),
@@ -332,7 +341,8 @@ def _far_off(detector: Std, sight: Sight, use: Utilization, mean: float) -> list
     ]  # fmt: skip
     known = [r for r in ("network_in", "network_out") if sight.snapshot.is_reported(r)]
     if known:
-        traffic = np.sum([sight.load(r)[use.rows] for r in known], axis=0)
+        now = np.sum([sight.load(r)[use.rows] for r in known], axis=0)
+        traffic = sight.averages.of("traffic", ids, now, detector.history_weight)
         most = float(traffic[int(np.argmax(loads))])
 
         def quiet(row: int) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from cluster_model.trust import DOUBTFUL_SHARE, LiveSnapshot
 from goals.model import Capacity, GoalSet, UsageDistribution
 from optimizer.broker_sets import strays
 from optimizer.capacity import with_capacity
+from optimizer.detectors.averages import Averages
 from optimizer.judgement import Judgement, judge
 from optimizer.shares import Share, broker_means
 
@@ -47,10 +48,13 @@ class Utilization:
 class Sight:
     """One snapshot under one set of goals. Loads are summed when first asked for: O(replicas) for each resource."""
 
-    def __init__(self, snapshot: Snapshot, goals: GoalSet, judgement: Judgement | None = None) -> None:
+    def __init__(
+        self, snapshot: Snapshot, goals: GoalSet, judgement: Judgement | None = None, averages: Averages | None = None
+    ) -> None:
         self.snapshot = with_capacity(snapshot, goals) if judgement is None else judgement.snapshot
         self.goals = goals
         self._judgement = judgement
+        self.averages = Averages({}, snapshot) if averages is None else averages
         self.notes: dict[str, None] = {}  # in order, each once
         self._loads: dict[str, FloatArray] = {}
 

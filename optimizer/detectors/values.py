@@ -17,6 +17,15 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Average:
+    """What a broker carried on average, in the unit of what is averaged; `holds` is a hash of its replicas and leaderships."""
+
+    key: str
+    load: float
+    holds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What a detector remembers, as plain data: ``dataclasses.asdict`` of it is JSON.
 
@@ -30,15 +39,19 @@ class Memory:
         By key, only those above 0.
     started
         Keys that are between start and stop of a hysteresis, by key.
+    averages
+        By key, of detectors with a `history_weight`.
     """
 
     detector: str = ""
     taken_at: str = ""
     counts: tuple[Count, ...] = ()
     started: tuple[str, ...] = ()
+    averages: tuple[Average, ...] = ()
 
     def acted(self) -> Memory:
-        """What is left once something was done about it: counts start again, hysteresis goes on until its stop."""
+        """What is left once something was done about it: counts start again, hysteresis goes on until its stop. Averages stay:
+        those of brokers whose replicas moved start again by themselves."""
         return replace(self, counts=())
 
 

@@ -19,6 +19,7 @@ from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
 from goals.model import GoalSet
 from optimizer.detectors import Detection, Memory, agrees, detect, policy_of
+from optimizer.detectors.averages import contents
 from optimizer.detectors.rules import outliers, variation
 from optimizer.judgement import judge
 from optimizer.options import PlanOptions
@@ -422,6 +423,54 @@ def test_acting_does_not_end_a_hysteresis() -> None:
     policy = goals("{kind: cv, hysteresis: {start: 0.3, stop: 0.1}}")
     first = detect(policy, cluster({"network_in": [4, 1]}), policy)
     assert detect(policy, cluster({"network_in": [6, 4]}, moment=1), policy, first.memory.acted()).fired
+
+
+AVERAGED = "{kind: above_mean, margin: 0.2, history_weight: 0.5}"
+
+
+def test_an_average_says_so_and_a_second_look_does_not_count_twice() -> None:
+    busy, level = (cluster({"network_in": loads}, moment=m) for m, loads in enumerate(([9, 1], [5, 5])))
+    first, second, look = run(goals(AVERAGED), [busy, level, level])
+    assert [first.fired, second.fired] == [True, True]
+    assert second.sentence() == "Broker 1 is 40% above the mean in network_in on average; the margin is 20%."
+    assert (look.memory, look.sentence()) == (second.memory, second.sentence())
+
+
+def test_brokers_whose_replicas_changed_start_again_and_others_keep_their_average() -> None:
+    busy = cluster({"network_in": [9, 1, 8, 2]})
+    level = cluster({"network_in": [5, 5, 5, 5]}, moment=1)
+    replicas = level.replicas.copy()
+    replicas[:2] = replicas[1::-1]  # brokers 1 and 2 swap their partitions
+    found = run(goals(AVERAGED), [busy, level.with_placement(replicas, replicas[:, 0])])[-1]
+    assert brokers(found) == {3}
+    made = {a.key: a.load for a in found.memory.averages}
+    assert made == pytest.approx({"0.5/1/network_in": 1.0, "0.5/2/network_in": 1.0, "0.5/3/network_in": 1.3, "0.5/4/network_in": 0.7})
+
+
+def test_a_leadership_that_moved_starts_again_and_a_topic_elsewhere_does_not() -> None:
+    def held(*led: tuple[str, list[int], int]) -> np.ndarray:
+        partitions = [{"topic": topic, "partition": 0, "replicas": on, "leader": leader} for topic, on, leader in led]
+        whole = {"version": 1, "cluster_id": "c", "taken_at": "2026-11-20T12:00:00Z", "storage": "local",
+                 "brokers": [{"id": b} for b in (1, 2, 3)], "partitions": partitions}  # fmt: skip
+        return contents(build_snapshot(whole, "cluster.json"))
+
+    before = held(("t", [1, 2], 1), ("u", [3], 3))
+    assert (before == held(("t", [1, 2], 2), ("u", [3], 3))).tolist() == [False, False, True]
+    assert (before == held(("a", [2], 2), ("t", [1, 2], 1), ("u", [3], 3))).tolist() == [True, False, True]
+
+
+def test_averages_stay_after_acting_and_go_with_the_detector() -> None:
+    found = run(goals(AVERAGED), [cluster({"network_in": [9, 1]})])[-1]
+    assert found.memory.acted().averages == found.memory.averages != ()
+    assert run(goals(AVERAGED.replace("0.5", "0.75")), [cluster({"network_in": [5, 5]}, moment=1)], found.memory)[-1].fired is False
+
+
+def test_a_detector_with_history_agrees_with_a_plan_that_levels() -> None:
+    policy = goals(AVERAGED.replace("0.5", "0.9"), REPLICAS, accept="detector")
+    busy = counts([4, 0])
+    before = detect(policy, busy, policy)
+    level = busy.with_placement(np.array([[0], [0], [1], [1]], np.int32), np.array([0, 0, 1, 1], np.int32))
+    assert agrees(policy_of(policy), before, detect(policy, level, policy, before.memory))
 
 
 def test_any_and_all() -> None:

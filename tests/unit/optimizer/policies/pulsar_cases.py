@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import count, zip_longest
 from types import SimpleNamespace
 from typing import Any
 
@@ -169,14 +169,38 @@ def threshold(hosts: list[Any], margin: float = 0.10, worth: float = 10.0 * MIB,
 
 
 @runner
-def fires_after_a_move(usage: list[float]) -> object:
+def fires_after_a_move(usage: list[float], history: float) -> object:
     """Whether the detector fires before half of what two brokers differ by moves, and at the next check."""
-    goals, busy = goals_with("pulsar-threshold"), Host("busy", usage[0], [MIB] * 18)
+    goals, busy = goals_with("pulsar-threshold", detector={"history_weight": history}), Host("busy", usage[0], [MIB] * 18)
     of = cluster([busy, Host("idle", usage[1])])
-    before = detect(goals, of.at(), goals, Memory()).fired
+    before = detect(goals, of.at(), goals, Memory())
     for number in range(round(18 * (usage[0] - usage[1]) / 2.0 / usage[0])):
         of.model.apply(PartitionChanged("busy", number, (2,), (2,), 2), NOW)
-    return [before, detect(goals, of.at(2), goals, Memory()).fired]
+    return [before.fired, detect(goals, of.at(2), goals, before.memory).fired]
+
+
+@runner
+def checks_over_the_line(usage: list[float], later: list[float], margin: float, history: float) -> object:
+    """How many more checks find a broker over its line after the traffic changed, without a move. `margin` is in points."""
+    detector = {"margin": margin / float(np.mean(usage)), "lower_boundary": False, "history_weight": history}
+    goals = goals_with("pulsar-threshold", detector=detector)
+    found = detect(goals, cluster([Host(f"h{i}", share) for i, share in enumerate(usage)]).at(), goals, Memory())
+    for check in count(2):
+        found = detect(goals, cluster([Host(f"h{i}", share) for i, share in enumerate(later)]).at(check), goals, found.memory)
+        if not found.fired:
+            return check - 2
+    raise AssertionError
+
+
+@runner
+def averages(readings: list[list[float]], history: float) -> object:
+    """Utilization and traffic of a broker that the transfer shedder's detector remembers, reading after reading."""
+    goals, memory, found = goals_with("pulsar-transfer", detector={"history_weight": history}), Memory(), []
+    for check, (share, traffic) in enumerate(readings, 1):
+        snapshot = cluster([Host("a", share, [traffic]), Host("b", 0.1, [1.0])]).at(check)
+        memory = detect(goals, snapshot, goals, memory).memory
+        found.append([a.load for a in memory.averages if "/1/" in a.key])
+    return found
 
 
 @runner
