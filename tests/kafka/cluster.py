@@ -138,6 +138,8 @@ class KafkaCluster:
         More options of a broker's JVM by its id, such as an agent.
     islands
         Where controllers run that can be cut off, one in each; its numbers are theirs.
+    shares_classes
+        Whether JVMs start with the file of `jars.shared_classes`, which is written where there is none.
     """
 
     def __init__(
@@ -153,8 +155,11 @@ class KafkaCluster:
         heap: str = "256m",
         jvm_options: Callable[[int], Sequence[str]] = lambda broker: (),
         islands: Islands | None = None,
+        shares_classes: bool = True,
     ) -> None:
         self.islands = islands
+        classes = jars.shared_classes(_write_classes) if shares_classes else None
+        self._sharing = [] if classes is None else [f"-XX:SharedArchiveFile={classes}"]
         self._heap, self._jvm_options = heap, jvm_options
         self._class_path = jars.class_path()
         self._java = jars.java()
@@ -336,7 +341,7 @@ class KafkaCluster:
 
     def _jvm(self, heap: str) -> list[str]:
         logging = Path(__file__).with_name("log4j2.properties")
-        return [self._java, f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+        return [self._java, f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *self._sharing,
                 f"-Dlog4j2.configurationFile={logging}", "-cp", self._class_path]  # fmt: skip
 
     def _format(self, roles: Sequence[_Role]) -> None:
@@ -431,6 +436,12 @@ class KafkaCluster:
         for listener in extra:
             properties |= listener.properties
         return properties
+
+
+def _write_classes(path: Path) -> None:
+    """The classes that a broker has loaded when it ends."""
+    with KafkaCluster([None], jvm_options=lambda broker: (f"-XX:ArchiveClassesAtExit={path}",), shares_classes=False) as kafka:
+        kafka.stop_broker(1)
 
 
 def _new_cluster_id() -> str:

@@ -137,6 +137,20 @@ def test_an_old_java_is_refused_with_its_version(tmp_path: Path) -> None:
         jars.java({"PATH": str(tmp_path)})
 
 
+def test_classes_are_written_once_and_a_kafka_that_wrote_none_starts_without(tmp_path: Path) -> None:
+    environment = {"TRIMTAB_CACHE": str(tmp_path), "KAFKA_HOME": str(tmp_path), "JAVA_HOME": str(tmp_path)}
+    fake_java(tmp_path / "bin", "17.0.2")
+    (tmp_path / "libs").mkdir()
+    (tmp_path / "libs" / "kafka_2.13-4.3.1.jar").touch()
+    assert jars.shared_classes(lambda path: None, environment) is None
+    first = jars.shared_classes(Path.touch, environment)
+    assert first is not None
+    assert first.is_file()
+    assert jars.shared_classes(lambda path: pytest.fail("it is there"), environment) == first
+    (tmp_path / "libs" / "kafka_2.13-4.3.1.jar").write_text("another build")
+    assert jars.shared_classes(lambda path: None, environment) is None
+
+
 def test_a_download_that_breaks_off_leaves_nothing_that_looks_complete(tmp_path: Path) -> None:
     """Maven that dies after the first jar: the next run must not take that folder for Kafka."""
     maven = tmp_path / "bin" / "mvn"
