@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     Tag,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
@@ -297,6 +298,13 @@ class NewTopics(PolicyPart):
     score: Score = Field(default=Score(kind="count"), description="how brokers are ranked")
     within: Seconds = Field(default=600.0, description="time since the service first saw the topic, up to which it is new")
     max_size: Size = Field(default=1e9, description="bytes of the whole topic; a larger one stays where it is")
+
+    @field_validator("placement")
+    @classmethod
+    def _alone(cls, placement: Placement) -> Placement:
+        if placement.kind == "paired":
+            raise ValueError("paired gives what one broker of a pair sheds to the other, and a new topic has no such broker; use least")
+        return placement
 
 
 class PolicyDocument(PolicyPart):

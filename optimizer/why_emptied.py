@@ -53,37 +53,35 @@ def not_emptied(
     if fixed.any():
         number = int(fixed.sum())
         are = "is" if number == 1 else "are"
-        parts.append(f"{counted(number, 'replica')} {are} of frozen topics (constraints.freeze_topics), which never change")
+        those = ("it" if number == 1 else "they") if number == len(partitions) else counted(number, "replica")
+        parts.append(f"{those} {are} of frozen topics (constraints.freeze_topics), which never change")
     waiting = entries[~fixed & ~offline]
     if len(waiting) and stopped:
         parts.append(STOPPED)
     elif len(waiting):
-        text, stuck = _why_waiting(snapshot, compiled, end, waiting, budget)
+        text, stuck = _why_waiting(snapshot, compiled, end, waiting, budget, named=not parts)
         parts.append(text)
         proven |= stuck
-    held = counted(len(partitions), "replica")
-    return f"{word}, and would still hold {held}: " + "; ".join(parts).removeprefix(f"{held} {_stay(len(partitions))}: "), proven
-
-
-def _stay(number: int) -> str:
-    return "stays" if number == 1 else "stay"
+    return f"{word}, and would still hold {counted(len(partitions), 'replica')}: {'; '.join(parts)}", proven
 
 
 def _why_waiting(
-    snapshot: Snapshot, compiled: Compiled, end: State, entries: np.ndarray, budget: str | None
+    snapshot: Snapshot, compiled: Compiled, end: State, entries: np.ndarray, budget: str | None, named: bool = False
 ) -> tuple[str, bool]:
-    """Why replicas that may move (entries of `hosted`) would stay on a broker that is to be emptied, and whether no plan can help."""
+    """Why replicas that may move (entries of `hosted`) would stay on a broker that is to be emptied, and whether no plan can help. Where
+    they are `named` before, a pronoun stands for them."""
     problem = compiled.problem
     slots = end.replicas.shape[1]
     partitions = entries // slots
-    number = counted(len(entries), "replica")
     one = len(entries) == 1
+    it = "it" if one else "them"
+    they = ("it" if one else "they") if named else counted(len(entries), "replica")
     hosts = end.replicas[partitions]
     kept = ((hosts >= 0) & (problem.broker[np.maximum(hosts, 0), STATE] == BrokerState.EXCLUDED)).sum(axis=1)
     able, needs = _able(compiled)[problem.topic[partitions]], problem.partition[partitions, RF]
     missing = needs - kept - able
     if (missing > 0).any():
-        short = _too_few(compiled, partitions, needs - kept, able)
+        short = _too_few(compiled, partitions, needs - kept, able, they)
         rest = entries[missing <= 0]
         return f"{short}; {_why_waiting(snapshot, compiled, end, rest, budget)[0]}" if len(rest) else short, True
     full = _too_full(compiled, end)
@@ -97,24 +95,24 @@ def _why_waiting(
     example = snapshot.partition_name(int(partitions[0])) + ("" if one else " …")
     if blocked < min(len(entries), MOST_LOOKED_AT):
         if budget is not None:
-            return f"{number} {_stay(len(entries))}: {budget}", False
+            return budget if named else f"{they} {'stays' if one else 'stay'}: {budget}", False
         if full is None:
-            return f"no acceptable way was found for {number} ({example}); add a broker", False
+            return f"no acceptable way was found for {it if named else they} ({example}); add a broker", False
         names = {full: None}
     if not names:
         home = set_name(compiled, int(partitions[0]))
         where = f" of {home}" if home else ""
-        return f"{number} ({example}) would find no broker{where} without a replica of the same partition; add a broker", True
+        return f"{they} ({example}) would find no broker{where} without a replica of the same partition; add a broker", True
     allow = "allows" if len(names) == 1 else "allow"
-    it = "it" if one else "them"
-    told = f"{number} ({example}) would find no broker that {few(list(names))} {allow}"
+    told = f"{they} ({example}) would find no broker that {few(list(names))} {allow}"
     if full is None:
         return f"{told} where the plan ends, and the search found no way to make room; one more broker with room for {it} would help", False
     return f"{told}; add one with room for {it}", True
 
 
-def _too_few(compiled: Compiled, partitions: np.ndarray, needs: np.ndarray, able: np.ndarray) -> str:
-    """What replicas of `partitions` [n] lack that need `needs` [n] active brokers, of which there are `able` [n]; by what most need."""
+def _too_few(compiled: Compiled, partitions: np.ndarray, needs: np.ndarray, able: np.ndarray, they: str) -> str:
+    """What replicas of `partitions` [n] lack that need `needs` [n] active brokers, of which there are `able` [n]; by what most need. `they`
+    names all of them."""
     short = np.flatnonzero(needs > able)
     worst = int(short[np.argmax((needs - able)[short])])
     eligible, needed, home = int(able[worst]), int(needs[worst]), set_name(compiled, int(partitions[worst]))
@@ -122,7 +120,8 @@ def _too_few(compiled: Compiled, partitions: np.ndarray, needs: np.ndarray, able
     if eligible:
         there = f"{eligible} {'is' if eligible == 1 else 'are'} eligible{f', those of {home}' if home else ''}"
     most = "up to " if (needs[short] < needed).any() else ""
-    return f"{counted(len(short), 'replica')} would need {most}{counted(needed, 'broker')} and {there}; add {needed - eligible}"
+    those = they if len(short) == len(partitions) else counted(len(short), "replica")
+    return f"{those} would need {most}{counted(needed, 'broker')} and {there}; add {needed - eligible}"
 
 
 def _able(compiled: Compiled) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from typer import Context
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from cluster_model.errors import TrimtabError
+from cluster_model.errors import DocumentError, TrimtabError
 from trimtab.defaults import Defaults, defaults_for
 from trimtab.story import log
 
 INPUTS = ("snapshot", "goals", "plan", "calibration", "file", "one", "two")  # may be "-", standard input
 FILE_OPTIONS = ("--snapshot", "--plan", "--config", "--history", "--out")  # in the order of what is most likely meant
+ORIGINS = "trimtab.origins"  # of options that the command line does not give, kept with the context
 CLUSTER = "trimtab.cluster"  # what `trimtab --cluster NAME` said, kept with the context
 
 # What the library says of a value, and what an operator understands.
@@ -50,10 +52,24 @@ class EveryProblem(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
         defaults = self._defaults(ctx, given)
+        params: list[Any] = self.params
+        options = {parameter.name: _bare(parameter.get_error_hint()) for parameter in params}
+        ctx.meta[ORIGINS] = {options[name]: origin for name, origin in defaults.origins.items()}
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as first:
             raise typer.BadParameter("\n".join(self._problems(ctx, given, defaults)), ctx=ctx) from first
+
+    def invoke(self, ctx: Any) -> object:
+        """Run the command; what is wrong with an option is told with where its value is from."""
+        try:
+            return super().invoke(ctx)
+        except DocumentError as error:
+            origins = ctx.meta.get(ORIGINS, {})
+            told = [replace(p, message=f"{p.message} (from {origins[p.place]})") if p.place in origins else p for p in error.problems]
+            if told == list(error.problems):
+                raise
+            raise type(error)(error.document, told) from error
 
     def _defaults(self, ctx: Any, args: list[str]) -> Defaults:
         try:

@@ -7,7 +7,7 @@ counts for what follows. In the end lists are ordered so that the topic's leader
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -225,20 +225,34 @@ class Work:
                     blocked[self._rack_goal.name] = []
             able = np.asarray(able[there == there.min()] if len(able) else able)
         if not len(able):
-            raise InfeasibleError(f"{now.partition_name(row)}: {_no_room(blocked, len(chosen), self._confines.remedy)}")
+            raise InfeasibleError(f"{now.partition_name(row)}: {_no_room(blocked, len(chosen), self._remedy(now, row, blocked))}")
         return able
+
+    def _remedy(self, now: Snapshot, row: int, blocked: Collection[str]) -> str:
+        """What makes room for one more replica of partition `row`: balance, where all brokers together stay within the limits with it."""
+        full = [g for g in self.goals.goals if isinstance(g, Limit) and g.name in blocked]
+        active = np.asarray(self.snapshot.broker_states == BrokerState.ACTIVE)
+        room = [float((most - load)[active].sum()) - more for load, more, most in (_against(now, g, row) for g in full)]
+        balance = "balance the cluster first (trimtab plan), " if full and min(room) >= 0.0 else ""
+        return f"{balance}{self._confines.remedy}"
 
 
 def _overfull(now: Snapshot, goal: Limit, row: int) -> np.ndarray:
     """bool [B]: whether a replica of partition `row`, if only as a leader, would bring a broker above a limit."""
+    load, more, most = _against(now, goal, row)
+    return np.asarray(load + more > most * (1.0 + 1e-9))
+
+
+def _against(now: Snapshot, goal: Limit, row: int) -> tuple[FloatArray, float, FloatArray]:
+    """float64 [B] loads, what a replica of partition `row` adds at most, and float64 [B] ceilings (infinite where none is known), in the
+    resource's unit."""
     load = now.broker_load(goal.resource) if now.is_reported(goal.resource) else np.zeros(now.broker_count)
     more = 0.0
     if now.is_reported(goal.resource) or goal.resource in DERIVED_FROM:
         leading, following = now.vectors(goal.resource)
         more = float(max(leading[row], following[row]))
     most = goal.ceilings(now.capacity, now.broker_count)
-    most = np.where(np.isnan(most), np.inf, most)
-    return np.asarray(load + more > most * (1.0 + 1e-9))
+    return load, more, np.where(np.isnan(most), np.inf, most)
 
 
 def _no_room(blocked: dict[str, list[int]], placed: int, remedy: str) -> str:

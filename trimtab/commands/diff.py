@@ -18,7 +18,8 @@ from trimtab.commands import values as v
 from trimtab.commands.show import read_plan_file
 from trimtab.output import emit, overwritten, unwritable
 
-Saved = Annotated[Path, typer.Argument(callback=v.there_or_folder, metavar="FILE", help="A snapshot or a plan; - for stdin.")]
+One = Annotated[Path, typer.Argument(callback=v.there_or_folder, metavar="A", help="A snapshot or a plan; - for stdin.")]
+Two = Annotated[Path, typer.Argument(callback=v.there_or_folder, metavar="B", help="What A is compared with, of the same kind.")]
 PLAN_KEY = b'"plan_id"'
 HEAD = 4096  # bytes of a file; a plan file names itself in its first lines
 
@@ -29,8 +30,8 @@ def register(app: typer.Typer) -> None:
 
 
 def diff_command(
-    one: Saved,
-    two: Saved,
+    one: One,
+    two: Two,
     goals: o.GoalsPath = None,
     preset: o.Preset = None,
     out: o.Out = None,
@@ -40,12 +41,12 @@ def diff_command(
     Goals (--goals, --preset) judge two snapshots; two plans have their own.
     """
     wanted = o.Wanted(goals, preset)
-    problems = overwritten({"--out": out}, {"FILE": one, "the second FILE": two} | wanted.files) + unwritable("--out", out)
+    problems = overwritten({"--out": out}, {"A": one, "B": two} | wanted.files) + unwritable("--out", out)
     on_disk = [is_plan(path) for path in (one, two) if path != STDIN]
     plans = on_disk * (3 - len(on_disk))  # what comes by stdin is of the kind that the other is
     if plans[0] != plans[1]:
         found = f"one plan, {one if plans[0] else two}, and {two if plans[0] else one}, which is no plan"
-        problems.append(Problem("FILE", f"expected two snapshots or two plans, found {found}"))
+        problems.append(Problem("A, B", f"expected two snapshots or two plans, found {found}"))
     if all(plans):
         problems += [
             Problem(option, "goes with two snapshots, not with two plans; leave it out")

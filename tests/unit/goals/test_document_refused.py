@@ -146,3 +146,9 @@ def test_a_file_from_another_system(tmp_path: Path) -> None:
     found = load_goals(path)
     assert found.goals == parse_goals(CONTRACT, "").goals
     assert found.source == str(path)
+
+
+def test_a_new_topic_is_not_placed_in_pairs() -> None:
+    text = "version: 1\ngoals: [{kind: rack_aware}]\npolicy: {new_topics: {placement: {kind: paired}}}\n"
+    (told,) = problems(text)
+    assert told.startswith("policy.new_topics.placement: paired gives what one broker of a pair sheds to the other")

@@ -190,11 +190,11 @@ def not_drained(held: tuple[float, float], whys: tuple[str, str], **options: obj
 
 
 def test_brokers_that_cannot_be_emptied_are_told_with_all_their_replicas() -> None:
-    whys = tuple(f"draining, and would still hold {n} replicas: {n} replicas would need 2 brokers; add 1" for n in (11, 16))
+    whys = tuple(f"draining, and would still hold {n} replicas: they would need 2 brokers; add 1" for n in (11, 16))
     plan = not_drained((11.0, 16.0), whys)  # type: ignore[arg-type]
     v = verdict(plan)
     assert v.remainder.endswith(
-        "brokers 3 and 5 would still host 27 replicas (broker 3: 11 replicas would need 2 brokers; add 1)"
+        "brokers 3 and 5 would still host 27 replicas (broker 3: they would need 2 brokers; add 1)"
     )
     assert re.search(r"takes \d+ replicas off brokers 3 and 5", v.remedy)
 

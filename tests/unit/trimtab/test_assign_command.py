@@ -81,6 +81,21 @@ def test_a_full_disk_gets_nothing_of_a_topic_that_is_like_another(trimtab: Comma
     assert ended.code == 1
     assert "new-12: no broker may take replica" in ended.err
     assert "every one is ruled out by capacity-disk (brokers" in ended.err
+    assert "; add a broker, or loosen the goal" in ended.err
+
+
+def test_where_balance_makes_room_for_a_new_topic_it_comes_first(trimtab: CommandLine, tmp_path: Path) -> None:
+    """Two of three disks are at their limit; all that they hold leaves room for three replicas more where it is level."""
+    uneven = {"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
+              "brokers": [{"id": b, "rack": r, "capacity": {"disk": 100e9}} for b, r in ((1, "a"), (2, "b"), (3, "c"))],
+              "partitions": [{"topic": "old", "partition": p, "replicas": [1 + p % 2], "leader": 1 + p % 2, "leader_load": {"disk": 10e9}}
+                             for p in range(12)]}  # fmt: skip
+    (tmp_path / "c.json").write_text(json.dumps(uneven))
+    given = goals(tmp_path / "g.yaml", "{kind: capacity, resource: disk, limit: 0.6}")
+    ended = trimtab("assign", "--snapshot", tmp_path / "c.json", "--goals", given, "--topic", "new", "--partitions", "1",
+                    "--replication-factor", "3", "--like", "old")  # fmt: skip
+    assert ended.code == 1
+    assert "balance the cluster first (trimtab plan), add a broker, or loosen the goal" in ended.err
 
 
 def test_a_name_that_no_topic_can_have_is_refused(trimtab: CommandLine, tmp_path: Path) -> None:

@@ -112,6 +112,17 @@ def test_a_wrong_value_names_where_it_came_from(trimtab: CommandLine, monkeypatc
     assert "--threads: expected a whole number, found 'many' (from TRIMTAB_THREADS)" in ended.err
 
 
+def test_a_wrong_name_that_the_command_finds_names_where_it_came_from(
+    trimtab: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRIMTAB_PRESET", "nope")
+    ended = trimtab("plan", "--snapshot", snapshot_file(tmp_path))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.endswith("  --preset: unknown preset 'nope'; expected one of default, counts, topics, automq (from TRIMTAB_PRESET)\n")
+    given = trimtab("plan", "--snapshot", snapshot_file(tmp_path), "--preset", "nope")
+    assert "from TRIMTAB_PRESET" not in given.err
+
+
 def test_a_named_cluster_is_told_and_asked(trimtab: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('[clusters.prod]\nbootstrap-server = "127.0.0.1:1"\n')
