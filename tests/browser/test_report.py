@@ -33,10 +33,13 @@ def report(tab: Tab, page: Path) -> Tab:
     return tab
 
 
-def test_every_table_fits_a_wide_screen(report: Tab) -> None:
+@pytest.mark.parametrize("width", [1400, 1000])
+def test_every_table_fits_a_screen(tab: Tab, page: Path, width: int) -> None:
+    tab.show_as(width)
+    tab.open(page.as_uri())
     wide = "[...document.querySelectorAll('.scroll')].filter((s) => s.scrollWidth > s.clientWidth).length"
-    assert report.run(wide) == 0
-    assert not report.run(SPILLS)
+    assert tab.run(wide) == 0
+    assert not tab.run(SPILLS)
 
 
 def test_a_phone_shows_every_column_under_its_name(tab: Tab, page: Path) -> None:
