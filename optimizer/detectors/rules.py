@@ -312,7 +312,8 @@ def _std(detector: Std, sight: Sight) -> list[Gauge]:
     use = sight.utilization()
     if len(use.rows) < FEWEST or not use.resources:
         return []
-    loads = sight.averages.of("utilization", sight.ids(use.rows), use.worst, detector.history_weight)
+    unit = "utilization" if use.by_capacity else "share of the busiest"  # one is no history of the other
+    loads = sight.averages.of(unit, sight.ids(use.rows), use.worst, detector.history_weight)
     found = float(loads.std())
     text = f"the standard deviation of utilization is {found:.3g}{_averaged(detector)}"
     result = [of_cluster("utilization", found, detector.target, (text, f"; the target is {detector.target:g}"), strict=True)]
