@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster_model.errors import InputError, Problem
 from cluster_model.json_source import json_document
+from cluster_model.properties import properties_in
 from goals.cruise_control_sets import GOAL as SETS
 from goals.cruise_control_sets import GivenSet, set_lines
 
@@ -62,28 +63,6 @@ SLOW = "slow.broker."
 UNITS = {"DISK": ("disk", MEGA), "NW_IN": ("network_in", KILO), "NW_OUT": ("network_out", KILO), "CPU": ("cpu", 1.0)}
 
 
-def read_properties(text: str) -> dict[str, str]:
-    """Keys and values of a Java properties file: comments, continued lines, ``=`` or ``:``."""
-    lines: list[str] = []
-    pending = ""
-    for raw in text.splitlines():
-        line = pending + raw.strip()
-        if not pending and (not line or line[0] in "#!"):
-            continue
-        if line.endswith("\\"):
-            pending = line[:-1]
-            continue
-        pending = ""
-        lines.append(line)
-    if pending:
-        lines.append(pending)
-    result = {}
-    for line in lines:
-        at = min((i for i in (line.find("="), line.find(":")) if i >= 0), default=len(line))
-        result[line[:at].strip()] = line[at + 1 :].strip()
-    return result
-
-
 def _strange(given: Mapping[str, str]) -> list[Problem]:
     """Why this is no properties file: nothing would be read of it, and Cruise Control's defaults be taken for its values."""
     strange = next((key for key in given if KEY.fullmatch(key) is None), None)
@@ -101,8 +80,10 @@ def goals_file(
     ------
     InputError
         A number that is none, or an unknown goal; all problems at once.
+    ConfigurationError
+        A broken escape.
     """
-    given = read_properties(properties)
+    given = properties_in(properties, name)
     problems = _strange(given)
     if problems:
         raise InputError(name, problems)
@@ -260,8 +241,11 @@ def capacity_file(text: str, name: str) -> tuple[str, list[str], dict[str, float
         try:
             broker, capacity = int(entry["brokerId"]), entry["capacity"]
             result[None if broker == -1 else broker] = _amounts(broker, capacity, without)
-        except (KeyError, TypeError, ValueError) as error:
-            problems.append(Problem(place, f"expected brokerId and capacity (DISK, CPU, NW_IN, NW_OUT), found {error!s:.60}; correct it"))
+        except (KeyError, TypeError, ValueError):
+            found = json.dumps(entry)
+            found = found if len(found) <= 60 else f"{found[:60]}…"
+            wanted = "expected brokerId and capacity (DISK, CPU, NW_IN, NW_OUT) in numbers"
+            problems.append(Problem(place, f"{wanted}, found {found}; correct it"))
     if problems:
         raise InputError(name, problems)
     least = {r: min(of[r] for of in result.values() if r in of) for r in {r for of in result.values() for r in of}}

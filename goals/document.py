@@ -42,7 +42,7 @@ from goals.schema import GoalsDocument, default_name
 from goals.wording import meant_or_known
 from goals.yaml_source import Found, Path, YamlSource, in_order, read_yaml
 
-WHAT = "a goals file"
+WHAT = "a goals file in YAML"
 T = TypeVar("T")
 
 

@@ -10,8 +10,8 @@ from cluster_model.errors import ConfigurationError, Problem
 MAX_BYTES = 4_000_000
 
 
-def file_text(path: Path, what: str, most: int = MAX_BYTES) -> str:
-    """UTF-8 text of `path`, a byte order mark left out; `what` it should be stands in messages, `most` is in bytes.
+def file_text(path: Path, what: str, most: int = MAX_BYTES, encoding: str = "utf-8-sig") -> str:
+    """Text of `path`, a byte order mark left out; `what` it should be stands in messages, `most` is in bytes.
 
     Raises
     ------
@@ -20,7 +20,7 @@ def file_text(path: Path, what: str, most: int = MAX_BYTES) -> str:
     """
 
     def refusal(why: str) -> ConfigurationError:
-        return ConfigurationError(str(path), [Problem("", f"expected {what} in YAML, {why}")])
+        return ConfigurationError(str(path), [Problem("", f"expected {what}, {why}")])
 
     try:
         raw = content_of(path, most + 1)
@@ -31,6 +31,6 @@ def file_text(path: Path, what: str, most: int = MAX_BYTES) -> str:
     if len(raw) > most:
         raise refusal(f"found more than {most} bytes")
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode(encoding)
     except UnicodeDecodeError as error:
         raise refusal(f"found byte {raw[error.start]:#04x} at offset {error.start}, which is not UTF-8") from error

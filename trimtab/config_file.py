@@ -142,7 +142,7 @@ def read_config(
         It cannot be read, or anything in it is wrong: all problems at once, each with its place and line.
     """
     name = str(path)
-    source = read_yaml(file_text(path, "a configuration file", MAX_BYTES), name)
+    source = read_yaml(file_text(path, "a configuration file in YAML", MAX_BYTES), name)
     found = list(source.problems)
     if not isinstance(source.value, dict):
         what = "nothing" if source.value is None else type(source.value).__name__

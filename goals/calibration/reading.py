@@ -24,7 +24,7 @@ def load_calibration(path: Path | str) -> Calibration:
     ConfigurationError
         A file that cannot be read, that is larger than 4 MB, or anything wrong in it: all problems at once.
     """
-    return parse_calibration(file_text(Path(path), "a calibration file"), str(path))
+    return parse_calibration(file_text(Path(path), "a calibration file in YAML"), str(path))
 
 
 def parse_calibration(text: str, name: str) -> Calibration:

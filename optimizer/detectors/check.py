@@ -137,6 +137,8 @@ def _read(
 
     def finding(row: int, count: int, needed: int, fired: bool) -> Finding:
         head, tail = gauge.words(row)
+        if latch is not None:
+            tail = f"; the hysteresis starts at {latch.start:g} and stops at {latch.stop:g}"
         return Finding(
             detector=rule.kind, subject=gauge.subject, broker=gauge.broker(row), value=float(gauge.value[row]),
             line=float(line[row]), severity=float(severity[row]), count=count, needed=needed, fired=fired,

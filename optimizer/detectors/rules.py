@@ -181,13 +181,12 @@ def _cv(detector: Cv, sight: Sight) -> list[Gauge]:
         if len(rows) < FEWEST or mean < _floor(detector.floor, resource):
             continue
         found = variation(shares, detector.pop)
-        text = f"the coefficient of variation of {resource} is {percent(found)}"
         who = [
             f"{few_ids(sight.ids(rows[ends]))} far {side} the mean"
             for side, ends in zip(("above", "below"), outliers(shares, detector.sigma_k), strict=True) if len(ends)
         ]  # fmt: skip
-        tail = f"; the line is {percent(detector.threshold)}" + (f" ({', '.join(who)})" if who else "")
-        result.append(of_cluster(resource, found, detector.threshold, (text, tail)))
+        text = f"the coefficient of variation of {resource} is {percent(found)}" + (f" ({', '.join(who)})" if who else "")
+        result.append(of_cluster(resource, found, detector.threshold, (text, f"; the line is {percent(detector.threshold)}")))
         if detector.sigma_k is not None:
             result.append(_sigma_outliers(detector, sight, resource, rows, shares))
     return result

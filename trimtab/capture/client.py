@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from cluster_model.errors import ConfigurationError, Problem
-from trimtab.capture.properties import read_properties
+from cluster_model.properties import read_properties
 from trimtab.capture.tls import TLS_KEYS, tls_context
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -13,7 +13,7 @@ from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from cluster_model.metadata.description import DescribedBroker, Quorum
 from cluster_model.metadata.follower import KRaftFollower, Update
 from cluster_model.metadata.image import MetadataImage
-from trimtab.capture.properties import read_properties
+from cluster_model.properties import read_properties
 from trimtab.capture.reading import Topology, partition_entry
 
 CATCH_UP_SECONDS = 15.0

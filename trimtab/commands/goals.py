@@ -121,6 +121,7 @@ def import_goals(
     out: Out = None,
 ) -> None:
     """Turn Cruise Control's configuration into a goals file, and its capacities into a capacity file; says what has no counterpart."""
+    from cluster_model.properties import ENCODING
     from goals.cruise_control import capacity_file, goals_file
     from goals.cruise_control_sets import broker_set_file
     from goals.file_text import file_text
@@ -135,9 +136,10 @@ def import_goals(
         raise ConfigurationError("trimtab goals import", problems)
     amounts, more, least = "", list[str](), dict[str, float]()
     if capacity is not None:
-        amounts, more, least = capacity_file(file_text(capacity, "capacity file"), str(capacity))
-    sets = broker_set_file(file_text(broker_sets, "broker set file"), str(broker_sets)) if broker_sets is not None else None
-    text, without = goals_file(file_text(cruise_control, "properties file"), str(cruise_control), least, sets)
+        amounts, more, least = capacity_file(file_text(capacity, "a capacity file in JSON"), str(capacity))
+    sets = broker_set_file(file_text(broker_sets, "a broker set file in JSON"), str(broker_sets)) if broker_sets is not None else None
+    properties = file_text(cruise_control, "a properties file", encoding=ENCODING)
+    text, without = goals_file(properties, str(cruise_control), least, sets)
     without += more
     if capacity_out is not None:
         emit(amounts, capacity_out)

@@ -14,10 +14,10 @@ from typing import ClassVar
 import pytest
 
 from cluster_model.errors import ConfigurationError, ExternalError
+from cluster_model.properties import read_properties
 from tests.unit.trimtab.java_stores import OWN, TRUSTED, written
 from trimtab.capture.client import ClientSettings, client_settings
 from trimtab.capture.oauth import Credentials, Tokens
-from trimtab.capture.properties import read_properties
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -100,6 +100,20 @@ def test_what_is_unknown_is_refused_with_its_place(trimtab: CommandLine, tmp_pat
     assert ended.code == 2
     assert "brokerCapacities[0]" in ended.err
     assert trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--capacity", tmp_path / "capacity.json").code == 2
+    (tmp_path / "capacity.json").write_text('{"brokerCapacities": [{"brokerId": "x", "capacity": {}}]}')
+    ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--capacity", tmp_path / "capacity.json",
+                    "--capacity-out", tmp_path / "c.yaml")  # fmt: skip
+    assert """(DISK, CPU, NW_IN, NW_OUT) in numbers, found {"brokerId": "x", "capacity": {}}; correct it""" in ended.err
+    (tmp_path / "capacity.json").write_bytes(b"\xff")
+    ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--capacity", tmp_path / "capacity.json",
+                    "--capacity-out", tmp_path / "c.yaml")  # fmt: skip
+    assert "expected a capacity file in JSON, found byte 0xff at offset 0, which is not UTF-8" in ended.err
+
+
+def test_properties_are_read_as_java_reads_them(trimtab: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "cc.properties").write_bytes("# Müller\ndefault.goals = a.RackAwareGoal,\\\n  a.DiskCapacityGoal\n".encode("iso-8859-1"))
+    ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties")
+    assert (ended.code, "kind: rack_aware" in ended.out, "resource: disk" in ended.out) == (0, True, True)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Java properties files, read as Java reads them.
 
-Used for ``--command-config``. Knows nothing of what the keys mean.
+Used for ``--command-config``, and for the configuration of brokers and of Cruise Control. Knows nothing of what the keys mean.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from cluster_model.errors import ConfigurationError, Problem
 
+ENCODING = "iso-8859-1"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*", re.DOTALL)
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Key to value of a properties file: ISO-8859-1 with ``\\u`` escapes, continuation lines, last of equal
-    keys wins.
+    """Key to value of a properties file (`properties_in`).
 
     Raises
     ------
@@ -26,9 +26,21 @@ def read_properties(path: Path) -> dict[str, str]:
         The file cannot be read, or holds a broken escape.
     """
     try:
-        text = path.read_bytes().decode("iso-8859-1")
+        text = path.read_bytes().decode(ENCODING)
     except OSError as error:
         raise ConfigurationError(str(path), [Problem("", f"cannot be read: {error.strerror}")]) from None
+    return properties_in(text, str(path))
+
+
+def properties_in(text: str, name: str) -> dict[str, str]:
+    """Key to value of the text of a properties file: ``\\u`` escapes, continuation lines, last of equal keys wins. `name` is told in
+    errors.
+
+    Raises
+    ------
+    ConfigurationError
+        It holds a broken escape.
+    """
     properties = {}
     problems = []
     for number, line in _logical_lines(text):
@@ -41,7 +53,7 @@ def read_properties(path: Path) -> dict[str, str]:
         assert match is not None  # matches the empty string at the least
         properties[_unescaped(match.group(1))] = _unescaped(line[match.end() :])
     if problems:
-        raise ConfigurationError(str(path), problems)
+        raise ConfigurationError(name, problems)
     return properties
 
 
