@@ -7,28 +7,24 @@ search. Parts carry the parameters of the systems they come from.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BeforeValidator,
+    ConfigDict,
     Discriminator,
     Field,
     Tag,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
 
-from cluster_model.quantities import parse_size
 from goals.policy_directories import Directories
 from goals.policy_filters import Filters
-from goals.policy_part import NotNegative, PolicyPart
+from goals.policy_part import NotNegative, PolicyPart, Size
 from goals.policy_presets import POLICY_PRESETS
 from goals.waiting import Seconds, Wait
 
-Size = Annotated[
-    float, BeforeValidator(parse_size), WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]})
-]
+KINDS = ("kind", "any_of", "all_of")  # keys that say what a part is
 Positive = Annotated[float, Field(gt=0)]
 Hits = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(ge=0, lt=1)]
@@ -307,8 +303,19 @@ class NewTopics(PolicyPart):
         return placement
 
 
+def _parts_beside_a_preset(schema: dict[str, Any]) -> None:
+    """In the JSON Schema, too, a part without its kind may stand beside a preset."""
+    without = {"not": {"anyOf": [{"required": [key]} for key in KINDS]}}
+    for name in ("detector", "amount", "score", "placement"):
+        part = schema["properties"][name]
+        whole = {key: part.pop(key) for key in ("oneOf", "anyOf", "discriminator") if key in part}
+        part["anyOf"] = [whole, {"type": "object", "description": "with preset: what changes of its part", **without}]
+
+
 class PolicyDocument(PolicyPart):
     """When to act, what to move and where to. With `amount`, plans are made of these parts in place of the search."""
+
+    model_config = ConfigDict(json_schema_extra=_parts_beside_a_preset)
 
     preset: str | None = Field(default=None, description="a named set of parts; keys beside it win (trimtab policies list)")
     detector: Detector = Field(default=GoalBand(kind="goal_band"), description="what makes the service act")
@@ -367,7 +374,8 @@ class PolicyDocument(PolicyPart):
     def _from_preset(cls, given: object) -> object:
         name = given.get("preset") if isinstance(given, dict) else None
         if isinstance(given, dict) and isinstance(name, str) and name in POLICY_PRESETS:
-            return {**POLICY_PRESETS[name], **given}
+            preset = POLICY_PRESETS[name]
+            return {**preset, **{key: _over(preset.get(key), part) for key, part in given.items()}}
         return given
 
     @model_validator(mode="after")
@@ -376,6 +384,13 @@ class PolicyDocument(PolicyPart):
         if wrong:
             raise ValueError("; ".join(wrong))
         return self
+
+
+def _over(preset: object, part: object) -> object:
+    """A part of a file in place of the preset's; one that does not say its kind changes what it says of the preset's."""
+    if isinstance(preset, dict) and isinstance(part, dict) and "kind" in preset and not any(key in part for key in KINDS):
+        return {**preset, **part}
+    return part
 
 
 def _contradictions(policy: PolicyDocument) -> list[str]:

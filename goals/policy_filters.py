@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from goals.policy_part import NotNegative, PolicyPart
+from goals.policy_part import NotNegative, PolicyPart, Size
 
 Globs = Annotated[list[str], Field(min_length=1)]
 Brokers = list[int | str]
@@ -36,7 +36,7 @@ class Filters(PolicyPart):
     exclude: list[str] = Field(default=[], description="globs of topics that this policy leaves alone")
     include: list[str] = Field(default=[], description="globs; only these topics; empty: all")
     min_rate: NotNegative = Field(default=0.0, description="requests/s: a smaller amount is not worth moving")
-    min_throughput: NotNegative = Field(default=0.0, description="bytes/s: a smaller amount is not worth moving")
+    min_throughput: Size = Field(default=0.0, description="bytes/s: a smaller amount is not worth moving")
     keep: Annotated[int, Field(ge=0)] = Field(default=0, description="units that always stay on a source broker")
     max_units: Annotated[int, Field(ge=1)] | None = Field(default=None, description="replicas on a broker from which on it gets no more")
     once: bool = Field(default=True, description="each partition changes at most once in a plan")

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from cluster_model.quantities import parse_size
 
 NotNegative = Annotated[float, Field(ge=0)]
+Size = Annotated[
+    float, BeforeValidator(parse_size), WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]})
+]
 
 
 class PolicyPart(BaseModel):

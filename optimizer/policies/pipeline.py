@@ -28,7 +28,7 @@ from optimizer.policies.targeting import Chooser
 from optimizer.policies.units import Unit, carried, units_on
 from optimizer.policies.when import When
 from optimizer.whatif import matching_topics
-from optimizer.why_words import few
+from optimizer.why_words import counted, few
 
 MOST_CYCLES = 2_000
 HEAVIEST = 10  # units of a broker that `swap_if_too_big` looks at
@@ -103,7 +103,8 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
         levelling += not board.leaving[board.lists[board.lists >= 0]].any()
         why = _cycle(one)
         cycles += 1
-    told = [f"amount {policy.amount.kind if policy.amount else ''}: {one.moves} moves in {cycles} cycles; {why or 'too many cycles'}"]
+    kind = policy.amount.kind if policy.amount else ""
+    told = [f"amount {kind}: {counted(one.moves, 'move')} in {counted(cycles, 'cycle')}; {why or 'too many cycles'}"]
     if one.groups is not None:
         if policy.split is not None and policy.split.hits > 1 and hits is None:
             told.append(f"split: the dry run does not wait for {policy.split.hits} checks in a row")
@@ -111,7 +112,7 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
         told += [*one.groups.told[:MOST_TOLD], *([f"split: {more} more"] if more > 0 else []), *offered]
     told += [f"{reason}: {count} dropped" for reason, count in sorted(one.dropped.items()) if count]
     if named.any():
-        told.append(f"filter exclude, include: {int(named.sum())} topics are left alone")
+        told.append(f"filter exclude, include: {counted(int(named.sum()), 'topic')} left alone")
     return [*told, *confines.told]
 
 

@@ -14,7 +14,8 @@ from goals.model import (
     GoalSet,
     UsageDistribution,
 )
-from goals.policy import Batch, PolicyDocument, SlowBrokers
+from goals.policy import AnyOf, Batch, PolicyDocument, SlowBrokers, Std
+from goals.policy_filters import Filters
 from goals.registry import PRESETS, preset_text
 from tests.unit.goals.documents import CONTRACT, problems
 
@@ -140,3 +141,24 @@ def test_an_unknown_preset_on_the_command_line() -> None:
         load_goals(None, "zzz")
 
 
+
+
+def policy(text: str) -> PolicyDocument:
+    return PolicyDocument.model_validate(parse_goals(f"version: 1\ngoals: [{{kind: rack_aware}}]\npolicy: {text}\n", "goals.yaml").policy)
+
+
+def test_a_part_without_its_kind_changes_the_one_of_the_policy_preset() -> None:
+    named = policy("{preset: pulsar-transfer}")
+    changed = policy("{preset: pulsar-transfer, detector: {history_weight: 0.9}, placement: {margin: 0.2}}")
+    assert changed.detector == named.detector.model_copy(update={"history_weight": 0.9})
+    assert named.placement is not None
+    assert changed.placement == named.placement.model_copy(update={"margin": 0.2})
+    with pytest.raises(ConfigurationError, match=r"policy\.detector.*sigma_k"):
+        policy("{preset: pulsar-transfer, detector: {sigma_k: 2.0}}")
+
+
+def test_a_part_with_its_kind_or_without_kinds_stands_in_place_of_the_presets() -> None:
+    assert policy("{preset: pulsar-transfer, detector: {kind: std}}").detector == Std(kind="std")
+    assert isinstance(policy("{preset: pulsar-transfer, detector: {any_of: [{kind: std}]}}").detector, AnyOf)
+    filters = policy("{preset: pulsar-threshold, filters: {exclude: [x], min_throughput: 10MiB}}").filters
+    assert filters == Filters(exclude=["x"], min_throughput=10 * 1024.0**2)
