@@ -20,7 +20,7 @@ MOST_NAMED = 20
 
 def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State, because: str | None = None) -> tuple[Skipped, ...]:
     """Partitions that could not be helped: those without a live replica, of frozen topics on dead or draining brokers, without a leader.
-    `because` says why a plan that does one thing only gives no leader."""
+    `because` says why a plan that looks at some changes only gives no leader."""
     if not snapshot.partition_count:
         return ()
     states = compiled.problem.broker[:, STATE]
@@ -47,13 +47,14 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State, because: s
             )
     leaderless = np.flatnonzero(end.lead < 0)
     for p in leaderless[~offline[leaderless]][:MOST_NAMED]:
-        why = f": {because}" if because else f", and {_leaderless(compiled, end, int(p))}"
+        why = _leaderless(compiled, end, int(p)) or ("" if because else "no acceptable way to give it one was found")
+        why = f", and {why}" if why else f": {because}"
         result.append(Skipped(f"partition {snapshot.partition_name(int(p))}", f"no leader{why}"))
     return tuple(result)
 
 
 def _leaderless(compiled: Compiled, end: State, p: int) -> str:
-    """Why partition `p` would stay without a leader."""
+    """Why no plan gives partition `p` a leader; empty where one may."""
     problem = compiled.problem
     if problem.partition[p, MENDABLE] == 0:
         return "its topic is frozen; take it out of constraints.freeze_topics to give it one"
@@ -64,7 +65,7 @@ def _leaderless(compiled: Compiled, end: State, p: int) -> str:
     for slot in heirs:
         made = single(compiled, end, p, slot)
         if made.allowed:
-            return "no acceptable way to give it one was found"
+            return ""
         worse = end.fresh[: made.touched, : len(compiled.goals)] < end.score[end.touched[: made.touched], : len(compiled.goals)]
         broken |= {compiled.goals[g].name: None for g in np.flatnonzero(worse.any(axis=0)).tolist() if compiled.goals[g].hard}
     return f"each active replica that may lead would break a hard goal ({few(list(broken))})"

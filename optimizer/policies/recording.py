@@ -28,9 +28,11 @@ from optimizer.search.ledger import Log, load_action
 from optimizer.search.record import Record, published_changes
 from optimizer.search.search import Found, Round
 from optimizer.search.state import MAX_CHANGES, State
+from optimizer.why_budget import budget_text
 from optimizer.why_words import few
 
 MOST_CHANGES = MAX_CHANGES
+BY_POLICY = "the policy moves nothing more; a plan by the search may fix it"
 
 
 class Evaluator:
@@ -82,10 +84,12 @@ def plan_of(
     because: str | None = None,
 ) -> Plan:  # fmt: skip
     """The plan that makes the steps of `board`; `given` is the snapshot before what-ifs, `policy` what the plan was made by. `waiting` are
-    further actions that it leaves for the next plan; `because` says why a plan that does one thing only leaves brokers as they are.
+    further actions that it leaves for the next plan; `because` says why a plan that does one thing only leaves brokers as they are (else a
+    budget, or the policy, does).
     """
     compiled = board.compiled
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
+    because = because or budget_text(compiled, state, options, waiting) or BY_POLICY
     plan = _assembled(given, board, goals, options, state, lower_bounds(compiled.problem, state), waiting, because)
     recorded = {**plan.options, "policy": policy}
     # `assemble` leaves out steps that later ones take back; then reasons do not belong to actions one by one.

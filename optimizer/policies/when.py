@@ -21,7 +21,7 @@ class When:
         self._before: Memory | None = None
         self.found = detect(self._policy, snapshot, goals, None)
         self.acts = self.found.fired or self.found.unrepaired > 0
-        waits = "" if self._policy == policy else "; the dry run does not wait for its further checks"
+        waits = "" if self._policy == policy else " The dry run does not wait for its further checks."
         self.sentence = f"detector: {self.found.sentence()}{waits}"
 
     @property

@@ -242,6 +242,20 @@ def test_a_guard_ends_a_plan_after_so_many_cycles_and_repairs_are_none() -> None
     assert {c.replicas_before for c in emptied.proposals} == {(0,), (1,)}, "and one cycle for balance is left"
 
 
+def test_what_a_policy_leaves_is_not_said_to_be_impossible() -> None:
+    """One move a plan leaves a broker above its limit that the search brings below it."""
+    brokers = [{"id": b, "capacity": {"disk": 100.0}} for b in (1, 2)]
+    partitions = [{"topic": "t", "partition": n, "replicas": [1], "leader": 1, "leader_load": {"disk": 10.0}} for n in range(10)]
+    snapshot = build_snapshot({"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
+                               "brokers": brokers, "partitions": partitions})  # fmt: skip
+    text = "version: 1\ngoals: [{kind: capacity, resource: disk, limit: 0.8}]\npolicy: {amount: {kind: one}, guards: {moves: 1}}"
+    made = plan(snapshot, parse_goals(text, "g"))
+    (limit,) = made.goals
+    assert (len(made.actions), limit.status) == (1, "violated")
+    assert limit.explanation.endswith("the policy moves nothing more; a plan by the search may fix it")
+    assert plan(snapshot, parse_goals(text.partition("policy")[0], "g")).goals[0].status == "satisfied"
+
+
 def test_a_policy_never_claims_that_a_goal_is_infeasible() -> None:
     """It looks at some moves only; an operator would buy brokers for nothing."""
     snapshot = cluster([[90 * MB], [90 * MB]])
