@@ -260,6 +260,8 @@ def test_a_bound_that_cannot_be_reached_is_no_claim_about_this_plan() -> None:
     assert told.endswith("since not all of it can be done.")
     budgeted = replace(plan, lower_bounds=more, options={**plan.options, "max_moves": 186})
     assert bounds_sentence(budgeted).endswith("since the budget ends before.")
+    by_policy = replace(plan, lower_bounds=more, options={**plan.options, "policy": {"amount": {"kind": "one"}}})
+    assert bounds_sentence(by_policy).endswith("since the policy moves nothing more.")
 
 
 def unsized(plan: Plan, moves: int) -> Plan:
