@@ -79,10 +79,12 @@ def _against(judged: Verdict, taken: bool, made: Plan, options: PlanOptions) -> 
 
 
 def cut_short(made: Plan, options: PlanOptions) -> str:
-    """Why a change that would do good is not in the plan, where a batch or a budget ended it; empty where neither did."""
+    """Why a change that would do good is not in the plan, where a batch, a budget or a policy ended it; empty where none did."""
     if made.left:
         return "the policy's batch ends the plan before it; the next plan may make it"
-    return LITTLE_BUDGET if options.budgeted else ""
+    if options.budgeted:
+        return LITTLE_BUDGET
+    return "the policy moves nothing more; a plan by the search may make it" if made.by_policy else ""
 
 
 def after_plan(snapshot: Snapshot, compiled: Compiled, made: Plan) -> State:

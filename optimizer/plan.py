@@ -250,6 +250,12 @@ class Plan:
     batches: Batches | None = None  # None: it is carried out in one, and nothing is left
 
     @property
+    def by_policy(self) -> bool:
+        """Whether the parts of a policy made it, not the search."""
+        policy = self.options.get("policy")
+        return isinstance(policy, Mapping) and "amount" in policy
+
+    @property
     def left(self) -> int:
         """Actions that were found and that a policy leaves for the next plan."""
         return 0 if self.batches is None else self.batches.left

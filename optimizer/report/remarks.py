@@ -69,7 +69,6 @@ def bounds_sentence(plan: Plan) -> str:
         needs += f" and {size(least.bytes_to_move)}"
     if any(x < y for x, y in pairs):
         uses += f" and {size(used.bytes_to_move)}" if sized else ""
-        policy = plan.options.get("policy")
         short = "not all of it can be done"
         if plan.stopped:
             short = "planning was stopped"
@@ -77,7 +76,7 @@ def bounds_sentence(plan: Plan) -> str:
             short = "the policy's batch leaves the rest for the next plan"
         elif budgets(plan.options):
             short = "the budget ends before"
-        elif isinstance(policy, Mapping) and "amount" in policy:
+        elif plan.by_policy:
             short = "the policy moves nothing more"
         whole = "To bring every broker that can be helped into its target range"
         return f"{whole} takes at least {needs}; this plan uses {uses}, since {short}."

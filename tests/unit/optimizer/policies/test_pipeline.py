@@ -15,6 +15,7 @@ from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
 from goals.policy import Split
 from goals.policy_presets import POLICY_PRESETS
+from optimizer.explain import explain_partition
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
@@ -253,6 +254,9 @@ def test_what_a_policy_leaves_is_not_said_to_be_impossible() -> None:
     (limit,) = made.goals
     assert (len(made.actions), limit.status) == (1, "violated")
     assert limit.explanation.endswith("the policy moves nothing more; a plan by the search may fix it")
+    stays = next(n for n in range(10) if n not in {c.partition for c in made.proposals})
+    told = explain_partition(snapshot, parse_goals(text, "g"), PlanOptions(), "t", stays)
+    assert "but the policy moves nothing more; a plan by the search may make it" in told
     assert plan(snapshot, parse_goals(text.partition("policy")[0], "g")).goals[0].status == "satisfied"
 
 
