@@ -32,7 +32,7 @@ def check_login(options: Mapping[str, object]) -> None:
 
 
 def _check_aws() -> None:
-    from botocore.exceptions import BotoCoreError
+    from botocore.exceptions import BotoCoreError, ClientError
     from botocore.session import Session
 
     remedy = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role"
@@ -43,7 +43,7 @@ def _check_aws() -> None:
             raise ExternalError(f"AWS_MSK_IAM: no AWS credentials on this machine; {remedy}", retriable=False)
         credentials.get_frozen_credentials()
         region = session.get_config_variable("region")
-    except BotoCoreError as error:
+    except (BotoCoreError, ClientError) as error:  # the second: what AWS answers, to a role that may not be assumed say
         raise ExternalError(f"AWS_MSK_IAM: no AWS credentials ({error}); {remedy}", retriable=True) from None
     if not region:
         raise ExternalError("AWS_MSK_IAM: no AWS region; set AWS_DEFAULT_REGION to the region of the cluster", retriable=False)

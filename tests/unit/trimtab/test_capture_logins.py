@@ -22,7 +22,7 @@ from trimtab.capture.logins import check_login
 BOTOCORE = """
 import os
 from collections import namedtuple
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ClientError
 
 Keys = namedtuple("Keys", "access_key secret_key token")
 
@@ -30,6 +30,8 @@ class Found:
     def get_frozen_credentials(self):
         if os.environ.get("AWS_PROFILE") == "expired":
             raise BotoCoreError("The SSO session has expired")
+        if os.environ.get("AWS_PROFILE") == "refused":
+            raise ClientError("AccessDenied when calling the AssumeRole operation")
         return Keys("AKIA", "s3cret", "session-token")
 
 class Session:
@@ -92,7 +94,8 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     folder = tmp_path / "packages"
     (folder / "botocore").mkdir(parents=True)
     (folder / "botocore" / "__init__.py").write_text("")
-    (folder / "botocore" / "exceptions.py").write_text("class BotoCoreError(Exception):\n    pass\n")
+    errors = "class BotoCoreError(Exception):\n    pass\n\nclass ClientError(Exception):\n    pass\n"
+    (folder / "botocore" / "exceptions.py").write_text(errors)
     (folder / "botocore" / "session.py").write_text(BOTOCORE)
     (folder / "gssapi.py").write_text(GSSAPI)
     before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ("botocore", "gssapi")}
@@ -136,6 +139,7 @@ def test_the_client_asks_for_a_ticket_to_the_service_named(properties: Written, 
     [
         (IAM, {}, "AWS_MSK_IAM: no AWS credentials on this machine; set AWS_PROFILE, or"),
         (IAM, {"AWS_PROFILE": "expired"}, "AWS_MSK_IAM: no AWS credentials (The SSO session has expired); set AWS_PROFILE"),
+        (IAM, {"AWS_PROFILE": "refused"}, "AWS_MSK_IAM: no AWS credentials (AccessDenied when calling the AssumeRole operation); set"),
         (IAM, {"AWS_PROFILE": "ops"}, "AWS_MSK_IAM: no AWS region; set AWS_DEFAULT_REGION to the region of the cluster"),
         (KERBEROS, {}, "GSSAPI: no valid Kerberos ticket on this machine (No Kerberos credentials available); run kinit PRINCIPAL"),
     ],
