@@ -12,7 +12,7 @@ import numpy as np
 from cluster_model.snapshot import FloatArray, Snapshot
 from goals.model import GoalSet
 from goals.policy import Placement
-from optimizer.policies.profiles import broker_scores, traffic
+from optimizer.policies.profiles import traffic, utilization
 from optimizer.policies.rankings import candidates_within, next_in_turn
 
 
@@ -102,9 +102,10 @@ class Placer:
             case "below_mean_random":
                 i = below_mean_random(own, self.placement.margin, self._dice)
             case "least_rate":
-                i = least_rate(traffic(now)[candidates], self._usage(now)[candidates], self.placement.limit)
+                usage, by_capacity = utilization(now, self._goals)
+                i = least_rate(traffic(now)[candidates], usage[candidates], self.placement.limit if by_capacity else np.inf)
             case "weighted_by_headroom":
-                i = by_headroom(self._usage(now)[candidates], self.placement.limit, self._dice)
+                i = by_headroom(utilization(now, self._goals)[0][candidates], self.placement.limit, self._dice)
             case "spread_scope":
                 few = spread_scope(held[candidates].tolist())
                 i = few[least(own[few])]
@@ -114,6 +115,3 @@ class Placer:
                 i = least(own)
         self._last = int(candidates[i])
         return self._last
-
-    def _usage(self, now: Snapshot) -> FloatArray:
-        return broker_scores("weighted_max", now, self._goals)

@@ -42,15 +42,21 @@ def broker_scores(kind: str, snapshot: Snapshot, goals: GoalSet) -> FloatArray:
         case "throughput":
             return _sum(snapshot, BYTES)
         case "weighted_max":
-            use = Sight(snapshot, goals).utilization()
-            result = np.zeros(snapshot.broker_count)
-            result[use.rows] = weighted_max(use.shares, np.ones(len(use.resources)))
-            return result
+            return utilization(snapshot, goals)[0]
         case "weighted_sum":
             return _balanced(snapshot)
         case "bottleneck":
             return _bottleneck(snapshot)
     raise KeyError(kind)
+
+
+def utilization(snapshot: Snapshot, goals: GoalSet) -> tuple[FloatArray, bool]:
+    """float64 [B]: the largest utilization of every active broker, 0 of others; and whether it is by capacity. Else it is the share of the
+    busiest broker's load, which says who has less, not how much room there is."""
+    use = Sight(snapshot, goals).utilization()
+    result = np.zeros(snapshot.broker_count)
+    result[use.rows] = weighted_max(use.shares, np.ones(len(use.resources)))
+    return result, use.by_capacity
 
 
 def weights_of(snapshot: Snapshot, *, by_rate: bool = False) -> Weights:

@@ -13,12 +13,13 @@ from cluster_model.build import build_snapshot
 from cluster_model.errors import ConfigurationError
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
-from goals.policy import Split
+from goals.policy import Placement, Split
 from goals.policy_presets import POLICY_PRESETS
 from optimizer.explain import explain_partition
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
+from optimizer.policies.assign import NewTopic, assign
 from optimizer.policies.bundles import topic_hash
 from optimizer.policies.groups import SplitHits, count_hits, groups_of
 from trimtab.service.standing import after
@@ -179,6 +180,20 @@ def test_the_limit_of_a_placement_is_utilization_whatever_ranks_brokers(kind: st
         goals = goals_with(f"{{amount: {{kind: one}}, score: {{kind: count}}, placement: {{kind: {kind}}}}}")
         made = plan(snapshot, goals, PlanOptions(remove_brokers=(1,), seed=seed))
         assert {c.replicas_after for c in made.proposals if c.replicas_before == (1,)} == {(0,)}
+
+
+def test_without_capacities_the_least_rate_is_that_of_all_brokers() -> None:
+    """Beside a level load each broker has nearly as much as the busiest; as utilization that was above every limit, and no rate counted."""
+    document = {
+        "version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "shared",
+        "brokers": [{"id": b} for b in range(3)],
+        "partitions": [
+            {"topic": "t", "partition": b, "replicas": [b], "leader": b, "leader_load": {"produce_rate": rate, "cpu": cpu}}
+            for b, (rate, cpu) in enumerate([(400.0, 10.0), (200.0, 10.5), (300.0, 9.9)])
+        ],
+    }  # fmt: skip
+    goals = parse_goals("version: 1\ngoals: [{kind: usage_distribution, resource: cpu}]\n", "g")
+    assert assign(build_snapshot(document), goals, NewTopic("new", 1, 1), Placement(kind="least_rate")).replicas == ((1,),)
 
 
 def test_chance_comes_from_the_seed() -> None:
