@@ -19,6 +19,7 @@ EXACT, PROGRAM = 60, 400  # variables (replicas times other volumes) up to which
 GAP = 0.01  # share of the bytes that a plan may copy beyond the least there can be, before the program is asked
 NODES, FEW = 20_000, 100  # of the program's tree, exactly and to `GAP`: beyond them its best counts, and is not called proven
 CLOSE = 1e-6  # share of the largest replica that counts as nothing
+LEAST = 1e-6  # bytes that do, where all replicas are empty
 FULL = 1_000.0  # times a byte over the hard share, beside one outside the target range, where moves are compared
 
 
@@ -139,13 +140,14 @@ def level(volumes: Volumes, target: Target) -> Levelled:
 
 
 def _left(volumes: Volumes, target: Target, to: Rows) -> Rows:
-    """The same without replicas, empty ones say, on volumes that are taken out of use: each goes where most room is, if that is enough."""
+    """The same without replicas, empty ones say, on volumes that are taken out of use: each goes where most room is, if that is enough. An
+    empty one needs none."""
     to, use = to.copy(), volumes.after(to)
     rest = np.flatnonzero(volumes.leaving & np.isin(to, volumes.closed))
     for row in rest[np.lexsort((rest, -volumes.weight[rest]))].tolist():
         room = (np.minimum(target.hard, volumes.size) - use)[volumes.open]
         best = int(room.argmax())
-        if volumes.weight[row] <= room[best]:
+        if volumes.weight[row] <= max(float(room[best]), 0.0):
             to[row] = volumes.open[best]
             use = volumes.after(to)
     return to
@@ -153,7 +155,7 @@ def _left(volumes: Volumes, target: Target, to: Rows) -> Rows:
 
 def _rank(found: Levelled, target: Target, near: float) -> tuple[float, float, float, int]:
     """Smaller is better; differences of less than `near` bytes are none."""
-    step = max(near, 1e-300)
+    step = max(near, LEAST)
     over, off = float(target.over(found.use).sum()), float(target.off(found.use).sum())
     return round(over / step / 8), round(off / step / 8), round(found.bytes / step / 8), len(found.rows)
 

@@ -19,6 +19,7 @@ from goals.model import Constraints
 from goals.policy_directories import Directories
 from optimizer.directories import CLOSE, Levelled, Rows, Target, Volumes, level
 from optimizer.options import RemovedDirectory
+from optimizer.unknown import lacks
 from optimizer.whatif import matching_topics, may_change
 from optimizer.why_words import counted
 
@@ -95,12 +96,12 @@ def plan_directories(
     Notes
     -----
     Left alone are topics that the constraints exclude, and brokers that are not active or excluded. Excluded topics leave a directory that
-    is removed; frozen ones never move. O(replicas log replicas).
+    is removed; frozen ones, and those whose size is not known, never move. O(replicas log replicas).
     """
     states = dict(zip(snapshot.broker_ids.tolist(), snapshot.broker_states.tolist(), strict=True))
     out = [b for b in snapshot.directories if states[b] != BrokerState.ACTIVE or b in constraints.exclude_brokers]
     wanted = {b for b in snapshot.directories if b not in out}
-    problems = [problem for each in remove if (problem := _not_removable(snapshot, wanted, each, remove))]
+    problems = [problem for each in dict.fromkeys(remove) if (problem := _not_removable(snapshot, wanted, each, remove))]
     if problems:
         raise ConfigurationError("trimtab directories", [Problem("--remove", problem) for problem in problems])
     frozen = matching_topics(snapshot.topics, constraints.freeze_topics)
@@ -144,6 +145,7 @@ def _brokers_of(
 ) -> Iterator[_Broker]:
     """The `wanted` brokers with several volumes, by id, with their replicas in canonical order. Topics `may` move, or are `frozen`."""
     leading, following = snapshot.vectors("disk")
+    unsized = lacks(snapshot, "disk")
     held = snapshot.replica_directory
     rows, slots = (np.zeros(0, np.int64),) * 2 if held is None else np.nonzero(held >= 0)
     hosts = snapshot.replicas[rows, slots]
@@ -161,7 +163,7 @@ def _brokers_of(
         weight = np.where(snapshot.leader[own] == row, leading[own], following[own])
         closed = tuple(v for v, i in enumerate(kept) if RemovedDirectory(broker, directories[i].path) in remove)
         topics = snapshot.partition_topic[own]
-        movable = np.where(np.isin(place[at], closed), ~frozen[topics], may[topics] & (weight > 0.0))
+        movable = np.where(np.isin(place[at], closed), ~frozen[topics] & ~unsized[own], may[topics] & (weight > 0.0))
         volumes = Volumes(
             np.array([directories[i].size for i in kept]), np.array([directories[i].used for i in kept]), place[at], weight, movable, closed
         )
@@ -219,10 +221,13 @@ def _why(volumes: Volumes, target: Target, found: Levelled, volume: int) -> str:
 def _why_not_empty(broker: _Broker, found: Levelled, volume: int) -> str:
     """What a volume that is taken out of use holds after the plan; empty where it holds no replica."""
     volumes, here = broker.volumes, broker.volumes.at == volume
-    frozen = int((here & ~volumes.movable).sum())
+    fixed, sized = here & ~volumes.movable, ~lacks(broker.snapshot, "disk")[broker.rows]
+    frozen, unsized = int((fixed & sized).sum()), int((fixed & ~sized).sum())
     stay = here & volumes.movable
     stay[found.rows] = False
     parts = [f"{counted(frozen, 'replica')} of frozen topics (constraints.freeze_topics)"] if frozen else []
+    if unsized:
+        parts.append(f"{counted(unsized, 'replica')} whose size is not known (give leader_load.disk)")
     if stay.any():
         size = format_size(float(volumes.weight[stay].sum()))
         parts.append(f"{counted(int(stay.sum()), 'replica')} ({size}) for which no other volume was found to have room within the limit")

@@ -187,6 +187,41 @@ def test_a_removed_directory_keeps_what_the_limit_leaves_no_room_for_and_frozen_
     assert sentence(stuck).startswith("no replica moves: none that may move would help")
 
 
+@pytest.mark.parametrize("size", [1e3, 1e12])
+def test_a_directory_of_empty_replicas_is_left_also_where_other_files_fill_the_next(size: float) -> None:
+    """Differences of a terabyte, in units of nothing, overflowed; and an empty replica waited for room that it does not need."""
+    document = cluster([0, 0], [0, 1], sizes=(0.0, 0.0))
+    for broker in document["brokers"][:2]:
+        broker["directories"] = [{"path": f"/d{n}", "size": size, "used": share * size} for n, share in enumerate((0.1, 0.9))]
+    plan = planned(document, Directories(), "1:/d0")
+    assert [(m.partition, m.broker, m.target) for m in plan.moves] == [(0, 1, "/d1"), (1, 1, "/d1")]
+    assert whys(plan)[0] == ""
+
+
+def test_a_replica_of_unknown_size_keeps_its_directory_from_being_removed() -> None:
+    """As no bytes it would go where perhaps no room is, and the dry run would call that 0 B."""
+    document = cluster([0, 0], [0, 1], [1, 1], [1, 0])
+    del document["partitions"][0]["leader_load"]
+    plan = planned(document, Directories(), "1:/d0")
+    assert [(m.partition, m.bytes) for m in plan.moves if m.broker == 1] == [(1, 100.0)]
+    assert whys(plan)[0] == "1 replica whose size is not known (give leader_load.disk)"
+    both = planned(document, Directories(), "1:/d0", freeze_topics=("t",))
+    assert whys(both)[0].startswith("1 replica of frozen topics (constraints.freeze_topics) and 1 replica whose size is not known")
+
+
+@pytest.mark.parametrize(
+    ("broker", "excluded", "volume"), [({"state": "excluded"}, (), None), ({}, (1, 2), None), ({}, (), 7)], ids=("state", "goals", "volume")
+)
+def test_a_plan_does_not_send_people_to_directories_that_would_not_be_levelled(
+    broker: dict[str, Any], excluded: tuple[int, ...], volume: int | None
+) -> None:
+    document = cluster([0, 0], [0, 1], sizes=(500.0, 400.0), **broker)
+    for one in document["brokers"][:2]:
+        one["directories"] = [each | {"volume": volume} for each in one["directories"]]
+    given = f"version: 1\npreset: counts\nconstraints: {{exclude_brokers: {[*excluded]}}}\n"
+    assert not [note for note in plan(build_snapshot(document), parse_goals(given, "g")).notes if "log director" in note]
+
+
 def test_a_plan_between_brokers_names_the_fullest_log_directory_above_the_limit() -> None:
     """The broker has room, so no goal on disk would say so."""
     snapshot = build_snapshot(cluster([0, 0], [0, 1], sizes=(500.0, 400.0)))
@@ -231,5 +266,7 @@ def test_what_cannot_be_removed_is_refused_with_the_reason_all_at_once() -> None
     ):  # fmt: skip
         assert words in str(refused.value)
     assert planned(document, Directories(), "2:/d0", "2:/d2").moves
+    with pytest.raises(ConfigurationError, match="1 problem\n"):
+        planned(document, Directories(), "2:/d7", "2:/d7")
     with pytest.raises(ConfigurationError, match="broker 1, which is not active, or excluded by the goals"):
         planned(document, Directories(), "1:/d0", exclude_brokers=(1,))
