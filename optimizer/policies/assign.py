@@ -234,7 +234,8 @@ class Work:
         active = np.asarray(self.snapshot.broker_states == BrokerState.ACTIVE)
         room = [float((most - load)[active].sum()) - more for load, more, most in (_against(now, g, row) for g in full)]
         balance = "balance the cluster first (trimtab plan), " if full and min(room) >= 0.0 else ""
-        return f"{balance}{self._confines.remedy}"
+        rack = " in another rack" if self._rack_goal is not None and self._rack_goal.name in blocked else ""
+        return f"{balance}{self._confines.remedy}{rack}"
 
 
 def _overfull(now: Snapshot, goal: Limit, row: int) -> np.ndarray:

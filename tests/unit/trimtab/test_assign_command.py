@@ -98,6 +98,19 @@ def test_where_balance_makes_room_for_a_new_topic_it_comes_first(trimtab: Comman
     assert "balance the cluster first (trimtab plan), add a broker, or loosen the goal" in ended.err
 
 
+def test_where_a_rack_is_missing_the_remedy_says_so(trimtab: CommandLine, tmp_path: Path) -> None:
+    """Of two racks with a broker in each and a third with a full disk, three replicas need the third."""
+    brokers = [{"id": b, "rack": r, "capacity": {"disk": 100e9}} for b, r in ((1, "a"), (2, "b"), (3, "b"), (4, "c"))]
+    partitions = [{"topic": "old", "partition": 0, "replicas": [4], "leader": 4, "leader_load": {"disk": 90e9}}]
+    (tmp_path / "c.json").write_text(json.dumps({"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
+                                                 "brokers": brokers, "partitions": partitions}))  # fmt: skip
+    given = goals(tmp_path / "g.yaml", "{kind: capacity, resource: disk, limit: 0.9}")
+    ended = trimtab("assign", "--snapshot", tmp_path / "c.json", "--goals", given, "--topic", "new", "--partitions", "1",
+                    "--replication-factor", "3", "--like", "old")  # fmt: skip
+    assert ended.code == 1
+    assert "add a broker in another rack, or loosen the goal" in ended.err
+
+
 def test_a_name_that_no_topic_can_have_is_refused(trimtab: CommandLine, tmp_path: Path) -> None:
     given = ("assign", "-s", cluster(tmp_path / "c.json"), "--preset", "counts", "--partitions", "1", "--replication-factor", "1")
     ended = trimtab(*given, "--topic", "bad name!")
