@@ -292,7 +292,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once_in_plain_words(trimtab: 
     [
         (("plan", "--snapshot", "nope"), "--snapshot: there is no file or folder nope"),
         (("plan", "--snapshot", "nope", "--calibration", "nope"), "--calibration: there is no file nope"),
-        (("diff", "nope", "nope"), "FILE: there is no file or folder nope"),
+        (("diff", "nope", "nope"), "A: there is no file or folder nope"),
         (("show", "nope"), "PLAN: there is no file nope"),
         (("goals", "check", "nope"), "FILE: there is no file nope"),
     ],
