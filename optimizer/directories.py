@@ -170,7 +170,9 @@ def _levelled(volumes: Volumes, target: Target, to: Rows, near: float, proven: b
     use, copied = volumes.after(end), float(volumes.weight[rows].sum())
     missed = float(target.off(use).sum())
     above, below = np.maximum(volumes.used - target.high, 0.0).sum(), np.maximum(target.low - volumes.used, 0.0).sum()
-    least = copied if proven and complete else max(0.0, float(max(above, below)) - missed - near)
+    leaving = volumes.leaving
+    left = 0.0 if np.isin(end[leaving], volumes.closed).any() else float(volumes.weight[leaving].sum())
+    least = copied if proven and complete else max(left, float(max(above, below)) - missed - near)
     return Levelled(rows, to[rows], use, copied, min(least, copied), proven and complete)
 
 

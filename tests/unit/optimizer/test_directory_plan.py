@@ -198,6 +198,15 @@ def test_a_directory_of_empty_replicas_is_left_also_where_other_files_fill_the_n
     assert whys(plan)[0] == ""
 
 
+def test_bytes_that_leave_a_removed_directory_count_as_not_to_be_avoided_also_where_the_plan_is_not_proven() -> None:
+    """Else the dry run copies a hundred bytes, of which at least none cannot be avoided: /d1 holds one replica too large for its range."""
+    document = cluster([0, 0], [1, 0], *[[0, 0]] * 60, sizes=(100.0, 500.0, *[0.0] * 60), used=(0.0, 0.0))
+    document["brokers"][0]["directories"].append({"path": "/d2", "size": 1000.0, "used": 0.0})
+    (broker, *_) = planned(document, Directories(), "1:/d0").brokers
+    assert not broker.proven
+    assert (sum(m.bytes for m in broker.moves), broker.least) == (100.0, 100.0)
+
+
 def test_a_replica_of_unknown_size_keeps_its_directory_from_being_removed() -> None:
     """As no bytes it would go where perhaps no room is, and the dry run would call that 0 B."""
     document = cluster([0, 0], [0, 1], [1, 1], [1, 0])
