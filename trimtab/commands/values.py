@@ -44,8 +44,11 @@ def there_or_folder(value: Path | None) -> Path | None:
 
 
 def _there(value: Path | None, what: str) -> Path | None:
-    if value is not None and value != STDIN and not value.exists():
-        raise typer.BadParameter(f"there is no {what} {value}")
+    try:
+        if value is not None and value != STDIN and not value.exists():
+            raise typer.BadParameter(f"there is no {what} {value}")
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise typer.BadParameter(f"cannot look for {value}: {error.strerror or error}") from None
     return value
 
 

@@ -295,6 +295,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once_in_plain_words(trimtab: 
         (("diff", "nope", "nope"), "A: there is no file or folder nope"),
         (("show", "nope"), "PLAN: there is no file nope"),
         (("goals", "check", "nope"), "FILE: there is no file nope"),
+        (("show", 300 * "n"), f"PLAN: cannot look for {300 * 'n'}: File name too long"),
     ],
 )
 def test_a_file_that_is_not_there_is_no_path(trimtab: CommandLine, arguments: tuple[str, ...], told: str) -> None:
