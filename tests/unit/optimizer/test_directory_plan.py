@@ -42,7 +42,7 @@ def cluster(*held: Sequence[int | None], sizes: tuple[float, ...] = (), used: tu
                 use[at[i] or 0] += size
         each["directories"] = [{"path": f"/d{n}", "size": 1000.0, "used": u} for n, u in enumerate(use[:2])]
     partitions = [
-        {"topic": "t", "partition": p, "replicas": [1, 2], "leader": 1, "leader_load": {"disk": size}, "directories": at}
+        {"topic": "t", "partition": p, "replicas": [1, 2], "leader": 1, "leader_load": {"disk": size}, "directories": [*at]}
         for p, (at, size) in enumerate(zip(held, bytes_of, strict=True))
     ]
     return {"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
@@ -205,6 +205,14 @@ def test_bytes_that_leave_a_removed_directory_count_as_not_to_be_avoided_also_wh
     (broker, *_) = planned(document, Directories(), "1:/d0").brokers
     assert not broker.proven
     assert (sum(m.bytes for m in broker.moves), broker.least) == (100.0, 100.0)
+
+
+def test_a_volume_that_is_left_is_not_in_use_by_less_than_nothing() -> None:
+    """A follower's log may be shorter than its leader's, by which replicas count: all of them may have more bytes than their volume."""
+    document = cluster(*LEVEL)
+    document["brokers"][0]["directories"][0]["used"] = 150.0
+    (removed, _) = planned(document, Directories(), "1:/d0").brokers[0].volumes
+    assert (removed.before, removed.after, removed.high, removed.why) == (150.0, 0.0, 0.0, "")
 
 
 def test_a_replica_of_unknown_size_keeps_its_directory_from_being_removed() -> None:
