@@ -18,8 +18,8 @@ from trimtab.commands import values as v
 from trimtab.commands.show import read_plan_file
 from trimtab.output import emit, overwritten, unwritable
 
-One = Annotated[Path, typer.Argument(callback=v.there_or_folder, metavar="A", help="A snapshot or a plan; - for stdin.")]
-Two = Annotated[Path, typer.Argument(callback=v.there_or_folder, metavar="B", help="What A is compared with, of the same kind.")]
+One = Annotated[Path, typer.Argument(callback=v.there_or_folder, metavar="A", help="A snapshot or a plan, the earlier; - for stdin.")]
+Two = Annotated[Path, typer.Argument(callback=v.there_or_folder, metavar="B", help="The later one, of the same kind; - for stdin.")]
 PLAN_KEY = b'"plan_id"'
 HEAD = 4096  # bytes of a file; a plan file names itself in its first lines
 
