@@ -89,7 +89,8 @@ class Target:
             high = np.minimum((1.0 + bound) * volumes.mean * volumes.size, hard)
             low = np.minimum((1.0 - bound) * volumes.mean * volumes.size, high)
         closed = list(volumes.closed)
-        low[closed], high[closed], hard[closed] = 0.0, volumes.fixed[closed], np.inf
+        fixed = volumes.fixed[closed]  # below 0 where replicas count for more bytes than are in use; never to be filled up to 0
+        low[closed], high[closed], hard[closed] = np.minimum(fixed, 0.0), fixed, np.inf
         return cls(low, high, hard)
 
     def over(self, use: FloatArray) -> FloatArray:

@@ -182,7 +182,7 @@ def _planned(broker: _Broker, policy: Directories) -> BrokerDirectories:
         VolumeOutcome(
             tuple(d.path for d, first in zip(directories, broker.first, strict=True) if first == kept[v]),
             float(volumes.size[v]), float(volumes.used[v]), max(float(found.use[v]), 0.0),
-            float(target.low[v]), max(float(target.high[v]), 0.0),
+            max(float(target.low[v]), 0.0), max(float(target.high[v]), 0.0),
             _why_not_empty(broker, found, v) if v in volumes.closed else _why(volumes, target, found, v), v in volumes.closed,
         )
         for v in range(len(kept))

@@ -215,6 +215,15 @@ def test_a_volume_that_is_left_is_not_in_use_by_less_than_nothing() -> None:
     assert (removed.before, removed.after, removed.high, removed.why) == (150.0, 0.0, 0.0, "")
 
 
+def test_nothing_comes_to_a_removed_directory_that_holds_less_than_its_replicas_count() -> None:
+    """Emptied, it was 50 B below nothing, and a replica of 40 B was moved there to make up for that."""
+    document = cluster([0, 0], [1, 0], sizes=(100.0, 40.0))
+    document["brokers"][0]["directories"][0]["used"] = 50.0
+    plan = planned(document, Directories(bound=None), "1:/d0")
+    assert [(m.partition, m.target) for m in plan.moves if m.broker == 1] == [(0, "/d1")]
+    assert plan.brokers[0].volumes[0].low == 0.0
+
+
 def test_a_replica_of_unknown_size_keeps_its_directory_from_being_removed() -> None:
     """As no bytes it would go where perhaps no room is, and the dry run would call that 0 B."""
     document = cluster([0, 0], [0, 1], [1, 1], [1, 0])
