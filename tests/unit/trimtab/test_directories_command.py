@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.unit.optimizer.test_directory_plan import cluster
 from tests.unit.trimtab.command_line import CommandLine
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
 
 
 def snapshot(path: Path) -> Path:
@@ -74,3 +79,26 @@ def test_a_file_that_is_carried_out_says_all(trimtab: CommandLine, tmp_path: Pat
     ended = trimtab("directories", "-b", "127.0.0.1:1", "--execute", tmp_path / "no.json")
     assert ended.code == 2
     assert "partitions[0]: expected log_dirs" in ended.err
+
+
+def test_nothing_but_the_data_is_on_stdout(tmp_path: Path) -> None:
+    """The solver printed a line of its own above the file, for some sizes, and Kafka's tool could not read it."""
+    sizes = [
+        218962, 562095, 1333755, 0, 18649509, 4699660, 669181, 0, 5875091, 0, 81333, 0, 2877379, 766423, 2164939, 1624819, 481594, 75134,
+        0, 0, 2581969, 4989, 24004, 247875, 1043178, 175270, 29370, 1996113,
+    ]  # fmt: skip
+    held = [1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1, 0, 1, 0, 0, 1]
+    used = ((31298356.323628034, 26385751.0), (53127478.13836786, 19930443.0))
+    document = {
+        "version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
+        "brokers": [{"id": 1, "directories": [{"path": f"/d{n}", "size": size, "used": use} for n, (size, use) in enumerate(used)]}],
+        "partitions": [
+            {"topic": "t", "partition": n, "replicas": [1], "leader": 1, "leader_load": {"disk": size}, "directories": [at]}
+            for n, (size, at) in enumerate(zip(sizes, held, strict=True))
+        ],
+    }  # fmt: skip
+    (tmp_path / "c.json").write_text(json.dumps(document))
+    (tmp_path / "g.yaml").write_text("version: 1\npreset: counts\npolicy: {directories: {bound: null}}\n")
+    given = ["directories", "-s", "c.json", "-g", "g.yaml", "--remove", "1:/d0", "-f", "reassignment"]
+    ended = subprocess.run([sys.executable, "-m", "trimtab", *given], cwd=tmp_path, capture_output=True, env=ENVIRONMENT, check=True)
+    assert json.loads(ended.stdout)["partitions"]
