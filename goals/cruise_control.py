@@ -99,8 +99,13 @@ def goals_file(
         return value
 
     hard = set(_classes(given.get("hard.goals")) or HARD_GOALS)
-    listed = _classes(given.get("default.goals") or given.get("goals")) or list(DEFAULT_GOALS)
+    listed_there = _classes(given.get("default.goals") or given.get("goals"))
+    listed = listed_there or list(DEFAULT_GOALS)
     lines, without = list[str](), list[str]()
+    problems += [
+        Problem("hard.goals", f"unknown goal {goal!r}; correct it, or drop it from the list")
+        for goal in sorted(hard - KNOWN)
+    ]
     for goal in dict.fromkeys(listed):
         if goal not in KNOWN:
             problems.append(Problem("default.goals", f"unknown goal {goal!r}; drop it from the list, a plug-in has no counterpart"))
@@ -124,7 +129,8 @@ def goals_file(
         raise InputError(name, problems)
     if not lines:
         raise InputError(name, [Problem("default.goals", "none of the goals has a counterpart; list others")])
-    head = ["# Made from Cruise Control's configuration by `trimtab goals import`.", "version: 1", "goals:"]
+    of_itself = [] if listed_there else ["# The file lists no default.goals: these are the goals that Cruise Control has by default."]
+    head = ["# Made from Cruise Control's configuration by `trimtab goals import`.", *of_itself, "version: 1", "goals:"]
     bound = [f"  exclude_topics: {json.dumps(globs)}"] if globs else []
     told = bound + of_sets
     more = ["constraints:" if any(not line.lstrip().startswith("#") for line in told) else "# constraints:", *told] if told else []

@@ -70,6 +70,7 @@ def test_without_a_list_its_sixteen_goals_are_taken(trimtab: CommandLine, tmp_pa
     ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--out", tmp_path / "g.yaml")
     assert len(load_goals(tmp_path / "g.yaml").goals) == 15
     assert "MinTopicLeadersPerBrokerGoal" not in ended.err, "without topics it is idle"
+    assert "lists no default.goals" in (tmp_path / "g.yaml").read_text()
 
 
 def test_capacities_get_our_units(trimtab: CommandLine, tmp_path: Path) -> None:
@@ -88,11 +89,14 @@ def test_capacities_get_our_units(trimtab: CommandLine, tmp_path: Path) -> None:
 
 
 def test_what_is_unknown_is_refused_with_its_place(trimtab: CommandLine, tmp_path: Path) -> None:
-    (tmp_path / "cc.properties").write_text("default.goals=a.RackAwareGoal,my.OwnGoal,a.DiskCapacityGoal\ndisk.capacity.threshold=much\n")
+    (tmp_path / "cc.properties").write_text(
+        "default.goals=a.RackAwareGoal,my.OwnGoal,a.DiskCapacityGoal\nhard.goals=a.RackAwareGaol\ndisk.capacity.threshold=much\n"
+    )
     (tmp_path / "capacity.json").write_text('{"brokerCapacities": [{"brokerId": 1, "capacity": {"DISK": "big"}}]}')
     ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties")
     assert ended.code == 2
     assert "unknown goal 'OwnGoal'" in ended.err
+    assert "hard.goals: unknown goal 'RackAwareGaol'" in ended.err, "a slip would make the goal soft"
     assert "disk.capacity.threshold: expected a number" in ended.err
     (tmp_path / "cc.properties").write_text("")
     ended = trimtab("goals", "import", "--cruise-control", tmp_path / "cc.properties", "--capacity", tmp_path / "capacity.json",
