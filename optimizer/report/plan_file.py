@@ -32,6 +32,12 @@ from optimizer.plan import (
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 GZIP = b"\x1f\x8b"
 LONGEST_FOUND = 60
+PLAINLY = {  # kinds of errors in words that need no knowledge of a programming language
+    "int_type": "expected a whole number", "int_from_float": "expected a whole number", "float_type": "expected a number",
+    "string_type": "expected a text", "list_type": "expected a list", "tuple_type": "expected a list", "dict_type": "expected an object",
+    "bool_type": "expected true or false", "finite_number": "expected a finite number",
+}  # fmt: skip
+SHAPES: dict[type, str] = {dict: "an object", list: "a list"}
 
 
 class _Source(BaseModel):
@@ -139,6 +145,7 @@ def _problem(kind: str, loc: tuple[int | str, ...], message: str, found: object)
         return Problem(place, f"expected a plan file, found no whole JSON text ({message.partition(': ')[2]}); {remedy}")
     if kind == "missing":
         return Problem(place, f"expected this key, found none; {remedy}")
-    shown = repr(found) if isinstance(found, str | int | float | None) else f"a {type(found).__name__}"
+    shown = repr(found) if isinstance(found, str | int | float | None) else SHAPES.get(type(found), f"a {type(found).__name__}")
     shown = shown if len(shown) <= LONGEST_FOUND else shown[: LONGEST_FOUND - 1] + "…"
-    return Problem(place, f"{message[:1].lower()}{message[1:]}, found {shown}; {remedy}")
+    message = PLAINLY.get(kind, f"{message[:1].lower()}{message[1:]}").replace("input should be", "expected")
+    return Problem(place, f"{message}, found {shown}; {remedy}")
