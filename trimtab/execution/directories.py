@@ -185,7 +185,11 @@ def read_moves(text: str, name: str) -> dict[Replica, str]:
     """
     problems: list[Problem] = []
     found: dict[Replica, str] = {}
-    for place, entry, wrong in reassignment_entries(text, name, SOURCE):
+    entries = list(reassignment_entries(text, name, SOURCE))
+    if entries and all(wrong is None and "log_dirs" not in entry for _, entry, wrong in entries):
+        message = f"expected log_dirs, found none: the file moves replicas between brokers; {SOURCE}"
+        raise InputError(name, [Problem("partitions", message)])
+    for place, entry, wrong in entries:
         wrong = wrong or _wrong_paths(entry)
         if wrong is not None:
             problems.append(Problem(place, wrong))

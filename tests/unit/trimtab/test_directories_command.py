@@ -78,7 +78,7 @@ def test_a_file_that_is_carried_out_says_all(trimtab: CommandLine, tmp_path: Pat
     (tmp_path / "no.json").write_text('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]}')
     ended = trimtab("directories", "-b", "127.0.0.1:1", "--execute", tmp_path / "no.json")
     assert ended.code == 2
-    assert "partitions[0]: expected log_dirs" in ended.err
+    assert "partitions: expected log_dirs, found none: the file moves replicas between brokers" in ended.err, "once, not for each"
 
 
 def test_nothing_but_the_data_is_on_stdout(tmp_path: Path) -> None:
