@@ -10,6 +10,7 @@ Danube and Pulsar place topics themselves, Kafka takes the next brokers in turn.
 from __future__ import annotations
 
 from collections.abc import Collection
+from difflib import get_close_matches
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -29,7 +30,7 @@ from optimizer.policies.leaders import UNTOUCHED, Led, level_leaders
 from optimizer.policies.placements import Dice
 from optimizer.policies.recording import plan_of
 from optimizer.problem import MOVABLE
-from optimizer.whatif import apply_whatifs, no_topic
+from optimizer.whatif import apply_whatifs
 
 MOST_MATCHED = 2_000  # partitions of a topic whose lists are matched; beyond, each keeps the list of its turn
 NOTE = "the plan gives partitions the places that placement {} has for them, and does nothing else"
@@ -55,7 +56,7 @@ def placed_anew(
     options, by = options or PlanOptions(), placement or Placement(kind="least")
     unknown = sorted(set(topics) - snapshot.row_of_topic.keys())
     if unknown:
-        raise ConfigurationError("topics", [Problem("--topic", no_topic(snapshot, name)) for name in unknown])
+        raise ConfigurationError("topics", [Problem("--topic", _no_topic(snapshot, name)) for name in unknown])
     imagined = apply_whatifs(snapshot, goals, options)
     board = Board.of(imagined, compile_problem(imagined, goals, options))
     notes = [NOTE.format(by.kind)]
@@ -80,6 +81,13 @@ def placed_anew(
             board.make(step)
     recorded: dict[str, object] = {"places": sorted(set(topics)), "placement": by.kind, "score": score}
     return plan_of(snapshot, board, goals, options, recorded, notes, because=ALONE)
+
+
+def _no_topic(snapshot: Snapshot, name: str) -> str:
+    """What to say of a name, which is no pattern here."""
+    near = get_close_matches(name, snapshot.topics, n=1)
+    remedy = f"did you mean {near[0]!r}?" if near else "give the name of one that is there, or leave --existing out for a new topic"
+    return f"no topic {name!r} in the snapshot; {remedy}"
 
 
 def _why_not(board: Board, rows: Rows) -> str:

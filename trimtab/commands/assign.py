@@ -73,7 +73,9 @@ def assign_command(
 
     problems = [*source.problems(), *unwritable("--out", out), *_together(existing, partitions, replication_factor, like, form)]
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
-    if not existing and TOPIC_NAME.fullmatch(topic) is None:
+    if not existing and topic in (".", ".."):
+        problems.append(Problem("--topic", f"expected a name that Kafka takes, found {topic!r}; give another"))
+    elif not existing and TOPIC_NAME.fullmatch(topic) is None:
         problems.append(Problem("--topic", f"expected letters, digits, dots, dashes and underscores, at most 249, found {topic!r}"))
     if problems:
         raise ConfigurationError("trimtab assign", problems)

@@ -116,6 +116,14 @@ def test_a_name_that_no_topic_can_have_is_refused(trimtab: CommandLine, tmp_path
     ended = trimtab(*given, "--topic", "bad name!")
     assert ended.code == 2
     assert "--topic: expected letters, digits, dots, dashes and underscores, at most 249, found 'bad name!'" in ended.err
+    assert "--topic: expected a name that Kafka takes, found '..'" in trimtab(*given, "--topic", "..").err
+
+
+def test_a_topic_to_place_again_is_named_not_matched(trimtab: CommandLine, tmp_path: Path) -> None:
+    """The advice was a pattern, which --existing does not take."""
+    ended = trimtab("assign", "-s", cluster(tmp_path / "c.json"), "--preset", "counts", "--existing", "--topic", "ol*")
+    assert ended.code == 2
+    assert "--topic: no topic 'ol*' in the snapshot; did you mean 'old'?" in ended.err
 
 
 def test_what_does_not_fit_the_cluster_is_told_at_once(trimtab: CommandLine, tmp_path: Path) -> None:
@@ -152,4 +160,4 @@ def test_options_of_new_and_of_existing_topics_are_not_mixed_up(trimtab: Command
     assert "--format: replica-assignment is of a topic that is to be created" in ended.err
     ended = trimtab(*given, "--partitions", "30", "--replication-factor", "3", "--format", "plan")
     assert "--format: plan goes with --existing" in ended.err
-    assert "no topic matches 'odl'; did you mean 'old'?" in trimtab(*given[:-1], "odl", "--existing").err
+    assert "no topic 'odl' in the snapshot; did you mean 'old'?" in trimtab(*given[:-1], "odl", "--existing").err

@@ -100,5 +100,5 @@ def test_no_partition_gets_more_replicas_or_is_moved_without_a_leader() -> None:
 
 
 def test_an_unknown_topic_is_refused_with_the_one_that_was_meant() -> None:
-    with pytest.raises(ConfigurationError, match="no topic matches 'neww'; did you mean 'new'"):
+    with pytest.raises(ConfigurationError, match="no topic 'neww' in the snapshot; did you mean 'new'"):
         made(cluster([[1, 3, 5]]), topics=("neww",))
