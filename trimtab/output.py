@@ -7,6 +7,7 @@ also after Ctrl-C or on a full disk.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from cluster_model.errors import Problem
 
+log = logging.getLogger("trimtab")
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -50,8 +52,11 @@ def _is_part(out: Path, given: Path) -> bool:
     return place == source or part or (out.exists() and given.exists() and out.samefile(given))
 
 
-def emit(text: str | Iterable[str], out: Path | None) -> None:
-    """Write `text` to `out`, or to stdout where that is None or ``-``; whole, it ends with one newline then, in pieces it is as given."""
+def emit(text: str | Iterable[str], out: Path | None, form: str | None = None) -> None:
+    """Write `text` to `out`, or to stdout where that is None or ``-``; whole, it ends with one newline then, in pieces it is as given.
+
+    The story tells that a file was written, and in which `form` where there are several.
+    """
     if isinstance(text, str):
         text = (text if text.endswith("\n") else text + "\n",)
     if out is None or str(out) == "-":
@@ -60,6 +65,7 @@ def emit(text: str | Iterable[str], out: Path | None) -> None:
             sys.stdout.flush()
     else:
         write_file(out, text)
+        log.info("wrote %s%s", out, f" ({form})" if form else "")
 
 
 def write_file(path: Path, text: str | Iterable[str]) -> None:

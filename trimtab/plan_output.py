@@ -122,8 +122,6 @@ def write_outputs(plan: Plan, made: Sequence[Output]) -> None:
     """Write every form asked for, stdout last, so that its reader finds the files there."""
     for output in sorted(made, key=lambda o: o.path is None):
         write_form(plan, output)
-        if output.path is not None:
-            log.info("wrote %s (%s)", output.path, output.form)
 
 
 def write_form(plan: Plan, output: Output) -> None:
@@ -133,15 +131,15 @@ def write_form(plan: Plan, output: Output) -> None:
         case "text":
             write_text(plan, output.path, report.render_text)
         case "json":
-            emit(report.iter_json(plan), output.path)
+            emit(report.iter_json(plan), output.path, output.form)
         case "html":
-            emit(report.to_html(plan), output.path)
+            emit(report.to_html(plan), output.path, output.form)
         case "markdown":
-            emit(report.to_markdown(plan), output.path)
+            emit(report.to_markdown(plan), output.path, output.form)
         case "reassignment":
-            emit(report.to_reassignment(plan), output.path)
+            emit(report.to_reassignment(plan), output.path, output.form)
         case "rollback":
-            emit(report.to_rollback(plan), output.path)
+            emit(report.to_rollback(plan), output.path, output.form)
 
 
 def write_text(plan: P, out: Path | None, render: Callable[[P, Console], None]) -> None:
@@ -157,4 +155,4 @@ def write_text(plan: P, out: Path | None, render: Callable[[P, Console], None]) 
     plain = TextIOWrapper(page, encoding=encoding, newline="\n")
     render(plan, Console(file=plain, width=int(width) if width.isdecimal() else TEXT_WIDTH, no_color=True))
     plain.flush()
-    emit(page.getvalue().decode(encoding), out)
+    emit(page.getvalue().decode(encoding), out, "text")

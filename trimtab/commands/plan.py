@@ -191,13 +191,15 @@ def _write(plan: Plan, snapshot: Snapshot, targets: Targets) -> None:
 
     if targets.per_topic is not None:
         write_folders(targets.per_topic, report.topic_files(plan, snapshot))
+        log.info("wrote %s (%s and %s)", targets.per_topic, ORIGINAL, MIGRATED)
     if targets.election_out is not None:
         write_file(targets.election_out, report.to_election(plan))
+        log.info("wrote %s (election)", targets.election_out)
     if not targets.frontier:
         write_outputs(plan, targets.outs)
         return
     for output in targets.outs:
         if output.form == "json":
-            emit(report.frontier_json(plan), output.path)
+            emit(report.frontier_json(plan), output.path, output.form)
         else:
             write_text(plan, output.path, report.render_frontier)

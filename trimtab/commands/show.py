@@ -49,6 +49,7 @@ def show_command(
         from optimizer.report import to_election
 
         write_file(election_out, to_election(saved))
+        log.info("wrote %s (election)", election_out)
     write_outputs(saved, made)
 
 

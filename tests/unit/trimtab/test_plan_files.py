@@ -237,3 +237,24 @@ def test_an_empty_file_is_called_empty(trimtab: CommandLine, tmp_path: Path) -> 
     ended = trimtab("show", empty)
     assert ended.code == 2
     assert "expected a plan, found an empty file; `trimtab plan --format json` makes one" in ended.err
+
+
+def test_a_plan_of_wrong_shape_is_refused_in_plain_words(trimtab: CommandLine, saved: Path, tmp_path: Path) -> None:
+    document = json.loads(saved.read_text())
+    document["proposals"] = {}
+    document["actions"][0]["changes"][0]["replicas_after"] = ["a"]
+    (tmp_path / "wrong.json").write_text(json.dumps(document))
+    ended = trimtab("show", tmp_path / "wrong.json")
+    assert ended.code == 2
+    assert "proposals: expected a list, found an object; " in ended.err
+    assert "replicas_after[0]: expected a whole number, found 'a'; " in ended.err
+
+
+def test_every_file_that_was_written_is_told(trimtab: CommandLine, skewed: Path, tmp_path: Path) -> None:
+    """An operator who gave a wrong folder looked for the election file, of which nothing was said."""
+    election, folder, placed = tmp_path / "leaders.json", tmp_path / "topics", tmp_path / "placed.json"
+    ended = trimtab("plan", "-s", skewed, *COUNTS, "--election-out", election, "--per-topic-dir", folder)
+    assert f"wrote {election} (election)\n" in ended.err
+    assert f"wrote {folder} (original and migrated)\n" in ended.err
+    ended = trimtab("assign", "-s", skewed, *COUNTS, "--topic", "new", "--partitions", "1", "--replication-factor", "2", "-o", placed)
+    assert ended.err == f"wrote {placed}\n"
