@@ -53,7 +53,7 @@ from trimtab.completion import completer
 from trimtab.help_text import epilog, panel, place
 from trimtab.story import LOG_FORMAT, LOG_FORMATS, Story, asked_for, log, tell
 from trimtab.streams import reader_gone
-from trimtab.usage import CLUSTER, every_problem, usage_text
+from trimtab.usage import CLUSTER, SAID, every_problem, usage_text
 
 COMMANDS = {
     "demo": demo, "snapshot": snapshot, "capacity": capacity, "plan": plan, "show": show, "diff": diff, "explain": explain, "goals": goals,
@@ -101,6 +101,7 @@ def _log_format(context: typer.Context, value: str | None) -> None:
         return
     for known in LOG_FORMATS:
         if value == known:
+            context.meta[SAID] = True
             _story(context).log_format = known
             tell(_story(context))
             return

@@ -152,8 +152,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         problems.append(Problem("clusters", "expected tables such as [clusters.prod]"))
         clusters = {}
     tables = {name: _table(table, f"clusters.{name}", keys, path.parent, problems) for name, table in clusters.items()}
-    for name, table in tables.items():
-        if "bootstrap_server" not in table and isinstance(clusters[name], dict):
+    for name, written in clusters.items():
+        if isinstance(written, dict) and not {"bootstrap-server", "bootstrap_server"} & written.keys():
             problems.append(Problem(f"clusters.{name}", 'expected bootstrap-server = "HOST:PORT", found none; add it'))
     if problems:
         raise ConfigurationError(str(path), problems)
@@ -174,7 +174,7 @@ def _table(table: object, place: str, keys: Collection[str], folder: Path, probl
             hint = "; it stands in [clusters.NAME]" if of_one else _meant(written, options) or f"; known: {', '.join(options)}"
             problems.append(Problem(at, f"is not a setting here{hint}"))
         elif isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-            problems.append(Problem(at, f"expected a text, found {value!r}"))
+            problems.append(Problem(at, f"expected a text or a whole number, found {value!r}"))
         else:
             values[key] = str(folder / value) if key in PATHS and isinstance(value, str) else str(value)
     return values

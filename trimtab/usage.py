@@ -18,12 +18,13 @@ from typer.exceptions import TyperException
 
 from cluster_model.errors import DocumentError, TrimtabError
 from trimtab.defaults import Defaults, defaults_for
-from trimtab.story import log
+from trimtab.story import LOG_FORMAT, LOG_FORMATS, log
 
 INPUTS = ("snapshot", "goals", "plan", "calibration", "file", "one", "two")  # may be "-", standard input
 FILE_OPTIONS = ("--snapshot", "--plan", "--config", "--history", "--out")  # in the order of what is most likely meant
 ORIGINS = "trimtab.origins"  # of options that the command line does not give, kept with the context
 CLUSTER = "trimtab.cluster"  # what `trimtab --cluster NAME` said, kept with the context
+SAID = "trimtab.log_format"  # that the command line gives the form of the log
 
 # What the library says of a value, and what an operator understands.
 PLAINLY = (
@@ -78,6 +79,9 @@ class EveryProblem(TyperCommand):
             return Defaults()  # parsing tells what is wrong
         if set(options) & {"help", "version"}:
             return Defaults()
+        form = os.environ.get(LOG_FORMAT)
+        if form and form not in LOG_FORMATS and not ctx.meta.get(SAID) and options.get("log_format") is None:
+            raise typer.BadParameter(f"{LOG_FORMAT}: expected {' or '.join(LOG_FORMATS)}, found {form!r}", ctx=ctx)
         params: list[Any] = self.params
         empty = [_bare(p.get_error_hint()) for p in params if options.get(p.name) == ""]
         if empty:  # an empty path would be the working directory

@@ -100,9 +100,28 @@ def test_every_mistake_in_the_file_is_told_with_its_place(tmp_path: Path) -> Non
     assert "4 problems" not in text
     assert "cluster: expected defaults or clusters (did you mean clusters?)" in text
     assert "defaults.bootstrap-server: is not a setting here; it stands in [clusters.NAME]" in text
-    assert "defaults.threads: expected a text, found True" in text
+    assert "defaults.threads: expected a text or a whole number, found True" in text
     assert "clusters.a.capacty: is not a setting here (did you mean capacity?)" in text
     assert 'clusters.a: expected bootstrap-server = "HOST:PORT", found none' in text
+
+
+def test_an_address_of_a_wrong_kind_is_not_called_missing(tmp_path: Path) -> None:
+    (tmp_path / "trimtab.toml").write_text('[clusters.a]\nbootstrap-server = ["x:1"]\n')
+    with pytest.raises(ConfigurationError) as error:
+        read_toml(tmp_path / "trimtab.toml")
+    assert [str(p) for p in error.value.problems] == ["clusters.a.bootstrap-server: expected a text or a whole number, found ['x:1']"]
+
+
+def test_an_unknown_log_format_of_the_shell_is_refused_unless_the_command_line_gives_one(
+    trimtab: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIMTAB_LOG_FORMAT", "JSON")
+    ended = trimtab("policies", "list")
+    assert (ended.code, ended.out) == (2, "")
+    assert "TRIMTAB_LOG_FORMAT: expected text or json, found 'JSON'" in ended.err
+    assert trimtab("policies", "list", "--log-format", "json").code == 0
+    assert trimtab("--log-format", "json", "policies", "list").code == 0
+    assert trimtab("policies", "list", "--help").code == 0
 
 
 def test_a_wrong_value_names_where_it_came_from(trimtab: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
