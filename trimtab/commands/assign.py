@@ -37,7 +37,8 @@ def assign_command(
     *,
     topic: Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.", show_default=False)],
     partitions: Annotated[
-        int | None, typer.Option("--partitions", min=1, metavar="N", help="Number of partitions of the topic.", show_default=False)
+        int | None,
+        typer.Option("--partitions", min=1, metavar="N", help="Partitions that the topic is to have in all.", show_default=False),
     ] = None,
     replication_factor: Annotated[
         int | None, typer.Option("--replication-factor", min=1, metavar="R", help="Replicas of each partition.", show_default=False)
@@ -45,7 +46,10 @@ def assign_command(
     existing: Annotated[
         bool, typer.Option("--existing", help="Make a plan that moves the topic's partitions to where they would be placed now.")
     ] = False,
-    strategy: Annotated[Strategy, typer.Option("--strategy", help="How to choose among the brokers that may get a replica.")] = "least",
+    strategy: Annotated[
+        Strategy,
+        typer.Option("--strategy", help="How to choose among the brokers that may get a replica (`trimtab policies list` describes each)."),
+    ] = "least",
     score: Annotated[ScoreName, typer.Option("--score", help="Rank brokers by this.")] = "count",
     like: Annotated[
         str | None, typer.Option("--like", metavar="TOPIC", help="Expect the mean loads of this topic for the new partitions.")

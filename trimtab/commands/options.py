@@ -53,7 +53,7 @@ Bootstrap = Annotated[
         "--bootstrap-server",
         rich_help_panel=SOURCE,
         metavar="HOST:PORT",
-        help="Live cluster to capture first. Nothing on it is changed.",
+        help="Live cluster to capture first; a capture changes nothing.",
     ),
 ]
 CommandConfig = Annotated[

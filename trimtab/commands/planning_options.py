@@ -75,7 +75,7 @@ DemoteBroker = Annotated[
         parser=parsed_by(parse_broker_ids),
         rich_help_panel=IMAGINED,
         metavar="ID[,ID]",
-        help="Brokers that give up their leaderships and keep their replicas; the plan does nothing else.",
+        help="Have these brokers give up their leaderships and keep their replicas; the plan does nothing else.",
     ),
 ]
 ExcludeTopic = Annotated[
