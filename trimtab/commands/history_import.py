@@ -92,6 +92,9 @@ def import_command(
 
         log.info("reading %s", ", ".join(source or []))
         with so.only_writer(out):
+            gone = [Problem("--from", f"there is nothing at {path}") for path in source or [] if so.absent(path, master)]
+            if gone:  # Spark would take its time, and tell it with a page of Java
+                raise ConfigurationError("trimtab history import", gone)
             done = import_history(session("trimtab history import", master), source or [], wanted, out, cluster_id, rejected)
     else:
         done = _import_prometheus(context, source, url, (begin, end), step, match, token_file, answers, wanted, out, cluster_id, rejected)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import glob
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,6 +78,15 @@ def is_short(history: str) -> bool:
     return sum(file.stat().st_size for file in files) <= SHORT_BYTES
 
 
+def absent(path: str, master: str | None) -> bool:
+    """Whether it is certain, before Spark starts, that a file, folder or pattern names nothing that Spark would read."""
+    from spark.session import is_here
+
+    if not is_here(master) or is_uri(path) or Path(path).exists():
+        return False
+    return PATTERN.search(path) is None or ("{" not in path and not glob(path))  # alternatives in braces are Spark's own
+
+
 @contextmanager
 def spark_for(command: str, master: str | None, history: str, story: Story) -> Iterator[Any]:
     """A `SparkSession` that ends with the command, also when that is interrupted. (This room may not name Spark's types.)
@@ -92,9 +102,9 @@ def spark_for(command: str, master: str | None, history: str, story: Story) -> I
         There is no history, said before Spark starts; or Spark met a file of it that it cannot read.
     """
     from spark.history.read import nothing_at, unreadable
-    from spark.session import is_here, session
+    from spark.session import session
 
-    if is_here(master) and not is_uri(history) and not PATTERN.search(history) and not Path(history).exists():
+    if absent(history, master):
         raise nothing_at(history)
     log.info("starting Spark")
     spark = session(command, master, is_short(history))

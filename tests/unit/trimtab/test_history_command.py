@@ -83,6 +83,22 @@ def test_two_that_write_one_history_do_not_do_so_at_once(trimtab: CommandLine, t
     assert "another process writes this history" in ended.err
 
 
+def test_samples_that_are_not_there_are_refused_before_spark_starts(
+    trimtab: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark took its time, and a page of Java stood above the one sentence that helps."""
+    monkeypatch.setattr("spark.session.session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    given = ("history", "import", "--from", "there", "--from", "gone/*.csv", "--from", "gone.csv", "--form", "csv", "--cluster-id", "c")
+    ended = trimtab(*given, "--out", tmp_path / "out")
+    assert ended.code == 2
+    assert "--from: there is nothing at gone/*.csv\n" in ended.err
+    assert "--from: there is nothing at gone.csv\n" in ended.err
+    assert "nothing at there" not in ended.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_that_was_made_for_the_lock_goes_with_it_and_a_uri_makes_none(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no such file"), only_writer(str(tmp_path / "new")):
         raise ValueError("no such file")
