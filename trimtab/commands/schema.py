@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def schema_command(
-    kind: Annotated[Kind, typer.Argument(help="Kind of file.", show_default=False)],
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="Kind of file.", show_default=False)],
     out: o.Out = None,
 ) -> None:
     """Print the JSON Schema of snapshot, goals, plan or calibration files, for editors and other tools."""

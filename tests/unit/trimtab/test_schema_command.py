@@ -39,6 +39,10 @@ def test_snapshots(trimtab: CommandLine) -> None:
     assert len(wrong(checked, document)) == 3
 
 
+def test_an_unknown_kind_is_refused_by_the_name_that_help_has(trimtab: CommandLine) -> None:
+    assert "KIND: expected one of 'snapshot', 'goals', 'plan', 'calibration', found 'foo'" in trimtab("schema", "foo").err
+
+
 @pytest.mark.parametrize("kind", ["goals", "calibration"])
 def test_goals_and_calibrations(trimtab: CommandLine, kind: str) -> None:
     checked = validator(trimtab, kind)
