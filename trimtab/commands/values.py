@@ -5,6 +5,7 @@ Called by `trimtab.commands.options` and by commands with options of their own. 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,8 @@ def exactly_one(given: Mapping[str, object], ask: str) -> list[Problem]:
 def parse_added_broker(text: str) -> AddedBroker:
     """``ID`` or ``ID:RACK``."""
     number, colon, rack = text.partition(":")
+    if all(re.fullmatch(r"\d+(:.*)?", part) for part in text.split(",")) and "," in text:
+        raise ValueError(f"expected one broker, ID or ID:RACK, found {text!r}; give the option once for each")
     if not number.isdecimal() or int(number) > LARGEST_ID or (colon and not rack):
         raise ValueError(f"expected ID or ID:RACK such as 7 or 7:rack-b, found {text!r}")
     return AddedBroker(int(number), rack or None)

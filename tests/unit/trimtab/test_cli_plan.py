@@ -206,6 +206,7 @@ def test_the_frontier_is_of_the_plan_that_would_be_made(trimtab: CommandLine, le
         (["--snapshot", "FILE", "--max-moves", "-1"], "--max-moves"),
         (["--snapshot", "FILE", "--add-broker", "x"], "ID:RACK"),
         (["--snapshot", "FILE", "--add-broker", "4:"], "ID:RACK"),
+        (["--snapshot", "FILE", "--add-broker", "4:a,5:b"], "expected one broker, ID or ID:RACK, found '4:a,5:b'; give"),
         (["--snapshot", "FILE", "--scale-load", "orders*"], "GLOB=FACTOR"),
         (["--snapshot", "FILE", "--scale-load", "orders*=-1"], "GLOB=FACTOR"),
         (["--snapshot", "FILE", "--scale-load", "orders*=nan"], "GLOB=FACTOR"),
