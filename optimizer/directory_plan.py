@@ -103,7 +103,7 @@ def plan_directories(
     wanted = {b for b in snapshot.directories if b not in out}
     problems = [problem for each in dict.fromkeys(remove) if (problem := _not_removable(snapshot, wanted, each, remove))]
     if problems:
-        raise ConfigurationError("trimtab directories", [Problem("--remove", problem) for problem in problems])
+        raise ConfigurationError("trimtab directories", [Problem("--remove", problem) for problem in dict.fromkeys(problems)])
     frozen = matching_topics(snapshot.topics, constraints.freeze_topics)
     brokers = [_planned(each, policy) for each in _brokers_of(snapshot, may_change(snapshot.topics, constraints), frozen, wanted, remove)]
     told = [b for b in snapshot.broker_ids.tolist() if b not in {*out, *(each.broker for each in brokers)}]

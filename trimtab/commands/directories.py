@@ -71,7 +71,9 @@ def directories_command(
     ] = None,
     reserve: Annotated[
         int | None,
-        typer.Option(parser=v.parsed_by(parse_size), metavar="SIZE", help="Keep this much free on every log directory (default 1GB)."),
+        typer.Option(
+            parser=v.parsed_by(parse_size), metavar="SIZE", help="With --execute: keep this much free on every log directory (default 1GB)."
+        ),
     ] = None,
     journal: JournalFolder = None,
 ) -> int:
@@ -83,6 +85,8 @@ def directories_command(
     brokers. The same command given again continues with the remaining moves.
     """
     problems = [*(source.problems() if execute is None else _alone(source, wanted, out, remove)), *unwritable("--out", out)]
+    if execute is None and reserve is not None:
+        problems.append(Problem("--reserve", "goes with --execute; for the dry run, give policy.directories.limit in the goals file"))
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     if problems:
         raise ConfigurationError("trimtab directories", problems)

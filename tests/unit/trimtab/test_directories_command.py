@@ -63,6 +63,14 @@ def test_a_directory_is_emptied_so_that_its_disk_can_be_replaced(trimtab: Comman
     assert "--remove: goes with the dry run, not with --execute" in ended.err
 
 
+def test_what_a_dry_run_would_pass_over_is_refused(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("directories", "-s", snapshot(tmp_path / "c.json"), "-p", "counts", "--reserve", "5TB")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--reserve: goes with --execute" in ended.err
+    ended = trimtab("directories", "-s", snapshot(tmp_path / "c.json"), "-p", "counts", "--remove", "7:/d0", "--remove", "7:/d0")
+    assert ended.err.count("found broker 7") == 1
+
+
 def test_a_file_that_is_carried_out_says_all(trimtab: CommandLine, tmp_path: Path) -> None:
     out = tmp_path / "moves.json"
     given = ("directories", "--snapshot", snapshot(tmp_path / "c.json"), "-p", "counts")
