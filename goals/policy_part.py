@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from cluster_model.quantities import parse_size
 
 NotNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
 Size = Annotated[
     float, BeforeValidator(parse_size), WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]})
 ]

@@ -13,15 +13,15 @@ from typing import Annotated, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from goals import policy, registry, schema
+from goals import policy, policy_detectors, registry, schema
 from goals.policy_part import PolicyPart
 from goals.wording import meant_or_known, nearest, shown
 from goals.yaml_source import Found, Path, YamlSource
 
 _DETECTORS: dict[str, type[PolicyPart]] = {
-    "goal_band": policy.GoalBand, "cv": policy.Cv, "absolute": policy.Absolute,
-    "above_mean": policy.AboveMean, "minmax": policy.MinMax, "std": policy.Std, "pairs": policy.Pairs,
-    "count_spread": policy.CountSpread, "any_of": policy.AnyOf, "all_of": policy.AllOf,
+    "goal_band": policy_detectors.GoalBand, "cv": policy_detectors.Cv, "absolute": policy_detectors.Absolute,
+    "above_mean": policy_detectors.AboveMean, "minmax": policy_detectors.MinMax, "std": policy_detectors.Std,
+    "pairs": policy_detectors.Pairs, "count_spread": policy_detectors.CountSpread, "any_of": policy_detectors.AnyOf, "all_of": policy_detectors.AllOf,
 }  # fmt: skip
 _AMOUNTS: dict[str, type[PolicyPart]] = {
     "one": policy.Amount, "half_gap": policy.Amount, "to_target_counts": policy.Amount,
@@ -129,9 +129,9 @@ def _model_at(path: Path, tags: Mapping[Path, str]) -> type[BaseModel]:
         case ("policy", "amount"):
             return _AMOUNTS[tags[path]]
         case ("policy", "detector", *_, "persist"):
-            return policy.Persist
+            return policy_detectors.Persist
         case ("policy", "detector", *_, "hysteresis"):
-            return policy.Hysteresis
+            return policy_detectors.Hysteresis
         case ("policy", str(part), *_) if part != "detector":
             return _model_within(policy.PolicyDocument, path[1:])
     return _DETECTORS[tags[path]]

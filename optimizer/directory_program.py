@@ -5,11 +5,6 @@ Bytes are in units of the largest replica: rows are kept to a millionth of it.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,40 +85,13 @@ class Program:
         rules = [LinearConstraint(self._matrix, self._low, self._high)]
         rules += [LinearConstraint(row[None, :], -np.inf, most + WIDE) for row, most in kept]
         whole = np.arange(len(cost)) < moves
-        with _nothing_said():
-            found = milp(
-                SCALE * cost, constraints=rules, bounds=Bounds(0.0, np.where(whole, 1.0, np.inf)), integrality=whole.astype(np.int64),
-                options=self._options,
-            )  # fmt: skip
+        found = milp(
+            SCALE * cost, constraints=rules, bounds=Bounds(0.0, np.where(whole, 1.0, np.inf)), integrality=whole.astype(np.int64),
+            options=self._options,
+        )  # fmt: skip
         if found.x is None:
             return None
         chosen = np.flatnonzero(found.x[:moves] > 0.5)
         to = self._volumes.at.copy()
         to[self._row[chosen]] = self._place[chosen]
         return Solution(to, float(cost @ found.x), found.status == 0 and not self._options["mip_rel_gap"])
-
-
-@contextlib.contextmanager
-def _nothing_said() -> Iterator[None]:
-    """While this lasts, what is written to stdout is lost: HiGHS prints a line there for some programs whatever its options say, which is
-    no part of the data that a command writes there. C keeps it in a buffer of its own until that is flushed."""
-    try:
-        sys.stdout.flush()
-        kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    except (OSError, ValueError, AttributeError):  # there is no stdout
-        yield
-        return
-    try:
-        _flush_c()
-        os.dup2(nowhere, 1)
-        yield
-    finally:
-        _flush_c()
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
-
-
-def _flush_c() -> None:
-    with contextlib.suppress(OSError, TypeError, AttributeError):  # where the C library is not to be had by that name
-        ctypes.CDLL(None).fflush(None)

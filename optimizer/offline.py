@@ -54,7 +54,7 @@ def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State, because: s
 
 
 def _leaderless(compiled: Compiled, end: State, p: int) -> str:
-    """Why no plan gives partition `p` a leader; empty where one may."""
+    """What keeps partition `p` from a leader where the plan ends; empty where nothing does."""
     problem = compiled.problem
     if problem.partition[p, MENDABLE] == 0:
         return "its topic is frozen; take it out of constraints.freeze_topics to give it one"

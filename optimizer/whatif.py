@@ -136,11 +136,12 @@ def no_broker(snapshot: Snapshot, broker: int) -> str:
     return f"no broker {broker} in the snapshot; it has {ids}" + (f" and {more:,} more" if more > 0 else "")
 
 
-def no_topic(snapshot: Snapshot, pattern: str) -> str:
-    """What to say to a person whose pattern matches no topic."""
+def no_topic(snapshot: Snapshot, pattern: str, give: str | None = None) -> str:
+    """What to say to a person whose pattern matches no topic, or whose name is of none, where only a name will do: then `give` says what to
+    give."""
     near = get_close_matches(pattern, snapshot.topics, n=1)
-    remedy = f"did you mean {near[0]!r}?" if near else "give a topic's name, or a pattern such as 'logs-*'"
-    return f"no topic matches {pattern!r}; {remedy}"
+    remedy = f"did you mean {near[0]!r}?" if near else give or "give a topic's name, or a pattern such as 'logs-*'"
+    return f"no topic matches {pattern!r}; {remedy}" if give is None else f"no topic {pattern!r} in the snapshot; {remedy}"
 
 
 def _problems(snapshot: Snapshot, options: PlanOptions) -> list[Problem]:

@@ -6,12 +6,13 @@ also after Ctrl-C or on a full disk.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -138,3 +139,29 @@ def write_folders(directory: Path, files: Mapping[str, str]) -> None:
             staged.write_text(text, encoding="utf-8")
         for folder in sorted(Path(staging).iterdir()):
             os.replace(folder, directory / folder.name)
+
+
+@contextmanager
+def nothing_else_on_stdout() -> Iterator[None]:
+    """While this lasts, what is written to stdout is lost. scipy's solver HiGHS prints a line there for some programs, whatever its options
+    say, and C keeps it in a buffer of its own until that is flushed: it would stand in the data of a command."""
+    try:
+        sys.stdout.flush()
+        kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    except (OSError, ValueError, AttributeError):  # there is no stdout
+        yield
+        return
+    try:
+        _flush_c()
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        _flush_c()
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _flush_c() -> None:
+    with suppress(OSError, TypeError, AttributeError):  # where the C library is not to be had by that name
+        ctypes.CDLL(None).fflush(None)

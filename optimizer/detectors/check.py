@@ -10,7 +10,8 @@ import numpy as np
 
 from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
 from goals.model import GoalSet
-from goals.policy import AllOf, AnyOf, Hysteresis, Persist, PolicyDocument
+from goals.policy import PolicyDocument
+from goals.policy_detectors import AllOf, AnyOf, Hysteresis, Persist
 from optimizer.detectors.averages import Averages
 from optimizer.detectors.gauge import Gauge, reached
 from optimizer.detectors.rules import Rule, gauges

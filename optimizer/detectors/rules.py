@@ -12,7 +12,7 @@ from cluster_model.quantities import percent
 from cluster_model.resources import RESOURCES
 from cluster_model.snapshot import FloatArray
 from goals.model import Limit, RackAware, TopicGoal, UsageDistribution
-from goals.policy import AboveMean, Absolute, CountSpread, Cv, GoalBand, MinMax, Pairs, Std
+from goals.policy_detectors import AboveMean, Absolute, CountSpread, Cv, GoalBand, MinMax, Pairs, Std
 from optimizer.detectors.gauge import Gauge, few_ids, of_cluster, reached
 from optimizer.detectors.sight import FEWEST, Sight, Utilization
 from optimizer.outcome import judged

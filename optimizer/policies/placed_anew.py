@@ -10,7 +10,6 @@ Danube and Pulsar place topics themselves, Kafka takes the next brokers in turn.
 from __future__ import annotations
 
 from collections.abc import Collection
-from difflib import get_close_matches
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -30,9 +29,10 @@ from optimizer.policies.leaders import UNTOUCHED, Led, level_leaders
 from optimizer.policies.placements import Dice
 from optimizer.policies.recording import plan_of
 from optimizer.problem import MOVABLE
-from optimizer.whatif import apply_whatifs
+from optimizer.whatif import apply_whatifs, no_topic
 
 MOST_MATCHED = 2_000  # partitions of a topic whose lists are matched; beyond, each keeps the list of its turn
+ONE_THERE = "give the name of one that is there, or leave --existing out for a new topic"
 NOTE = "the plan gives partitions the places that placement {} has for them, and does nothing else"
 ALONE = "this plan places some topics and does nothing else; a plan of the whole cluster may fix it"
 
@@ -56,7 +56,7 @@ def placed_anew(
     options, by = options or PlanOptions(), placement or Placement(kind="least")
     unknown = sorted(set(topics) - snapshot.row_of_topic.keys())
     if unknown:
-        raise ConfigurationError("topics", [Problem("--topic", _no_topic(snapshot, name)) for name in unknown])
+        raise ConfigurationError("topics", [Problem("--topic", no_topic(snapshot, name, ONE_THERE)) for name in unknown])
     imagined = apply_whatifs(snapshot, goals, options)
     board = Board.of(imagined, compile_problem(imagined, goals, options))
     notes = [NOTE.format(by.kind)]
@@ -81,13 +81,6 @@ def placed_anew(
             board.make(step)
     recorded: dict[str, object] = {"places": sorted(set(topics)), "placement": by.kind, "score": score}
     return plan_of(snapshot, board, goals, options, recorded, notes, because=ALONE)
-
-
-def _no_topic(snapshot: Snapshot, name: str) -> str:
-    """What to say of a name, which is no pattern here."""
-    near = get_close_matches(name, snapshot.topics, n=1)
-    remedy = f"did you mean {near[0]!r}?" if near else "give the name of one that is there, or leave --existing out for a new topic"
-    return f"no topic {name!r} in the snapshot; {remedy}"
 
 
 def _why_not(board: Board, rows: Rows) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 
 from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
 from goals.model import GoalSet
-from goals.policy import AboveMean, Absolute, MinMax, Pairs, PolicyDocument, Std, UntilBelow, detectors_of
+from goals.policy import PolicyDocument, UntilBelow, detectors_of
+from goals.policy_detectors import AboveMean, Absolute, MinMax, Pairs, Std
 from optimizer.detectors.sight import Sight
 from optimizer.policies.board import Rows
 from optimizer.policies.profiles import broker_scores

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
-from goals.policy import AllOf, AnyOf, PolicyDocument, Single
+from goals.policy import PolicyDocument
+from goals.policy_detectors import AllOf, AnyOf, Single
 from optimizer.detectors import Detection, Memory, agrees, detect
 from optimizer.detectors.rules import RATE
 

@@ -19,7 +19,7 @@ from trimtab.commands import options as o
 from trimtab.commands import values as v
 from trimtab.commands.execution_options import JournalFolder, folder_of
 from trimtab.commands.records import expanded
-from trimtab.output import emit, overwritten, unwritable
+from trimtab.output import emit, nothing_else_on_stdout, overwritten, unwritable
 from trimtab.signals import ending_at_once, signals_heard
 from trimtab.story import Story, log
 
@@ -100,7 +100,8 @@ def directories_command(
         from optimizer.directory_plan import plan_directories
 
         policy = PolicyDocument.model_validate(goal_set.policy).directories
-        plan = plan_directories(cluster, goal_set.constraints, policy, remove or ())
+        with nothing_else_on_stdout():
+            plan = plan_directories(cluster, goal_set.constraints, policy, remove or ())
     source.keep(cluster)
     _write(plan, form, out)
     return 0

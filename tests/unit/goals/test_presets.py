@@ -14,7 +14,8 @@ from goals.model import (
     GoalSet,
     UsageDistribution,
 )
-from goals.policy import AnyOf, Batch, PolicyDocument, SlowBrokers, Std
+from goals.policy import Batch, PolicyDocument, SlowBrokers
+from goals.policy_detectors import AnyOf, Std
 from goals.policy_filters import Filters
 from goals.registry import PRESETS, preset_text
 from tests.unit.goals.documents import CONTRACT, problems

@@ -483,6 +483,17 @@ def test_a_detector_with_history_agrees_with_a_plan_that_levels() -> None:
     assert agrees(policy_of(policy), before, detect(policy, level, policy, before.memory))
 
 
+def test_shares_of_the_busiest_are_no_history_of_utilization() -> None:
+    """Or a cluster whose capacities become known would be balanced for a spread that it never had in this unit."""
+    policy = goals("{kind: std, target: 0.1, history_weight: 0.9}", {"kind": "usage_distribution", "resource": "cpu"})
+    loads = {"cpu": [90.0, 10.0, 50.0]}
+    known = cluster(loads, {"cpu": [10_000.0] * 3}, moment=1)
+    before, after = run(policy, [cluster(loads), known])
+    (fresh,) = run(policy, [known])
+    assert [before.fired, after.fired] == [True, False]
+    assert after.severity == fresh.severity
+
+
 def test_any_and_all() -> None:
     parts = "[{kind: cv, threshold: 0.3}, {kind: absolute, limit: 0.85}]"
     either, both = goals(f"{{any_of: {parts}}}", IN, CPU), goals(f"{{all_of: {parts}}}", IN, CPU)

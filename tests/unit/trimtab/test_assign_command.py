@@ -84,31 +84,27 @@ def test_a_full_disk_gets_nothing_of_a_topic_that_is_like_another(trimtab: Comma
     assert "; add a broker, or loosen the goal" in ended.err
 
 
-def test_where_balance_makes_room_for_a_new_topic_it_comes_first(trimtab: CommandLine, tmp_path: Path) -> None:
-    """Two of three disks are at their limit; all that they hold leaves room for three replicas more where it is level."""
-    uneven = {"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
-              "brokers": [{"id": b, "rack": r, "capacity": {"disk": 100e9}} for b, r in ((1, "a"), (2, "b"), (3, "c"))],
-              "partitions": [{"topic": "old", "partition": p, "replicas": [1 + p % 2], "leader": 1 + p % 2, "leader_load": {"disk": 10e9}}
-                             for p in range(12)]}  # fmt: skip
-    (tmp_path / "c.json").write_text(json.dumps(uneven))
-    given = goals(tmp_path / "g.yaml", "{kind: capacity, resource: disk, limit: 0.6}")
+@pytest.mark.parametrize(
+    ("racks", "held", "limit", "remedy"),
+    [  # two of three disks are at their limit, and all that they hold leaves room for three replicas more where it is level
+        pytest.param("abc", [1, 2] * 6, 0.6, "; balance the cluster first (trimtab plan), add a broker, or", id="balance"),
+        # the only broker of the third rack is full
+        pytest.param("abbc", [4] * 9, 0.9, "add a broker in another rack, or loosen the goal", id="rack"),
+    ],
+)
+def test_the_remedy_is_what_makes_room(
+    trimtab: CommandLine, tmp_path: Path, racks: str, held: list[int], limit: float, remedy: str
+) -> None:
+    document = {"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
+                "brokers": [{"id": b, "rack": rack, "capacity": {"disk": 100e9}} for b, rack in enumerate(racks, 1)],
+                "partitions": [{"topic": "old", "partition": p, "replicas": [b], "leader": b, "leader_load": {"disk": 10e9}}
+                               for p, b in enumerate(held)]}  # fmt: skip
+    (tmp_path / "c.json").write_text(json.dumps(document))
+    given = goals(tmp_path / "g.yaml", f"{{kind: capacity, resource: disk, limit: {limit}}}")
     ended = trimtab("assign", "--snapshot", tmp_path / "c.json", "--goals", given, "--topic", "new", "--partitions", "1",
                     "--replication-factor", "3", "--like", "old")  # fmt: skip
     assert ended.code == 1
-    assert "balance the cluster first (trimtab plan), add a broker, or loosen the goal" in ended.err
-
-
-def test_where_a_rack_is_missing_the_remedy_says_so(trimtab: CommandLine, tmp_path: Path) -> None:
-    """Of two racks with a broker in each and a third with a full disk, three replicas need the third."""
-    brokers = [{"id": b, "rack": r, "capacity": {"disk": 100e9}} for b, r in ((1, "a"), (2, "b"), (3, "b"), (4, "c"))]
-    partitions = [{"topic": "old", "partition": 0, "replicas": [4], "leader": 4, "leader_load": {"disk": 90e9}}]
-    (tmp_path / "c.json").write_text(json.dumps({"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
-                                                 "brokers": brokers, "partitions": partitions}))  # fmt: skip
-    given = goals(tmp_path / "g.yaml", "{kind: capacity, resource: disk, limit: 0.9}")
-    ended = trimtab("assign", "--snapshot", tmp_path / "c.json", "--goals", given, "--topic", "new", "--partitions", "1",
-                    "--replication-factor", "3", "--like", "old")  # fmt: skip
-    assert ended.code == 1
-    assert "add a broker in another rack, or loosen the goal" in ended.err
+    assert remedy in ended.err
 
 
 def test_a_name_that_no_topic_can_have_is_refused(trimtab: CommandLine, tmp_path: Path) -> None:
