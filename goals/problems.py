@@ -21,7 +21,8 @@ from goals.yaml_source import Found, Path, YamlSource
 _DETECTORS: dict[str, type[PolicyPart]] = {
     "goal_band": policy_detectors.GoalBand, "cv": policy_detectors.Cv, "absolute": policy_detectors.Absolute,
     "above_mean": policy_detectors.AboveMean, "minmax": policy_detectors.MinMax, "std": policy_detectors.Std,
-    "pairs": policy_detectors.Pairs, "count_spread": policy_detectors.CountSpread, "any_of": policy_detectors.AnyOf, "all_of": policy_detectors.AllOf,
+    "pairs": policy_detectors.Pairs, "count_spread": policy_detectors.CountSpread,
+    "any_of": policy_detectors.AnyOf, "all_of": policy_detectors.AllOf,
 }  # fmt: skip
 _AMOUNTS: dict[str, type[PolicyPart]] = {
     "one": policy.Amount, "half_gap": policy.Amount, "to_target_counts": policy.Amount,
