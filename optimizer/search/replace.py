@@ -24,7 +24,6 @@ from optimizer.problem import (
 )
 from optimizer.search.commit import send
 from optimizer.search.feasible import linear_goals, may_swap, role_of, scores_hold, window
-from optimizer.search.order import ascending
 from optimizer.search.parameters import (
     LESS_COST,
     REFUSED_LOOKS,
@@ -44,7 +43,8 @@ class Table(NamedTuple):
     entry: np.ndarray  # int64 [n], stand-ins: partition * R + slot
     amount: np.ndarray  # float64 [W, n], their loads
     price: np.ndarray  # float64 [n], and what it costs that they go, 0 for one that came
-    rank: np.ndarray  # int64 [n], stand-ins by that, the cheapest first
+    fits: np.ndarray  # uint8 [n], 1 where a stand-in lies in the window and costs less than what goes home
+    fitting: np.ndarray  # int64 [n], those
     gone: np.ndarray  # int64 [2], replicas that go home
     low: np.ndarray  # float64 [W], window of what may stand in for these
     high: np.ndarray  # float64 [W]
@@ -68,9 +68,9 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
     brokers = len(problem.broker)
     linear, room = linear_goals(problem), state.hosted.shape[1] + 3
     table = Table(
-        linear, np.zeros(room, np.int64), np.zeros((len(linear), room)), np.zeros(room), np.zeros(room, np.int64), np.zeros(2, np.int64),
-        np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(3, np.int64), np.zeros((3, len(problem.goal))),
-        np.zeros((3, len(problem.topic_goal))), np.zeros(1, np.int64),
+        linear, np.zeros(room, np.int64), np.zeros((len(linear), room)), np.zeros(room), np.zeros(room, np.uint8), np.zeros(room, np.int64),
+        np.zeros(2, np.int64), np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(3, np.int64),
+        np.zeros((3, len(problem.goal))), np.zeros((3, len(problem.topic_goal))), np.zeros(1, np.int64),
     )  # fmt: skip
     starts = np.zeros(brokers + 1, np.int64)
     left = list_by_home(state, home, order, starts)
@@ -84,7 +84,6 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
         if len(mine) == 0 or problem.broker[v, STATE] != 0:
             continue
         n = list_stand_ins(problem, state, table, home, v)
-        table.rank[:n] = ascending(table.price[:n])
         table.looks[0] = 0
         for i in range(len(mine)):
             if table.looks[0] > most:
@@ -93,7 +92,7 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
             if found >= 0:
                 gone = mine[i]
                 mine[i], done = table.entry[found], done + 1
-                note_again(problem, state, table, home, whole(v), gone, found, n)
+                note_stand_in(problem, table, home, whole(v), gone, role_of(state, gone), found)
         done += replace_pairs(problem, state, table, home, v, mine, n, most)
     return done
 
@@ -113,8 +112,9 @@ def replace_pairs(problem: Problem, state: State, table: Table, home: np.ndarray
             found = stand_in(problem, state, table, v, one, other, n)
             if found >= 0:
                 mine[last - a], done = table.entry[found], done + 1
-                note_again(problem, state, table, home, v, one, found, n)
-                n = note_again(problem, state, table, home, v, other, n, n)
+                note_stand_in(problem, table, home, v, one, role_of(state, one), found)
+                note_stand_in(problem, table, home, v, other, role_of(state, other), n)
+                n += 1
     return done
 
 
@@ -140,16 +140,19 @@ def stand_in(problem: Problem, state: State, table: Table, v: int, one: int, oth
     u = receiver(problem, state, table, v, pair)
     if u < 0 or (problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]):
         return whole(-1)  # where racks are a soft goal, other brokers share in what a change of racks does
-    tries = 0
-    for i in range(n):
-        at = whole(table.rank[i])
-        if tries == STAND_INS or table.price[at] >= roof:
+    left = list_fitting(table, roof, n)
+    for _ in range(STAND_INS):
+        if left == 0:
             break
-        table.looks[0] += 1
-        if fits(table, at):
-            tries += 1
-            if replaced(problem, state, table, v, u, pair, table.entry[at]):
-                return at
+        best = 0
+        for i in range(1, left):
+            if table.price[table.fitting[i]] < table.price[table.fitting[best]]:
+                best = i
+        at = whole(table.fitting[best])
+        if replaced(problem, state, table, v, u, pair, table.entry[at]):
+            return at
+        left -= 1
+        table.fitting[best] = table.fitting[left]
     return whole(-1)
 
 
@@ -270,26 +273,6 @@ def note_stand_in(problem: Problem, table: Table, home: np.ndarray, v: int, entr
 
 
 @inner
-def note_again(problem: Problem, state: State, table: Table, home: np.ndarray, v: int, entry: int, at: int, n: int) -> int:
-    """Note a replica that is back on broker `v` as the stand-in `at` of `n` (`n` itself: one more), by its price among the others;
-    returns how many there are."""
-    note_stand_in(problem, table, home, v, entry, role_of(state, entry), at)
-    rank, price, i = table.rank, table.price, 0
-    if at == n:
-        rank[n], n = n, n + 1
-    while rank[i] != at:
-        i += 1
-    while i > 0 and price[rank[i - 1]] > price[at]:
-        rank[i] = rank[i - 1]
-        i -= 1
-    while i + 1 < n and price[rank[i + 1]] < price[at]:
-        rank[i] = rank[i + 1]
-        i += 1
-    rank[i] = at
-    return n
-
-
-@inner
 def list_by_home(state: State, home: np.ndarray, moved: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Entries of replicas that left a broker, by broker, from `starts` int64 [B + 1] on, in the order of `moved`."""
     slots = state.replicas.shape[1]
@@ -326,9 +309,17 @@ def narrow(problem: Problem, state: State, table: Table, b: int, gives: bool) ->
 
 
 @inner
-def fits(table: Table, at: int) -> bool:
-    """Whether the loads of a stand-in lie in the window."""
+def list_fitting(table: Table, roof: float, n: int) -> int:
+    """Those of `n` stand-ins whose loads lie in the window and that cost less than `roof`, into `table.fitting`; returns how many."""
+    fits, some = table.fits[:n], whole(0)
+    for i in range(n):
+        fits[i] = table.price[i] < roof
     for k in range(len(table.low)):
-        if table.amount[k, at] < table.low[k] or table.amount[k, at] > table.high[k]:
-            return False
-    return True
+        amount, low, high = table.amount[k, :n], table.low[k], table.high[k]
+        for i in range(n):  # without a branch, so that several are compared at a time
+            fits[i] &= (amount[i] >= low) & (amount[i] <= high)
+    for i in range(n):
+        table.fitting[some] = i
+        some += fits[i]
+    table.looks[0] += n
+    return some
