@@ -83,6 +83,12 @@ CREATE VIEW IF NOT EXISTS story AS
     ORDER BY time, decision_id;
 """
 
+MOVED_BY_OTHERS = """
+WITH own AS (SELECT plan_id, SUM(o.replica_moves) AS moves FROM outcome o JOIN decision d ON d.id = o.decision_id GROUP BY plan_id),
+     there AS (SELECT plan_id, COUNT(*) AS moves
+               FROM (SELECT DISTINCT plan_id, topic, partition FROM moved WHERE time >= ?) GROUP BY plan_id)
+SELECT SUM(MAX(there.moves - COALESCE(own.moves, 0), 0)) FROM there LEFT JOIN own USING (plan_id)
+"""
 
 _FIELDS = (
     "instance", "controller", "controller_epoch", "cause", "mode", "verdict", "reason", "horizon", "snapshot_digest",
@@ -235,11 +241,13 @@ class DecisionHistory:
         return None if row is None or row[0] is None else zlib.decompress(row[0]).decode()
 
     def done_since(self, time_ms: int) -> Done:
-        """What was really done from a time on, for limits per hour that a restart does not forget."""
+        """What was really done from a time on, for limits per hour that a restart does not forget. Partitions that a plan moved, as far as
+        its outcomes do not have them, were moved by another instance, a command, or this instance before it was killed; each is a move."""
         query = "SELECT SUM(replica_moves), SUM(leadership_changes), SUM(bytes_moved) FROM outcome WHERE time >= ?"
         with self._reading() as db:
             moves, leaders, size = db.execute(query, (text_of(time_ms),)).fetchone()
-        return Done(int(moves or 0), int(leaders or 0), int(size or 0))
+            others = db.execute(MOVED_BY_OTHERS, (text_of(time_ms),)).fetchone()[0]
+        return Done(int(moves or 0) + int(others or 0), int(leaders or 0), int(size or 0))
 
     def moved_since(self, time_ms: int) -> tuple[tuple[str, int], ...]:
         """Topic and number of the partitions that were moved from a time on, in ascending order."""

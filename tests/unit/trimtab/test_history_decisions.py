@@ -77,6 +77,18 @@ def test_a_limit_per_hour_counts_what_was_done_and_survives_a_restart(tmp_path: 
         assert history.done_since(NOW) == Done(0, 0, 0)
 
 
+def test_a_limit_per_hour_counts_what_others_moved_and_nothing_twice(tmp_path: Path) -> None:
+    with DecisionHistory(tmp_path / "d.db", "c") as history:
+        own = history.record(PLANNED)
+        history.add_outcome(own, Outcome(NOW - HOUR - 1, "noted", "executor", "", 2, 0, 0))
+        history.add_outcome(own, Outcome(NOW - 5, "failed", "service", "killed", 1, 0, 0))
+        history.add_moved(NOW - 3, "sha256:cc", [("orders", n) for n in range(4)])  # one more after it was killed
+        for at in (NOW - 4, NOW - 2):
+            history.add_moved(at, "sha256:by-another", [("orders", 7), ("orders", 8)])
+        history.add_moved(NOW - HOUR - 1, "sha256:long-ago", [("orders", 9)])
+        assert history.done_since(NOW - HOUR).replica_moves == 1 + 1 + 2
+
+
 def test_a_full_disk_is_told_as_one(tmp_path: Path) -> None:
     """SQLite ends the transaction by itself then, and what was told was that it could not be ended again."""
     with DecisionHistory(tmp_path / "d.db", "c") as history:

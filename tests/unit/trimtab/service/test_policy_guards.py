@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.trimtab.service.beside import GOALS, Service, World, said, simulated_executor
+from tests.unit.trimtab.service.beside import GOALS, NODE, OTHER, Service, World, said, simulated_executor
+from trimtab.execution.ledger import MemoryDocuments
 from trimtab.simulator.spec import MB, TopicPartition, TopicSpec
 
 
@@ -27,6 +28,35 @@ def test_a_policys_moves_per_hour_hold_over_a_restart(world: World) -> None:
     again.run(60)
     assert again.rows("SELECT SUM(replica_moves) FROM outcome") == [(3,)]
     again.stop()
+
+
+def test_an_instance_that_takes_over_counts_the_moves_of_the_one_before_it(world: World) -> None:
+    goals = GOALS + "policy: {amount: {kind: one}, accept: detector, guards: {moves_per_hour: 3}}\n"
+    record = MemoryDocuments()
+    services = {
+        node: Service(world, node=node, goals=goals, mode="auto", executor=simulated_executor(world, record, f"instance {node}"))
+        for node in (NODE, OTHER)
+    }  # fmt: skip
+
+    def run(seconds: int) -> None:
+        for _ in range(seconds // 5):
+            world.pass_time(5)
+            for service in services.values():
+                service.turns()
+
+    def on_the_new_broker() -> int:
+        return sum(3 in world.cluster.replicas(TopicPartition("orders", n)) for n in range(12))
+
+    run(140)
+    assert on_the_new_broker() == 3
+    world.elect(OTHER)
+    run(300)
+    assert on_the_new_broker() == 3
+    assert "Not now: 3 changes in the last hour; 3 are allowed" in said(services[OTHER].balancer.state())
+    run(3_600)
+    assert on_the_new_broker() > 3
+    for service in services.values():
+        service.stop()
 
 
 def test_a_topic_that_was_just_created_is_left_alone_until_it_is_old_enough(world: World) -> None:
