@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cluster_model.quantities import percent
 from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
 from goals.model import GoalSet
 from goals.policy import PolicyDocument
@@ -18,6 +19,8 @@ from optimizer.detectors.rules import Rule, gauges
 from optimizer.detectors.sight import Sight
 from optimizer.detectors.values import Count, Detection, Finding, Memory
 from optimizer.judgement import Judgement
+
+IN_PERCENT = ("goal_band", "cv", "absolute", "above_mean")  # detectors that tell their values so
 
 
 def detect(
@@ -139,7 +142,8 @@ def _read(
     def finding(row: int, count: int, needed: int, fired: bool) -> Finding:
         head, tail = gauge.words(row)
         if latch is not None:
-            tail = f"; the hysteresis starts at {latch.start:g} and stops at {latch.stop:g}"
+            start, stop = (percent(x) if rule.kind in IN_PERCENT else f"{x:g}" for x in (latch.start, latch.stop))
+            tail = f"; the hysteresis starts at {start} and stops at {stop}"
         return Finding(
             detector=rule.kind, subject=gauge.subject, broker=gauge.broker(row), value=float(gauge.value[row]),
             line=float(line[row]), severity=float(severity[row]), count=count, needed=needed, fired=fired,

@@ -5,7 +5,7 @@ Called by `follow`. Nothing is kept between plans.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +34,7 @@ MOST_CYCLES = 2_000
 HEAVIEST = 10  # units of a broker that `swap_if_too_big` looks at
 INTERNAL = "__"  # how names of internal topics start
 MOST_TOLD = 8  # splits of groups
+UNITS = {"partition": "replica", "topic": "topic of a broker", "group": "bundle"}
 MOST_TRIED = 64  # units of a broker that may not move, before the next broker gives
 
 
@@ -53,11 +54,15 @@ class Run:
     resting: np.ndarray  # bool [P]: of these, those that are for now only
     groups: Groups | None = None  # of unit `group`
     by_rate: bool = False  # weights are requests/s, as the detector fires for these
-    dropped: Counter[str] = field(default_factory=Counter)
+    dropped: dict[str, set[tuple[int, str]]] = field(default_factory=dict)  # why -> broker row and unit that were passed over
     changed: set[int] = field(default_factory=set)
     unloading: bool = False  # parts of what was split are offered
     moves: int = 0
     moved_bytes: float = 0.0
+
+    def drop(self, why: str, row: int, units: Iterable[Unit]) -> None:
+        """Count `units` of a broker as passed over: once, in however many cycles they are."""
+        self.dropped.setdefault(why, set()).update((row, unit.name) for unit in units)
 
     @property
     def filters(self) -> Filters:
@@ -110,7 +115,7 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
             told.append(f"split: the dry run does not wait for {policy.split.hits} checks in a row")
         more = len(one.groups.told) - MOST_TOLD
         told += [*one.groups.told[:MOST_TOLD], *([f"split: {more} more"] if more > 0 else []), *offered]
-    told += [f"{reason}: {count} dropped" for reason, count in sorted(one.dropped.items()) if count]
+    told += [f"{why}: {counted(len(units), UNITS[policy.unit])} passed over" for why, units in sorted(one.dropped.items()) if units]
     if named.any():
         told.append(f"filter exclude, include: {counted(int(named.sum()), 'topic')} left alone")
     return [*told, *confines.told]
@@ -220,12 +225,12 @@ def _chosen(
     to = -1 if target is None else target
     room = max(len(units) if source.leaves else len(units) + len(staying) - one.filters.keep, 0)
     if source.leaves or amount is None or amount.kind == "one":
-        if not source.leaves and _too_little(one, sum(amounts), units):
+        if not source.leaves and _too_little(one, source.row, sum(amounts), units):
             return []
         return [(units[i], to, ()) for i in _ranked(one, amounts, late)[:room]]
     carries = carried(one.board, one.weights)
     wanted = _wanted(one, source, target, scores, carries)
-    if _too_little(one, wanted, units):
+    if _too_little(one, source.row, wanted, units):
         return []
     if order == "heaviest":
         rank = heaviest_until(amounts, wanted, late)
@@ -241,11 +246,12 @@ def _chosen(
     return [(units[i], to, ()) for i in rank[:room]]
 
 
-def _too_little(one: Run, wanted: float, units: list[Unit]) -> bool:
+def _too_little(one: Run, row: int, wanted: float, units: list[Unit]) -> bool:
     """Whether what a broker is to give is not worth moving."""
     least = {"bytes/s": one.filters.min_throughput, "requests/s": one.filters.min_rate}.get(one.weights.unit, 0.0)
     if wanted < least:
-        one.dropped[f"filter min: less than {least:g} {one.weights.unit} to move"] += len(units)
+        rate = f"{format_size(least)}/s" if one.weights.unit == "bytes/s" else f"{least:g} {one.weights.unit}"
+        one.drop(f"filter min: less than {rate} to move", row, units)
     return wanted < least
 
 
@@ -272,14 +278,15 @@ def _filtered(one: Run, source: Source, target: int | None) -> tuple[list[Unit],
             if one.board.mendable[rows].all():
                 kept.append(unit)
         elif one.passed[rows].any():
-            one.dropped["filter topics: excluded, frozen or resting"] += 1
-            if one.resting[rows].any():
+            rests = bool(one.resting[rows].any())
+            one.drop("moved lately, or a load in doubt" if rests else "filter topics: excluded or frozen", source.row, [unit])
+            if rests:
                 staying.append(unit)
         elif one.filters.once and any(p in one.changed for p in rows):
-            one.dropped["filter once: changed in this plan already"] += 1
+            one.drop("filter once: changed in this plan already", source.row, [unit])
             staying.append(unit)
         elif target is not None and not one.chooser.fits(one.board, unit, source.row, target, one.filters.max_units):
-            one.dropped["placement paired: the counterpart may not take it"] += 1
+            one.drop("placement paired: the counterpart may not take it", source.row, [unit])
             staying.append(unit)
         else:
             kept.append(unit)
@@ -311,19 +318,19 @@ def _made(one: Run, unit: Unit, source: int, target: int, others: tuple[Unit, ..
     else:
         found = target if one.chooser.fits(board, unit, source, target, one.filters.max_units) else None
     if found is None:
-        one.dropped[f"placement{one.confined}: no broker may take it"] += 1
+        one.drop(f"placement{one.confined}: no broker may take it", source, [unit])
         return False
     changes = [(p, slot, found) for p, slot in unit.replicas]
     if not all(one.chooser.fits(board, other, found, source, None) for other in others):
-        one.dropped["placement: no swap is possible"] += 1
+        one.drop("placement: no swap is possible", source, [unit])
         return False
     changes += [(p, slot, source) for other in others for p, slot in other.replicas]
     size = sum(float(board.compiled.problem.size[p]) for p, _, _ in changes)
     if one.options.max_bytes is not None and one.moved_bytes + size > one.options.max_bytes:
-        one.dropped["guard budget: too many bytes"] += 1
+        one.drop("guard budget: too many bytes", source, [unit])
         return False
     steps = _steps(board, changes, _why(board, one, unit, source, found, others))
-    if not _accepted(one, steps, source):
+    if not _accepted(one, steps, unit, source):
         return False
     one.moves += len(changes)
     one.moved_bytes += size
@@ -341,7 +348,7 @@ def _steps(board: Board, changes: list[tuple[int, int, int]], reason: str) -> li
     return result
 
 
-def _accepted(one: Run, steps: list[Step], source: int) -> bool:
+def _accepted(one: Run, steps: list[Step], unit: Unit, source: int) -> bool:
     """Make the steps where `accept` goes along; else leave all as it was."""
     by_score = one.policy.accept in ("score", "both")
     done: list[tuple[Step, Step]] = []
@@ -364,7 +371,7 @@ def _accepted(one: Run, steps: list[Step], source: int) -> bool:
         one.evaluator.make(back)
         one.board.make(back)
         del one.board.steps[-2:]
-    one.dropped[f"evaluator: {refusal if 'combined' not in refusal else 'combined score not above 0.5'}"] += 1
+    one.drop(f"evaluator: {refusal if 'combined' not in refusal else 'combined score not above 0.5'}", source, [unit])
     return False
 
 

@@ -392,7 +392,7 @@ def test_a_hysteresis_is_told_in_place_of_the_line_that_it_replaces() -> None:
     policy = goals("{kind: above_mean, margin: 0.2, hysteresis: {start: 0.3, stop: 0.1}}")
     loads = ([14.0, 6.0], [11.5, 8.5], [10.5, 9.5])
     found = run(policy, [cluster({"network_in": of}, moment=m) for m, of in enumerate(loads)])
-    tail = "the hysteresis starts at 0.3 and stops at 0.1."
+    tail = "the hysteresis starts at 30% and stops at 10%."
     assert [f.fired for f in found] == [True, True, False]
     assert found[0].sentence() == f"Broker 1 is 40% above the mean in network_in; {tail}"
     assert found[1].sentence() == f"Broker 1 is 15% above the mean in network_in; {tail}"

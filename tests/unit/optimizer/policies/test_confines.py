@@ -82,7 +82,7 @@ def test_what_isolation_leaves_no_broker_for_stays_and_is_counted() -> None:
     alone = cluster({"a1": [[1]] * 8, "b1": [[4], [5]]})
     made = plan(alone, goals("isolation: [{topics: ['a*'], primary: [1]}]"))
     assert not hosts(alone, made, "a")
-    assert "policy: placement within isolation: no broker may take it: 8 dropped" in made.notes
+    assert "policy: placement within isolation: no broker may take it: 8 replicas passed over" in made.notes
 
 
 def test_what_stands_elsewhere_is_counted() -> None:

@@ -399,3 +399,19 @@ def test_groups_are_cut_at_given_positions_and_not_beyond_their_number() -> None
     bounds = groups_of(snapshot, rule).boundaries["(all)"]
     assert len(bounds) - 1 == 6
     assert {0x10000000, 0x50000000} <= set(bounds)
+
+
+def test_a_replica_that_is_passed_over_cycle_after_cycle_is_counted_once() -> None:
+    """The dry run told 12,158 of a cluster with 3,240 replicas."""
+    snapshot = cluster([[8 * MB] * 9 + [MB], [], []])
+    policy = "{detector: {kind: cv, threshold: 0.02}, amount: {kind: one}, order: lightest, accept: score, filters: {exclude: [t0]}}"
+    notes = plan(snapshot, goals_with(policy)).notes
+    assert "policy: filter topics: excluded or frozen: 2 replicas passed over" in notes
+    counts = [int(found[1]) for note in notes if (found := re.search(r": (\d+) replicas? passed over", note))]
+    assert max(counts) <= snapshot.replica_count
+
+
+def test_what_is_too_little_to_move_is_told_with_the_size_of_the_filter() -> None:
+    policy = "{preset: pulsar-threshold, filters: {min_throughput: 200MB}}"
+    notes = plan(cluster([[8 * MB] * 9, [MB], [MB]]), goals_with(policy)).notes
+    assert "policy: filter min: less than 200 MB/s to move: 9 replicas passed over" in notes
