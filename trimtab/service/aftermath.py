@@ -19,7 +19,7 @@ from cluster_model.trust import spoken
 from metrics_reporter.reporter import Clock
 from trimtab.execution.comparison import compared, loads_of, predicted_loads
 from trimtab.history.records import Outcome
-from trimtab.service.keeping import DecisionKeeper
+from trimtab.service.keeping import AFTERMATH, DecisionKeeper
 
 if TYPE_CHECKING:
     from optimizer.plan import Plan
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WHO = "aftermath"  # in the history
 HELPED, UNHELPFUL = "helped", "did not help"
 LEAST = 0.25  # of the brokers that a plan was to bring into their target ranges: with fewer it did not help
 LOOKED_BACK = 100  # decisions
@@ -101,7 +100,7 @@ class Aftermath:
         self._until_ms = now_ms + self._wait_ms
         log.log(logging.INFO if helped else logging.WARNING, "plan %s %s. %s", ended.plan.plan_id, self._detail, ". ".join(map(str, loads)))
         detail = ". ".join([self._detail, *map(str, loads)])
-        self._decisions.get().add_outcome(ended.decision_id, Outcome(now_ms, "noted", WHO, detail))
+        self._decisions.get().add_outcome(ended.decision_id, Outcome(now_ms, "noted", AFTERMATH, detail))
 
     @property
     def _wait_ms(self) -> int:
@@ -111,7 +110,7 @@ class Aftermath:
     def _read(self) -> None:
         """How many plans in a row did not help, as the history has it."""
         newest = self._decisions.get().newest(LOOKED_BACK)
-        found = [o for recorded in newest for o in reversed(recorded.outcomes) if o.who == WHO]
+        found = [o for recorded in newest for o in reversed(recorded.outcomes) if o.who == AFTERMATH]
         unhelpful = list(takewhile(lambda o: not o.detail.startswith(HELPED), found))
         self._failures = len(unhelpful)
         if unhelpful:

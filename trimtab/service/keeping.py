@@ -40,6 +40,7 @@ FIRST_RETRY_MS, LONGEST_RETRY_MS = 5_000, 300_000  # after a decision that could
 ROOM, ROOM_FILE, ROOM_EVERY_MS = 1 << 20, ".room", 10_000  # bytes that have to find room in the folder, also where nothing is decided
 LOOKED_BACK = 20  # decisions
 UNFINISHED = ("approved", "started", "noted")
+AFTERMATH = "aftermath"  # who notes what came of a plan that has ended
 KILLED = "the service was killed during the execution; steps in progress continued in the cluster, and the rest was not started"
 
 
@@ -217,7 +218,8 @@ class DecisionKeeper:
     def _end_what_was_left(self, history: DecisionHistory) -> None:
         """Say of plans that an earlier run had in hand when it was killed that they ended with it."""
         for recorded in history.newest(LOOKED_BACK):
-            if recorded.decision.instance == self._instance and recorded.outcomes and recorded.outcomes[-1].kind in UNFINISHED:
+            outcomes = [o for o in recorded.outcomes if o.who != AFTERMATH]
+            if recorded.decision.instance == self._instance and outcomes and outcomes[-1].kind in UNFINISHED:
                 history.add_outcome(recorded.id, Outcome(self._clock.wall_ms(), "failed", "service", KILLED))
                 log.warning("plan %s: %s", recorded.decision.plan_id, KILLED)
 

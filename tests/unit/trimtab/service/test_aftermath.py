@@ -56,6 +56,7 @@ def test_after_each_plan_that_did_not_help_the_wait_is_twice_as_long_until_one_h
     again.run(60)
     assert plans(again) == 2
     assert "the last 2 plans did not help" in said(again.balancer.state()), "a restart knows it"
+    assert not again.rows("SELECT detail FROM outcome WHERE kind = 'failed'"), "plans that ended well were not killed"
     again.balancer.plan_now("anna")
     again.run(120)
     assert plans(again) == 3, "who asks does not wait"
