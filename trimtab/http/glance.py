@@ -14,7 +14,7 @@ from trimtab.http.headline import headline
 from trimtab.service.views import BrokerView, StateView, View
 
 Tone = Literal["good", "some", "bad", "plain"]
-LEAVING = ("draining", "dead")  # brokers that are to hold nothing
+LEAVING = ("draining", "drained", "dead")  # brokers that are to hold nothing
 
 
 class GlanceView(View):
@@ -46,13 +46,25 @@ def glance(state: StateView) -> GlanceView:
     """The most important thing first: the cluster itself, then whether the service works and knows enough, then how goals stand."""
     below = _of_service(state)
     slow = tuple(f"Broker {b.id} is slow and gets no replicas: {b.slow}." for b in state.brokers if b.slow)
+    drained = _drained(state)
     worse = headline(state)
     if worse is None or not state.cluster.known:
-        return below if not slow else below.model_copy(update={"facts": slow, "tone": "some" if below.tone == "good" else below.tone})
-    tone: Tone = "bad" if worse.severe or below.tone == "bad" else "some"
+        tone: Tone = "some" if slow and below.tone == "good" else below.tone
+        return below.model_copy(update={"facts": (*slow, *drained), "tone": tone})
+    tone = "bad" if worse.severe or below.tone == "bad" else "some"
     return GlanceView(
-        tone=tone, label=worse.label, sentence=worse.sentence, remainder=below.remainder, facts=(*worse.facts, *slow), help=worse.help,
-        balance=f"{below.label}: {below.sentence}",
+        tone=tone, label=worse.label, sentence=worse.sentence, remainder=below.remainder, facts=(*worse.facts, *slow, *drained),
+        help=worse.help, balance=f"{below.label}: {below.sentence}",
+    )  # fmt: skip
+
+
+def _drained(state: StateView) -> tuple[str, ...]:
+    """A sentence for each broker that was to be emptied and is."""
+    down = {b.id for b in state.cluster.down if b.life == "drained"}
+    return tuple(
+        f"Broker {b.id} is drained and down: unregister it, or start and activate it to use it again." if b.id in down
+        else f"Broker {b.id} is drained: it hosts no replica and can be shut down. It gets none before it is activated."
+        for b in state.brokers if b.state == "drained"
     )  # fmt: skip
 
 

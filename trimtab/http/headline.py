@@ -39,7 +39,7 @@ def headline(state: StateView) -> Headline | None:
     """None where the cluster is well, or nothing is known of it."""
     cluster = state.cluster
     gone = [b for b in cluster.down if b.life in GONE and (b.replicas or b.life == "dead")]
-    away = [b for b in cluster.down if b.life not in GONE]
+    away = [b for b in cluster.down if b.life not in (*GONE, "drained")]
     short = [*_brokers(gone), *_brokers(away), *_partitions(cluster), *_silent(state)]
     if not short:
         return None

@@ -185,7 +185,7 @@ def _cluster(cluster: ClusterView) -> Iterator[Metric]:
     )
     yield _gauges(
         "trimtab_cluster_brokers",
-        "Brokers by what they do: serving, stopping, fenced, dead, or unregistered with replicas.",
+        "Brokers by what they do: serving, stopping, fenced, dead, unregistered with replicas, or drained and down.",
         ["life"],
         (((life,), cluster.lives.get(life, 0)) for life in LIVES),
     )

@@ -146,6 +146,7 @@ class Balancer:
             dead_after_ms=round(1000 * config.model.dead_after), opened=self._opened, cause=self._cause,
             controller_changed=lambda: self._decider.ask_again(), capacities=capacities.of, looked=self._changed,
             min_isr=lambda: self._min_isr.known, constraints=lambda: self._goals.current.constraints,
+            draining=lambda: self._told.draining,
         )  # fmt: skip
         self._feed = SampleFeed(
             self._reach.topic, self._model, record_format(config, self._model, self._start_up.began_ms), clock,

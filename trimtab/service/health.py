@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,7 +28,8 @@ class BrokerHealth:
     Attributes
     ----------
     life
-        ``fenced`` until it has been so for `dead_after`, then ``dead``; ``unregistered`` where only replica lists name it.
+        ``fenced`` until it has been so for `dead_after`, then ``dead``; ``unregistered`` where only replica lists name it; ``drained``
+        where it does not serve, and was to be emptied and is.
     since_ms
         Since when it is fenced, Unix ms; None where it is not, or it is unknown.
     replicas, lacking
@@ -95,10 +96,10 @@ class ClusterHealth:
 
 def health_of(
     image: MetadataImage, now_ms: int, dead_after_ms: int, min_isr: Mapping[str, int] = UNKNOWN_MIN_ISR,
-    constraints: Constraints = UNBOUND,
+    constraints: Constraints = UNBOUND, draining: Collection[int] = (),
 ) -> ClusterHealth:  # fmt: skip
-    """The health of the cluster that an image describes; `min_isr` by topic, as far as it is known, and what goals let change. O(replicas),
-    vectorized, plus reassignments and topics whose leaders are away."""
+    """The health of the cluster that an image describes; `min_isr` by topic, as far as it is known, what goals let change, and which
+    brokers are to be emptied. O(replicas), vectorized, plus reassignments and topics whose leaders are away."""
     slots = image.live_slots()
     replicas, leader = image.replicas[slots], image.leader[slots]
     present, in_sync = replicas >= 0, image.in_sync_places[slots]
@@ -127,7 +128,11 @@ def health_of(
     def count(values: np.ndarray) -> list[int]:
         return [int(n) for n in np.bincount(np.searchsorted(ids, values), minlength=len(ids)).tolist()]
 
-    tables = zip(ids.tolist(), count(replicas[present]), count(replicas[lacking]), count(first), count(first[astray]), strict=True)
+    hosted = count(replicas[present])
+    for b, number in zip(ids.tolist(), hosted, strict=True):
+        if not number and b in draining and lives[b] != "serving":
+            lives[b] = "drained"
+    tables = zip(ids.tolist(), hosted, count(replicas[lacking]), count(first), count(first[astray]), strict=True)
     worst = (offline, starved & ~offline, under & ~starved & ~offline)
     named = [row for rows in worst for row in np.flatnonzero(rows)[:MOST_EXAMPLES].tolist()][:MOST_EXAMPLES]
     return ClusterHealth(
@@ -221,14 +226,17 @@ class HealthWatch:
         `min.insync.replicas` by topic, as far as it is known; another mapping where there is news.
     constraints
         Of the goals in force; another object where there is news.
+    draining
+        Brokers that are to be emptied.
     """
 
     def __init__(
         self, dead_after_ms: int, every_ms: int = 1_000, min_isr: Callable[[], Mapping[str, int]] = lambda: UNKNOWN_MIN_ISR,
-        constraints: Callable[[], Constraints] = lambda: UNBOUND,
+        constraints: Callable[[], Constraints] = lambda: UNBOUND, draining: Callable[[], Collection[int]] = tuple,
     ) -> None:  # fmt: skip
         self._dead_after_ms, self._every_ms, self._min_isr, self._constraints = dead_after_ms, every_ms, min_isr, constraints
-        self._needed, self._bound = UNKNOWN_MIN_ISR, UNBOUND
+        self._draining = draining
+        self._needed, self._bound, self._emptied = UNKNOWN_MIN_ISR, UNBOUND, draining()
         self._looked_ms: int | None = None
         self._dirty = True
         self._lives: Mapping[int, BrokerLife] = {}
@@ -236,12 +244,13 @@ class HealthWatch:
 
     def look(self, image: MetadataImage, changed: bool, now_ms: int) -> bool:
         """Look again, where something changed; whether it did."""
-        needed, bound = self._min_isr(), self._constraints()
-        self._dirty |= changed or needed is not self._needed or bound is not self._bound
+        needed, bound, emptied = self._min_isr(), self._constraints(), self._draining()
+        self._dirty |= changed or needed is not self._needed or bound is not self._bound or emptied != self._emptied
         lives = {b: _life(entry, now_ms, self._dead_after_ms) for b, entry in image.brokers.items()}
         rested = self._looked_ms is None or now_ms - self._looked_ms >= self._every_ms
         if lives == self._lives and not (self._dirty and rested):
             return False
-        self._lives, self._dirty, self._looked_ms, self._needed, self._bound = lives, False, now_ms, needed, bound
-        self.condition = went_on(self.condition, health_of(image, now_ms, self._dead_after_ms, needed, bound), now_ms)
+        self._lives, self._dirty, self._looked_ms = lives, False, now_ms
+        self._needed, self._bound, self._emptied = needed, bound, emptied
+        self.condition = went_on(self.condition, health_of(image, now_ms, self._dead_after_ms, needed, bound, emptied), now_ms)
         return True

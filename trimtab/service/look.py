@@ -131,7 +131,7 @@ class Lookout:
             slow = slow_brokers(policy.slow_brokers, snapshot, now, self._slow)
             self._slow, snapshot = slow.memory, set_apart(snapshot, slow)
             found = judge(snapshot, goals)
-            standing, brokers = stand(found, {b.id: b.why for b in slow.brokers})
+            standing, brokers = stand(found, {b.id: b.why for b in slow.brokers}, self._told.draining)
             before = self._memory
             detection = detect(policy, snapshot, goals, before, found)
             self._memory = detection.memory

@@ -56,6 +56,7 @@ class MetadataWatch:
         capacities: Callable[[int], dict[str, float]],
         min_isr: Callable[[], Mapping[str, int]],
         constraints: Callable[[], Constraints],
+        draining: Callable[[], frozenset[int]],
         looked: Callable[[], None] = lambda: None,
     ) -> None:
         self._reach, self._model, self._clock, self._look = reach, model, clock, look
@@ -67,7 +68,7 @@ class MetadataWatch:
         self._controller: tuple[int, int] | None = None
         self._held: str | None = None
         self._held_since_ms: int | None = None
-        self.health = HealthWatch(dead_after_ms, min_isr=min_isr, constraints=constraints)
+        self.health = HealthWatch(dead_after_ms, min_isr=min_isr, constraints=constraints, draining=draining)
         self.cluster_id: str | None = None
         self.loaded = False
         self.known: frozenset[int] = frozenset()  # registered brokers, and those of them that serve

@@ -5,7 +5,7 @@ Pure functions of a snapshot and goals; called by `trimtab.service.look`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,9 +21,12 @@ from optimizer.search.state import State
 from trimtab.service.views import BrokerView, GoalView
 
 
-def stand(found: Judgement, slow: Mapping[int, str] | None = None) -> tuple[tuple[GoalView, ...], tuple[BrokerView, ...]]:
-    """Every goal in the order of the file, every broker by id. `slow`: why brokers count as slow, by id."""
-    return _goals(found.goals, found.compiled, found.state), _brokers(found.snapshot, found.compiled, found.state, slow or {})
+def stand(
+    found: Judgement, slow: Mapping[int, str] | None = None, draining: Collection[int] = ()
+) -> tuple[tuple[GoalView, ...], tuple[BrokerView, ...]]:
+    """Every goal in the order of the file, every broker by id. `slow`: why brokers count as slow, by id. `draining`: those that people told
+    the service to empty."""
+    return _goals(found.goals, found.compiled, found.state), _brokers(found.snapshot, found.compiled, found.state, slow or {}, draining)
 
 
 def _goals(goals: GoalSet, compiled: Compiled, state: State) -> tuple[GoalView, ...]:
@@ -46,11 +49,14 @@ def _goals(goals: GoalSet, compiled: Compiled, state: State) -> tuple[GoalView, 
     return tuple(found)
 
 
-def _brokers(snapshot: Snapshot, compiled: Compiled, state: State, slow: Mapping[int, str]) -> tuple[BrokerView, ...]:
+def _brokers(
+    snapshot: Snapshot, compiled: Compiled, state: State, slow: Mapping[int, str], draining: Collection[int]
+) -> tuple[BrokerView, ...]:
     voices = {v.broker: v.voice for v in snapshot.trust.voices} if isinstance(snapshot, LiveSnapshot) else {}
     reported = [r for r in ("network_in", "network_out", "cpu", "disk", "replicas", "leaders") if snapshot.is_reported(r)]
     known = {r: state.load[:, c] for c, r in enumerate(compiled.columns)}
     loads = {r: known[r] if r in known else snapshot.broker_load(r) for r in dict.fromkeys((*reported, *known))}
+    hosts = snapshot.broker_load("replicas")
     judges = [set(judged(compiled, g).tolist()) for g in range(len(compiled.goals))]
     found = []
     for row, broker in enumerate(snapshot.broker_ids.tolist()):
@@ -62,7 +68,8 @@ def _brokers(snapshot: Snapshot, compiled: Compiled, state: State, slow: Mapping
                     shares[goal.resource] = float(loads[goal.resource][row]) / mean
         found.append(
             BrokerView(
-                id=broker, rack=snapshot.racks[row], state=BrokerState(int(snapshot.broker_states[row])).label,
+                id=broker, rack=snapshot.racks[row],
+                state="drained" if broker in draining and not hosts[row] else BrokerState(int(snapshot.broker_states[row])).label,
                 voice=voices.get(broker, "never"),
                 slow=slow.get(broker),
                 loads={r: float(values[row]) for r, values in loads.items()},

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 Mode = Literal["dry-run", "approve", "auto"]
-BrokerLife = Literal["serving", "stopping", "fenced", "dead", "unregistered"]
+BrokerLife = Literal["serving", "stopping", "fenced", "dead", "unregistered", "drained"]
 WaitKind = Literal["down", "settling", "under_replicated", "foreign", "leaders", "quiet"]
 """What balance may wait for."""
 
@@ -66,7 +66,7 @@ class BrokerView(View):
 
     id: int
     rack: str | None
-    state: str
+    state: str = Field(description="active, draining, drained (nothing is left on it), dead, excluded")
     voice: str = Field(description="its reporter: fresh, late, silent or never")
     slow: str | None = Field(default=None, description="why it counts as slow and gets no replicas; null where it does not")
     loads: Mapping[str, float]
@@ -78,7 +78,7 @@ class DownView(View):
     """A broker that does not serve, or came back a short while ago."""
 
     id: int
-    life: str = Field(description="stopping, fenced (probably restarts), dead, unregistered, catching up, settling")
+    life: str = Field(description="stopping, fenced (probably restarts), dead, unregistered, drained, catching up, settling")
     since_ms: int | None
     replicas: int
     lacking: int = Field(description="of them, out of sync")

@@ -59,7 +59,7 @@ export function tiles(state) {
   const worst = state.goals.filter((g) => g.max_deviation !== null).sort((a, b) => b.max_deviation - a.max_deviation)[0];
   const silent = judged.filter((b) => b.voice === "silent" || b.voice === "never").length;
   const tile = (title, value, note, bad) => make("div", {}, make("dt", {}, title), make("dd", { class: `value ${bad ? "bad" : ""}` }, value), make("dd", { class: "note" }, note));
-  const away = c.down.filter((b) => !["catching up", "settling"].includes(b.life)), others = state.brokers.length - judged.length;
+  const away = c.down.filter((b) => !["catching up", "settling", "drained"].includes(b.life)), others = state.brokers.length - judged.length;
   const wrong = [[c.offline, "offline"], [c.under_min_isr, "under min ISR"], [c.under_replicated, "under-replicated"]].filter(([n]) => n);
   fill(at("tiles"),
     c.known && tile("Partitions", wrong.length ? [whole(wrong[0][0]), make("span", { class: "was" }, ` ${wrong[0][1]}`)] : "all in sync",

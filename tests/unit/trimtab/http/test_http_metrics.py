@@ -74,7 +74,7 @@ def test_the_cluster_has_figures_of_its_own(client: Client, face: FakeFace) -> N
     assert partitions == {**counts, "reassigning": 0, "not_preferred": 0}
     assert found["trimtab_cluster_min_isr_unread_topics"] == {(): 0.0}
     brokers = {dict(labels)["life"]: value for labels, value in found["trimtab_cluster_brokers"].items()}
-    assert brokers == {"serving": 3, "dead": 1, "unregistered": 0, "fenced": 0, "stopping": 0}
+    assert brokers == {"serving": 3, "dead": 1, "unregistered": 0, "fenced": 0, "stopping": 0, "drained": 0}
     assert found["trimtab_cluster_broker_lacking_replicas"] == {(("broker", "4"),): 61}
     waits = {dict(labels)["reason"] for labels, value in found["trimtab_balance_waits"].items() if value}
     assert waits == {"down"}
