@@ -89,8 +89,8 @@ def check_whatifs(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, remo
     Raises
     ------
     ConfigurationError
-        As `apply_whatifs`, and: a broker to add that is there, a broker to remove that is excluded, by its state, an option or
-        the goals' constraints, brokers to remove that leave no active one, a pattern of topics to exclude that matches none, a
+        As `apply_whatifs`, and: a broker to add that is there, a broker to remove or demote that is excluded, by its state, an
+        option or the goals' constraints, brokers to remove that leave no active one, a pattern of topics to exclude that matches none, a
         budget in bytes where sizes are unknown; all at once.
     """
     problems = [*_problems(snapshot, options), *_idle_problems(snapshot, goals, options)] or _no_broker_left(snapshot, goals, options)
@@ -213,7 +213,9 @@ def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> 
         if row is not None and added.rack in (None, snapshot.racks[row]):
             message = f"broker {added.id} is in the snapshot already; choose an id that is free"
             problems.append(Problem("--add-broker", message))
-    for broker in dict.fromkeys(options.remove_brokers):
+    asked = [(REMOVING, "emptied", broker) for broker in dict.fromkeys(options.remove_brokers)]
+    asked += [("--demote-broker", "demoted", broker) for broker in dict.fromkeys(options.demote_brokers)]
+    for option, done, broker in asked:
         row = known.get(broker)
         if row is None and broker not in new:
             continue  # that it is not there is told
@@ -225,7 +227,7 @@ def _idle_problems(snapshot: Snapshot, goals: GoalSet, options: PlanOptions) -> 
             why = "it is excluded in the snapshot, so nothing may leave it; change its state there"
         else:
             continue
-        problems.append(Problem(REMOVING, f"broker {broker} cannot be emptied: {why}"))
+        problems.append(Problem(option, f"broker {broker} cannot be {done}: {why}"))
     lacking = int(np.count_nonzero(unsized(snapshot)))
     if options.max_bytes is not None and lacking:
         message = (

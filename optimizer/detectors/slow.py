@@ -10,7 +10,7 @@ slow, the cluster is, and no broker is set apart.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from math import floor
 from statistics import median
@@ -89,11 +89,14 @@ def set_apart(snapshot: LiveSnapshot, slow: Slow) -> LiveSnapshot:
     return replace(snapshot, broker_states=states, notes=(*snapshot.notes, *told, *slow.notes))
 
 
-def slow_brokers(rule: SlowBrokers | None, snapshot: LiveSnapshot, now_ms: int, memory: SlowMemory | None = None) -> Slow:
-    """Which of the active brokers are slow at `now_ms`. Stale values say nothing, and a second look at the same moment counts no hit."""
+def slow_brokers(
+    rule: SlowBrokers | None, snapshot: LiveSnapshot, now_ms: int, memory: SlowMemory | None = None, excluded: Collection[int] = ()
+) -> Slow:
+    """Which of the active brokers are slow at `now_ms`. Stale values say nothing, and a second look at the same moment counts no hit.
+    Brokers that goals exclude keep what they have, slow or not."""
     if rule is None:
         return Slow()
-    active = snapshot.broker_ids[snapshot.broker_states == BrokerState.ACTIVE].tolist()
+    active = set(snapshot.broker_ids[snapshot.broker_states == BrokerState.ACTIVE].tolist()).difference(excluded)
     fresh = [x for x in snapshot.trust.latencies if x.age_ms <= snapshot.trust.stale_after_ms]
     return slow_among(rule, fresh, active, now_ms, memory)
 
@@ -118,10 +121,10 @@ def slow_among(
     slow = {broker: w for broker, w in after.items() if w.is_slow}
     kept = SlowMemory(after, now_ms)
     most = max(floor(rule.most * len(here) + 1e-9), 1)
-    if len(slow) > most or len(slow) == len(here):
-        named = ", ".join(map(str, slow))
-        note = f"brokers {named} are slow, more than the {most} that policy.slow_brokers.most allows: none is set apart"
-        return Slow((), kept, (note,))
+    if slow and (len(slow) > most or len(slow) == len(here)):
+        named = f"broker {min(slow)} is" if len(slow) == 1 else f"brokers {', '.join(map(str, slow))} are"
+        why = f"more than the {most} that policy.slow_brokers.most allows" if len(slow) > most else "and no other broker is active"
+        return Slow((), kept, (f"{named} slow, {why}: none is set apart",))
     return Slow(tuple(SlowBroker(b, _told(w, now_ms, hold_ms), w.since_ms) for b, w in slow.items()), kept)
 
 

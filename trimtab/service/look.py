@@ -128,7 +128,7 @@ class Lookout:
             goals = self._goals.current
             snapshot = as_draining(self._model.snapshot(now, horizon=self._horizon), self._told.draining)
             policy = policy_of(goals)
-            slow = slow_brokers(policy.slow_brokers, snapshot, now, self._slow)
+            slow = slow_brokers(policy.slow_brokers, snapshot, now, self._slow, goals.constraints.exclude_brokers)
             self._slow, snapshot = slow.memory, set_apart(snapshot, slow)
             found = judge(snapshot, goals)
             standing, brokers = stand(found, {b.id: b.why for b in slow.brokers}, self._told.draining)

@@ -222,6 +222,7 @@ def test_the_frontier_is_of_the_plan_that_would_be_made(trimtab: CommandLine, le
         (["--snapshot", "FILE", "--exclude-topic", "zzz*"], "--exclude-topic: no topic matches 'zzz*'"),
         (["--snapshot", "FILE", "--add-broker", "3"], "--add-broker: broker 3 is in the snapshot already"),
         (["--snapshot", "FILE", "--remove-broker", "1", "--exclude-broker", "1"], "broker 1 cannot be emptied"),
+        (["--snapshot", "FILE", "--demote-broker", "1", "--exclude-broker", "1"], "broker 1 cannot be demoted"),
         (["--snapshot", "FILE", "--out", "FILE"], "--out: expected a file of its own, found that of --snapshot"),
         (["--snapshot", "FILE", "--election-out", "FILE"], "--election-out: expected a file of its own"),
     ],

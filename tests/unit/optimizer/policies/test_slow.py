@@ -3,13 +3,13 @@ is set apart."""
 
 from __future__ import annotations
 
-from cluster_model.latency import KEPT, SPAN_MS, BrokerLatencies
+from cluster_model.latency import KEPT, SPAN_MS, BrokerLatencies, BrokerLatency
 from cluster_model.metadata.events import BrokerRegistered
 from cluster_model.model import ClusterModel
 from cluster_model.observed import BROKER
 from cluster_model.snapshot import BrokerState
 from goals.policy import SlowBrokers
-from optimizer.detectors.slow import Slow, SlowMemory, set_apart, slow_brokers
+from optimizer.detectors.slow import Slow, SlowMemory, set_apart, slow_among, slow_brokers
 from tests.unit.cluster_model.batches import NOW, Reports, whole
 
 LOOK = 10_000
@@ -70,6 +70,14 @@ def test_where_many_are_slow_the_cluster_is_and_no_broker_is_set_apart() -> None
     assert looks.look(b3=4000.0).notes  # broker 2 is held
     one = Looks(SlowBrokers(hits=1, most=0.5))
     assert one.look(b2=4000.0, b3=4000.0).ids == (2, 3)
+
+
+def test_where_no_other_broker_is_active_none_is_set_apart_and_the_reason_is_that() -> None:
+    rule, told = SlowBrokers(hits=1), [BrokerLatency(1, "produce_latency_ms", 4000.0, None, 0)]
+    found = slow_among(rule, told, [1], NOW)
+    assert not found.brokers
+    assert found.notes == ("broker 1 is slow, and no other broker is active: none is set apart",)
+    assert slow_among(rule, told, [], NOW).notes == ()
 
 
 def test_a_slow_broker_is_neither_target_nor_in_the_mean_and_the_snapshot_says_why() -> None:

@@ -77,6 +77,18 @@ def test_leaderships_stay_where_the_policy_says_so(world: World) -> None:
     service.stop()
 
 
+def test_an_excluded_broker_keeps_its_leaderships_slow_or_not(world: World) -> None:
+    make_slow(world, 1, 4_000.0)
+    excluded = GOALS.replace("policy:", "constraints: {exclude_brokers: [1]}\npolicy:")
+    service = Service(world, goals=excluded, mode="auto", executor=simulated_executor(world))
+    before = leads(world, 1)
+    assert before > 0
+    state = service.run(100)
+    assert leads(world, 1) == before
+    assert not any(b.slow for b in state.brokers)
+    service.stop()
+
+
 def test_a_dry_run_says_what_would_leave(world: World) -> None:
     make_slow(world, 1, 4_000.0)
     service = Service(world, goals=GOALS)
