@@ -70,6 +70,8 @@ class Aftermath:
         with self._lock:
             if self._failures is None:
                 self._read()
+            if self._ended is not None and not _of_the_same_brokers(self._ended.plan, looked):
+                self._ended = None  # it promised nothing of these
             ended = self._ended
             if ended is not None and self._is_due(ended, looked, now_ms):
                 self._conclude(ended, looked, now_ms)
@@ -115,6 +117,11 @@ class Aftermath:
         self._failures = len(unhelpful)
         if unhelpful:
             self._until_ms, self._detail = unhelpful[0].time_ms + self._wait_ms, unhelpful[0].detail.partition(". ")[0]
+
+
+def _of_the_same_brokers(plan: Plan, looked: Looked) -> bool:
+    """Whether the active brokers are those that the plan was made for."""
+    return {b.id for b in plan.brokers if b.state == "active"} == {b.id for b in looked.brokers if b.state == "active"}
 
 
 def _helped(plan: Plan, looked: Looked) -> bool:

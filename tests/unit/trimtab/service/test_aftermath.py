@@ -15,6 +15,8 @@ from optimizer.planner import plan
 from tests.unit.trimtab.service.beside import GOALS, Service, World, said, simulated_executor
 from trimtab.service.planning import Planner
 from trimtab.service.views import Refused
+from trimtab.simulator.collector import SimulatedReporter
+from trimtab.simulator.spec import BrokerSpec
 
 LIMITS = {"cooldown": 60}
 STRICT = GOALS.replace("network_in", "network_in, bound: 0.05")
@@ -64,6 +66,21 @@ def test_after_each_plan_that_did_not_help_the_wait_is_twice_as_long_until_one_h
     assert noted(again)[-1].startswith("helped (3 brokers outside a target range before, 0 predicted, 0 now)")
     assert "did not help" not in said(again.balancer.state())
     again.stop()
+
+
+def test_a_plan_is_not_judged_by_brokers_that_came_after_it(world: World) -> None:
+    """Who scaled out a minute after a plan waited for the new brokers' share, as that plan had not helped."""
+    service = serving(world, plan)
+    for _ in range(30):
+        service.run(5)
+        if service.rows("SELECT COUNT(*) FROM outcome WHERE kind = 'done'") == [(1,)]:
+            break
+    world.cluster.add_broker(BrokerSpec(4))
+    world.reporters[4] = SimulatedReporter(world.cluster, 4, world.topic)
+    service.run(150)
+    assert not any("did not help" in detail for detail in noted(service))
+    assert plans(service) == 2
+    service.stop()
 
 
 def test_a_plan_that_a_person_approves_counts_too_and_a_dry_run_learns_nothing(world: World) -> None:
