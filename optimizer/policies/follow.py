@@ -17,6 +17,7 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.policies.batches import within_batches
 from optimizer.policies.board import Board
+from optimizer.policies.led_again import lead_again
 from optimizer.policies.pipeline import run, too_few
 from optimizer.policies.recording import plan_of
 from optimizer.policies.targets import to_target_counts
@@ -47,7 +48,9 @@ def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: 
     compiled = compile_problem(imagined, goals, options)
     board = Board.of(imagined, compiled)
     when = When(policy, imagined, goals)
-    told = [when.sentence]
+    told = [when.sentence, *lead_again(board, options)]
+    if board.steps:
+        when.go_on(when.ahead(board.now()))
     few = too_few(board, policy) if not when.found.unrepaired else ""
     if few:
         told.append(f"{few}; nothing is moved")
@@ -55,6 +58,7 @@ def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: 
         told += to_target_counts(board, policy.tolerance or 0.0, options if when.found.unrepaired else _guarded(options, policy))
     elif when.acts:
         told += run(board, goals, policy, options, when)
+    told += lead_again(board, options, off_leaving=True)
     outside = len(strays(compiled.problem, board.lists))
     if outside:
         told.append(f"{counted(outside, 'replica')} outside their broker sets would stay: only a policy without amount moves them back")

@@ -57,6 +57,7 @@ class Run:
     dropped: dict[str, set[tuple[int, str]]] = field(default_factory=dict)  # why -> broker row and unit that were passed over
     changed: set[int] = field(default_factory=set)
     unloading: bool = False  # parts of what was split are offered
+    stuck: bool = False  # nothing more can leave dead and draining brokers for now
     moves: int = 0
     moved_bytes: float = 0.0
 
@@ -70,7 +71,7 @@ class Run:
 
     def content(self) -> bool:
         """Whether the detector wants nothing more, as the cluster would stand now."""
-        return not self.when.found.fired and not self.when.found.unrepaired
+        return not self.when.found.fired and (self.stuck or not self.when.found.unrepaired)
 
     @property
     def confined(self) -> str:
@@ -105,7 +106,7 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
         if levelling == one.guards.cycles:
             why = f"guard cycles: {levelling}, which is the limit of one plan"
             break
-        levelling += not board.leaving[board.lists[board.lists >= 0]].any()
+        levelling += one.stuck or not board.leaving[board.lists[board.lists >= 0]].any()
         why = _cycle(one)
         cycles += 1
     kind = policy.amount.kind if policy.amount else ""
@@ -130,7 +131,8 @@ def _cycle(one: Run) -> str:
     if one.by_rate != one.when.by_rate:
         one.by_rate = one.when.by_rate
         one.weights = weights_of(snapshot, by_rate=one.by_rate)
-    giving = sources(one.policy, snapshot, one.goals, scores, one.board.active, one.board.leaving, by_rate=one.by_rate)
+    leaving = one.board.leaving & (not one.stuck)
+    giving = sources(one.policy, snapshot, one.goals, scores, one.board.active, leaving, by_rate=one.by_rate)
     if not giving:
         return "no broker has to give"
     done, brokers, served = 0, 0, set[int]()
@@ -158,7 +160,9 @@ def _cycle(one: Run) -> str:
         brokers += done > before
         if done > before and counterpart is not None:
             served.add(counterpart)
-    return "" if done else "filters, placement and evaluator left nothing to move"
+    repairs = giving[0].leaves
+    one.stuck = repairs and not done  # what cannot leave keeps no other broker from being levelled, which may make room for it
+    return "" if done or repairs else "filters, placement and evaluator left nothing to move"
 
 
 def too_few(board: Board, policy: PolicyDocument) -> str:
