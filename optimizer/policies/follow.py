@@ -6,8 +6,6 @@ time and history are the caller's (`optimizer.detectors.guards`). Every stage sa
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from goals.policy import PolicyDocument
@@ -55,7 +53,7 @@ def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: 
     if few:
         told.append(f"{few}; nothing is moved")
     elif when.acts and policy.amount is not None and policy.amount.kind == "to_target_counts":
-        told += to_target_counts(board, policy.tolerance or 0.0, options if when.found.unrepaired else _guarded(options, policy))
+        told += to_target_counts(board, policy.tolerance or 0.0, options, _guard(board, policy, when))
     elif when.acts:
         told += run(board, goals, policy, options, when)
     told += lead_again(board, options, off_leaving=True)
@@ -67,8 +65,10 @@ def follow(snapshot: Snapshot, goals: GoalSet, policy: PolicyDocument, options: 
     return within_batches(made, snapshot, imagined, compiled, goals, options, policy)
 
 
-def _guarded(options: PlanOptions, policy: PolicyDocument) -> PlanOptions:
-    """The options with the fewest moves that they or the guards of the policy allow."""
+def _guard(board: Board, policy: PolicyDocument, when: When) -> int | None:
+    """How many moves the guards of the policy allow for balance; None where they set no limit."""
+    if not when.found.fired or too_few(board, policy):
+        return 0
     guards = policy.guards
-    limits = [options.max_moves, *((guards.moves, guards.moves_per_hour) if guards is not None else ())]
-    return replace(options, max_moves=min((x for x in limits if x is not None), default=None))
+    limits = (guards.moves, guards.moves_per_hour) if guards is not None else ()
+    return min((x for x in limits if x is not None), default=None)

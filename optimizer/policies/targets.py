@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cluster_model.snapshot import BoolArray
 from goals.model import RackAware
 from optimizer.options import PlanOptions
 from optimizer.policies.board import Board, Rows, Step
@@ -17,8 +18,11 @@ from optimizer.policies.leaders import FREE, TOUCHED, UNTOUCHED, Led, level_lead
 from optimizer.policies.recording import Evaluator
 
 
-def to_target_counts(board: Board, tolerance: float = 0.0, options: PlanOptions | None = None) -> list[str]:
-    """Make the steps on `board`, as many as the budgets of `options` allow; what was found, in sentences."""
+def to_target_counts(
+    board: Board, tolerance: float = 0.0, options: PlanOptions | None = None, guard: int | None = None
+) -> list[str]:
+    """Make the steps on `board`, as many as the budgets of `options` allow, and `guard` moves at most unless repairs need more; what was
+    found, in sentences. Repairs come first: moves off brokers that are to be emptied."""
     leaving = board.leaving
     on_leaving = np.append(leaving, False)[board.lists].any(axis=1)
     placement = Placement(
@@ -32,8 +36,9 @@ def to_target_counts(board: Board, tolerance: float = 0.0, options: PlanOptions 
     )
     target = spread_targets(placement.counts, placement.takes, placement.leaves, tolerance)
     found = count_moves(placement, target)
-    order = _fullest_first(placement.counts - target, board.lists[found.partition, found.slot])
-    order, told = _within(board, found, order, options or PlanOptions())
+    source = board.lists[found.partition, found.slot]
+    order = _fullest_first(placement.counts - target, source, leaving)
+    order, told = _within(board, found, order, options or PlanOptions(), None if guard is None else max(guard, int(leaving[source].sum())))
     made = replace(found, partition=found.partition[order], slot=found.slot[order], target=found.target[order])
     after = board.lists.copy()
     after[made.partition, made.slot] = made.target
@@ -55,10 +60,10 @@ def _make(board: Board, made: CountMoves, lead: Rows, counts: Rows) -> None:
         board.make(Step((p,), (tuple(board.lists[p].tolist()),), (int(lead[p]),), reason))
 
 
-def _within(board: Board, found: CountMoves, order: Rows, options: PlanOptions) -> tuple[Rows, list[str]]:
-    """The moves of `order` that budgets and hard goals allow, and what was dropped."""
+def _within(board: Board, found: CountMoves, order: Rows, options: PlanOptions, guard: int | None) -> tuple[Rows, list[str]]:
+    """The moves of `order` that budgets, the guard and hard goals allow, and what was dropped."""
     told = []
-    most = [limit for limit in (options.max_moves, options.max_partitions) if limit is not None]
+    most = [limit for limit in (options.max_moves, options.max_partitions, guard) if limit is not None]
     kept = order[: min(most)] if most else order
     if options.max_bytes is not None:
         data = np.cumsum(board.compiled.problem.size[found.partition[kept]])
@@ -94,13 +99,13 @@ def _leads(board: Board, found: CountMoves, after: Rows) -> Rows:
     return level_leaders(Led(after, lead, movable, board.active, price))
 
 
-def _fullest_first(surplus: Rows, source: Rows) -> Rows:
-    """int64 [n]: the order in which the broker with the largest surplus gives next."""
+def _fullest_first(surplus: Rows, source: Rows, leaving: BoolArray) -> Rows:
+    """int64 [n]: the order in which the broker with the largest surplus gives next, after those that are `leaving` (bool [B])."""
     by = np.argsort(source, kind="stable")
     starts = np.searchsorted(source[by], np.arange(len(surplus)))
     given = np.empty(len(source), np.int64)
     given[by] = np.arange(len(source)) - starts[source[by]]
-    return np.lexsort((source, given - surplus[source]))
+    return np.lexsort((source, given - surplus[source], ~leaving[source]))
 
 
 def _reason(board: Board, counts: Rows, target: Rows, source: int, new: int) -> str:
@@ -117,7 +122,8 @@ def _sentences(board: Board, found: CountMoves, made: int, after: Rows) -> list[
     active = board.active
     spread = int(after[active].max() - after[active].min()) if active.any() else 0
     proof = f"no plan needs fewer than {found.least}" if found.proven else f"at least {found.least} were needed to reach every target"
-    told = [f"amount to_target_counts: {made} replica moves ({proof}); replica counts would be within {spread} of each other"]
+    end = f"within {spread} of each other" if spread else "equal"
+    told = [f"amount to_target_counts: {made} replica moves ({proof}); replica counts would be {end}"]
     off = np.flatnonzero((after != found.wanted) & (active | board.leaving))
     if len(off):
         names = ", ".join(str(b) for b in board.snapshot.broker_ids[off][:8]) + (" …" if len(off) > 8 else "")

@@ -83,3 +83,25 @@ def test_what_cannot_leave_a_dead_broker_keeps_no_other_from_being_levelled(pres
     busy: list[Partition] = [([2], 2) for _ in range(90)]
     made = plan(cluster([([1], None), *busy], {1: "dead"}), goals(f"{{preset: {preset}}}"))
     assert {c.replicas_after[0] for c in made.proposals} & {3, 4}
+
+
+def off_the_dead(made: Plan) -> int:
+    return sum(1 in c.replicas_before and 1 not in c.replicas_after for c in made.proposals)
+
+
+def test_counts_are_levelled_with_what_emptying_a_broker_leaves_to_be_changed() -> None:
+    """A partition has one of its brokers replaced: that of the dead one, though the other has too many."""
+    lost = cluster([([1, 2], 2) for _ in range(18)] + [([2, 3], 2), ([1, 3], 3)], {1: "dead"})
+    made = plan(lost, goals("{preset: wix-minimal}"))
+    assert off_the_dead(made) == 19
+
+
+def test_budgets_go_to_repairs_first_and_guards_hold_the_rest_only() -> None:
+    partitions: list[Partition] = [([1, 3], 3)] * 3 + [([2], 2)] * 30
+    lost = cluster(partitions, {1: "dead"})
+    made = plan(lost, goals("{preset: wix-minimal}"), PlanOptions(max_moves=3))
+    assert off_the_dead(made) == made.summary.replica_moves == 3
+    guarded = plan(lost, goals("{preset: wix-minimal, guards: {moves: 2}}"))
+    assert off_the_dead(guarded) == guarded.summary.replica_moves == 3
+    more = plan(lost, goals("{preset: wix-minimal, guards: {moves: 5}}"))
+    assert (off_the_dead(more), more.summary.replica_moves) == (3, 5)
