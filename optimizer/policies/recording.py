@@ -33,6 +33,7 @@ from optimizer.why_words import few
 
 MOST_CHANGES = MAX_CHANGES
 BY_POLICY = "the policy moves nothing more; a plan by the search may fix it"
+RESTS = "the policy moves nothing more now: partitions are left alone that were moved lately or whose loads are in doubt"
 
 
 class Evaluator:
@@ -89,7 +90,7 @@ def plan_of(
     """
     compiled = board.compiled
     state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    because = because or budget_text(compiled, state, options, waiting) or BY_POLICY
+    because = because or budget_text(compiled, state, options, waiting) or (RESTS if board.resting.any() else BY_POLICY)
     plan = _assembled(given, board, goals, options, state, lower_bounds(compiled.problem, state), waiting, because)
     recorded = {**plan.options, "policy": policy}
     # `assemble` leaves out steps that later ones take back; then reasons do not belong to actions one by one.

@@ -401,6 +401,17 @@ def test_groups_are_cut_at_given_positions_and_not_beyond_their_number() -> None
     assert {0x10000000, 0x50000000} <= set(bounds)
 
 
+def test_where_partitions_rest_that_is_the_reason_and_no_search_is_advised() -> None:
+    snapshot = cluster([[8 * MB] * 9, [MB], [MB]])
+    rows = zip(snapshot.partition_topic.tolist(), snapshot.partition_number.tolist(), strict=True)
+    rests = tuple((snapshot.topics[t], n) for t, n in rows)
+    made = plan(snapshot, goals_with("{preset: danube-balanced}"), PlanOptions(resting=rests))
+    assert not made.actions
+    why = next(b.why for b in made.brokers if b.id == 0)
+    assert "the policy moves nothing more now: partitions are left alone that were moved lately" in str(why)
+    assert "search" not in str(why)
+
+
 def test_a_replica_that_is_passed_over_cycle_after_cycle_is_counted_once() -> None:
     """The dry run told 12,158 of a cluster with 3,240 replicas."""
     snapshot = cluster([[8 * MB] * 9 + [MB], [], []])
