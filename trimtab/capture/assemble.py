@@ -135,16 +135,21 @@ def _tell_broker(broker: int, reading: BrokerReading, notes: Notes) -> None:
 
 def _tell_directories(broker: int, volumes: tuple[LogDir, ...], notes: Notes) -> None:
     """Warn of the fullest of several volumes: a replica is in one directory, so there may be no room though the broker has some."""
-    if len(volumes) < 2:
+    if not volumes:
         return
     fullest = max(volumes, key=lambda v: v.used)
     together = 1.0 - sum(v.usable for v in volumes) / sum(v.total for v in volumes)
-    if fullest.used >= FULL or fullest.used - together >= UNEVEN:
+    if uneven(fullest.used, together, len(volumes)):
         notes.warn(
             f"broker {broker}: log directory {fullest.path} is {fullest.used:.0%} full, its {len(volumes)} log directories together "
             f"{together:.0%}; a replica fits into one of them, and plans know their sum only. `trimtab directories` moves replicas "
             "between them"
         )
+
+
+def uneven(fullest: float, together: float, volumes: int) -> bool:
+    """Whether the fullest of several volumes is worth a word: shares in use, of it and of all."""
+    return volumes > 1 and (fullest >= FULL or fullest - together >= UNEVEN)
 
 
 def _tell_others(broker: int, reading: BrokerReading, notes: Notes) -> None:

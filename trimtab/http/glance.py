@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from optimizer.report.units import count, listing, size
+from trimtab.capture.assemble import uneven
 from trimtab.http.headline import headline
 from trimtab.service.views import BrokerView, StateView, View
 
@@ -46,16 +47,31 @@ def glance(state: StateView) -> GlanceView:
     """The most important thing first: the cluster itself, then whether the service works and knows enough, then how goals stand."""
     below = _of_service(state)
     slow = tuple(f"Broker {b.id} is slow and gets no replicas: {b.slow}." for b in state.brokers if b.slow)
-    drained = _drained(state)
+    beside = (*_directories(state), *_drained(state))
     worse = headline(state)
     if worse is None or not state.cluster.known:
-        tone: Tone = "some" if slow and below.tone == "good" else below.tone
-        return below.model_copy(update={"facts": (*slow, *drained), "tone": tone})
+        odd = bool(slow) or any(at.offline for at in state.cluster.directories)
+        tone: Tone = "some" if odd and below.tone == "good" else below.tone
+        return below.model_copy(update={"facts": (*slow, *beside), "tone": tone})
     tone = "bad" if worse.severe or below.tone == "bad" else "some"
     return GlanceView(
-        tone=tone, label=worse.label, sentence=worse.sentence, remainder=below.remainder, facts=(*worse.facts, *slow, *drained),
+        tone=tone, label=worse.label, sentence=worse.sentence, remainder=below.remainder, facts=(*worse.facts, *slow, *beside),
         help=worse.help, balance=f"{below.label}: {below.sentence}",
     )  # fmt: skip
+
+
+def _directories(state: StateView) -> tuple[str, ...]:
+    """A sentence for each broker with log directories that are offline, or one that is far fuller than the others."""
+    told = []
+    for at in state.cluster.directories:
+        if at.offline:
+            told.append(f"Broker {at.broker} has offline log directories: {listing(list(at.offline), 4)}.")
+        if at.fullest_used is not None and at.used is not None and uneven(at.fullest_used, at.used, at.volumes):
+            told.append(
+                f"Broker {at.broker}: log directory {at.fullest} is {at.fullest_used:.0%} full, its {at.volumes} log directories "
+                f"together {at.used:.0%}; `trimtab directories` moves replicas between them."
+            )
+    return tuple(told)
 
 
 def _drained(state: StateView) -> tuple[str, ...]:

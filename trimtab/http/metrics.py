@@ -196,6 +196,18 @@ def _cluster(cluster: ClusterView) -> Iterator[Metric]:
         (((str(b.id),), b.lacking) for b in cluster.down),
     )
     yield _gauges(
+        "trimtab_cluster_broker_fullest_log_directory_ratio",
+        "Share in use of the fullest log directory of a broker that has several volumes.",
+        ["broker"],
+        (((str(at.broker),), at.fullest_used) for at in cluster.directories if at.fullest_used is not None),
+    )
+    yield _gauges(
+        "trimtab_cluster_broker_offline_log_directories",
+        "Log directories of a broker that are offline.",
+        ["broker"],
+        (((str(at.broker),), len(at.offline)) for at in cluster.directories),
+    )
+    yield _gauges(
         "trimtab_balance_waits",
         "Whether balance waits for this.",
         ["reason"],

@@ -38,6 +38,7 @@ from trimtab.service.goals import GoalsKeeper
 from trimtab.service.kafka_executor import kafka_executor
 from trimtab.service.keeping import KEPT, DecisionKeeper, SampleKeeper, Told
 from trimtab.service.leadership import LeaderCheck
+from trimtab.service.log_dirs import LogDirs
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
 from trimtab.service.min_isr import MinIsr
@@ -137,6 +138,7 @@ class Balancer:
             self._reach.min_isr, lambda: self._metadata.health.condition.health.short_topics, clock,
             learned=lambda: self._workers["metadata"].wake(),
         )  # fmt: skip
+        self._log_dirs = LogDirs(self._reach.log_dirs, lambda: self._metadata.serving, self._changed)
         self._stand_in = StandIn(
             self._reach.counters, self._model, clock, serving=lambda: self._metadata.serving,
             may_ask=lambda: self._start_up.over and not self._readiness.holds(clock.wall_ms()), every=config.model.stale_after / STOOD_IN,
@@ -188,6 +190,7 @@ class Balancer:
         turns: dict[str, tuple[Callable[[], float], Callable[[], None]]] = {
             "metadata": (self._metadata.turn, _nothing),
             "min-isr": (self._min_isr.turn, _nothing),
+            "log-dirs": (self._log_dirs.turn, _nothing),
             "stand-in": (self._stand_in.turn, _nothing),
             "samples": (self._feed.turn, self._feed.close),
             "planner": (self._decider.turn, _nothing),
@@ -206,7 +209,8 @@ class Balancer:
         parts = Parts(
             config=config, clock=clock, instance=self._instance, started_ms=self._start_up.began_ms, has_executor=executor is not None,
             model=self._model, coverage=self._coverage, goals=self._goals, told=self._told, agenda=self._agenda, leader=self._leader,
-            desk=self._desk, metadata=self._metadata, feed=self._feed, lookout=self._lookout, readiness=self._readiness,
+            desk=self._desk, metadata=self._metadata, log_dirs=self._log_dirs, feed=self._feed,
+            lookout=self._lookout, readiness=self._readiness,
             decider=self._decider, execution=self._execution, decisions=self._decisions, workers=self._workers,
         )  # fmt: skip
         self._read = ReadModel(parts, starting=lambda: self._start_up.sentence, interface=lambda: self._server)

@@ -19,6 +19,7 @@ from trimtab.service.execution import Execution
 from trimtab.service.goals import GoalsKeeper
 from trimtab.service.keeping import DecisionKeeper, Told
 from trimtab.service.leadership import LeaderCheck
+from trimtab.service.log_dirs import LogDirs
 from trimtab.service.look import Lookout
 from trimtab.service.metadata import MetadataWatch
 from trimtab.service.readiness import Readiness
@@ -43,6 +44,7 @@ class Parts:
     leader: LeaderCheck
     desk: PlanDesk
     metadata: MetadataWatch
+    log_dirs: LogDirs
     feed: SampleFeed
     lookout: Lookout
     readiness: Readiness

@@ -39,7 +39,8 @@ class ClosableSource(RecordSource, Protocol):
 
 
 class Reach(Protocol):
-    """What the service asks of a cluster. `follow`, `topic`, `min_isr` and `counters` are called by a thread of their own each, `quorum`
+    """What the service asks of a cluster. `follow`, `topic`, `min_isr`, `log_dirs` and `counters` are called by a thread of
+    their own each, `quorum`
     and `shared` by any."""
 
     def follow(self) -> tuple[str, Follower]:
@@ -63,6 +64,10 @@ class Reach(Protocol):
 
     def min_isr(self, topics: Collection[str]) -> Mapping[str, int]:
         """`min.insync.replicas` in force, by topic; those that are gone or may not be described are left out. Raises `ExternalError`."""
+        ...
+
+    def log_dirs(self, brokers: Collection[int]) -> Reading:
+        """Log directories of some brokers; what went wrong is in the answer. Raises `ExternalError`."""
         ...
 
     def counters(self, leads: Mapping[int, list[TopicPartition]]) -> Reading:
@@ -98,7 +103,7 @@ class KafkaReach:
         self._claim: Claim | None = None
         self._following: Gateway | None = None
         self._asking, self._lock = _Renewed(self._connect), Lock()
-        self._describing, self._counting = _Renewed(self._connect), _Renewed(self._connect)
+        self._describing, self._counting, self._listing = (_Renewed(self._connect) for _ in range(3))
 
     def follow(self) -> tuple[str, Follower]:
         from cluster_model.metadata.follower import KRaftFollower
@@ -133,6 +138,9 @@ class KafkaReach:
     def min_isr(self, topics: Collection[str]) -> Mapping[str, int]:
         return self._describing.ask(lambda gateway: gateway.min_isr(topics))
 
+    def log_dirs(self, brokers: Collection[int]) -> Reading:
+        return self._listing.ask(lambda gateway: gateway.counters({broker: [] for broker in brokers}))
+
     def counters(self, leads: Mapping[int, list[TopicPartition]]) -> Reading:
         return self._counting.ask(lambda gateway: gateway.counters(leads))
 
@@ -146,6 +154,7 @@ class KafkaReach:
             self._following.close()
         self._describing.close()
         self._counting.close()
+        self._listing.close()
         with self._lock:
             self._asking.close()
             if self._claim is not None:

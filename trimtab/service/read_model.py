@@ -107,7 +107,7 @@ class ReadModel:
             leadership=known,
             workers=tuple(w.view() for w in parts.workers.values()),
             model=self._model_view(now),
-            cluster=cluster_view(parts.metadata.health.condition, parts.metadata.loaded, waiting),
+            cluster=cluster_view(parts.metadata.health.condition, parts.metadata.loaded, waiting, parts.log_dirs.known),
             considered_ms=parts.decider.considered_ms,
             history_free=self._history_free(now),
             goals_file=parts.goals.source,

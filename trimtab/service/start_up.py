@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 OTHERS_HANG_SECONDS = 180.0
 COMPILING_SECONDS = 3600.0  # without a sign of life while kernels are compiled
 TOLD_SECONDS = 5.0  # a start that took longer is told
-ASK_OTHERS = ("metadata", "min-isr", "stand-in", "planner", "executor", "notify")  # threads that brokers and webhooks may keep for long
+ASK_OTHERS = ("metadata", "min-isr", "log-dirs", "stand-in", "planner", "executor", "notify")  # brokers and webhooks may keep them for long
 
 
 class StartUp:

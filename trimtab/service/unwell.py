@@ -15,7 +15,7 @@ from cluster_model.trust import spoken
 from goals.waiting import Wait as Policy
 from goals.waiting import quiet_hours
 from trimtab.service.health import BrokerHealth, Condition
-from trimtab.service.views import ClusterView, DownView, WaitKind
+from trimtab.service.views import ClusterView, DirectoriesView, DownView, WaitKind
 
 PASSING: tuple[WaitKind, ...] = ("down", "settling", "leaders")  # these end by themselves within minutes
 ASTRAY = 0.1  # of a broker's preferred partitions; Kafka's own leader.imbalance.per.broker.percentage
@@ -159,7 +159,9 @@ def _clock(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%H:%M:%S UTC")
 
 
-def cluster_view(now: Condition, known: bool, found: Iterable[Waiting]) -> ClusterView:
+def cluster_view(
+    now: Condition, known: bool, found: Iterable[Waiting], directories: tuple[DirectoriesView, ...] = ()
+) -> ClusterView:
     """The same as data, for programs and the page."""
     health = now.health
     down = [
@@ -181,5 +183,5 @@ def cluster_view(now: Condition, known: bool, found: Iterable[Waiting]) -> Clust
         under_min_isr=health.under_min_isr, min_isr_unread=health.unread, last_copy=health.last_copy,
         reassigning=health.reassigning, not_preferred=health.not_preferred, examples=health.examples,
         since_ms=since, down=tuple(down), lives=Counter(b.life for b in health.brokers),
-        waits=tuple(dict.fromkeys(w.kind for w in waiting)),
+        waits=tuple(dict.fromkeys(w.kind for w in waiting)), directories=directories,
     )  # fmt: skip

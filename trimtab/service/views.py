@@ -84,6 +84,17 @@ class DownView(View):
     lacking: int = Field(description="of them, out of sync")
 
 
+class DirectoriesView(View):
+    """Log directories of a broker that has several volumes (JBOD), or offline directories; shares 0..1."""
+
+    broker: int
+    volumes: int = Field(description="that are online and tell their size")
+    offline: tuple[str, ...] = ()
+    fullest: str | None = Field(description="a log directory on the fullest volume; null where no volume tells its size")
+    fullest_used: float | None
+    used: float | None = Field(description="of all volumes together")
+
+
 class ClusterView(View):
     """How well the cluster itself is, whatever goals say; counts are partitions."""
 
@@ -101,8 +112,9 @@ class ClusterView(View):
     examples: tuple[str, ...] = Field(default=(), description="the first offline, then under min ISR, then under-replicated")
     since_ms: Mapping[str, int] = Field(default_factory=dict, description="since when there are any, by the names above")
     down: tuple[DownView, ...] = ()
-    lives: Mapping[str, int] = Field(default_factory=dict, description="brokers: serving, stopping, fenced, dead, unregistered")
+    lives: Mapping[str, int] = Field(default_factory=dict, description="brokers: serving, stopping, fenced, dead, unregistered, drained")
     waits: tuple[WaitKind, ...] = Field(default=(), description="what balance waits for, in kinds")
+    directories: tuple[DirectoriesView, ...] = ()
 
 
 class PlanView(View):

@@ -83,6 +83,7 @@ class World:
         self.held: str | None = None
         self.away: str | None = None
         self.hidden: set[str] = set()  # topics that may not be described
+        self.dirs: dict[int, BrokerReading] = {}  # what brokers tell of their log directories
         self.counted: list[list[int]] = []  # brokers whose logs and offsets were asked for
         self.unread: str | None = None  # why the topic cannot be read
         for reporter in self.reporters.values():
@@ -119,6 +120,9 @@ class World:
     def min_isr(self, topics: Collection[str]) -> dict[str, int]:
         return {topic: self.cluster.min_isr.get(topic, 1) for topic in topics if topic not in self.hidden}
 
+    def log_dirs(self, brokers: Collection[int]) -> dict[int, BrokerReading]:
+        return {broker: self.dirs[broker] for broker in brokers if broker in self.dirs}
+
     def counters(self, leads: Mapping[int, list[TopicPartition]]) -> dict[int, BrokerReading]:
         """As if every record had one byte."""
         self.counted.append(sorted(leads))
@@ -143,7 +147,7 @@ class _Reach:
 
     def __init__(self, world: World, node: int | None = NODE) -> None:
         self.follow, self.quorum, self.topic, self.min_isr = world.follow, world.quorum, world.topic_reader, world.min_isr
-        self.counters = world.counters
+        self.counters, self.log_dirs = world.counters, world.log_dirs
         self._claim = Claim(world.name, node, None)
         self.shared, self.close = self._claim.refused, self._claim.close
 
