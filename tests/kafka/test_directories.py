@@ -17,6 +17,8 @@ import pytest
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.test_live_command import KERNELS, ROOT
 from tests.kafka.traffic import administering, create_topic, fill
+from trimtab.capture.client import client_settings
+from trimtab.capture.gateway import Gateway
 
 TOPIC = "in-directories"
 COUNT = 8
@@ -132,3 +134,12 @@ def test_replicas_are_captured_planned_and_moved_also_after_an_interruption(jbod
     done = trimtab("directories", *server, "--execute", "empty.json", "--reserve", "1MB", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert {path for (broker, _), path in held(jbod).items() if broker == 1} == {paths[1][1]}
+
+
+def test_the_service_is_told_of_volumes_and_not_of_the_logs_on_them(jbod: KafkaCluster) -> None:
+    with Gateway(jbod.bootstrap, client_settings(None)) as gateway:
+        answers = gateway.counters({1: [], 2: []})
+    for told in answers.values():
+        assert told.errors == ()
+        assert told.sizes is not None
+        assert (len(told.sizes.volumes), told.sizes.offline_dirs, dict(told.sizes.sizes)) == (2, (), {})
