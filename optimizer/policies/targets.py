@@ -121,7 +121,8 @@ def _reason(board: Board, counts: Rows, target: Rows, source: int, new: int) -> 
 def _sentences(board: Board, found: CountMoves, made: int, after: Rows) -> list[str]:
     active = board.active
     spread = int(after[active].max() - after[active].min()) if active.any() else 0
-    proof = f"no plan needs fewer than {found.least}" if found.proven else f"at least {found.least} were needed to reach every target"
+    whole = found.proven and made >= found.least
+    proof = f"no plan needs fewer than {found.least}" if whole else f"at least {found.least} were needed to reach every target"
     end = f"within {spread} of each other" if spread else "equal"
     told = [f"amount to_target_counts: {made} replica moves ({proof}); replica counts would be {end}"]
     off = np.flatnonzero((after != found.wanted) & (active | board.leaving))

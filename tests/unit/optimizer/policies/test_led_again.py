@@ -101,6 +101,7 @@ def test_budgets_go_to_repairs_first_and_guards_hold_the_rest_only() -> None:
     lost = cluster(partitions, {1: "dead"})
     made = plan(lost, goals("{preset: wix-minimal}"), PlanOptions(max_moves=3))
     assert off_the_dead(made) == made.summary.replica_moves == 3
+    assert any("amount to_target_counts: 3 replica moves (at least 21 were needed to reach every target)" in note for note in made.notes)
     guarded = plan(lost, goals("{preset: wix-minimal, guards: {moves: 2}}"))
     assert off_the_dead(guarded) == guarded.summary.replica_moves == 3
     more = plan(lost, goals("{preset: wix-minimal, guards: {moves: 5}}"))
