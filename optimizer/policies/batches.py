@@ -108,10 +108,10 @@ def within_batches(
         return in_batches(made, rule, partitions)
     board = _kept(imagined, compiled, actions, first)
     left, beyond = len(actions) - len(board.steps), len(board.steps) - first
-    limits = f"{rule.moves_per_broker:,} moves of a broker, {rule.topic_share:.0%} of a topic's partitions"
+    limits = f"{counted(rule.moves_per_broker, 'move')} of a broker, {rule.topic_share:.0%} of a topic's partitions"
     told = (
         f"policy: batch: {counted(sum(map(len, moves)), 'move')} make {batch[-1] + 1:,} batches ({limits}, "
-        f"{rule.sources_per_target:,} sources of a target); {left:,} of {counted(len(actions), 'action')} left for the next plan"
+        f"{counted(rule.sources_per_target, 'source')} of a target); {left:,} of {counted(len(actions), 'action')} left for the next plan"
     )
     if beyond:
         told += f"; {counted(beyond, 'action')} beyond the last batch: repairs, and what they need"

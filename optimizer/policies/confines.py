@@ -20,6 +20,7 @@ from goals.policy_filters import AntiAffinity, Filters, Isolation
 from optimizer.broker_sets import sets_of
 from optimizer.policies.board import Rows
 from optimizer.whatif import matching_topics
+from optimizer.why_words import counted
 
 IntArray = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
@@ -128,9 +129,9 @@ def _isolated(rules: Sequence[Isolation], snapshot: Snapshot) -> tuple[BoolArray
         few = int((takes & named(rule.primary, snapshot)).sum()) < rule.min_primary
         who = ", ".join(map(str, snapshot.broker_ids[takes].tolist())) or "none"
         which = f"primary and secondary, fewer than {rule.min_primary} primary ones are active" if few else "primary"
-        what, others = f"{int(mine.sum())} topics of {', '.join(rule.topics)}", _elsewhere(snapshot, mine, takes)
-        told.append(f"filter isolation: {what} go to brokers {who} ({which}){others}")
-    told.append(f"filter isolation: other topics go to brokers that are primary in no rule{_elsewhere(snapshot, ~topics, ~reserved)}")
+        what, others = f"{counted(int(mine.sum()), 'topic')} of {', '.join(rule.topics)}", _elsewhere(snapshot, mine, takes)
+        told.append(f"filter isolation: {what} may go to brokers {who} ({which}){others}")
+    told.append(f"filter isolation: other topics may go to brokers that are primary in no rule{_elsewhere(snapshot, ~topics, ~reserved)}")
     return allowed, told
 
 
@@ -138,11 +139,11 @@ def _elsewhere(snapshot: Snapshot, topics: BoolArray, takes: BoolArray) -> str:
     """How many replicas of topics stand where none would go now."""
     lists = snapshot.replicas[topics[snapshot.partition_topic]]
     count = int((~takes[lists[lists >= 0]]).sum())
-    return f"; {count} replicas stand on others" if count else ""
+    return f"; {counted(count, 'replica')} elsewhere" if count else ""
 
 
 def _apart(groups: Sequence[AntiAffinity], group: Rows) -> list[str]:
     return [
-        f"filter anti_affinity: {int((group == number).sum())} topics of {', '.join(one.topics)} are kept apart"
+        f"filter anti_affinity: {counted(int((group == number).sum()), 'topic')} of {', '.join(one.topics)} are kept apart"
         for number, one in enumerate(groups)
     ]
