@@ -34,7 +34,6 @@ MOST_CYCLES = 2_000
 HEAVIEST = 10  # units of a broker that `swap_if_too_big` looks at
 INTERNAL = "__"  # how names of internal topics start
 MOST_TOLD = 8  # splits of groups
-UNITS = {"partition": "replica", "topic": "topic of a broker", "group": "bundle"}
 MOST_TRIED = 64  # units of a broker that may not move, before the next broker gives
 
 
@@ -116,7 +115,8 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
             told.append(f"split: the dry run does not wait for {policy.split.hits} checks in a row")
         more = len(one.groups.told) - MOST_TOLD
         told += [*one.groups.told[:MOST_TOLD], *([f"split: {more} more"] if more > 0 else []), *offered]
-    told += [f"{why}: {counted(len(units), UNITS[policy.unit])} passed over" for why, units in sorted(one.dropped.items()) if units]
+    noun = "replica" if policy.unit == "partition" else "unit"
+    told += [f"{why}: {counted(len(units), noun)} passed over" for why, units in sorted(one.dropped.items()) if units]
     if named.any():
         told.append(f"filter exclude, include: {counted(int(named.sum()), 'topic')} left alone")
     return [*told, *confines.told]
