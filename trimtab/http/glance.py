@@ -15,7 +15,7 @@ from trimtab.http.headline import headline
 from trimtab.service.views import BrokerView, StateView, View
 
 Tone = Literal["good", "some", "bad", "plain"]
-LEAVING = ("draining", "drained", "dead")  # brokers that are to hold nothing
+LEAVING = ("draining", "dead")  # brokers that are to hold nothing
 
 
 class GlanceView(View):
@@ -80,7 +80,7 @@ def _drained(state: StateView) -> tuple[str, ...]:
     return tuple(
         f"Broker {b.id} is drained and down: unregister it, or start and activate it to use it again." if b.id in down
         else f"Broker {b.id} is drained: it hosts no replica and can be shut down. It gets none before it is activated."
-        for b in state.brokers if b.state == "drained"
+        for b in state.brokers if b.drained
     )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def _of_service(state: StateView) -> GlanceView:
         )
     out = [b.id for b in state.brokers if b.violates]
     leaving = [b for b in state.brokers if b.state in LEAVING and b.loads.get("replicas")]
-    staying = sum(b.state not in LEAVING for b in state.brokers)
+    staying = sum(b.state not in LEAVING and not b.drained for b in state.brokers)
     hard = [g for g in state.goals if g.hard and g.violations]
     judged = [g for g in state.goals if g.skipped is None]
     plan = _plan(state)

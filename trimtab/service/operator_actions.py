@@ -189,6 +189,8 @@ class Operator:
         after = before | {broker} if on else before - {broker}
         if after == before:
             return
+        if on and not parts.metadata.serving - after.union(parts.goals.current.constraints.exclude_brokers):
+            raise Refused("No other active broker would be left to take its replicas.", "Activate another broker, or add one, first.")
         self._recorded(lambda: parts.told.set_draining(after, who, parts.clock.wall_ms()))
         log.warning("broker %d %s by %s", broker, "is to be drained" if on else "is no longer to be drained", who)
         self._cause(f"{'drain' if on else 'no drain'} of broker {broker} {ASKED}{who}")

@@ -69,7 +69,7 @@ def _brokers(
         found.append(
             BrokerView(
                 id=broker, rack=snapshot.racks[row],
-                state="drained" if broker in draining and not hosts[row] else BrokerState(int(snapshot.broker_states[row])).label,
+                state=BrokerState(int(snapshot.broker_states[row])).label, drained=broker in draining and not hosts[row],
                 voice=voices.get(broker, "never"),
                 slow=slow.get(broker),
                 loads={r: float(values[row]) for r, values in loads.items()},

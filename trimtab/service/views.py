@@ -66,7 +66,8 @@ class BrokerView(View):
 
     id: int
     rack: str | None
-    state: str = Field(description="active, draining, drained (nothing is left on it), dead, excluded")
+    state: str
+    drained: bool = Field(default=False, description="it was to be emptied, and nothing is left on it")
     voice: str = Field(description="its reporter: fresh, late, silent or never")
     slow: str | None = Field(default=None, description="why it counts as slow and gets no replicas; null where it does not")
     loads: Mapping[str, float]

@@ -66,7 +66,7 @@ export class Brokers {
       { key: "id", title: "broker", sort: (b) => b.id, cell: (b) => b.id, head: true },
       { key: "rack", title: "rack", sort: (b) => b.rack ?? "", cell: (b) => b.rack ?? "–" },
       { key: "state", title: "state", sort: (b) => b.state, cell: (b) => (b.slow
-        ? make("span", { class: "badge bad", title: b.slow }, "slow") : b.state === "active" ? "active" : badge(b.state, b.state === "drained" ? "good" : "bad")) },
+        ? make("span", { class: "badge bad", title: b.slow }, "slow") : b.drained ? badge("drained", "good") : b.state === "active" ? "active" : badge(b.state, "bad")) },
       { key: "voice", title: "reporter", sort: (b) => ["fresh", "late", "silent", "never"].indexOf(b.voice), cell: (b) => badge(b.voice, VOICES[b.voice] || "bad") },
       ...resources.map((r) => ({
         key: r.name, title: label(r.name), num: true, sort: (b) => b.share_of_mean[r.name] ?? -1,
@@ -86,11 +86,11 @@ export class Brokers {
   }
 
   buttons(b) {
-    const draining = ["draining", "drained"].includes(b.state);
+    const draining = b.drained || b.state === "draining";
     return [
       make("button", { type: "button", class: "small", "data-key": `why-${b.id}`, "aria-label": `Why is broker ${b.id} as it is?`, onclick: () => this.explain(String(b.id)) }, "Why?"),
       (draining || b.state === "active") && make("button", { type: "button", class: "small", "data-key": `drain-${b.id}`, disabled: !this.mayChange(),
-        "aria-label": draining ? `Stop draining broker ${b.id}` : `Drain broker ${b.id}`, onclick: () => this.drain(b.id, !draining) }, b.state === "drained" ? "Activate" : draining ? "Keep" : "Drain …"),
+        "aria-label": draining ? `Stop draining broker ${b.id}` : `Drain broker ${b.id}`, onclick: () => this.drain(b.id, !draining) }, b.drained ? "Activate" : draining ? "Keep" : "Drain …"),
     ];
   }
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.trimtab.service.beside import GOALS, Service, World, said, simulated_executor
 from trimtab.http.glance import GlanceView, glance
+from trimtab.service.views import Refused
 from trimtab.simulator.spec import TopicPartition
 
 POLICY = GOALS + "policy: {preset: danube-balanced}\n"
@@ -28,9 +29,10 @@ def on(world: World, broker: int) -> int:
     return sum(broker in world.cluster.replicas(TopicPartition("orders", n)) for n in range(12))
 
 
-def stands(service: Service) -> tuple[str, GlanceView]:
+def stands(service: Service) -> tuple[bool, GlanceView]:
+    """Whether broker 3 is drained, and the first thing on the page."""
     state = service.balancer.state()
-    return next(b.state for b in state.brokers if b.id == 3), glance(state)
+    return next(b.drained for b in state.brokers if b.id == 3), glance(state)
 
 
 def drained(world: World) -> Service:
@@ -39,7 +41,7 @@ def drained(world: World) -> Service:
     assert on(world, 3) > 0
     service.balancer.drain(3, True, "anna")
     service.turns("look")
-    assert stands(service)[0] == "draining"
+    assert not stands(service)[0]
     service.run(120)
     assert on(world, 3) == 0
     return service
@@ -47,19 +49,31 @@ def drained(world: World) -> Service:
 
 def test_a_drained_broker_is_said_to_be_so_gets_nothing_over_a_restart_and_is_used_again_once_activated(world: World) -> None:
     service = drained(world)
-    state, seen = stands(service)
-    assert (state, seen.tone, seen.facts) == ("drained", "good", (CAN_GO,))
+    found, seen = stands(service)
+    assert (found, seen.tone, seen.facts) == (True, "good", (CAN_GO,))
     service.stop()
     again = serving(world)
     again.run(200)
     assert on(world, 3) == 0
-    assert stands(again)[0] == "drained"
+    assert stands(again)[0]
     again.balancer.drain(3, False, "anna")
     again.run(60)
     assert on(world, 3) > 0
-    state, seen = stands(again)
-    assert (state, seen.facts) == ("active", ())
+    found, seen = stands(again)
+    assert (found, seen.facts) == (False, ())
     again.stop()
+
+
+def test_the_last_active_broker_is_not_drained(world: World) -> None:
+    service = serving(world)
+    service.run(10)
+    service.balancer.drain(3, True, "anna")
+    service.balancer.drain(2, True, "anna")
+    with pytest.raises(Refused, match="No other active broker would be left"):
+        service.balancer.drain(1, True, "anna")
+    service.balancer.drain(2, False, "anna")
+    service.balancer.drain(1, True, "anna")
+    service.stop()
 
 
 def test_a_drained_broker_that_is_shut_down_is_no_trouble(world: World) -> None:
@@ -70,7 +84,7 @@ def test_a_drained_broker_that_is_shut_down_is_no_trouble(world: World) -> None:
         assert "Balance waits" not in said(state)
         assert [(b.id, b.life) for b in state.cluster.down] == [(3, "drained")]
         found, seen = stands(service)
-        assert (found, seen.label, seen.tone) == ("drained", "Level", "good")
+        assert (found, seen.label, seen.tone) == (True, "Level", "good")
         assert seen.facts == ("Broker 3 is drained and down: unregister it, or start and activate it to use it again.",)
     service.balancer.drain(3, False, "anna")
     service.run(10)
