@@ -115,7 +115,9 @@ def _situation(plan: Plan, s: Standing) -> str:
     judged = [g for g in plan.goals if g.status != "skipped"]
     if not judged:
         return "No goal could be judged: " + (
-            f"all {count(len(plan.goals), 'goal')} are skipped" if plan.goals else "there are no goals"
+            "there are no goals" if not plan.goals
+            else "the only goal is skipped" if len(plan.goals) == 1
+            else f"all {count(len(plan.goals), 'goal')} are skipped"
         )
     if not s.replicas:
         return "Nothing to judge: the cluster has no replicas"

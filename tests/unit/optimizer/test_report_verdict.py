@@ -135,6 +135,8 @@ def test_skipped_goals_are_not_called_satisfied() -> None:
     v = verdict(plans.unjudged_plan())
     assert v.tone == "unjudged"
     assert v.situation == "No goal could be judged: all 7 goals are skipped"
+    one = replace(plans.unjudged_plan(), goals=plans.unjudged_plan().goals[:1])
+    assert verdict(one).situation == "No goal could be judged: the only goal is skipped"
 
 
 def test_shared_storage_moves_no_data() -> None:
