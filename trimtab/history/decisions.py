@@ -84,9 +84,13 @@ CREATE VIEW IF NOT EXISTS story AS
 """
 
 MOVED_BY_OTHERS = """
-WITH own AS (SELECT plan_id, SUM(o.replica_moves) AS moves FROM outcome o JOIN decision d ON d.id = o.decision_id GROUP BY plan_id),
+WITH own AS (SELECT plan_id, SUM(o.replica_moves) AS moves,
+                    MAX(CASE WHEN who = 'executor' AND kind IN ('done', 'failed', 'cancelled', 'rolled_back')
+                             THEN time ELSE '' END) AS ended
+             FROM outcome o JOIN decision d ON d.id = o.decision_id GROUP BY plan_id),
      there AS (SELECT plan_id, COUNT(*) AS moves
-               FROM (SELECT DISTINCT plan_id, topic, partition FROM moved WHERE time >= ?) GROUP BY plan_id)
+               FROM (SELECT DISTINCT plan_id, topic, partition FROM moved LEFT JOIN own USING (plan_id)
+                     WHERE time >= ? AND time > COALESCE(ended, '')) GROUP BY plan_id)
 SELECT SUM(MAX(there.moves - COALESCE(own.moves, 0), 0)) FROM there LEFT JOIN own USING (plan_id)
 """
 
@@ -242,7 +246,8 @@ class DecisionHistory:
 
     def done_since(self, time_ms: int) -> Done:
         """What was really done from a time on, for limits per hour that a restart does not forget. Partitions that a plan moved, as far as
-        its outcomes do not have them, were moved by another instance, a command, or this instance before it was killed; each is a move."""
+        its outcomes do not have them, were moved by another instance, a command, or this instance before it was killed; each is a move.
+        What this instance ended counts as its outcomes have it: steps that were taken back are no moves."""
         query = "SELECT SUM(replica_moves), SUM(leadership_changes), SUM(bytes_moved) FROM outcome WHERE time >= ?"
         with self._reading() as db:
             moves, leaders, size = db.execute(query, (text_of(time_ms),)).fetchone()

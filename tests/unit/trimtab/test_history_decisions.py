@@ -87,6 +87,12 @@ def test_a_limit_per_hour_counts_what_others_moved_and_nothing_twice(tmp_path: P
             history.add_moved(at, "sha256:by-another", [("orders", 7), ("orders", 8)])
         history.add_moved(NOW - HOUR - 1, "sha256:long-ago", [("orders", 9)])
         assert history.done_since(NOW - HOUR).replica_moves == 1 + 1 + 2
+        stopped = history.record(replace(PLANNED, plan_id="sha256:stopped"))
+        history.add_moved(NOW - 8, "sha256:stopped", [("orders", n) for n in range(4)])
+        history.add_outcome(stopped, Outcome(NOW - 7, "cancelled", "executor", "taken back"))
+        assert history.done_since(NOW - HOUR).replica_moves == 4, "what was taken back is no move"
+        history.add_moved(NOW - 6, "sha256:stopped", [("orders", 1)])
+        assert history.done_since(NOW - HOUR).replica_moves == 5, "unless another instance carried it out since"
 
 
 def test_a_full_disk_is_told_as_one(tmp_path: Path) -> None:
