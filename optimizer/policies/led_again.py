@@ -17,9 +17,7 @@ def lead_again(board: Board, options: PlanOptions, *, off_leaving: bool = False)
     """Make the steps on `board` by which the active replica whose broker leads fewest, ties by id, leads each partition without a leader,
     or `off_leaving` each that is still led by a dead or draining broker; what was done, in a sentence. Frozen topics, and hard goals that
     would get worse, leave a partition as it is, and the plan's remarks name it. O(partitions)."""
-    evaluator = Evaluator(board.compiled)
-    for step in board.steps:
-        evaluator.make(step)
+    evaluator = Evaluator(board.compiled, board.steps)
     changed = {p for step in board.steps for p in step.partitions}
     counts = np.bincount(board.leaders[board.leaders >= 0], minlength=len(board.active))
     wanted = np.append(board.leaving, False)[board.leaders] if off_leaving else board.leaders < 0

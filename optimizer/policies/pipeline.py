@@ -97,7 +97,7 @@ def run(board: Board, goals: GoalSet, policy: PolicyDocument, options: PlanOptio
     hits = None if options.split_hits is None else dict(options.split_hits)
     groups = groups_of(board.snapshot, policy.split, hits) if policy.unit == "group" else None
     one = Run(
-        board, goals, policy, options, when, Evaluator(board.compiled), weights_of(board.snapshot),
+        board, goals, policy, options, when, Evaluator(board.compiled, board.steps), weights_of(board.snapshot),
         Chooser(Placer(policy.placement, goals, Dice(options.seed)), confines), passed, resting, groups,
     )  # fmt: skip
     offered, why, cycles, levelling = _unloaded(one), "", 0, 0

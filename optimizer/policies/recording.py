@@ -37,11 +37,13 @@ RESTS = "the policy moves nothing more now: partitions are left alone that were 
 
 
 class Evaluator:
-    """What goals make of a step, on a state that goes along with a board."""
+    """What goals make of a step, on a state that goes along with a board: `steps` are those that it has made already."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, steps: Sequence[Step] = ()) -> None:
         self.compiled = compiled
         self.state = build_state(compiled.problem, compiled.replicas, compiled.lead)
+        for step in steps:
+            self.make(step)
 
     def verdict(self, step: Step) -> Verdict:
         """What goals make of a step now; it is not made."""

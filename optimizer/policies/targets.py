@@ -71,7 +71,7 @@ def _within(board: Board, found: CountMoves, order: Rows, options: PlanOptions, 
     if len(kept) < len(order):
         told.append(f"guard budget: {len(order) - len(kept)} of {len(order)} moves were left out")
     if board.compiled.sets is not None or any(goal.hard and not isinstance(goal, RackAware) for goal in board.compiled.goals):
-        allowed, evaluator = [], Evaluator(board.compiled)
+        allowed, evaluator = [], Evaluator(board.compiled, board.steps)
         for i in kept.tolist():
             p = int(found.partition[i])
             step = Step((p,), (board.moved(p, int(found.slot[i]), int(found.target[i])),), (int(board.lead[p]),), "")
