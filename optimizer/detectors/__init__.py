@@ -20,7 +20,7 @@ dead or draining brokers, are not a detector's business: the service plans for t
 is allowed now: cooldown, moves per hour, brokers that must be there.
 """
 
-from optimizer.detectors.check import agrees, detect, policy_of
+from optimizer.detectors.check import agrees, detect, no_worse, policy_of
 from optimizer.detectors.guards import Deed, Gate, Guards, may_act
 from optimizer.detectors.values import Count, Detection, Finding, Memory
 
@@ -35,5 +35,6 @@ __all__ = [
     "agrees",
     "detect",
     "may_act",
+    "no_worse",
     "policy_of",
 ]

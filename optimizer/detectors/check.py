@@ -13,6 +13,7 @@ from cluster_model.snapshot import BoolArray, FloatArray, Snapshot
 from goals.model import GoalSet
 from goals.policy import PolicyDocument
 from goals.policy_detectors import AllOf, AnyOf, Hysteresis, Persist
+from goals.score import TOLERANCE
 from optimizer.detectors.averages import Averages
 from optimizer.detectors.gauge import Gauge, reached
 from optimizer.detectors.rules import Rule, gauges
@@ -90,6 +91,11 @@ def agrees(policy: PolicyDocument, before: Detection, after: Detection) -> bool:
     if before.fired:  # what is below its line and fires nothing has no say: some lines come down together with the spread
         return _pressing(after) < _pressing(before)
     return after.severity < before.severity or before.burden == 0.0
+
+
+def no_worse(before: Detection, after: Detection) -> bool:
+    """Whether neither the sum nor the worst of what is over its line is more in `after`; a rounding is none."""
+    return after.burden <= before.burden + TOLERANCE and _pressing(after) <= _pressing(before) + TOLERANCE
 
 
 def _pressing(found: Detection) -> float:

@@ -151,7 +151,7 @@ def _cycle(one: Run) -> str:
                 return stop if done == 0 or "guard moves_per_cycle" not in stop else ""
             if refused >= MOST_TRIED:
                 break
-            if _made(one, unit, source.row, target, others):
+            if _made(one, unit, source.row, target, others, rest=done > before):
                 done += 1
                 if one.policy.amount is not None and one.policy.amount.kind == "one" and not source.leaves:
                     return ""
@@ -312,8 +312,8 @@ def _offloaded(
     return [(every[i], target, tuple(most[j] for j in returned)) for i, returned in picked]
 
 
-def _made(one: Run, unit: Unit, source: int, target: int, others: tuple[Unit, ...]) -> bool:
-    """Whether a unit was moved; parts say why not."""
+def _made(one: Run, unit: Unit, source: int, target: int, others: tuple[Unit, ...], *, rest: bool = False) -> bool:
+    """Whether a unit was moved; parts say why not. `rest`: the source gave a part of its amount already."""
     board = one.board
     if target < 0:
         snapshot = board.now()
@@ -334,7 +334,7 @@ def _made(one: Run, unit: Unit, source: int, target: int, others: tuple[Unit, ..
         one.drop("guard budget: too many bytes", source, [unit])
         return False
     steps = _steps(board, changes, _why(board, one, unit, source, found, others))
-    if not _accepted(one, steps, unit, source):
+    if not _accepted(one, steps, unit, source, rest and not others):
         return False
     one.moves += len(changes)
     one.moved_bytes += size
@@ -352,8 +352,9 @@ def _steps(board: Board, changes: list[tuple[int, int, int]], reason: str) -> li
     return result
 
 
-def _accepted(one: Run, steps: list[Step], unit: Unit, source: int) -> bool:
-    """Make the steps where `accept` goes along; else leave all as it was."""
+def _accepted(one: Run, steps: list[Step], unit: Unit, source: int, rest: bool) -> bool:
+    """Make the steps where `accept` goes along; else leave all as it was. For the rest of an amount it is enough if nothing gets worse:
+    the source may be below its line by then, and another broker above it."""
     by_score = one.policy.accept in ("score", "both")
     done: list[tuple[Step, Step]] = []
     refusal: str | None = None
@@ -367,7 +368,7 @@ def _accepted(one: Run, steps: list[Step], unit: Unit, source: int) -> bool:
         done.append((step, back))
     if refusal is None:
         after = one.when.ahead(one.board.now())
-        if one.policy.accept == "score" or one.when.agrees(after) or one.board.leaving[source]:
+        if one.policy.accept == "score" or one.when.agrees(after) or (rest and one.when.no_worse(after)) or one.board.leaving[source]:
             one.when.go_on(after)
             return True
         refusal = "the detector would not be more satisfied"

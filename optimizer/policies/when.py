@@ -10,7 +10,7 @@ from cluster_model.snapshot import Snapshot
 from goals.model import GoalSet
 from goals.policy import PolicyDocument
 from goals.policy_detectors import AllOf, AnyOf, Single
-from optimizer.detectors import Detection, Memory, agrees, detect
+from optimizer.detectors import Detection, Memory, agrees, detect, no_worse
 from optimizer.detectors.rules import RATE
 
 
@@ -37,6 +37,10 @@ class When:
     def agrees(self, after: Detection) -> bool:
         """Whether the detector goes along with what leads to `after`."""
         return agrees(self._policy, self.found, after)
+
+    def no_worse(self, after: Detection) -> bool:
+        """Whether what leads to `after` takes nothing further beyond its line."""
+        return no_worse(self.found, after)
 
     def go_on(self, after: Detection) -> bool:
         """Take `after` as where things stand; whether it still fires."""
