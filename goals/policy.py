@@ -32,6 +32,7 @@ class Fraction(PolicyPart):
 
     kind: Literal["fraction"]
     ratio: Annotated[float, Field(gt=0, le=1)] = Field(description="share of the gap")
+    slack: NotNegative = Field(default=0.0, description="order best_fit: a unit may be heavier than what is left to give by this much")
 
 
 class UntilBelow(PolicyPart):

@@ -26,14 +26,12 @@ def heaviest_until(amounts: Sequence[float], wanted: float, late: Sequence[bool]
     return taken
 
 
-def best_fit(amounts: Sequence[float], wanted: float, late: Sequence[bool] = ()) -> list[int]:
-    """Indices, heaviest first, of all that still fit into what is wanted."""
+def best_fit(amounts: Sequence[float], wanted: float, late: Sequence[bool] = (), slack: float = 0.0) -> list[int]:
+    """Indices, heaviest first, of all that still fit into what is wanted, or exceed it by no more than `slack`."""
     taken: list[int] = []
     left = wanted
     for i in in_order(amounts, late, heaviest=True):
-        if left <= 0.0:
-            break
-        if 0.0 < amounts[i] <= left:
+        if 0.0 < amounts[i] <= left + slack:
             taken.append(i)
             left -= amounts[i]
     return taken

@@ -239,7 +239,7 @@ def _chosen(
     if order == "heaviest":
         rank = heaviest_until(amounts, wanted, late)
     elif order == "best_fit":
-        rank = best_fit(amounts, wanted, late)
+        rank = best_fit(amounts, wanted, late, amount.slack if isinstance(amount, Fraction) else 0.0)
     else:
         if order == "swap_if_too_big":  # among the heaviest, lightest first, as those are what is worth a move
             top = in_order(amounts, late, heaviest=True)[:HEAVIEST]

@@ -211,7 +211,8 @@ def uniform(hosts: list[Any], limits: dict[str, Any] | None = None) -> object:
     rate, ratio = (x if x > 0 else 1e300 for x in (limits.get("rate_percent", 50.0), limits.get("ratio", 4.0)))
     filters = {"min_rate": limits.get("least_rate", 1000.0), "min_throughput": limits.get("least_bytes", MIB)}
     goals = goals_with(
-        "pulsar-uniform", detector={"rate_pct": rate, "tp_ratio": ratio}, amount={"ratio": limits.get("share", 0.2)}, filters=filters,
+        "pulsar-uniform", detector={"rate_pct": rate, "tp_ratio": ratio}, filters=filters,
+        amount={"ratio": limits.get("share", 0.2), "slack": limits.get("slack", 1000.0)},
         guards={"moves_per_cycle": limits.get("most")},
     )  # fmt: skip
     return sorted(shed(given, goals, recent))
