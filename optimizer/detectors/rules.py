@@ -26,6 +26,7 @@ RATE = "request rate"  # the subject of `minmax` where rates of requests decide
 NOTHING = 1e-6  # a minimum below it counts as 1 (Pulsar)
 UNEVEN, FEW_SIGMAS, ONE_SIGMA = 0.3, 0.5, 1.0  # beyond this coefficient of variation, so many deviations make an outlier; else so many
 LEAST_SIGMA = 0.2  # of the mean: a smaller deviation counts as this in naming outliers
+LEAST_COUNT = 2.0  # and so does a smaller one than this, of counts
 
 Rule = GoalBand | Cv | Absolute | AboveMean | MinMax | Std | Pairs | CountSpread
 
@@ -159,17 +160,17 @@ def variation(values: FloatArray, population: bool = True) -> float:
     return float(values.std(ddof=0 if population else 1) / values.mean())
 
 
-def outliers(values: FloatArray, sigmas: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+def outliers(values: FloatArray, least: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """int64 rows of values far above and far below the mean.
 
-    More than `sigmas` population deviations off, by default 1, and 0.5 where the coefficient of variation is above 0.3 (with half of
-    the brokers or more overloaded, no broker is one whole deviation above the mean). A deviation below 20% of the mean counts as that.
+    More than one population deviation off, and 0.5 where the coefficient of variation is above 0.3 (with half of the brokers or more
+    overloaded, no broker is one whole deviation above the mean). A deviation counts as 20% of the mean at least, and as `least`.
     """
     if len(values) < FEWEST or values.mean() <= 0.0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     mean, spread = float(values.mean()), float(values.std())
-    k = sigmas if sigmas is not None else (FEW_SIGMAS if variation(values) > UNEVEN else ONE_SIGMA)
-    off = k * max(spread, LEAST_SIGMA * mean)
+    k = FEW_SIGMAS if variation(values) > UNEVEN else ONE_SIGMA
+    off = k * max(spread, LEAST_SIGMA * mean, least)
     return np.flatnonzero(values > mean + off), np.flatnonzero(values < mean - off)
 
 
@@ -181,9 +182,10 @@ def _cv(detector: Cv, sight: Sight) -> list[Gauge]:
         if len(rows) < FEWEST or mean < _floor(detector.floor, resource):
             continue
         found = variation(shares, detector.pop)
+        least = LEAST_COUNT / mean if RESOURCES[resource] == "count" and mean > 0.0 else 0.0
         who = [
             f"{few_ids(sight.ids(rows[ends]))} far {side} the mean"
-            for side, ends in zip(("above", "below"), outliers(shares, detector.sigma_k), strict=True) if len(ends)
+            for side, ends in zip(("above", "below"), outliers(shares, least), strict=True) if len(ends)
         ]  # fmt: skip
         text = f"the coefficient of variation of {resource} is {percent(found)}" + (f" ({', '.join(who)})" if who else "")
         result.append(of_cluster(resource, found, detector.threshold, (text, f"; the line is {percent(detector.threshold)}")))

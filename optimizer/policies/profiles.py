@@ -95,18 +95,24 @@ def _percent(snapshot: Snapshot, resource: str) -> FloatArray:
 def _balanced(snapshot: Snapshot) -> FloatArray:
     """Danube's `balanced` on what Kafka has: replicas for topics; no connections, backlog or memory is known."""
     none = np.zeros(snapshot.broker_count)
-    count = snapshot.broker_load("replicas")
-    load = topic_load(count, _sum(snapshot, BYTES) / MEGA, none, none)
-    return balanced(count, load, _percent(snapshot, "cpu") if snapshot.is_reported("cpu") else none, none)
+    cpu = _percent(snapshot, "cpu") if snapshot.is_reported("cpu") else none
+    return balanced(snapshot.broker_load("replicas"), _topic_load(snapshot), cpu, none)
+
+
+def _topic_load(snapshot: Snapshot) -> FloatArray:
+    """Danube's topic load with replicas for topics; connections and backlog are unknown."""
+    none = np.zeros(snapshot.broker_count)
+    return topic_load(snapshot.broker_load("replicas"), _sum(snapshot, BYTES) / MEGA, none, none)
 
 
 def _bottleneck(snapshot: Snapshot) -> FloatArray:
     """Danube's `weighted_load`, by capacity where it is known."""
-    parts, whole = {"topics": snapshot.broker_load("replicas")}, {}
+    parts, whole = {"topics": _topic_load(snapshot)}, {}
     for name, resource in (("cpu", "cpu"), ("network", "network_out"), ("throughput", "network_in"), ("disk", "disk")):
         if snapshot.is_reported(resource):
-            parts[name] = snapshot.broker_load(resource)
+            unit = MEGA if name == "throughput" else 1.0
+            parts[name] = snapshot.broker_load(resource) / unit
             capacity = snapshot.capacity.get(resource)
             if capacity is not None and not np.isnan(capacity).any():
-                whole[name] = capacity
+                whole[name] = capacity / unit
     return weighted_load(parts, whole)

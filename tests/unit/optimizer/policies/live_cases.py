@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,6 +27,7 @@ from goals.document import parse_goals
 from goals.policy import Batch, PolicyDocument
 from goals.policy_filters import Filters, Isolation
 from optimizer.compile import compile_problem
+from optimizer.detectors import detect
 from optimizer.detectors.guards import Deed, Guards, may_act
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
@@ -35,6 +37,7 @@ from optimizer.policies.assign import NewTopic, assign
 from optimizer.policies.board import Board, Step
 from optimizer.policies.confines import confines_of
 from optimizer.policies.lookup import bundles_in, locate
+from optimizer.policies.profiles import broker_scores
 from optimizer.policies.recording import plan_of
 from tests.unit.cluster_model.batches import NOW, Reports, replica
 from tests.unit.optimizer.test_caution import live
@@ -83,6 +86,39 @@ def goes_to(units: list[list[float]], policy: str, states: dict[int, str] | None
     listed = {f"t-{i}": [b, load] for i, (b, load) in enumerate((b, x) for b, own in enumerate(units) for x in own)}
     made = plan(placed(listed, list(range(len(units))), states), parse_goals(f"{LEVEL}policy: {policy}\n", "g"))
     return {"routes": routes(made), "said": any(says in note for note in made.notes)}
+
+
+@runner
+def scores_of(kind: str, units: list[list[float]], cpu: list[float] | None = None, cores: float | None = None) -> object:
+    """Scores by which a policy ranks brokers. Broker i leads partitions of `units[i]` MB/s that use `cpu[i]` of its cores."""
+    partitions = [
+        {"topic": "t", "partition": 100 * b + n, "replicas": [b], "leader": b,
+         "leader_load": {"network_in": 1e6 * load} | ({"cpu": cpu[b] / len(own)} if cpu else {})}
+        for b, own in enumerate(units) for n, load in enumerate(own)
+    ]  # fmt: skip
+    brokers = [{"id": b, "capacity": {"cpu": cores} if cores else {}} for b in range(len(units))]
+    document = {"version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "shared", "brokers": brokers,
+                "partitions": partitions}  # fmt: skip
+    return broker_scores(kind, build_snapshot(document), parse_goals(LEVEL, "g")).tolist()
+
+
+@runner
+def danube_says(loads: list[int], preset: str) -> object:
+    """Whether a preset's detector acts on counts of replicas: at its line, by its rule for single brokers, and what it says."""
+    at = [b for b, count in enumerate(loads) for _ in range(count)]
+    snapshot = placed({f"t-{i}": b for i, b in enumerate(at)}, list(range(len(loads))))
+    goals = parse_goals(f"version: 1\ngoals: [{{kind: usage_distribution, resource: replicas}}]\npolicy: {{preset: {preset}}}\n", "g")
+    found = detect(goals, snapshot, goals)
+    every = [*found.findings, *([found.nearest] if found.nearest else [])]
+    fired = {f.broker is None for f in found.findings if f.fired}
+    return {"line": True in fired, "single": False in fired, "says": next((f.text for f in every if f.broker is None), "")}
+
+
+@runner
+def numbers_of(policy: dict[str, Any], keys: list[str]) -> object:
+    """What a policy has at places such as ``detector.threshold``."""
+    found = PolicyDocument.model_validate(policy).model_dump()
+    return [reduce(lambda at, key: at[key], key.split("."), found) for key in keys]
 
 
 @runner

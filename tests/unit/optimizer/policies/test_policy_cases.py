@@ -187,7 +187,7 @@ def due(hits: int, per_cycle: int, bundles: list[dict[str, Any]], cycles: int) -
 
 @runner
 def outliers(loads: list[float]) -> object:
-    over, under = (rows.tolist() for rows in rules.outliers(column(loads)))
+    over, under = (rows.tolist() for rows in rules.outliers(column(loads), least=rules.LEAST_COUNT))
     return {"cv": round(rules.variation(column(loads)), 4), "over": over, "under": under}
 
 
