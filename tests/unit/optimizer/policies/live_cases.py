@@ -38,7 +38,7 @@ from optimizer.policies.board import Board, Step
 from optimizer.policies.confines import confines_of
 from optimizer.policies.lookup import bundles_in, locate
 from optimizer.policies.profiles import broker_scores
-from optimizer.policies.recording import plan_of
+from optimizer.policies.recording import Evaluator, plan_of
 from tests.unit.cluster_model.batches import NOW, Reports, replica
 from tests.unit.optimizer.test_caution import live
 from trimtab.history.decisions import DecisionHistory
@@ -112,6 +112,23 @@ def danube_says(loads: list[int], preset: str) -> object:
     every = [*found.findings, *([found.nearest] if found.nearest else [])]
     fired = {f.broker is None for f in found.findings if f.fired}
     return {"line": True in fired, "single": False in fired, "says": next((f.text for f in every if f.broker is None), "")}
+
+
+@runner
+def action_verdict(listed: list[list[float]], goals: list[str], move: list[int], capacity: float | None = None) -> object:
+    """What goals make of moving partition `move[0]` to broker `move[1]`. `listed`: broker, MiB/s in and out of each partition."""
+    of = {"capacity": {"network_in": capacity * MIB}} if capacity else {}
+    document = {
+        "version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "shared",
+        "brokers": [{"id": b, **of} for b in range(max(move[1], *(int(b) for b, _, _ in listed)) + 1)],
+        "partitions": [
+            {"topic": "t", "partition": i, "replicas": [b], "leader": b, "leader_load": {"network_in": x * MIB, "network_out": y * MIB}}
+            for i, (b, x, y) in enumerate(listed)
+        ],
+    }  # fmt: skip
+    wanted = parse_goals(f"version: 1\ngoals: [{', '.join('{' + goal + '}' for goal in goals)}]\n", "g")
+    found = Evaluator(compile_problem(build_snapshot(document), wanted, PlanOptions())).verdict(Step((move[0],), ((move[1],),), (0,), ""))
+    return {"score": float(found.score), "allowed": bool(found.allowed), "better": bool(found.better)}
 
 
 @runner

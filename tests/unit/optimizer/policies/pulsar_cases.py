@@ -258,7 +258,7 @@ def transfer(
 ) -> object:  # fmt: skip
     """`flows` are of all that brokers carry, their units among it. The service counts checks while it may not act, too."""
     hosts = []
-    for letter, (name, amounts), share in zip("ABCDE", (units or TRANSFER).items(), usage, strict=False):
+    for letter, (name, amounts), share in zip("ABCDEFGH", (units or TRANSFER).items(), usage, strict=False):
         whole = sum(amounts)
         scale = (flows or {}).get(name, whole) / whole if whole else 1.0
         rest = max((reported or {}).get(name, 0.0) - whole, 0.0)

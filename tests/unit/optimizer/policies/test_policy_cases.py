@@ -192,9 +192,9 @@ def outliers(loads: list[float]) -> object:
 
 
 @runner
-def count_moves(counts: list[int]) -> object:
+def count_moves(counts: list[int], tolerance: float = 0.0) -> object:
     now, every = np.array(counts), np.ones(len(counts), np.bool_)
-    target = spread_targets(now, every, ~every)
+    target = spread_targets(now, every, ~every, tolerance)
     return {"moves": int(np.maximum(now - target, 0).sum()), "spread": int(target.max() - target.min())}
 
 
