@@ -19,6 +19,7 @@ from goals.cruise_control_sets import GivenSet, set_lines
 
 KEY = re.compile(r"[A-Za-z][\w.-]*")
 MARGIN = 0.9
+LINEAR = 0.5  # from bound to var by default, in means
 KILO, MEGA = 1024.0, 1024.0 * 1024.0
 DEFAULT_GOALS = (
     "RackAwareGoal", "MinTopicLeadersPerBrokerGoal", "ReplicaCapacityGoal", "DiskCapacityGoal", "NetworkInboundCapacityGoal",
@@ -26,7 +27,7 @@ DEFAULT_GOALS = (
     "NetworkInboundUsageDistributionGoal", "NetworkOutboundUsageDistributionGoal", "CpuUsageDistributionGoal",
     "TopicReplicaDistributionGoal", "LeaderReplicaDistributionGoal", "LeaderBytesInDistributionGoal",
 )  # fmt: skip
-HARD_GOALS = DEFAULT_GOALS[:7]
+HARD_GOALS = (*DEFAULT_GOALS[:7], "RackAwareDistributionGoal")
 CAPACITY = {  # goal -> resource, threshold key, default
     "DiskCapacityGoal": ("disk", "disk.capacity.threshold", 0.8),
     "NetworkInboundCapacityGoal": ("network_in", "network.inbound.capacity.threshold", 0.8),
@@ -60,6 +61,10 @@ LOW = {
 }  # fmt: skip
 EXCLUDED, LEADERS = "topics.excluded.from.partition.movement", "topics.with.min.leaders.per.broker"
 SLOW = "slow.broker."
+ELSEWHERE = {  # settings beside the goals' own
+    "goal.violation.distribution.threshold.multiplier": "give the detector its own range, policy.detector: {kind: goal_band, deviation: N}",
+    "rack.aware.goal.rack.id.mapper.class": "racks are those that brokers have (broker.rack)",
+}
 UNITS = {"DISK": ("disk", MEGA), "NW_IN": ("network_in", KILO), "NW_OUT": ("network_out", KILO), "CPU": ("cpu", 1.0)}
 
 
@@ -94,7 +99,8 @@ def goals_file(
         except ValueError:
             value = float("nan")
         if not least <= value < float("inf"):
-            problems.append(Problem(key, f"expected a number of at least {least:g}, found {given.get(key)!r}; correct it"))
+            wanted = f"above {least:.0f}" if least % 1.0 else f"of at least {least:g}"
+            problems.append(Problem(key, f"expected a number {wanted}, found {given.get(key)!r}; correct it"))
             return default
         return value
 
@@ -106,6 +112,10 @@ def goals_file(
         Problem("hard.goals", f"unknown goal {goal!r}; correct it, or drop it from the list")
         for goal in sorted(hard - KNOWN)
     ]
+    if given.get("hard.goals"):
+        lost = (hard & KNOWN).difference(listed, _classes(given.get("intra.broker.goals")))
+        without += [f"hard.goals: {goal} is not among the goals, so it is left out" for goal in sorted(lost)]
+    without += [f"{key}: {advice}" for key, advice in ELSEWHERE.items() if given.get(key)]
     for goal in dict.fromkeys(listed):
         if goal not in KNOWN:
             problems.append(Problem("default.goals", f"unknown goal {goal!r}; drop it from the list, a plug-in has no counterpart"))
@@ -122,8 +132,8 @@ def goals_file(
     globs = globs_of(excluded)
     if excluded and globs is None:
         without.append(f"{EXCLUDED}: a regular expression ({excluded}); write globs under constraints.exclude_topics")
-    of_sets, lost = set_lines(sets, SETS in listed)
-    without += lost
+    of_sets, told_of_sets = set_lines(sets, SETS in listed)
+    without += told_of_sets
     policy = _policy(given, listed, number)
     if problems:
         raise InputError(name, problems)
@@ -214,7 +224,9 @@ def _body(goal: str, number: Callable[[str, float, float], float]) -> str | None
         return f"kind: capacity, resource: {resource}, limit: {number(key, default, 1e-9):g}"
     if goal in BALANCE:
         resource, key = BALANCE[goal]
-        return f"kind: usage_distribution, resource: {resource}, bound: {(number(key, 1.10, 1.0 + 1e-9) - 1.0) * MARGIN:.6g}"
+        bound = (number(key, 1.10, 1.0 + 1e-9) - 1.0) * MARGIN
+        var = f", var: {bound + LINEAR:.6g}" if bound > LINEAR else ""  # the default would be too near, or below
+        return f"kind: usage_distribution, resource: {resource}, bound: {bound:.6g}{var}"
     if goal == "TopicReplicaDistributionGoal":
         bound = (number("topic.replica.count.balance.threshold", 3.0, 1.0 + 1e-9) - 1.0) * MARGIN
         gap = number("topic.replica.count.balance.min.gap", 2, 0)

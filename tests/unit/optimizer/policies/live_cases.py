@@ -23,6 +23,7 @@ from cluster_model.model import ClusterModel
 from cluster_model.observed import LEADER
 from cluster_model.snapshot import BrokerState, Snapshot
 from cluster_model.windows import Horizon
+from goals.cruise_control import goals_file
 from goals.document import parse_goals
 from goals.policy import Batch, PolicyDocument
 from goals.policy_filters import Filters, Isolation
@@ -112,6 +113,15 @@ def danube_says(loads: list[int], preset: str) -> object:
     every = [*found.findings, *([found.nearest] if found.nearest else [])]
     fired = {f.broker is None for f in found.findings if f.fired}
     return {"line": True in fired, "single": False in fired, "says": next((f.text for f in every if f.broker is None), "")}
+
+
+@runner
+def imported_goals(properties: dict[str, Any], capacity: dict[str, float] | None = None) -> object:
+    """Goals of Cruise Control's configuration as a goals file has them, or what is said of those that it has none for."""
+    given = {key: ",".join(f"com.{goal}" for goal in value) if isinstance(value, list) else value for key, value in properties.items()}
+    text, said = goals_file("\n".join(f"{key}={value}" for key, value in given.items()), "cc", capacity)
+    parse_goals(text, "g")
+    return {"goals": [line[5:-1] for line in text.splitlines() if line.startswith("  - ")], "said": [one.partition(":")[0] for one in said]}
 
 
 @runner

@@ -12,6 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from cluster_model.build import build_snapshot
+from cluster_model.errors import InputError
 from cluster_model.latency import BrokerLatency
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
@@ -260,7 +261,7 @@ def levelled(
 def test_case(case: dict[str, Any]) -> None:
     run, expected = RUNNERS[case["part"]], case["expect"]
     if expected == "error":
-        with pytest.raises(ValueError, match="expected"):
+        with pytest.raises((ValueError, InputError), match="expected"):
             run(**case["given"])
         return
     found = run(**case["given"])
