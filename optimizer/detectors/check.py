@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -82,10 +82,23 @@ def agrees(policy: PolicyDocument, before: Detection, after: Detection) -> bool:
     is over its lines must become less. Where nothing is over a line, a detector that fires (between start and stop of its hysteresis)
     wants the worst to come down, and one that does not fire is content while nothing gets over a line.
 
+    Where a spread fires, its outliers have no say: their line comes down with it, so that brokers get beyond it by standing.
+
     `after` is the detection on the snapshot the plan leads to, with the memory that `before` was made from.
     """
     if policy.accept == "score" or after.unrepaired < before.unrepaired:
         return True
+    fires = {f.subject for f in before.findings if f.fired}
+    return _better(_without(before, fires), _without(after, fires))
+
+
+def _without(found: Detection, spreads: set[str]) -> Detection:
+    """Without the outliers of some spreads."""
+    kept = tuple(f for f in found.findings if f.behind not in spreads)
+    return replace(found, findings=kept, burden=sum(max(f.severity - 1.0, 0.0) for f in kept))
+
+
+def _better(before: Detection, after: Detection) -> bool:
     if after.burden != before.burden:
         return after.burden < before.burden
     if before.fired:  # what is below its line and fires nothing has no say: some lines come down together with the spread
@@ -153,7 +166,7 @@ def _read(
         return Finding(
             detector=rule.kind, subject=gauge.subject, broker=gauge.broker(row), value=float(gauge.value[row]),
             line=float(line[row]), severity=float(severity[row]), count=count, needed=needed, fired=fired,
-            text=head + _run(count, needed, fired, persist.clear_on_miss) + tail,
+            text=head + _run(count, needed, fired, persist.clear_on_miss) + tail, behind=gauge.behind,
         )  # fmt: skip
 
     for row in np.flatnonzero(hits).tolist():

@@ -34,6 +34,8 @@ class Gauge:
         A second, higher line for hits that weigh more; None where there is none.
     latched
         Whether a hysteresis applies.
+    behind
+        Subject of a gauge whose spread its line comes down with: while that one fires, less of that is enough (`agrees`).
     """
 
     subject: str
@@ -44,6 +46,7 @@ class Gauge:
     strict: bool = False
     high: float | None = None
     latched: bool = True
+    behind: str = ""
 
     def broker(self, row: int) -> int | None:
         return None if self.brokers is None else int(self.brokers[row])

@@ -205,7 +205,8 @@ def _sigma_outliers(detector: Cv, sight: Sight, resource: str, rows: np.ndarray,
         return text, f"; an outlier is {percent(line)} off ({k:g} standard deviations, at least {percent(detector.threshold)})"
 
     off = np.abs(shares - 1.0) if shares.any() else np.zeros(len(rows))
-    return Gauge(f"{resource} outliers", sight.ids(rows), off, np.full(len(rows), line), words, strict=True, latched=False)
+    subject = f"{resource} outliers"
+    return Gauge(subject, sight.ids(rows), off, np.full(len(rows), line), words, strict=True, latched=False, behind=resource)
 
 
 def _above_mean(detector: AboveMean, sight: Sight) -> list[Gauge]:

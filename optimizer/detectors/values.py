@@ -75,6 +75,8 @@ class Finding:
         Checks in a row, this one included, and how many it takes.
     fired
         Whether this alone makes its detector fire.
+    behind
+        Subject of the spread that the line comes down with; empty where there is none.
     """
 
     detector: str
@@ -87,6 +89,7 @@ class Finding:
     needed: int
     fired: bool
     text: str
+    behind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,17 @@ def numbers_of(policy: dict[str, Any], keys: list[str]) -> object:
 
 
 @runner
+def first_moves(
+    units: list[list[float]], policy: str, states: dict[int, str] | None = None, resting: list[int] | None = None, most: int = 1
+) -> object:
+    """The first moves of a plan as ``partition:from>to``; partitions are numbered from those of broker 0 on."""
+    listed = {f"t-{i}": [b, load] for i, (b, load) in enumerate((b, x) for b, own in enumerate(units) for x in own)}
+    goals = parse_goals(f"version: 1\ngoals: [{{kind: usage_distribution, resource: replicas}}]\npolicy: {policy}\n", "g")
+    made = plan(placed(listed, list(range(len(units))), states), goals, PlanOptions(resting=tuple(("t", n) for n in resting or ())))
+    return [f"{c.partition}:{c.replicas_before[0]}>{c.replicas_after[0]}" for action in made.actions for c in action.changes][:most]
+
+
+@runner
 def leaves_in_order(listed: dict[str, float], order: str = "heaviest") -> object:
     """Partitions in the order in which a draining broker gives them."""
     snapshot = placed({name: [0, load] for name, load in listed.items()}, [0, 1, 2], {0: "draining"})
