@@ -46,7 +46,8 @@ BALANCE = {  # goal -> resource, threshold key
 }
 RACKS = {"RackAwareGoal", "RackAwareDistributionGoal"}
 WITHOUT = {
-    "RackAwareGoal": "with fewer racks than replicas it is not infeasible here; replicas are spread as evenly as racks allow",
+    "RackAwareGoal": "with fewer racks than replicas it is not infeasible here; each rack takes at most RF / racks, rounded up",
+    "RackAwareDistributionGoal": "each rack takes at most RF / racks, rounded up; 2, 2, 0 of four replicas is even enough here",
     "TopicReplicaDistributionGoal": "the largest gap (topic.replica.count.balance.max.gap) is not known here",
     "PreferredLeaderElectionGoal": "plans put the leader first in the list, and the service restores preferred leaders (policy.wait.elect)",
     "KafkaAssignerEvenRackAwareGoal": "the position of replicas in lists is not balanced; leaders are",
