@@ -112,6 +112,7 @@ class CountSpread(DetectorPart):
     kind: Literal["count_spread"]
     max_spread: Annotated[int, Field(ge=1)] | None = Field(default=None, description="largest minus smallest")
     ratio_of_mean: Positive | None = Field(default=None, description="fires below this share of the mean")
+    leaders: bool = Field(default=False, description="also fires for counts of leaders")
 
     @model_validator(mode="after")
     def _one_of(self) -> CountSpread:

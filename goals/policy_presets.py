@@ -76,7 +76,7 @@ POLICY_PRESETS: dict[str, dict[str, Any]] = {
         "accept": "detector",
     },
     "wix-minimal": {
-        "detector": {"kind": "count_spread", "max_spread": 1},
+        "detector": {"kind": "count_spread", "max_spread": 1, "leaders": True},
         "score": {"kind": "count"},
         "amount": {"kind": "to_target_counts"},
         "placement": {"kind": "leader_deficit"},

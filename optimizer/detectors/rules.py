@@ -262,26 +262,30 @@ def _minmax(detector: MinMax, sight: Sight) -> list[Gauge]:
 
 
 def _count_spread(detector: CountSpread, sight: Sight) -> list[Gauge]:
-    rows = sight.rows("replicas")
-    shares, mean = sight.shares_of_mean("replicas", rows)
+    return [gauge for what in ("replicas", "leaders")[: 1 + detector.leaders] for gauge in _spread_of(what, detector, sight)]
+
+
+def _spread_of(what: str, detector: CountSpread, sight: Sight) -> list[Gauge]:
+    rows = sight.rows(what)
+    shares, mean = sight.shares_of_mean(what, rows)
     if len(rows) < FEWEST or mean <= 0.0:
         return []
     if detector.ratio_of_mean is not None:
         least = max(1.0 - detector.ratio_of_mean, 1e-9)
 
         def words(row: int) -> tuple[str, str]:
-            text = _beside_mean(sight, rows[row], float(shares[row]), "replicas")
+            text = _beside_mean(sight, rows[row], float(shares[row]), what)
             return text, f"; it should hold {percent(detector.ratio_of_mean or 0.0)} of the mean"
 
-        return [Gauge("replicas", sight.ids(rows), np.maximum(1.0 - shares, 0.0), np.full(len(rows), least), words, strict=True)]
+        return [Gauge(what, sight.ids(rows), np.maximum(1.0 - shares, 0.0), np.full(len(rows), least), words, strict=True)]
     counts = shares * mean
     most, smallest = int(np.argmax(counts)), int(np.argmin(counts))
     allowed = NO_SPREAD if detector.max_spread is None else detector.max_spread
     spread = float(counts[most] - counts[smallest])
     ids = sight.ids(rows)
-    text = f"broker {ids[most]} has {counted(round(spread), 'replica')} more than broker {ids[smallest]}"
-    text = text if round(spread) else "all brokers hold equally many replicas"
-    return [of_cluster("replicas", spread, float(allowed), (text, f"; allowed is {allowed}"), strict=True)]
+    text = f"broker {ids[most]} has {counted(round(spread), what.removesuffix('s'))} more than broker {ids[smallest]}"
+    text = text if round(spread) else f"all brokers have equally many {what}"
+    return [of_cluster(what, spread, float(allowed), (text, f"; allowed is {allowed}"), strict=True)]
 
 
 # --- utilization ------------------------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ GOLDEN = 0.6180339887498949  # steps of it fill [0, 1) evenly in any number
 POOL = 6  # partitions lent to a broker for each that it has to give, before all are
 LEAST_POOL = 64
 MOST_COLUMNS = 300_000  # of the integer program: beyond, what the flow found is all there is
-SHORT, LEFT = 10_000.0, 100_000.0  # price of a replica that is missing or too many, in moves; of one that is left on a broker to be emptied
+SHORT = 10_000.0  # price of a replica that is missing or too many, in moves
+STAYS = 10.0 * SHORT  # of one that is left on a broker to be emptied: more than what that costs others
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ def _by_program(given: Placement, target: Rows) -> tuple[Rows, Rows, Rows] | Non
         g, t = np.nonzero(fits)
         columns.append(np.stack([g, source[g], targets[t]], axis=1))
     moves = np.concatenate(columns)
-    chosen = cheapest_whole(moves, size, counts, target, given.takes | given.leaves, np.where(given.leaves, LEFT, SHORT))
+    chosen = cheapest_whole(moves, size, counts, target, given.takes | given.leaves, np.where(given.leaves, STAYS, SHORT))
     order = np.argsort(given.cost[movable], kind="stable")
     waiting: list[list[int]] = [[] for _ in first]
     for i in order[::-1].tolist():

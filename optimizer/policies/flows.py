@@ -52,8 +52,8 @@ def cheapest_whole(
     moves: Rows, size: Rows, counts: Rows, target: Rows, judged: BoolArray, short: npt.NDArray[np.float64]
 ) -> Rows:
     """int64 [n]: how often each of `moves` (group, source, target broker; int64 [n, 3]) is made, so that counts get to `target` with the
-    fewest moves, each group at most `size` times. A replica that is missing or too many in the end costs as much as
-    `short` moves, float64 [B]."""
+    fewest moves, each group at most `size` times. A replica that is missing or too many in the end costs as many moves as `short`
+    (float64 [B]) says."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array, hstack, identity, vstack
 
@@ -68,7 +68,7 @@ def cheapest_whole(
     wanted = np.where(judged, target - counts, 0).astype(np.float64)
     low = np.concatenate([wanted, np.zeros(len(size))])
     high = np.concatenate([wanted, size.astype(np.float64)])
-    cost = np.concatenate([ones, np.tile(short, 2)])
+    cost = np.concatenate([ones, short, short])
     most = np.concatenate([np.minimum(size[moves[:, 0]], LARGEST), np.full(2 * brokers, np.inf)])
     found = milp(cost, constraints=LinearConstraint(matrix, low, high), bounds=Bounds(0, most), integrality=np.ones(len(cost)))
     if found.x is None:

@@ -160,6 +160,24 @@ def first_moves(
 
 
 @runner
+def count_plan(lists: list[list[int]], brokers: int, policy: str = "{preset: wix-minimal}", states: dict[int, str] | None = None) -> object:
+    """Replicas and leaders of brokers after a plan by counts, its moves, the most brokers of a partition that it replaces, and whether
+    brokers that are not active hold nothing."""
+    document = {
+        "version": 1, "cluster_id": "c", "taken_at": "2026-01-01T00:00:00Z", "storage": "local",
+        "brokers": [{"id": b, "state": (states or {}).get(b, "active")} for b in range(brokers)],
+        "partitions": [{"topic": "t", "partition": n, "replicas": at, "leader": at[0]} for n, at in enumerate(lists)],
+    }  # fmt: skip
+    snapshot, goals = build_snapshot(document), parse_goals(f"version: 1\npreset: counts\npolicy: {policy}\n", "g")
+    made = plan(snapshot, goals)
+    done = after(snapshot, made)
+    replicas, leaders = (done.broker_load(what).astype(int).tolist() for what in ("replicas", "leaders"))
+    replaced = max((len(set(c.replicas_before) - set(c.replicas_after)) for c in made.proposals), default=0)
+    emptied = not any(replicas[b] for b in states or {})
+    return {"moves": made.summary.replica_moves, "replicas": replicas, "leaders": leaders, "replaced": replaced, "emptied": emptied}
+
+
+@runner
 def leaves_in_order(listed: dict[str, float], order: str = "heaviest") -> object:
     """Partitions in the order in which a draining broker gives them."""
     snapshot = placed({name: [0, load] for name, load in listed.items()}, [0, 1, 2], {0: "draining"})
