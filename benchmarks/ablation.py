@@ -33,7 +33,7 @@ def nothing(*_: object, **__: object) -> int:
     return 0
 
 
-def as_given(problem: Any, _: Any) -> Any:
+def as_given(problem: Any, *_: Any) -> Any:
     """A problem as it is."""
     return problem
 

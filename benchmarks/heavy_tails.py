@@ -106,10 +106,10 @@ def _clipped(loads: Loads, leading: dict[str, npt.NDArray[np.float64]], brokers:
     return replace(loads, leading=cut, following={x: values * FOLLOWS[x] for x, values in cut.items()})
 
 
-def planned(question: tuple[Snapshot, str, Acceptance, int | None]) -> Outcome:
-    """What the plan for a form is."""
+def planned(question: tuple[Snapshot, str, Acceptance, int | None], limited: bool = True) -> Outcome:
+    """What the plan for a form is; with hard limits of 1.5 times the mean where `limited`."""
     snapshot, form, acceptance, move_cost = question
-    hard = [{"kind": "capacity", "name": f"{x}-hard", "resource": x, "limit": HARD / HEADROOM} for x in COLUMNS]
+    hard = [{"kind": "capacity", "name": f"{x}-hard", "resource": x, "limit": HARD / HEADROOM} for x in COLUMNS if limited]
     goals = json.dumps({"version": 1, "goals": [{"kind": "rack_aware"}, *hard, *FORMS[form]]})
     result, timing = timed(snapshot, goals, PlanOptions(acceptance=acceptance, move_cost=move_cost))
     after, stored = placement_after(snapshot, result), float(snapshot.broker_load("disk").sum())

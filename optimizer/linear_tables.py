@@ -16,6 +16,7 @@ from optimizer.problem import (
     HIGH,
     HINGE,
     LEAST_MEASURE,
+    LIMIT_WEIGHT,
     LOW,
     MEAN,
     SCALE,
@@ -43,8 +44,11 @@ def linear_tables(
     table[:, :, LOW] = -np.inf
     absolute = np.zeros(len(goals), np.int64)
     min_load, strength, spread = np.zeros(len(goals)), np.zeros(len(goals)), np.zeros(len(goals))
+    heaviest = max((goal.weight for goal in goals if not goal.hard), default=1.0)
     for g, goal in enumerate(goals):
-        strength[g] = HARD_WEIGHT if goal.hard else goal.weight
+        strength[g] = goal.weight
+        if goal.hard:
+            strength[g] = LIMIT_WEIGHT * heaviest if isinstance(goal, Limit) else HARD_WEIGHT
         if isinstance(goal, UsageDistribution):
             c = columns.index(goal.resource)
             level = broker_means(snapshot, goal.resource, shares.by_column[c], eligible)

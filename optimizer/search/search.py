@@ -226,9 +226,11 @@ def one_round(
     target, standing = bench.spare(0), bench.begin  # which stays as it is until something is put in order
     log = bench.log(replicas.size + POLISH_ROOM)
 
-    def schedule(to: Rows, to_lead: Rows, most_urgent: Problem | None = None) -> int:
+    def schedule(most_urgent: Problem | None = None) -> int:
         nonlocal standing
+        to, to_lead = target.replicas, target.lead
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
+        align_slots(problem, target, standing.replicas, pending)
         standing = bench.spare(1) if standing is bench.begin else standing
         for rows in [pending] if most_urgent is None else _cheapest_broker_first(most_urgent, standing, pending, to, to_lead):
             if len(rows):
@@ -248,11 +250,10 @@ def one_round(
     leaving = to_drain(problem, standing, compiled.leading)
     repair(problem, target, leaving, options.seed)
     if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
-        align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
-        schedule(target.replicas, target.lead)
+        schedule()
     exceeding = _placed_anyhow(problem, target, leaving, options.seed)
     broken = broken_limits(problem, target)
-    wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem))
+    wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem), False)
     if options.budgeted and broken.any():  # then hard limits
         limits = limits_alone(problem, budget)
         appraise(limits, target)
@@ -260,7 +261,7 @@ def one_round(
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         reduce(limits, target, standing, replicas, lead, options.seed)
         appraise(problem, target)
-        schedule(target.replicas, target.lead, limits)
+        schedule(limits)
     roles, enough, marks = _led_goals(problem, compiled.roles), plenty(problem, budget), bench.topics_out(problem)
     begun, cut, low = int(log.used[0]), False, len(problem.broker) + 1
     most = len(problem.broker) * len(problem.goal) + 1  # hard limits broken: fewer, for another target with wishes
@@ -284,9 +285,7 @@ def one_round(
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         reduce(problem, target, standing, replicas, lead, options.seed)
         # Schedule.
-        moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
-        align_slots(problem, target, standing.replicas, moved)
-        cut = 2 * schedule(target.replicas, target.lead) >= enough
+        cut = 2 * schedule() >= enough
         left, low = low, count_low(problem, standing)
         lookout.tell(low)
         if lookout.stopped:
@@ -294,12 +293,12 @@ def one_round(
         broken = broken_limits(problem, standing)
         if not low or options.budgeted or (wish is problem and low >= left):
             break
-        wish, most = (mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
+        wish, most = (mending(problem, broken, True), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
     # Finish: what single acceptable actions still reach.
     if is_spent(problem, budget):
         if has_partitions(budget):
             balance(problem, target, options.seed, ROUNDS_OF_BALANCE, roles, False, threads)
-            schedule(target.replicas, target.lead)
+            schedule()
     elif cut and log.used[0] > begun:
         pass  # the next round has a target for what is left of the budget
     else:
@@ -336,7 +335,7 @@ def _start(aim: Aim, bench: Bench) -> tuple[Problem, Standing]:
 
 def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) -> Problem | None:
     """Place what a repair found no room for, beyond hard limits; returns the problem with these as wishes, None if nothing was placed."""
-    wish = mending(problem, hard_limits(problem))
+    wish = mending(problem, hard_limits(problem), True)
     if wish is problem or not undone(problem, target):
         return None
     appraise(wish, target)

@@ -15,6 +15,7 @@ from optimizer.problem import (
     COLUMN,
     HARD,
     HARD_RACK,
+    HARD_WEIGHT,
     HIGH,
     KIND,
     LIMIT,
@@ -37,7 +38,8 @@ from optimizer.search.state import COST, LED, RACKS, State
 class Standing(NamedTuple):
     """How good a placement is: repairs left, eligible brokers out of some goal, goals and brokers that score low, their potential.
 
-    `potential` float64 [n] by broker, without what only prefers the middle of a band; `hard` is the part of hard goals on loads.
+    `potential` float64 [n] by broker, with hard goals at full weight and without what only prefers the middle of a band; `hard` is the
+    part of hard goals on loads.
 
     Urgent repairs are replicas and leaderships on dead and draining brokers, replicas on brokers of other sets, and missing leaders.
     `undone` counts these, and replicas in crowded racks.
@@ -81,7 +83,8 @@ def sum_potential(problem: Problem, state: State, rows: np.ndarray, potential: n
         for g in range(len(problem.goal)):
             if problem.goal[g, KIND] <= LIMIT:
                 load, row = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g]
-                beyond = cost_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], problem.force[g, STRENGTH], 0.0)
+                weight = HARD_WEIGHT if problem.goal[g, HARD] == 1 else problem.force[g, STRENGTH]
+                beyond = cost_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], weight, 0.0)
                 potential[i] -= linear_cost(problem, b, g, load) - beyond
                 hard[i] += beyond if problem.goal[g, HARD] == 1 else 0.0
         potential[i] = max(potential[i], 0.0)

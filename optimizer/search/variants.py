@@ -13,6 +13,7 @@ from optimizer.problem import (
     CEILING,
     COLUMN,
     HARD,
+    HARD_WEIGHT,
     HIGH,
     HINGE,
     KIND,
@@ -42,6 +43,7 @@ def limits_alone(problem: Problem, budget: Budget) -> Problem:
     """The problem with a potential of hard goals alone, in which a move costs what the budget counts."""
     force = problem.force.copy()
     force[problem.goal[:, HARD] == 0, STRENGTH] = 0.0
+    force[hard_limits(problem), STRENGTH] = HARD_WEIGHT
     force[:, SPREAD] = 0.0
     if budget.limits[1] >= 0:
         return problem._replace(force=force)
@@ -60,19 +62,21 @@ def tightest(problem: Problem) -> npt.NDArray[np.bool_]:
     return tight
 
 
-def mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Problem:
-    """The problem in which `broken` hard limits are wishes of great weight: a target may exceed them on the way.
+def mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.bool_], firm: bool) -> Problem:
+    """The problem in which `broken` hard limits are wishes: a target may exceed them on the way.
 
-    The order of actions holds them all the same.
+    The order of actions holds them all the same. Where `firm`, nothing soft makes up for what a target leaves of them.
     """
     goals = np.flatnonzero(broken)
     if not len(goals):
         return problem
-    goal, table = problem.goal.copy(), problem.table.copy()
+    goal, table, force = problem.goal.copy(), problem.table.copy(), problem.force.copy()
     goal[goals, HARD] = 0
+    if firm:
+        force[goals, STRENGTH] = HARD_WEIGHT
     at_limit = table[:, goals, HIGH] == table[:, goals, CEILING]
     table[:, goals, HIGH] = np.where(at_limit, HINGE, 1.0) * table[:, goals, HIGH]
-    return problem._replace(goal=goal, table=table)
+    return problem._replace(goal=goal, table=table, force=force)
 
 
 def without_middle(problem: Problem) -> Problem:

@@ -178,6 +178,12 @@ def test_what_if_a_broker_came_another_went_and_topics_grew(case: Case, heavier:
     assert undone(case.snapshot, case.goals, document, options) == []
 
 
+def test_slots_of_a_repair_are_kept_by_what_a_budget_does_next() -> None:
+    """A leader goes on from where a repair put it: its action named a broker that kept its replica."""
+    case = case_of(5828)
+    assert deviations(case, plan_document(case)) == []
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_clusters_of_up_to_sixty_brokers(seed: int) -> None:
     case = case_of(seed + 1_000_000, most_brokers=60, per_broker=25)
