@@ -16,7 +16,6 @@ from optimizer.problem import (
     HIGH,
     HINGE,
     LEAST_MEASURE,
-    LIMIT_WEIGHT,
     LOW,
     MEAN,
     SCALE,
@@ -44,11 +43,8 @@ def linear_tables(
     table[:, :, LOW] = -np.inf
     absolute = np.zeros(len(goals), np.int64)
     min_load, strength, spread = np.zeros(len(goals)), np.zeros(len(goals)), np.zeros(len(goals))
-    heaviest = max((goal.weight for goal in goals if not goal.hard), default=1.0)
     for g, goal in enumerate(goals):
-        strength[g] = goal.weight
-        if goal.hard:
-            strength[g] = LIMIT_WEIGHT * heaviest if isinstance(goal, Limit) else HARD_WEIGHT
+        strength[g] = HARD_WEIGHT if goal.hard else goal.weight
         if isinstance(goal, UsageDistribution):
             c = columns.index(goal.resource)
             level = broker_means(snapshot, goal.resource, shares.by_column[c], eligible)
@@ -75,7 +71,22 @@ def linear_tables(
             typical = float(shares.totals[columns.index(goal.resource)]) / max(int(eligible.sum()), 1)
             least = max(LEAST_MEASURE * typical, goal.least)
             table[counts, g, SCALE] = 1.0 / np.maximum(limit[counts], least)
+    for g, goal in enumerate(goals):
+        if goal.hard and isinstance(goal, Limit):
+            strength[g] = max(_tighter(goals, g, table[eligible]), default=HARD_WEIGHT)
     return Linear(table, absolute, min_load, strength, spread)
+
+
+def _tighter(goals: list[Goal], g: int, table: np.ndarray) -> list[float]:
+    """Weights of the soft goals that a broker cannot meet while it is beyond the hard limit `g`. Beside these, a limit of full weight would
+    alone decide which replicas leave such a broker, and its other loads would have to be levelled by further moves."""
+    limit = goals[g]
+    assert isinstance(limit, Limit)
+    return [
+        goal.weight for at, goal in enumerate(goals)
+        if isinstance(goal, UsageDistribution | Limit) and not goal.hard and goal.resource == limit.resource
+        and (table[:, at, HIGH] <= table[:, g, CEILING]).all()
+    ]  # fmt: skip
 
 
 def _ceilings(snapshot: Snapshot, goal: Limit, notes: list[str]) -> FloatArray:

@@ -27,7 +27,6 @@ CENTERING = 3.0  # weight of the sum of squares that prefers the middle of the b
 STEEP = 30.0  # of the fourth power beside the square beyond the hinge, so that the worst broker counts most
 LEAST_MEASURE = 0.01  # of the average load of a broker: what a smaller mean or limit counts as, in the potential
 HARD_WEIGHT = 1e3  # a hard goal in the potential, against a soft one
-LIMIT_WEIGHT = 2.0  # a hard limit, against the heaviest soft goal, in the first target: moves that end it are to level the rest, too
 UNIT_WEIGHT = 1e-3  # one replica too many in a rack, against a squared deviation
 MISPLACED = 2000.0  # potential of a broker whose every replica is misplaced by topic: a topic has few ways to be spread, loads many
 

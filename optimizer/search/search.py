@@ -253,7 +253,7 @@ def one_round(
         schedule()
     exceeding = _placed_anyhow(problem, target, leaving, options.seed)
     broken = broken_limits(problem, target)
-    wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem), False)
+    wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem))
     if options.budgeted and broken.any():  # then hard limits
         limits = limits_alone(problem, budget)
         appraise(limits, target)
@@ -293,7 +293,7 @@ def one_round(
         broken = broken_limits(problem, standing)
         if not low or options.budgeted or (wish is problem and low >= left):
             break
-        wish, most = (mending(problem, broken, True), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
+        wish, most = (mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
     # Finish: what single acceptable actions still reach.
     if is_spent(problem, budget):
         if has_partitions(budget):
@@ -335,7 +335,7 @@ def _start(aim: Aim, bench: Bench) -> tuple[Problem, Standing]:
 
 def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) -> Problem | None:
     """Place what a repair found no room for, beyond hard limits; returns the problem with these as wishes, None if nothing was placed."""
-    wish = mending(problem, hard_limits(problem), True)
+    wish = mending(problem, hard_limits(problem))
     if wish is problem or not undone(problem, target):
         return None
     appraise(wish, target)

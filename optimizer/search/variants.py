@@ -62,18 +62,17 @@ def tightest(problem: Problem) -> npt.NDArray[np.bool_]:
     return tight
 
 
-def mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.bool_], firm: bool) -> Problem:
+def mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Problem:
     """The problem in which `broken` hard limits are wishes: a target may exceed them on the way.
 
-    The order of actions holds them all the same. Where `firm`, nothing soft makes up for what a target leaves of them.
+    The order of actions holds them all the same. They have full weight, also beside a tighter soft goal.
     """
     goals = np.flatnonzero(broken)
     if not len(goals):
         return problem
     goal, table, force = problem.goal.copy(), problem.table.copy(), problem.force.copy()
     goal[goals, HARD] = 0
-    if firm:
-        force[goals, STRENGTH] = HARD_WEIGHT
+    force[goals, STRENGTH] = HARD_WEIGHT
     at_limit = table[:, goals, HIGH] == table[:, goals, CEILING]
     table[:, goals, HIGH] = np.where(at_limit, HINGE, 1.0) * table[:, goals, HIGH]
     return problem._replace(goal=goal, table=table, force=force)

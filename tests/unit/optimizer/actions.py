@@ -220,14 +220,23 @@ class Trial:
             touches_low=any(s < 1.0 for of_goal in before.values() for s in of_goal.values()),
         )  # fmt: skip
 
+    def tighter(self, g: int) -> list[float]:
+        """Weights of soft goals on the load of hard limit `g` that end at it or below on all active brokers."""
+        goals, rows = self.oracle_judge.goals, [self.ids.index(b) for b in self.oracle.active]
+        table = self.compiled.problem.table
+        return [
+            goal["weight"] for at, goal in enumerate(goals)
+            if goal["kind"] in ("usage_distribution", "capacity", "count_limit") and not goal["hard"]
+            and goal["resource"] == goals[g]["resource"] and all(table[r, at, tables.HIGH] <= table[r, g, tables.CEILING] for r in rows)
+        ]  # fmt: skip
+
     def potential(self) -> float:
         """The potential of the oracle's cluster as it stands: what `optimizer.problem` says its constants weigh."""
         judge, cost = self.oracle_judge, 0.0
-        heaviest = max((goal["weight"] for goal in judge.goals if not goal["hard"]), default=1.0)
         for g, goal in enumerate(judge.goals):
             strength = tables.HARD_WEIGHT if goal["hard"] else goal["weight"]
             if goal["hard"] and goal["kind"] in ("capacity", "count_limit"):
-                strength = tables.LIMIT_WEIGHT * heaviest
+                strength = max(self.tighter(g), default=strength)
             if goal["kind"] == "rack_aware":
                 strength = strength if goal["hard"] else 1.0
                 cost += strength * tables.UNIT_WEIGHT * sum(map(judge.rack_excess, self.oracle.replicas))

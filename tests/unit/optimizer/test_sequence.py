@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optimizer.options import PlanOptions
-from optimizer.problem import CEILING, HARD, HARD_WEIGHT, HIGH, HINGE, LIMIT_WEIGHT, STRENGTH
+from optimizer.problem import CEILING, HARD, HARD_WEIGHT, HIGH, HINGE, STRENGTH
 from optimizer.search.commit import build_state
 from optimizer.search.ledger import Budget, Log, budget_for, empty_log
 from optimizer.search.sequence import Judged, in_turn, judge_each, sequence, take_back
@@ -168,27 +168,26 @@ def test_it_is_the_tightest_for_all_active_brokers(state: str, tight: list[bool]
 
 def test_what_no_broker_breaks_stays_hard() -> None:
     problem = limited([USED, {"limit": 0.9}]).compiled.problem
-    assert mending(problem, np.zeros(2, np.int64), True) is problem
+    assert mending(problem, np.zeros(2, np.int64)) is problem
 
 
 def test_a_broken_limit_becomes_a_wish_and_the_others_stay_hard() -> None:
     problem = limited([{"limit": 0.09}, {"limit": 0.5}, USED]).compiled.problem
-    wish = mending(problem, np.array([4, 0, 0]), False)
+    wish = mending(problem, np.array([4, 0, 0]))
     assert (problem.goal[:, HARD].tolist(), wish.goal[:, HARD].tolist()) == ([1, 1, 0], [0, 1, 0])
     assert wish.table[:, 0, HIGH].tolist() == [HINGE * x for x in problem.table[:, 0, CEILING]]
     assert np.array_equal(wish.table[:, 1:], problem.table[:, 1:])
 
 
-def test_a_hard_limit_weighs_as_soft_goals_do_until_a_target_leaves_it_broken() -> None:
-    problem = limited([{"limit": 0.09}, {**USED, "weight": 3.0}]).compiled.problem
-    broken = np.array([4, 0])
-    assert problem.force[:, STRENGTH].tolist() == [LIMIT_WEIGHT * 3.0, 3.0]
-    assert mending(problem, broken, False).force[:, STRENGTH].tolist() == [LIMIT_WEIGHT * 3.0, 3.0]
-    assert mending(problem, broken, True).force[:, STRENGTH].tolist() == [HARD_WEIGHT, 3.0]
+@pytest.mark.parametrize(("limit", "weighs"), [(0.5, 3.0), (0.001, HARD_WEIGHT)])
+def test_a_hard_limit_beside_a_tighter_soft_goal_weighs_as_that_one_until_a_target_leaves_it_broken(limit: float, weighs: float) -> None:
+    problem = limited([{"limit": limit}, {**USED, "weight": 3.0}]).compiled.problem
+    assert problem.force[:, STRENGTH].tolist() == [weighs, 3.0]
+    assert mending(problem, np.array([4, 0])).force[:, STRENGTH].tolist() == [HARD_WEIGHT, 3.0]
 
 
 def test_a_state_is_judged_alike_by_wishes() -> None:
     """Scores are of the limit itself: a wish changes where the potential rises, not what is outside."""
     made = limited([{"limit": 0.09}, USED])
-    wish = mending(made.compiled.problem, np.array([4, 0]), True)
+    wish = mending(made.compiled.problem, np.array([4, 0]))
     assert np.array_equal(build_state(wish, made.state.replicas, made.state.lead).score[:, :-1], made.state.score[:, :-1])

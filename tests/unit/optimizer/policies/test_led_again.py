@@ -91,13 +91,14 @@ def off_the_dead(made: Plan) -> int:
 
 def test_counts_are_levelled_with_what_emptying_a_broker_leaves_to_be_changed() -> None:
     """A partition has one of its brokers replaced: that of the dead one, though the other has too many."""
-    lost = cluster([([1, 2], 2) for _ in range(18)] + [([2, 3], 2), ([1, 3], 3)], {1: "dead"})
+    partitions: list[Partition] = [*[([1, 2], 2)] * 18, ([2, 3], 2), ([1, 3], 3)]
+    lost = cluster(partitions, {1: "dead"})
     made = plan(lost, goals("{preset: wix-minimal}"))
     assert off_the_dead(made) == 19
 
 
 def test_budgets_go_to_repairs_first_and_guards_hold_the_rest_only() -> None:
-    partitions: list[Partition] = [([1, 3], 3)] * 3 + [([2], 2)] * 30
+    partitions: list[Partition] = [*[([1, 3], 3)] * 3, *[([2], 2)] * 30]
     lost = cluster(partitions, {1: "dead"})
     made = plan(lost, goals("{preset: wix-minimal}"), PlanOptions(max_moves=3))
     assert off_the_dead(made) == made.summary.replica_moves == 3
