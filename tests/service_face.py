@@ -188,8 +188,8 @@ class FakeFace:
         if all(b.id != broker for b in self.now.brokers):
             raise Refused(f"There is no broker {broker} in the cluster.", "Name another one.", missing=True)
         self.done.append(("drain", broker, on, who))
-        state = "draining" if on else "active"
-        self.change(brokers=tuple(b.model_copy(update={"state": state}) if b.id == broker else b for b in self.now.brokers))
+        update = {"state": "draining" if on else "active", "drained": False}
+        self.change(brokers=tuple(b.model_copy(update=update) if b.id == broker else b for b in self.now.brokers))
 
     def watch(self, told: Callable[[], None]) -> Callable[[], None]:
         self.watching.append(told)

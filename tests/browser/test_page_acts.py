@@ -110,6 +110,22 @@ def test_draining_a_broker_from_its_row(tab: Tab, opening: Opening) -> None:
     assert face.done == [("drain", 7, True, "Ana")]
 
 
+def test_a_drained_broker_is_called_so_and_is_activated_from_its_row(tab: Tab, opening: Opening) -> None:
+    face = small()
+    drained = [b.model_copy(update={"drained": b.id == 7}) for b in face.now.brokers]
+    face.now = face.now.model_copy(update={"brokers": tuple(drained)})
+    opening(face)
+    tab.until(LOADED)
+    button = '#broker-table button[aria-label="Stop draining broker 7"]'
+    assert tab.text(button) == "Activate"
+    assert "drained" in tab.run(f"document.querySelector('{button}').closest('tr').innerText")
+    assert "Broker 7 is drained" in tab.text("body")
+    tab.click(button)
+    answer_dialog(tab, TOKEN, "Ana")
+    tab.until("document.querySelector('#broker-table button[aria-label=\"Drain broker 7\"]')")
+    assert face.done == [("drain", 7, False, "Ana")]
+
+
 def test_an_execution_shows_every_copy_and_is_cancelled_only_after_a_question(tab: Tab, opening: Opening) -> None:
     """A click on the wrong button would take back an hour of copying."""
     face = small()
