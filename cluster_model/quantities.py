@@ -28,6 +28,7 @@ LARGEST_SIZE: Final = 2**63 - 1  # what the columns of a snapshot hold
 _NUMBER_AND_UNIT = re.compile(
     r"(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>[A-Za-z]*)", re.ASCII
 )
+MOST_DECIMALS = 6  # of a percentage
 _DISPLAYED: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -95,14 +96,14 @@ def parse_duration(value: str | float) -> float:
     return float(number * factor)
 
 
-def format_size(count: float) -> str:
-    """A size for people, three significant digits, powers of 1000: ``5 GB``, ``1.25 MB``, ``-300 kB``."""
+def format_size(count: float, digits: int = 3) -> str:
+    """A size for people, `digits` significant digits, powers of 1000: ``5 GB``, ``1.25 MB``, ``-300 kB``."""
     sign, amount = ("-", -count) if count < 0 else ("", float(count))
     for unit in _DISPLAYED:
-        if float(f"{amount:.3g}") < 1000 or unit == _DISPLAYED[-1]:
+        if float(f"{amount:.{digits}g}") < 1000 or unit == _DISPLAYED[-1]:
             break
         amount /= 1000
-    shown = f"{amount:.3g}" if amount < 1000 else f"{amount:.0f}"
+    shown = f"{amount:.{digits}g}" if amount < 1000 else f"{amount:.0f}"
     return f"{sign}{shown} {unit}"
 
 
@@ -117,6 +118,15 @@ def percent(share: float | None, *, signed: bool = False) -> str:
     if abs(value) >= 9.95 or text.endswith(".0"):
         text = f"{value:+,.0f}" if signed else f"{value:,.0f}"
     return text + "%"
+
+
+def told_apart(share: float, line: float) -> tuple[str, str]:
+    """A share and what it is compared with as percent, with as many decimals as tell them apart: ``85.04%``, ``85.00%``."""
+    told, decimals = (percent(share), percent(line)), 0
+    while told[0] == told[1] and share != line and decimals < MOST_DECIMALS:
+        decimals += 1
+        told = f"{share:.{decimals}%}", f"{line:.{decimals}%}"
+    return told
 
 
 def _split(value: str | float, expected: str) -> tuple[Decimal, str]:

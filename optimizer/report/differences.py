@@ -5,12 +5,14 @@ Called by the command line. Pure functions; the lines are for people, and name a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from cluster_model.directories import Directory
 from cluster_model.plain_text import one_line
+from cluster_model.quantities import told_apart
 from cluster_model.resources import MEASURED
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import GoalSet
@@ -115,9 +117,24 @@ def _brokers(one: Snapshot, two: Snapshot) -> list[str]:
             p, q = (_capacity(s, resource, x) for s in (one, two))
             if p != q:
                 changed.append(f"capacity of {resource} {p} → {q}")
+        changed += _log_directories(*({d.path: d for d in s.directories.get(x, ())} for s in (one, two)))
         if changed:
             lines.append(f"broker {x}: {'; '.join(changed)}")
     return lines
+
+
+def _log_directories(one: Mapping[str, Directory], two: Mapping[str, Directory]) -> list[str]:
+    """What is told of the log directories of one broker, by path."""
+    changed = [f"log directory {path} was added" for path in two if path not in one]
+    changed += [f"log directory {path} is gone" for path in one if path not in two]
+    for path in one.keys() & two.keys():
+        p, q = one[path], two[path]
+        if p.size != q.size:
+            changed.append(f"size of log directory {path} {size(p.size)} → {size(q.size)}")
+        if abs(p.used - q.used) > NOISE * q.size:
+            then, now = told_apart(p.used / p.size, q.used / q.size)
+            changed.append(f"log directory {path} {then} → {now} full")
+    return sorted(changed)
 
 
 def _rack(snapshot: Snapshot, row: int) -> str:
@@ -165,6 +182,17 @@ def _placement(one: Snapshot, two: Snapshot) -> tuple[str, ...]:
         p, q = ("none" if x < 0 else str(x) for x in (leads[0][row], leads[1][row]))
         return f"{one.partition_name(int(rows_one[row]))} {p} → {q}"
 
+    paths: dict[str, int] = {}
+    held = [_directories(s, r, slots, paths) for s, r in ((one, rows_one), (two, rows_two))]
+    first, then = held[0][:, :, None], held[1][:, None, :]
+    other = (before[:, :, None] == after[:, None, :]) & (first >= 0) & (then >= 0) & (first != then)
+
+    def directory_of(row: int) -> str:
+        (p, q), names = np.argwhere(other[row])[0], list(paths)
+        name = one.partition_name(int(rows_one[row]))
+        return f"{name} on broker {before[row, p]} {names[held[0][row, p]]} → {names[held[1][row, q]]}"
+
+    shifted = np.flatnonzero(other.any(axis=(1, 2)))
     moved, led = np.flatnonzero(came > 0), np.flatnonzero(leads[0] != leads[1])
     ordered = np.flatnonzero((came == 0) & ~factor & (before != after).any(axis=1))
     return (
@@ -172,6 +200,7 @@ def _placement(one: Snapshot, two: Snapshot) -> tuple[str, ...]:
         *told(np.flatnonzero(factor), f"{count(int(factor.sum()), 'partition')} with another number of replicas", list_of),
         *told(ordered, f"{count(len(ordered), 'partition')} with another order of replicas", list_of),
         *told(led, f"{count(len(led), 'partition')} with another leader", leader_of),
+        *told(shifted, f"{count(int(other.sum()), 'replica')} in other log directories", directory_of),
     )
 
 
@@ -181,6 +210,20 @@ def _lists(snapshot: Snapshot, rows: np.ndarray, slots: int) -> np.ndarray:
     given = snapshot.replicas[rows]
     lists[:, : given.shape[1]] = np.where(given >= 0, snapshot.broker_ids[given], -1)
     return lists
+
+
+def _directories(snapshot: Snapshot, rows: np.ndarray, slots: int, paths: dict[str, int]) -> np.ndarray:
+    """int64 [n, slots]: number in `paths` of the log directory that holds each replica, -1 where it is not known. Adds to `paths`."""
+    found = np.full((len(rows), slots), -1, np.int64)
+    if snapshot.replica_directory is None:
+        return found
+    most = max(map(len, snapshot.directories.values()), default=0)
+    table = np.full((snapshot.broker_count, most + 1), -1, np.int64)
+    for broker, of in snapshot.directories.items():
+        table[snapshot.row_of_broker[broker], : len(of)] = [paths.setdefault(d.path, len(paths)) for d in of]
+    brokers, at = snapshot.replicas[rows], snapshot.replica_directory[rows]
+    found[:, : brokers.shape[1]] = np.where((brokers >= 0) & (at >= 0), table[brokers, at], -1)
+    return found
 
 
 def _ids(row: np.ndarray) -> str:

@@ -194,6 +194,22 @@ def test_two_snapshots_differ_in_words(trimtab: CommandLine, skewed: Path, tmp_p
     assert "-0.00 cores" not in other.out
 
 
+def test_log_directories_are_compared(trimtab: CommandLine, tmp_path: Path) -> None:
+    def written(name: str, at: list[int], *more: dict[str, Any], used: float = 300.0) -> Path:
+        disks = [{"path": f"/d{n}", "size": 1000.0, "used": 300.0} for n in range(2)]
+        (tmp_path / name).mkdir()
+        brokers = [{"id": 1, "directories": [disks[0] | {"used": used}, disks[1], *more]}, {"id": 2, "directories": disks}]
+        replicas = [1, 2] if used == 300.0 else [2, 1]
+        return snapshot_file(tmp_path / name, brokers=brokers, partitions=[partition("t", 0, replicas) | {"leader": 1, "directories": at}])
+
+    before = written("a", [0, 1])
+    assert trimtab("diff", before, written("b", [0, 1]), *COUNTS).out == "No difference.\n"
+    after = written("c", [1, 1], {"path": "/new", "size": 10.0, "used": 0.0}, used=303.0)
+    told = trimtab("diff", before, after, *COUNTS).out
+    assert "broker 1: log directory /d0 30.0% → 30.3% full; log directory /new was added\n" in told
+    assert "1 replica in other log directories: t-0 on broker 1 /d0 → /d1\n" in told
+
+
 def test_two_plans_differ_in_words(trimtab: CommandLine, saved: Path, skewed: Path, tmp_path: Path) -> None:
     less = tmp_path / "less.json"
     fewer = ("--max-moves", "1", "--max-bytes", "500GB", "--exclude-topic", "users")
