@@ -18,7 +18,7 @@ from optimizer.plan import Band, BrokerOutcome, Plan
 from optimizer.planner import plan
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.whatif import apply_whatifs, no_broker
-from optimizer.why_words import amount, beside, counted, few
+from optimizer.why_words import amount, amounts, beside, counted, few
 
 
 def explain_broker(
@@ -106,7 +106,8 @@ def _limit_text(goal: Limit, outcome: BrokerOutcome, ceiling: float) -> str:
         return ""
     share = f" ({percent(goal.limit)} of its capacity)" if isinstance(goal, Capacity) else ""
     where = "above" if outcome.scores_before[goal.name] < 1.0 else "within"
-    text = f"; load {amount(load, goal.resource)} is {where} its limit of {amount(ceiling, goal.resource)}{share}"
+    told, limit = amounts(load, ceiling, goal.resource)
+    text = f"; load {told} is {where} its limit of {limit}{share}"
     return text + (f", and would be {amount(later, goal.resource)}" if later != load else "")
 
 

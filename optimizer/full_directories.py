@@ -6,6 +6,7 @@ Called by `assemble`. Pure.
 from __future__ import annotations
 
 from cluster_model.directories import volumes_of
+from cluster_model.quantities import told_apart
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import GoalSet
 from optimizer.detectors.check import policy_of
@@ -24,6 +25,7 @@ def full_directories(snapshot: Snapshot, goals: GoalSet) -> tuple[str, ...]:
     if not over:
         return ()
     broker, path = max(over, key=lambda key: shares[key])
-    one = f"log directory {path} of broker {broker} is {shares[broker, path]:.0%} full"
+    share, most = told_apart(shares[broker, path], limit)
+    one = f"log directory {path} of broker {broker} is {share} full"
     told = one if len(over) == 1 else f"{len(over)} log directories are too full; {one}"
-    return (f"{told}; the limit of policy.directories is {limit:.0%}: `trimtab directories` levels the volumes of each broker",)
+    return (f"{told}; the limit of policy.directories is {most}: `trimtab directories` levels the volumes of each broker",)

@@ -13,7 +13,7 @@ from optimizer.broker_sets import strays
 from optimizer.problem import CEILING, COLUMN, SET_OF, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_held import Held
-from optimizer.why_words import amount
+from optimizer.why_words import amount, amounts
 
 
 def limit_proof(
@@ -29,8 +29,9 @@ def limit_proof(
     room, total = float(problem.table[eligible, g, CEILING].sum()), float(end.load[eligible, column].sum())
     ceiling = float(problem.table[row, g, CEILING])
     if total > room * (1 + 1e-12):
+        load, most = amounts(total, room, goal.resource)
         return (
-            f"{whose} together may hold {amount(room, goal.resource)}, the load is {amount(total, goal.resource)}: "
+            f"{whose} together may hold {most}, the load is {load}: "
             f"{amount(total - room, goal.resource)} more is needed; add brokers or capacity, or raise the limit"
         )
     held = here.amounts(g)
@@ -39,8 +40,8 @@ def limit_proof(
         return f"{name} alone is {amount(float(held.max()), goal.resource)}, above every broker's limit; split the topic"
     stuck = float(held[here.fixed].sum())
     if stuck > ceiling:
-        limit = amount(ceiling, goal.resource)
-        return f"{here.fixed_topics} hold {amount(stuck, goal.resource)} on it, above its limit of {limit}; {here.remedy}"
+        held_there, limit = amounts(stuck, ceiling, goal.resource)
+        return f"{here.fixed_topics} hold {held_there} on it, above its limit of {limit}; {here.remedy}"
     return None
 
 

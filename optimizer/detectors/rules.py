@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cluster_model.quantities import percent
+from cluster_model.quantities import percent, told_apart
 from cluster_model.resources import RESOURCES
 from cluster_model.snapshot import FloatArray
 from goals.model import Limit, RackAware, TopicGoal, UsageDistribution
@@ -18,7 +18,7 @@ from optimizer.detectors.sight import FEWEST, Sight, Utilization
 from optimizer.outcome import judged
 from optimizer.problem import CEILING, COLUMN, MEAN, Compiled
 from optimizer.search.state import RACKS, State
-from optimizer.why_words import amount, beside, counted
+from optimizer.why_words import amounts, beside, counted
 
 OVERLOADED = 0.85  # utilization at which a single broker counts as an outlier
 NO_SPREAD = 1  # replicas between the largest and the smallest count that cannot always be helped
@@ -108,13 +108,14 @@ def _band(
 
     def words(row: int) -> tuple[str, str]:
         limit = "its target range ends at" if detector.deviation is None else "allowed is"
-        return _beside_mean(sight, rows[row], shares[row], goal.resource), f"; {limit} {percent(line)}"
+        off, most = told_apart(abs(float(shares[row]) - 1.0), line)
+        return _beside_mean(sight, rows[row], float(shares[row]), goal.resource, off), f"; {limit} {most}"
 
     return Gauge(goal.name, sight.ids(rows), np.abs(shares - 1.0), np.full(len(rows), line), words, strict=True)
 
 
-def _beside_mean(sight: Sight, row: int, share: float, resource: str) -> str:
-    off = beside(share - 1.0)
+def _beside_mean(sight: Sight, row: int, share: float, resource: str, distance: str | None = None) -> str:
+    off = beside(share - 1.0, distance)
     return f"broker {sight.snapshot.broker_ids[row]} is {off} the mean in {resource}"
 
 
@@ -126,7 +127,7 @@ def _limit(
 
     def words(row: int) -> tuple[str, str]:
         side = "above" if load[row] > ceiling[row] else "within"
-        held, most = (amount(float(value), goal.resource) for value in (load[row], ceiling[row]))
+        held, most = amounts(float(load[row]), float(ceiling[row]), goal.resource)
         if RESOURCES[goal.resource] == "count":
             held = counted(round(float(load[row])), goal.resource.removesuffix("s"))
         else:
@@ -302,16 +303,17 @@ def _absolute(detector: Absolute, sight: Sight) -> list[Gauge]:
         return []
 
     def words(row: int) -> tuple[str, str]:
-        return _used(sight, use, int(known[row]), float(use.worst[known[row]])), f"; the limit is {percent(detector.limit)}"
+        share, line = told_apart(float(use.worst[known[row]]), detector.limit)
+        return _used(sight, use, int(known[row]), share), f"; the limit is {line}"
 
     limit = np.full(len(known), detector.limit)
     return [Gauge("utilization", sight.ids(use.rows[known]), use.worst[known], limit, words)]
 
 
-def _used(sight: Sight, use: Utilization, row: int, share: float) -> str:
+def _used(sight: Sight, use: Utilization, row: int, share: str) -> str:
     of = "its capacity" if use.by_capacity else "the busiest broker"
     broker = sight.snapshot.broker_ids[use.rows[row]]
-    return f"broker {broker} is at {percent(share)} of {of} in {use.resource(row)}"
+    return f"broker {broker} is at {share} of {of} in {use.resource(row)}"
 
 
 def _std(detector: Std, sight: Sight) -> list[Gauge]:
@@ -333,7 +335,7 @@ def _far_off(detector: Std, sight: Sight, use: Utilization, loads: FloatArray) -
     line = np.full(len(ids), max(OVERLOADED, mean + detector.target) if use.by_capacity else np.inf)
 
     def used(row: int) -> str:
-        return _used(sight, use, row, float(loads[row])) + _averaged(detector)
+        return _used(sight, use, row, percent(float(loads[row]))) + _averaged(detector)
 
     def busy(row: int) -> tuple[str, str]:
         return used(row), f"; one broker alone counts above {percent(float(line[row]))}"

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from cluster_model.plain_text import one_line
-from optimizer.directory_plan import BrokerDirectories, DirectoryMove, DirectoryPlan, VolumeOutcome
+from cluster_model.quantities import told_apart
+from optimizer.directory_plan import BrokerDirectories, DirectoryMove, DirectoryPlan
 from optimizer.report.paper import Paper
 from optimizer.report.units import percent, size
 
@@ -57,8 +58,11 @@ def _broker(broker: BrokerDirectories, paper: Paper) -> None:
     paper.heading(f"Broker {broker.broker}")
     table = paper.table(("log directory", False), ("size", True), ("in use", True), ("target range", True))
     for volume in broker.volumes:
-        shares = percent(volume.before / volume.size), percent(volume.after / volume.size)
-        table.add_row(*map(paper.text, (one_line(", ".join(volume.paths)), size(volume.size), paper.turn(*shares), _range(volume))))
+        high = min(volume.high / volume.size, 1.0)
+        after, most = told_apart(volume.after / volume.size, high) if volume.why else map(percent, (volume.after / volume.size, high))
+        use = paper.turn(percent(volume.before / volume.size), after)
+        span = "no replica" if volume.removed else f"{percent(volume.low / volume.size)} to {most}"
+        table.add_row(*map(paper.text, (one_line(", ".join(volume.paths)), size(volume.size), use, span)))
     paper.show(table)
     for volume in broker.volumes:
         if volume.removed:
@@ -69,13 +73,6 @@ def _broker(broker: BrokerDirectories, paper: Paper) -> None:
         paper.item(f"{move.topic}-{move.partition}, {size(move.bytes)}: {paper.turn(move.source, move.target)}")
     if len(broker.moves) > MOST_MOVES:
         paper.item(f"and {len(broker.moves) - MOST_MOVES} more moves")
-
-
-def _range(volume: VolumeOutcome) -> str:
-    if volume.removed:
-        return "no replica"
-    high = "100%" if volume.high > volume.size else percent(volume.high / volume.size)
-    return f"{percent(volume.low / volume.size)} to {high}"
 
 
 def directories_json(plan: DirectoryPlan) -> str:

@@ -182,6 +182,18 @@ def test_overload(percent: float, fires: bool) -> None:
     assert (found.fired, brokers(found)) == (fires, {1} if fires else set())
 
 
+def test_what_is_over_a_limit_reads_as_over_it() -> None:
+    limit = goals("{kind: absolute, limit: 0.85}", CPU)
+    assert detect(limit, use(85.04, 10.0), limit).sentence().startswith(
+        "Broker 1 is at 85.04% of its capacity in cpu; the limit is 85.00%"
+    )
+    capacity = goals("{kind: goal_band}", {"kind": "capacity", "resource": "cpu", "limit": 0.85})
+    assert "broker 1 has 85.04 cores of cpu, above its limit of 85 cores" in detect(capacity, use(85.04, 10.0), capacity).sentence().lower()
+    band = goals("{kind: goal_band}", {**IN, "bound": 0.2})
+    told = detect(band, cluster({"network_in": [1.2004e8, 0.7996e8]}), band).sentence()
+    assert "20.04% above the mean in network_in; its target range ends at 20.00%" in told
+
+
 def test_overload_needs_a_capacity_and_says_so() -> None:
     policy = goals("{kind: absolute}", IN)
     found = detect(policy, cluster({"network_in": [1e9, 1]}), policy)

@@ -257,6 +257,8 @@ def test_a_plan_between_brokers_names_the_fullest_log_directory_above_the_limit(
         "log directory /d0 of broker 1 is 90% full; the limit of policy.directories is 80%: "
         "`trimtab directories` levels the volumes of each broker"
     ]
+    (over,) = [note for note in plan(snapshot, parse_goals(given % "0.8999", "g")).notes if "log director" in note]
+    assert "is 90.00% full; the limit of policy.directories is 89.99%" in over
     for limit, start in (("0.45", "2 log directories are too full; log directory /d0 of broker 1 is 90% full"), ("null", "")):
         told = [note for note in plan(snapshot, parse_goals(given % limit, "g")).notes if "log director" in note]
         assert [note.startswith(start) for note in told] == ([True] if start else [])
