@@ -238,11 +238,7 @@ def status_command(
 
 
 def tell_size(tasks: Collection[Task], plan_id: str, rate: int | None, headroom: Headroom | None = None) -> None:
-    """How much a plan copies, and at a throttle how long that takes, per broker and in all."""
-    from trimtab.execution.pacing import Headroom, first
-    from trimtab.execution.run import spoken_seconds
-    from trimtab.execution.throttle import hours
-
+    """How much a plan copies, and at a throttle how long that takes."""
     total = sum(t.to_copy for t in tasks)
     log.info("plan %s: %s, %s to copy", plan_id, partitions_counted(len(tasks)), format_size(total))
     batches = max((t.batch for t in tasks), default=0)
@@ -251,14 +247,26 @@ def tell_size(tasks: Collection[Task], plan_id: str, rate: int | None, headroom:
     gaps = sum(t.gap for t in tasks)
     if gaps:
         log.info("%s of one replica: without a leader for a moment", partitions_counted(gaps))
-    if rate == AUTO and total:
+    for line in duration_lines(tasks, rate, headroom):
+        log.info("%s", line)
+
+
+def duration_lines(tasks: Collection[Task], rate: int | None, headroom: Headroom | None = None) -> list[str]:
+    """How long a plan takes at a throttle, in all and of the slowest brokers; nothing without a throttle, or a byte to copy."""
+    from trimtab.execution.pacing import Headroom, first
+    from trimtab.execution.run import spoken_seconds
+    from trimtab.execution.throttle import hours
+
+    lines: list[str] = []
+    if not rate or not sum(t.to_copy for t in tasks):
+        return lines
+    if rate == AUTO:
         pace = first(tasks, headroom or Headroom())
-        log.info("it starts with a throttle of %s/s: %s", format_size(pace.rate), pace.why)
+        lines.append(f"it starts with a throttle of {format_size(pace.rate)}/s: {pace.why}")
         rate = pace.rate
-    if rate and total:
-        slowest = sorted(hours(tasks, rate).items(), key=lambda item: (-item[1], item[0]))
-        each = ", ".join(f"broker {b} {spoken_seconds(h * 3600)}" for b, h in slowest[:SLOWEST])
-        log.info("at %s/s it takes at least %s (%s)", format_size(rate), spoken_seconds(slowest[0][1] * 3600), each)
+    slowest = sorted(hours(tasks, rate).items(), key=lambda item: (-item[1], item[0]))
+    each = ", ".join(f"broker {b} {spoken_seconds(h * 3600)}" for b, h in slowest[:SLOWEST])
+    return [*lines, f"at {format_size(rate)}/s it takes at least {spoken_seconds(slowest[0][1] * 3600)} ({each})"]
 
 
 def require_known(there: Reached) -> None:

@@ -16,7 +16,7 @@ import typer
 
 from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
-from trimtab.commands.execute import carry_out, tell_size
+from trimtab.commands.execute import carry_out, duration_lines, tell_size
 from trimtab.commands.execution_options import JournalFolder, Throttle
 from trimtab.commands.planning_options import Planning
 from trimtab.commands.records import expanded
@@ -146,26 +146,30 @@ def plan_command(
         options = replace(options, replication_factor=tuple((f.pattern, f.replicas) for f in replication_factor or ()))
     source.keep(cluster)
     result = planned(cluster, goal_set, options, story, keep_partial=keep_partial)
-    _write(result, cluster, targets)
-    if not any(output.form == "text" and output.path is None for output in outs):  # there the report just said it
-        log.info("%s", verdict(result).sentence)
-    if result.stopped:
-        return INTERRUPTED
+    order = None
     if throttle is not None or execute:
         from trimtab.execution.order import order_of, sized
 
         order = sized(order_of(result), cluster)
-        if execute and source.bootstrap_server is not None and order.tasks:
-            from trimtab.execution.documents import Settings
-
-            tell_size(order.tasks, order.plan_id, throttle, order.headroom)
-            if not (yes or typer.confirm("Carry it out?", err=True)):
-                log.info("nothing was changed")
-                return 0
-            settings = Settings(throttle=throttle)
-            at, config = source.bootstrap_server, source.command_config
-            return carry_out(context, order, settings, at, config, journal, interval=source.interval)
+        durations = duration_lines(order.tasks, throttle, order.headroom)
+        result = replace(result, notes=(*result.notes, *(f"carried out: {line}" for line in durations)))
+    _write(result, cluster, targets)
+    told = any(output.form == "text" and output.path is None for output in outs)  # the report just said it
+    if not told:
+        log.info("%s", verdict(result).sentence)
+    if result.stopped:
+        return INTERRUPTED
+    if order is not None and (execute or not told):
         tell_size(order.tasks, order.plan_id, throttle, order.headroom)
+    if order is not None and execute and source.bootstrap_server is not None and order.tasks:
+        from trimtab.execution.documents import Settings
+
+        if not (yes or typer.confirm("Carry it out?", err=True)):
+            log.info("nothing was changed")
+            return 0
+        settings = Settings(throttle=throttle)
+        at, config = source.bootstrap_server, source.command_config
+        return carry_out(context, order, settings, at, config, journal, interval=source.interval)
     if exit_code and (result.infeasible or result.cannot_be_emptied):
         return INFEASIBLE
     if exit_code and result.proposals:

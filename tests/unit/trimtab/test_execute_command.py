@@ -65,6 +65,8 @@ def test_the_dry_run_says_how_long_it_takes_at_a_throttle(trimtab: CommandLine, 
     assert ended.code == 0
     assert "at 1 MB/s it takes at least" in ended.err
     assert "broker 3" in ended.err
+    assert "at 1 MB/s it takes at least" in json.loads(ended.out)["notes"][-1]
+    assert "at 1 MB/s it takes at least" in trimtab("plan", "--snapshot", tmp_path / "cluster.json", *COUNTS, "--throttle", "1MB/s").out
 
 
 def test_only_a_plan_of_the_cluster_as_it_is_may_be_carried_out_at_once(trimtab: CommandLine, tmp_path: Path) -> None:
