@@ -52,10 +52,13 @@ def broker_scores(kind: str, snapshot: Snapshot, goals: GoalSet) -> FloatArray:
 
 def utilization(snapshot: Snapshot, goals: GoalSet) -> tuple[FloatArray, bool]:
     """float64 [B]: the largest utilization of every active broker, 0 of others; and whether it is by capacity. Else it is the share of the
-    busiest broker's load, which says who has less, not how much room there is."""
-    use = Sight(snapshot, goals).utilization()
-    result = np.zeros(snapshot.broker_count)
-    result[use.rows] = weighted_max(use.shares, np.ones(len(use.resources)))
+    busiest broker's load, which says who has less, not how much room there is. A broker whose load is in doubt counts as the mean of the
+    others, not as idle: nothing is moved to it, or off it, for a load that was not measured."""
+    sight = Sight(snapshot, goals)
+    use = sight.utilization()
+    known = weighted_max(use.shares, np.ones(len(use.resources)))
+    result = np.where(sight.active, known.mean() if len(known) else 0.0, 0.0)
+    result[use.rows] = known
     return result, use.by_capacity
 
 

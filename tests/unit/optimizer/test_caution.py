@@ -23,6 +23,7 @@ from optimizer.explain import explain_partition
 from optimizer.options import PlanOptions
 from optimizer.plan import Action, Plan
 from optimizer.planner import plan
+from optimizer.policies.profiles import broker_scores
 from optimizer.report import to_json
 from tests.oracle.clusters import case_of
 from tests.oracle.runs import deviations, plan_options
@@ -81,6 +82,14 @@ def after(snapshot: LiveSnapshot, made: Plan) -> LiveSnapshot:
         replicas[row, : len(change.replicas_after)] = [snapshot.row_of_broker[b] for b in change.replicas_after]
         leader[row] = -1 if change.leader_after is None else snapshot.row_of_broker[change.leader_after]
     return replace(snapshot, replicas=replicas, leader=leader)
+
+
+def test_a_broker_in_doubt_is_not_idle_to_a_policy() -> None:
+    """It would get replicas for a load that was not measured. A broker that is not active stays at 0."""
+    brokers = [{"id": b, "capacity": {"network_in": 100.0}} for b in (1, 2, 3)] + [{"id": 4, "state": "draining"}]
+    doubted = live(cluster([[1], [2], [3], [4]], brokers, [20.0, 60.0, 80.0, 10.0]), unknown=[2])
+    level = goals({"kind": "usage_distribution", "resource": "network_in"})
+    assert broker_scores("weighted_max", doubted, level).tolist() == [0.2, 0.6, 0.4, 0.0]
 
 
 def held(made: Plan, broker: int) -> int:
