@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -82,8 +83,10 @@ def may_act(guards: Guards, snapshot: Snapshot, done: Iterable[Deed], now_ms: in
         made = sum(d.moves for d in recent)
         left = max(guards.moves_per_hour - made, 0)
         if left == 0:
-            reasons.append(f"{made:,} changes in the last hour; {guards.moves_per_hour:,} are allowed")
-            waits.append(_until_one_is_free(recent, guards.moves_per_hour, now_ms))
+            wait = _until_one_is_free(recent, guards.moves_per_hour, now_ms)
+            then = f", the next at {datetime.fromtimestamp((now_ms + wait) / 1000, UTC):%H:%M:%S UTC}" if wait else ""
+            reasons.append(f"{made:,} changes in the last hour; {guards.moves_per_hour:,} are allowed{then}")
+            waits.append(wait)
     return Gate(not reasons, tuple(reasons), left, max(waits))
 
 

@@ -65,7 +65,7 @@ def test_moves_per_hour(deeds: Sequence[tuple[int, int]], left: int) -> None:
 def test_when_the_hour_has_room_again() -> None:
     done = [Deed(NOW - 1000, 3), Deed(NOW - 50 * 60_000, 5), Deed(NOW - 40 * 60_000, 5)]
     gate = may_act(Guards(moves_per_hour=8), THREE, done, NOW)
-    assert gate.reasons == ("13 changes in the last hour; 8 are allowed",)
+    assert gate.reasons == ("13 changes in the last hour; 8 are allowed, the next at 08:20:00 UTC",)
     assert not may_act(Guards(moves_per_hour=8), THREE, done, NOW + gate.wait_ms - 1).open
     assert may_act(Guards(moves_per_hour=8), THREE, done, NOW + gate.wait_ms).open
 
