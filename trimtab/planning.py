@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
+from trimtab.output import nothing_else_on_stdout
 from trimtab.story import Story, log
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def planned(
                 told(low)
             return not asked
 
-        found = apart(lambda: plan(snapshot, goals, options, watch), look)
+        with nothing_else_on_stdout():
+            found = apart(lambda: plan(snapshot, goals, options, watch), look)
     gc.freeze()  # kernels and cluster stay to the end; collecting garbage among what a report makes need not look at them
     return found
 

@@ -14,7 +14,7 @@ from trimtab.commands import options as o
 from trimtab.commands import values as v
 from trimtab.commands.planning_options import Planning
 from trimtab.commands.records import expanded
-from trimtab.output import emit, overwritten, unwritable
+from trimtab.output import emit, nothing_else_on_stdout, overwritten, unwritable
 from trimtab.signals import ending_at_once
 from trimtab.story import Story
 
@@ -64,10 +64,11 @@ def explain_command(
         from optimizer.explain_broker import explain_broker
 
         options = planning.options(goal_set, cluster)
-        if partition is not None:
-            answer = explain_partition(cluster, goal_set, options, partition.topic, partition.number)
-        else:
-            assert broker is not None
-            answer = explain_broker(cluster, goal_set, options, broker)
+        with nothing_else_on_stdout():
+            if partition is not None:
+                answer = explain_partition(cluster, goal_set, options, partition.topic, partition.number)
+            else:
+                assert broker is not None
+                answer = explain_broker(cluster, goal_set, options, broker)
     source.keep(cluster)
     emit(answer, out)

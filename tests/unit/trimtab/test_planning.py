@@ -65,6 +65,14 @@ threading.Thread(target=press, daemon=True).start()
 """
 
 
+def test_what_a_solver_prints_is_not_among_the_data(capfd: pytest.CaptureFixture[str]) -> None:
+    """Policies that level counts call scipy's solver, which may print a line of its own on stdout."""
+    printed: list[int] = []
+    snapshot = read_snapshot(EXAMPLES / "three-brokers.json")
+    planned(snapshot, GOALS, PlanOptions(), Story(), lambda low: printed.append(os.write(1, b"HiGHS\n")))
+    assert (bool(printed), capfd.readouterr().out) == (True, "")
+
+
 def test_ctrl_c_ends_at_once_without_a_plan() -> None:
     """Also in a phase of the search that is compiled and takes minutes: here one that ends only afterwards."""
     given_up = threading.Event()
