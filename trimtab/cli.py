@@ -67,6 +67,7 @@ SHORT = {
     "out": "-o", "form": "-f", "snapshot": "-s", "bootstrap_server": "-b", "cluster": "-c", "goals": "-g", "preset": "-p",
 }  # fmt: skip
 WRAPPED = re.compile(r"(?<![.:\n])\n(?!\n)")  # where the source breaks a line of help, and a terminal would break it elsewhere
+HELP = ["-h", "--help"]
 USAGE = 2
 FAILED = 1
 INTERRUPTED = 130
@@ -158,7 +159,7 @@ def build() -> TyperGroup:
     """The whole command: options of the story stand before or after the name of a command; all have help, short forms, completion."""
     app = typer.Typer(
         name="trimtab", invoke_without_command=True, rich_markup_mode="rich", callback=_root,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": HELP},
     )  # fmt: skip
     for module in COMMANDS.values():
         module.register(app)
@@ -170,14 +171,23 @@ def build() -> TyperGroup:
         vars(command)["rich_help_panel"] = panel(name)
     told = {parameter.name: parameter for parameter in root.params}
     pending: list[tuple[str, Any]] = list(root.commands.items())
+    _without_type(root)
     while pending:
         name, command = pending.pop()
+        _without_type(command)
         command.params.extend(told[each] for each in ("quiet", "verbose", "log_format"))
         if isinstance(command, TyperGroup):
             pending.extend((f"{name} {part}", each) for part, each in command.commands.items())
         else:
             _finished(name, command, told["cluster"])
     return root
+
+
+def _without_type(command: Any) -> None:
+    """Flags take no value, so help names no type behind them."""
+    for option in command.get_params(typer.Context(command, help_option_names=HELP)):
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
 
 
 def _finished(name: str, command: Any, cluster: Any) -> None:
@@ -188,8 +198,6 @@ def _finished(name: str, command: Any, cluster: Any) -> None:
     command.epilog = epilog(name, takes)
     command.help = WRAPPED.sub(" ", command.help)
     for parameter in command.params:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
         if abs(getattr(parameter, "max", None) or 0) >= 2**31 - 1:  # a limit of the machine, not one to read about
             parameter.max = None
             parameter.min = None if abs(parameter.min or 0) >= 2**31 - 1 else parameter.min

@@ -126,6 +126,8 @@ def test_help_says_examples_exit_codes_and_variables(trimtab: CommandLine, flag:
     for said in ("Examples:", "Exit codes:", "5   with --exit-code", "TRIMTAB_BOOTSTRAP_SERVER", "--cluster", "-o", "-s", "-b", "-g"):
         assert said in ended.out
     assert "9223372036854775807" not in ended.out
+    for command in ((), ("plan",), ("goals",), ("goals", "check")):
+        assert "<bool>" not in trimtab(*command, flag).out
 
 
 @pytest.mark.parametrize(
