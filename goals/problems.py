@@ -174,6 +174,8 @@ def _message(error: ErrorDetails, path: Path, tags: Mapping[Path, str], model_at
 def _hint(kind: str, value: object) -> str:
     if kind == "float_type" and isinstance(value, str):
         return "; 10% is written 0.10" if "%" in value else "; write it without quotes or unit"
+    if kind == "int_type" and isinstance(value, str) and value.strip().isdecimal():
+        return f"; write {int(value)}, without quotes"
     if kind == "bool_type" and str(value).lower() in ("yes", "on", "1", "true"):
         return "; write true"
     if kind == "bool_type" and str(value).lower() in ("no", "off", "0", "false"):

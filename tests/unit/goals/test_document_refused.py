@@ -41,6 +41,10 @@ def test_a_size_beside_an_unknown_resource_is_one_problem() -> None:
     assert problem("kind: count_limit, resource: dsk, max: 1MiB") == said
 
 
+def test_a_version_in_quotes_is_shown_without_them() -> None:
+    assert problems('version: "1"\npreset: counts\n') == ["version: expected a whole number, found '1'; write 1, without quotes (line 1)"]
+
+
 def test_an_unknown_unit_is_refused_at_its_place() -> None:
     assert "MB" in problem("kind: usage_distribution, resource: disk, min_load: 1Mb")
     assert problem("kind: usage_distribution, resource: disk, min_load: 1Mb").startswith("min_load: ")
