@@ -89,7 +89,9 @@ def scenario(name: str, seed: int) -> tuple[Snapshot, Loads]:
     if name == "drift":
         base = cluster(BROKERS, REPLICAS, "b", seed)
         return base, drifting(base, seed)
-    return cluster(BROKERS, REPLICAS, "b", seed, "capacities"), same
+    if name == "hardware":
+        return cluster(BROKERS, REPLICAS, "b", seed, "capacities"), same
+    raise KeyError(name)
 
 
 SCENARIOS = ("scale-out", "loss", "drift", "hardware")
@@ -207,6 +209,11 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--seed", type=int, default=7, help="of the clusters and of which topics get hot (default: %(default)s)")
     given = parser.parse_args()
+    for option, found, known in (
+        ("--policies", given.policies, (NOTHING, DEFAULT, *POLICY_PRESETS)), ("--scenarios", given.scenarios, SCENARIOS),
+    ):  # fmt: skip
+        if unknown := [name for name in found.split(",") if name not in known]:
+            parser.error(f"{option}: expected some of {', '.join(known)}, found {', '.join(map(repr, unknown))}")
     for name in given.scenarios.split(","):
         print(table(name, {policy: beside(policy, name, given.seed, given.hours) for policy in given.policies.split(",")}), flush=True)
 

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from benchmarks.arena import COPIED, LOSS_AT, STEP, a_day, scenario
+import sys
+
+import pytest
+
+from benchmarks.arena import COPIED, LOSS_AT, STEP, a_day, main, scenario
+
+
+@pytest.mark.parametrize("given", [["--scenarios", "nosuch"], ["--policies", "default,nosuch"]])
+def test_an_unknown_name_is_refused(given: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["arena", *given])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, "found 'nosuch'" in capsys.readouterr().err) == (2, True)
 
 
 def test_a_lost_broker_is_being_emptied_within_what_may_be_copied() -> None:
