@@ -111,11 +111,7 @@ def _action_lines(action: Action, topic: str, partition: int) -> str:
         if abs(score.score - 0.5) > 5e-4
     ]
     told = f" Action scores away from neutral (0.5): {', '.join(gains)}." if gains else ""
-    mends = f" It repairs {', '.join(action.repairs)}." if action.repairs else ""
-    return (
-        f"  {action.seq}. {action.type}{beside}: {_change_text(change)}, combined score {action.score:.4f}: {action.reason}."
-        f"{mends}{told}"
-    )
+    return f"  #{action.seq} {action.type}{beside}: {_change_text(change)}, score {action.score:.4f}: {action.reason}.{told}"
 
 
 def _change_text(change: Change) -> str:

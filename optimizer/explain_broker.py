@@ -56,6 +56,9 @@ def explain_broker(
                 ceilings = goal.ceilings(imagined.capacity, imagined.broker_count)
                 line += _limit_text(goal, outcome, float(ceilings[imagined.row_of_broker[broker]]))
             lines.append(line)
+    skipped = [f"{g.name} ({g.explanation.removeprefix('skipped: ')})" for g in made.goals if g.status == "skipped"]
+    if skipped:
+        lines.append(f"Not checked: {', '.join(skipped)}.")
     lines.append(_changes_of(made, outcome))
     if outcome.why:
         lines.append(f"What would stay: {outcome.why}.")
@@ -79,7 +82,8 @@ def _changes_of(made: Plan, outcome: BrokerOutcome) -> str:
         return "The plan would not touch it."
     if not outcome.scores_before:
         return "No goal judges it, and the plan would not touch it."
-    return "Nothing would move here: it is balanced in every goal, and no other broker would need it."
+    which = " that could be checked" if any(g.unchecked for g in made.goals) else ""
+    return f"Nothing would move here: it is balanced in every goal{which}, and no other broker would need it."
 
 
 def _turnover(gained: int, lost: int, noun: str) -> str:

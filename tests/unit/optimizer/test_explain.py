@@ -16,6 +16,7 @@ from optimizer.options import PlanOptions
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
 IN = usage("network_in")
+FULL: Document = {"kind": "capacity", "resource": "disk", "limit": 0.8}
 NOTHING_MAY_MOVE = {"max_moves": 0}
 
 
@@ -44,7 +45,7 @@ def test_a_partition_that_would_move_says_where_and_for_which_goal(skewed: Trial
     (moved,) = [text for text in texts if "would stay" not in text]
     assert "is on brokers 1 (rack a), led by broker 1." in moved
     assert "It would change in 1 of the plan's 1 action:" in moved
-    assert "1. move: replicas [1] would become [3], leader 1 would become 3, combined score 0.9" in moved
+    assert "#1 move: replicas [1] would become [3], leader 1 would become 3, score 0.9" in moved
     assert "Action scores away from neutral (0.5): network_in 0.9" in moved
     stays = next(text for text in texts if "would stay" in text)
     assert "its brokers would be within every goal without moving it: other partitions" in stays
@@ -59,7 +60,7 @@ def test_repairs_and_changes_made_together_are_told() -> None:
                   usage("replicas", bound=5.0, var=9.0))  # fmt: skip
     text = of_partition(trial, "t", 0)
     assert "replicas [3, 1] would become [" in text
-    assert " It repairs " in text
+    assert "would take load off dead broker 3" in text
 
 
 def test_an_excluded_partition_stays_for_that_reason() -> None:
@@ -102,6 +103,12 @@ def test_a_broker_within_its_range_says_how_far_it_is_from_its_mean(level: Trial
     assert "network_in: score 1; load 20 MB/s (at its mean 20 MB/s) is balanced because it is inside" in text
     assert "its target range 18 MB/s to 22 MB/s" in text
     assert "Nothing would move here: it is balanced in every goal" in text
+
+
+def test_a_goal_that_could_not_be_checked_is_not_called_balanced() -> None:
+    text = of_broker(Trial([1, 2], [partition([1], network_in=1.0), partition([2], network_in=1.0)], usage("network_in"), FULL), 1)
+    assert "\nNot checked: capacity-disk (no " in text
+    assert "balanced in every goal that could be checked" in text
 
 
 def test_a_broker_that_takes_part_says_what_it_would_gain_and_lose(skewed: Trial) -> None:
