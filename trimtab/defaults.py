@@ -171,7 +171,9 @@ def _table(table: object, place: str, keys: Collection[str], folder: Path, probl
         key = options.get(written)
         if key is None:
             of_one = written.replace("-", "_") in OF_ONE_CLUSTER
-            hint = "; it stands in [clusters.NAME]" if of_one else _meant(written, options) or f"; known: {', '.join(options)}"
+            hint = _meant(written, options) or f"; known: {', '.join(options)}"
+            if of_one:
+                hint = f"; write {written.replace('_', '-')}" if place != "defaults" else "; it stands in [clusters.NAME]"
             problems.append(Problem(at, f"is not a setting here{hint}"))
         elif isinstance(value, bool) or not isinstance(value, str | int) or value == "":
             problems.append(Problem(at, f"expected a text or a whole number, found {value!r}"))

@@ -106,7 +106,7 @@ def parse_scale(text: str) -> ScaledLoad:
     except ValueError:
         value = 0.0
     if not pattern or not 0.0 < value < float("inf"):
-        raise ValueError(f"expected GLOB=FACTOR such as 'orders*=1.5', found {text!r}")
+        raise ValueError(f"expected GLOB=FACTOR such as 'orders*=1.5', with a factor above 0, found {text!r}")
     return ScaledLoad(pattern, value)
 
 

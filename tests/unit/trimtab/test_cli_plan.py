@@ -208,7 +208,7 @@ def test_the_frontier_is_of_the_plan_that_would_be_made(trimtab: CommandLine, le
         (["--snapshot", "FILE", "--add-broker", "4:"], "ID:RACK"),
         (["--snapshot", "FILE", "--add-broker", "4:a,5:b"], "expected one broker, ID or ID:RACK, found '4:a,5:b'; give"),
         (["--snapshot", "FILE", "--scale-load", "orders*"], "GLOB=FACTOR"),
-        (["--snapshot", "FILE", "--scale-load", "orders*=-1"], "GLOB=FACTOR"),
+        (["--snapshot", "FILE", "--scale-load", "orders*=0"], "GLOB=FACTOR such as 'orders*=1.5', with a factor above 0"),
         (["--snapshot", "FILE", "--scale-load", "orders*=nan"], "GLOB=FACTOR"),
         (["--snapshot", "FILE", "--remove-broker", "99"], "99"),
         (["--snapshot", "FILE", "--acceptance", "any"], "'potential'"),

@@ -105,6 +105,12 @@ def test_every_mistake_in_the_file_is_told_with_its_place(tmp_path: Path) -> Non
     assert 'clusters.a: expected bootstrap-server = "HOST:PORT", found none' in text
 
 
+def test_an_address_with_an_underscore_is_told_how_to_write_it(tmp_path: Path) -> None:
+    (tmp_path / "trimtab.toml").write_text('[clusters.a]\nbootstrap_server = "x:1"\n')
+    with pytest.raises(ConfigurationError, match=r"clusters\.a\.bootstrap_server: is not a setting here; write bootstrap-server"):
+        read_toml(tmp_path / "trimtab.toml")
+
+
 def test_an_address_of_a_wrong_kind_is_not_called_missing(tmp_path: Path) -> None:
     (tmp_path / "trimtab.toml").write_text('[clusters.a]\nbootstrap-server = ["x:1"]\n')
     with pytest.raises(ConfigurationError) as error:
