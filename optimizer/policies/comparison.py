@@ -110,7 +110,8 @@ def _counted(of: Mapping[str, Assignment], brokers: Iterable[int], *, leaders: b
 
 def _spread(name: str, what: str, allowed: int, counts: Counter[int]) -> Check:
     low, high = (min(counts.values()), max(counts.values())) if counts else (0, 0)
-    found = f"{low} to {high} (brokers {_who(counts, low)} and {_who(counts, high)})" if counts else "no brokers"
+    found = f"{low} to {high} (brokers {_who(counts, low)} and {_who(counts, high)})" if low < high else f"{low} each"
+    found = found if counts else "no brokers"
     return Check(name, f"{what} of brokers are within {allowed} of each other", bool(counts) and high - low <= allowed, found)
 
 

@@ -152,6 +152,8 @@ def plan_command(
 
         order = sized(order_of(result), cluster)
         durations = duration_lines(order.tasks, throttle, order.headroom)
+        if throttle is not None and result.summary.unsized_moves:
+            durations.append("how long it takes is not known, as some sizes are not; `trimtab status` shows the speed")
         result = replace(result, notes=(*result.notes, *(f"carried out: {line}" for line in durations)))
     _write(result, cluster, targets)
     told = any(output.form == "text" and output.path is None for output in outs)  # the report just said it

@@ -34,6 +34,13 @@ def test_a_level_migration_passes_all_seven(trimtab: CommandLine, tmp_path: Path
     assert all(held.values())
 
 
+def test_counts_that_are_equal_are_one_number(trimtab: CommandLine, tmp_path: Path) -> None:
+    same = {"a": [[1, 2], [2, 1]]}
+    told = trimtab("check", "--original", folder(tmp_path / "o", same), "--migrated", folder(tmp_path / "m", same)).out
+    assert "within 1 of each other: 1 each\n" in told
+    assert "within 1 of each other: 2 each\n" in told
+
+
 @pytest.mark.parametrize(
     ("failing", "after"),
     [

@@ -69,6 +69,12 @@ def test_the_dry_run_says_how_long_it_takes_at_a_throttle(trimtab: CommandLine, 
     assert "at 1 MB/s it takes at least" in trimtab("plan", "--snapshot", tmp_path / "cluster.json", *COUNTS, "--throttle", "1MB/s").out
 
 
+def test_a_duration_that_is_not_known_is_not_left_out(trimtab: CommandLine, tmp_path: Path) -> None:
+    partitions = [{"topic": "t", "partition": n, "replicas": [1, 2], "leader": 1, "leader_load": {}} for n in range(6)]
+    ended = trimtab("plan", "--snapshot", snapshot_file(tmp_path, partitions=partitions), *COUNTS, "--throttle", "1MB/s", "-f", "json")
+    assert "how long it takes is not known" in json.loads(ended.out)["notes"][-1]
+
+
 def test_only_a_plan_of_the_cluster_as_it_is_may_be_carried_out_at_once(trimtab: CommandLine, tmp_path: Path) -> None:
     """And a person is asked, where --yes does not answer for them."""
     snapshot = snapshot_file(tmp_path)
