@@ -91,6 +91,11 @@ class Space:
         return tuple(goal.name for goal in levelled(self.goals))
 
     @property
+    def narrow_counts(self) -> dict[str, float]:
+        """Bounds of counts, as narrow as they are tried."""
+        return {g.name: COUNTS_NARROWEST * g.bound for g in levelled(self.goals) if g.resource in COUNTS}
+
+    @property
     def rhythms(self) -> tuple[tuple[float, float], ...]:
         """All pairs of cadence and horizon; the first is the goals' own."""
         return tuple(product(self.cadences, self.horizons))
@@ -282,7 +287,9 @@ def not_levelled(space: Space, own: Outcome, none: Outcome) -> tuple[str, ...]:
 def known(space: Space, trials: int, seed: int, useless: Sequence[str] = ()) -> list[Configuration]:
     """What is worth a look whatever chance draws, in turns, at most `KNOWN` of the trials: the goals as they are, loads left alone, and the
     centre's bounds, at other cadences and horizons. (What cannot be levelled may take all moves from what can.) The longest horizons come
-    first, since noise averages out. By turns the policy is as it is, moves cost their bytes alone, and plans have to gain more.
+    first, since noise averages out. By turns the policy is as it is, moves cost their bytes alone, and plans have to gain more. Where
+    loads are left alone, bounds of counts are the narrowest: moves for those loads kept counts level by the way, and what a count gains
+    alone is often too little for a plan.
 
     `useless`: goals that `not_levelled` names, which are left alone together; else one or two are.
     """
@@ -297,7 +304,7 @@ def known(space: Space, trials: int, seed: int, useless: Sequence[str] = ()) -> 
     drawn = [*combinations(space.loads, 1), *combinations(space.loads, 2)]
     groups = [tuple(useless)] * len(rhythms) if useless else [drawn[n] for n in r.permutation(len(drawn)).tolist()]
     alone = [
-        space.made({}, {name: wide[name] for name in group}, rhythm, f"{' and '.join(group)} left alone", k)
+        space.made({}, {name: wide[name] for name in group} | space.narrow_counts, rhythm, f"{' and '.join(group)} left alone", k)
         for group, rhythm, k in zip(groups, cycle(rhythms), knobs, strict=False)
     ]
     turns = [one for three in zip_longest(alone, as_they_are, centred) for one in three if one is not None]
