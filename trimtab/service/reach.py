@@ -39,9 +39,8 @@ class ClosableSource(RecordSource, Protocol):
 
 
 class Reach(Protocol):
-    """What the service asks of a cluster. `follow`, `topic`, `min_isr`, `log_dirs` and `counters` are called by a thread of
-    their own each, `quorum`
-    and `shared` by any."""
+    """What the service asks of a cluster. `follow`, `topic`, `min_isr`, `log_dirs` and `counters` are called by a thread of their own each,
+    `quorum` and `shared` by any."""
 
     def follow(self) -> tuple[str, Follower]:
         """The cluster's id, and a new follower of its metadata.
