@@ -54,7 +54,7 @@ def explain_partition(
         a for a in made.actions if any(c.topic == topic and c.partition == partition for c in a.changes)
     ]
     if acting:
-        lines.append(f"It would change in {len(acting)} of the plan's {counted(len(made.actions), 'action')}:")
+        lines.append(f"It would change in {len(acting)} of {counted(len(made.actions), 'action')} of the plan:")
         lines.extend(_action_lines(action, topic, partition) for action in acting)
     else:
         lines.append("It would stay. " + _why_it_stays(imagined, compiled, made, row, goals, options))

@@ -69,7 +69,12 @@ def stay_out(plan: Plan) -> list[tuple[tuple[str, ...], str, list[BrokerOutcome]
     for b in worst_first(plan):
         if b.violates or b.why:
             groups.setdefault((b.violates, b.why or "no reason is recorded"), []).append(b)
-    return [(violates, why, sorted(members, key=lambda b: b.id)) for (violates, why), members in groups.items()]
+    return [(violates, _of_each(why, members), sorted(members, key=lambda b: b.id)) for (violates, why), members in groups.items()]
+
+
+def _of_each(why: str, members: list[BrokerOutcome]) -> str:
+    """A reason that several brokers have, with what each of them keeps."""
+    return why.replace("would still hold", "would each still hold") if len(members) > 1 else why
 
 
 def _out(scores: Mapping[str, float], names: set[str]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from optimizer.plan import Change, LowerBounds, Plan
 from optimizer.report import to_html, to_markdown
 from optimizer.report.remarks import bounds_sentence
+from optimizer.report.standing import stay_out
 from optimizer.report.verdict import verdict
 from tests.unit.optimizer import plans
 from tests.unit.optimizer.reports import text_of, visible
@@ -199,6 +200,13 @@ def test_brokers_that_cannot_be_emptied_are_told_with_all_their_replicas() -> No
         "brokers 3 and 5 would still host 27 replicas (broker 3: they would need 2 brokers; add 1)"
     )
     assert re.search(r"takes \d+ replicas off brokers 3 and 5", v.remedy)
+
+
+def test_brokers_that_each_keep_as_many_replicas_are_told_so() -> None:
+    plan = not_drained((11.0, 11.0), tuple("draining, and would still hold 11 replicas: the budget ran out" for _ in range(2)))  # type: ignore[arg-type]
+    why, members = next((why, members) for _, why, members in stay_out(plan) if "hold" in why)
+    assert [b.id for b in members] == [3, 5]
+    assert why == "draining, and would each still hold 11 replicas: the budget ran out"
 
 
 def test_a_reason_is_told_once_in_the_verdict() -> None:
