@@ -7,8 +7,6 @@ the HTTP interface shows.
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -18,7 +16,6 @@ from typing import IO, Self
 
 from cluster_model.errors import ExternalError
 from cluster_model.model import ClusterModel
-from cluster_model.windows import Horizon
 from metrics_reporter.reporter import SYSTEM_CLOCK, Clock
 from optimizer.detectors import policy_of
 from optimizer.planner import plan
@@ -28,7 +25,7 @@ from trimtab.executor import Executor
 from trimtab.history.lock import locked, require_writable
 from trimtab.service.aftermath import Aftermath
 from trimtab.service.agenda import Agenda
-from trimtab.service.config import WINDOWS, ServiceConfig
+from trimtab.service.config import ServiceConfig
 from trimtab.service.coverage import Both, Coverage
 from trimtab.service.decider import Decider
 from trimtab.service.desk import Held, PlanDesk
@@ -63,9 +60,7 @@ log = logging.getLogger(__name__)
 
 INTERVAL = 300.0  # seconds from decision to decision, where neither the configuration nor a policy says
 STOP_SECONDS = 8.0  # for all threads together
-COMPILER_SECONDS = 1.0  # for all threads together that wait for the compiler when the service ends
 STOOD_IN = 5  # readings in the place of a silent reporter while a load is not stale yet
-CALL_KERNELS = ("metadata", "samples", "planner", "look")  # threads; one compiler serves them all, one after the other
 
 
 class Balancer:
@@ -106,7 +101,7 @@ class Balancer:
         if executor is None and reach is None:
             executor = kafka_executor(config, clock)
         self.config, self._clock, self._executor = config, clock, executor
-        self._instance = config.instance or _instance_name(config)
+        self._instance = config.instance_name
         self._hold: IO[bytes] | None = None  # the history's folder
         self._watchers = Watchers()
         self._changed = self._watchers.tell
@@ -120,8 +115,8 @@ class Balancer:
         self._model = ClusterModel(
             "unknown",
             storage=config.storage,
-            short=_horizon(config.model.short, WINDOWS["short"]),
-            long=_horizon(config.model.long, WINDOWS["long"]),
+            short=config.model.horizon("short"),
+            long=config.model.horizon("long"),
             stale_after_ms=round(1000 * config.model.stale_after),
             dead_after_ms=round(1000 * config.model.dead_after),
         )
@@ -261,17 +256,7 @@ class Balancer:
         if server is not None:
             with suppress(Exception):
                 server.stop()
-        for worker in self._workers.values():
-            worker.ask_to_stop()
-        # Who waits for the compiler hears no signal, and leaves nothing half done: is given a moment to end all the same.
-        waiting = () if self._start_up.over else CALL_KERNELS
-        patience = min(deadline, self._clock.monotonic() + COMPILER_SECONDS)
-        alive = [
-            w.name
-            for w in self._workers.values()
-            if not w.join((patience if w.name in waiting else deadline) - self._clock.monotonic())
-        ]
-        late = [name for name in alive if name not in waiting]
+        alive, late = self._start_up.end(self._workers.values(), deadline)
         if late:
             log.warning("stopped without waiting for %s any longer", ", ".join(late))
         if self._samples is not None and "samples" not in alive and "history" not in alive:
@@ -409,12 +394,3 @@ class Balancer:
 
 def _nothing() -> None:
     pass
-
-
-def _horizon(seconds: float, windows: int) -> Horizon:
-    return Horizon(max(round(1000 * seconds / windows), 1), windows)
-
-
-def _instance_name(config: ServiceConfig) -> str:
-    place = f"node {config.node_id}" if config.node_id is not None else f"process {os.getpid()}"
-    return f"{socket.gethostname()} {place}"

@@ -6,6 +6,8 @@ docs/service.md describes the keys; a default stands here and nowhere else.
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from cluster_model.errors import ConfigurationError
+from cluster_model.windows import Horizon
 from metrics_reporter.topic import DEFAULT_NAME
 from trimtab.config_file import (
     Bytes,
@@ -102,6 +105,11 @@ class ModelPart(Part):
             raise ValueError(f"expected at most model.long, {long:g}s, found {value:g}s")
         return value
 
+    def horizon(self, name: Literal["short", "long"]) -> Horizon:
+        """As windows of the model."""
+        windows = WINDOWS[name]
+        return Horizon(max(round(1000 * (self.long if name == "long" else self.short) / windows), 1), windows)
+
 
 class ReadinessPart(Part):
     covered: Share = Field(default=0.5, description="share of the horizon that samples have to cover")
@@ -184,6 +192,12 @@ class ServiceConfig(Part):
     def preset_name(self) -> str | None:
         """The preset; ``default`` where neither it nor a goals file is given."""
         return self.preset or ("default" if self.goals is None else None)
+
+    @property
+    def instance_name(self) -> str:
+        """As configured, else by the host and the node or process."""
+        place = f"node {self.node_id}" if self.node_id is not None else f"process {os.getpid()}"
+        return self.instance or f"{socket.gethostname()} {place}"
 
     @property
     def horizon_ms(self) -> int:

@@ -108,3 +108,10 @@ def snapshot_file(folder: Path, **changes: Any) -> Path:
     path = folder / "cluster.json"
     path.write_text(json.dumps(cluster(**changes)))
     return path
+
+
+def plan_of(text: str) -> dict[str, Any]:
+    """The plan file in `text`."""
+    document: dict[str, Any] = json.loads(text)
+    assert document["version"] == 1
+    return document

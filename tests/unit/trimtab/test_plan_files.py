@@ -16,11 +16,6 @@ COUNTS = ("--preset", "counts")
 
 
 @pytest.fixture
-def skewed(tmp_path: Path) -> Path:
-    return snapshot_file(tmp_path)
-
-
-@pytest.fixture
 def saved(trimtab: CommandLine, skewed: Path, tmp_path: Path) -> Path:
     out = tmp_path / "plan.json"
     assert trimtab("plan", "--snapshot", skewed, *COUNTS, "--out", out).code == 0
