@@ -73,19 +73,18 @@ def linear_tables(
             table[counts, g, SCALE] = 1.0 / np.maximum(limit[counts], least)
     for g, goal in enumerate(goals):
         if goal.hard and isinstance(goal, Limit):
-            strength[g] = max(_tighter(goals, g, table[eligible]), default=HARD_WEIGHT)
+            tighter = np.all(table[eligible, :, HIGH] <= table[eligible, g, CEILING, None], axis=0)
+            strength[g] = max(_soft_weights(goals, goal.resource, tighter), default=HARD_WEIGHT)
     return Linear(table, absolute, min_load, strength, spread)
 
 
-def _tighter(goals: list[Goal], g: int, table: np.ndarray) -> list[float]:
-    """Weights of the soft goals that a broker cannot meet while it is beyond the hard limit `g`. Beside these, a limit of full weight would
-    alone decide which replicas leave such a broker, and its other loads would have to be levelled by further moves."""
-    limit = goals[g]
-    assert isinstance(limit, Limit)
+def _soft_weights(goals: list[Goal], resource: str, tighter: np.ndarray) -> list[float]:
+    """Weights of the soft goals on a resource that are `tighter` (bool [G]) than a hard limit on it: no broker beyond the limit meets them.
+    Beside these, a limit of full weight would alone decide which replicas leave such a broker, and its other loads would have to be
+    levelled by further moves."""
     return [
         goal.weight for at, goal in enumerate(goals)
-        if isinstance(goal, UsageDistribution | Limit) and not goal.hard and goal.resource == limit.resource
-        and (table[:, at, HIGH] <= table[:, g, CEILING]).all()
+        if tighter[at] and isinstance(goal, UsageDistribution | Limit) and not goal.hard and goal.resource == resource
     ]  # fmt: skip
 
 

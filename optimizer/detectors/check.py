@@ -107,7 +107,7 @@ def _better(before: Detection, after: Detection) -> bool:
 
 
 def no_worse(before: Detection, after: Detection) -> bool:
-    """Whether neither the sum nor the worst of what is over its line is more in `after`; a rounding is none."""
+    """Whether neither the sum nor the worst of what is over its line is more in `after`, but for roundings."""
     return after.burden <= before.burden + TOLERANCE and _pressing(after) <= _pressing(before) + TOLERANCE
 
 

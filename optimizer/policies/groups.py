@@ -19,9 +19,7 @@ from cluster_model.snapshot import FloatArray, Snapshot
 from goals.policy import Split
 from optimizer.policies.bundles import FULL, bundle_at, equal_boundaries, namespace_of, topic_hash
 from optimizer.policies.splits import (
-    Bundle,
     Flow,
-    Limits,
     at_positions,
     by_flow,
     by_topic_count,
@@ -134,7 +132,6 @@ def _split_up(
 ) -> tuple[tuple[int, ...], list[str]]:
     """Boundaries once no group is over a limit, cannot be split, or waits; and what was split, in sentences. `hits` is asked once of each
     group over a limit."""
-    limits = Limits(topics=rule.partitions, rate=rule.rate, throughput=rule.bandwidth, most_bundles=rule.max_groups)
     told: list[str] = []
     flows = sorted(flows, key=lambda flow: flow.hash)
     hashes = [flow.hash for flow in flows]
@@ -143,26 +140,22 @@ def _split_up(
         at = left.pop(0)
         lower, upper = bounds[at], bounds[at + 1]
         inside = flows[bisect_left(hashes, lower) : len(flows) if upper == FULL else bisect_left(hashes, upper)]
-        bundle = Bundle("", len(inside), 0, sum(f.rate for f in inside), sum(f.throughput for f in inside), len(bounds) - 1)
-        reason = reason_to_split(bundle, limits)
+        reason = reason_to_split(len(inside), sum(f.rate for f in inside), sum(f.throughput for f in inside), rule)
         if reason is None:
             continue
         name = _named(namespace, lower, upper)
         count = hits(name)
         if count < rule.hits:
-            told.append(f"split of {name} waits: {_WORDS[reason]} in {count} of {rule.hits} checks in a row")
+            told.append(f"split of {name} waits: {reason} in {count} of {rule.hits} checks in a row")
             continue
         room = rule.max_groups - (len(bounds) - 1)
         cuts = [c for c in _cuts(lower, upper, inside, rule) if lower < c < upper][:room]
         if not cuts:
             continue
         bounds = split(bounds, cuts)
-        told.append(f"split {name} at {', '.join(f'{c:08x}' for c in cuts)}: {_WORDS[reason]}")
+        told.append(f"split {name} at {', '.join(f'{c:08x}' for c in cuts)}: {reason}")
         left = sorted({*(i + len(cuts) if i > at else i for i in left), *range(at, at + len(cuts) + 1)})
     return bounds, told
-
-
-_WORDS = {"Topics": "too many partitions", "MsgRate": "too many requests", "Bandwidth": "too many bytes", "Sessions": "too many sessions"}
 
 
 def _cuts(lower: int, upper: int, inside: list[Flow], rule: Split) -> Sequence[int]:

@@ -6,12 +6,12 @@ algorithms and automatic splits.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-MEBI = 1024.0 * 1024.0
+from goals.policy import Split
+
 HEADROOM = 1.10  # of a limit: a bundle below is not split by its flow
 FEWEST = 2  # topics that can be parted
 
@@ -80,60 +80,9 @@ def split(boundaries: Sequence[int], cuts: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted({*boundaries, *cuts}))
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a bundle is to be split: topics, sessions (-1 off), messages/s, bytes/s, checks, bundles of a namespace, splits in a check."""
-
-    topics: int = 1000
-    sessions: int = 1000
-    rate: float = 30_000.0
-    throughput: float = 100.0 * MEBI
-    hits: int = 3
-    most_bundles: int = 128
-    per_cycle: int = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """What is known of a bundle now."""
-
-    name: str
-    topics: int
-    sessions: int = 0
-    rate: float = 0.0
-    throughput: float = 0.0
-    siblings: int = 1  # bundles of its namespace, itself included
-    namespace: str = ""
-
-
-def reason_to_split(bundle: Bundle, limits: Limits) -> str | None:
-    """The first limit that a bundle is over: Topics, Sessions, MsgRate, Bandwidth; None where it is normal."""
-    if bundle.topics < FEWEST:
+def reason_to_split(partitions: int, rate: float, bandwidth: float, rule: Split) -> str | None:
+    """The first limit of `rule` that a bundle is over, in words; None where it is over none, or has too few partitions to be parted."""
+    if partitions < FEWEST:
         return None
-    if bundle.topics > limits.topics > 0:
-        return "Topics"
-    if bundle.sessions > limits.sessions > 0:
-        return "Sessions"
-    if bundle.rate > limits.rate:
-        return "MsgRate"
-    return "Bandwidth" if bundle.throughput > limits.throughput else None
-
-
-def due(bundles: Iterable[Bundle], limits: Limits, hits: Mapping[str, int]) -> tuple[dict[str, str], dict[str, int]]:
-    """Bundles to split now, with the reason, and the hits of all for the next check. Over a limit in more checks in a row than
-    `limits.hits`; a bundle that is normal, gone or split starts again. One namespace's splits count against its most bundles."""
-    chosen: dict[str, str] = {}
-    after: dict[str, int] = {}
-    added: Counter[str] = Counter()
-    for bundle in bundles:
-        reason = reason_to_split(bundle, limits)
-        if reason is None:
-            continue
-        count = hits.get(bundle.name, 0) + 1
-        room = len(chosen) < limits.per_cycle and bundle.siblings + added[bundle.namespace] < limits.most_bundles
-        if count > limits.hits and room:
-            chosen[bundle.name] = reason
-            added[bundle.namespace] += 1
-        else:
-            after[bundle.name] = count
-    return chosen, after
+    over = (("partitions", partitions > rule.partitions), ("requests", rate > rule.rate), ("bytes", bandwidth > rule.bandwidth))
+    return next((f"too many {what}" for what, is_over in over if is_over), None)

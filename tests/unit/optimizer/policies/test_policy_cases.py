@@ -16,7 +16,7 @@ from cluster_model.errors import InputError
 from cluster_model.latency import BrokerLatency
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
-from goals.policy import Placement, PolicyDocument, SlowBrokers
+from goals.policy import Placement, PolicyDocument, SlowBrokers, Split
 from optimizer.compile import compile_problem
 from optimizer.detectors import rules
 from optimizer.detectors.slow import slow_among
@@ -26,6 +26,7 @@ from optimizer.policies import bundles, placements, rankings, splits
 from optimizer.policies.assign import NewTopic, assign
 from optimizer.policies.board import Step
 from optimizer.policies.counts import spread_targets
+from optimizer.policies.groups import count_hits, groups_of
 from optimizer.policies.recording import Evaluator
 from optimizer.whatif import matching_topics
 from tests.unit.optimizer.policies.live_cases import LIVE
@@ -174,16 +175,25 @@ def by_flow(hashes: list[str], rates: list[float], throughput: list[float], most
 
 
 @runner
-def due(hits: int, per_cycle: int, bundles: list[dict[str, Any]], cycles: int) -> object:
-    known = [splits.Bundle(**b) for b in bundles]
-    limits = splits.Limits(hits=hits, per_cycle=per_cycle)
-    counts: dict[str, int] = {}
-    result = []
-    for _ in range(cycles):
-        chosen, counts = splits.due(known, limits, counts)
-        known = [b for b in known if b.name not in chosen]
-        result.append(chosen)
-    return result
+def reason_to_split(partitions: int, rate: float = 0.0, bandwidth: float = 0.0) -> object:
+    return splits.reason_to_split(partitions, rate, bandwidth, Split())
+
+
+@runner
+def split_at(hits: int, checks: int, **load: float) -> object:
+    """What is told of one bundle of four partitions that is over a limit, check after check."""
+    names = [n for n in range(100) if bundles.topic_hash(f"t-{n}") < 0x40000000][:4]
+    document: dict[str, Any] = {
+        "version": 1, "cluster_id": "c", "storage": "local", "brokers": [{"id": 0}],
+        "partitions": [{"topic": "t", "partition": n, "replicas": [0], "leader": 0, "leader_load": load} for n in names],
+    }  # fmt: skip
+    rule, before = Split(hits=hits, max_groups=5, partitions=1000 if load else 3), None
+    told: list[str] = []
+    for check in range(checks):
+        looked = build_snapshot({**document, "taken_at": f"2026-01-01T00:00:{check:02}Z"})
+        before = count_hits(looked, rule, before)
+        told += groups_of(looked, rule, before.counts).told
+    return [text.removeprefix("split of ").removeprefix("split ").replace("bundle (all)/0x00000000_0x40000000 ", "") for text in told]
 
 
 @runner
