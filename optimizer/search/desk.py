@@ -11,7 +11,6 @@ import numpy as np
 
 from kernels.compiled import inner, whole
 from optimizer.problem import MOVABLE, STATE, Problem
-from optimizer.search.candidates import watched_goals
 from optimizer.search.commit import relocate, transfer
 from optimizer.search.feasible import active_brokers
 from optimizer.search.order import scramble
@@ -35,7 +34,6 @@ class Desk(NamedTuple):
     eligible: np.ndarray  # int64 [B]
     among: np.ndarray  # int64 [B], brokers to choose from
     offer: np.ndarray  # int64 [m, 2], entries that may go, and the brokers where they may
-    watched: np.ndarray  # int64 [n], goals on loads that count
 
 
 @inner
@@ -48,7 +46,7 @@ def new_desk(problem: Problem, state: State) -> Desk:
         np.zeros(2, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64),
         np.full(brokers, -1, np.int64), np.zeros(largest * slots + 1, np.int64), np.zeros(brokers, np.int64),
         np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), active_brokers(problem), np.zeros(brokers, np.int64),
-        np.zeros((MOST_OFFERS + MOST_OFFERED * brokers, 2), np.int64), watched_goals(problem, state),
+        np.zeros((MOST_OFFERS + MOST_OFFERED * brokers, 2), np.int64),
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search.potential import NOTHING
+from optimizer.search.potential import NOTHING, more_load
 from optimizer.search.state import State
 from optimizer.search.topic_counts import topic_rise
 
@@ -150,9 +150,7 @@ def fits_limits(problem: Problem, state: State, b: int, p: int, held: int, role:
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
             c = problem.goal[g, COLUMN]
-            x = problem.vector[p, role, c]
-            if held != NOTHING:
-                x -= problem.vector[p, held, c]
+            x = more_load(problem, c, p, role, p, held)
             if x > 0.0 and state.load[b, c] + x > problem.table[b, g, CEILING]:
                 return False
     return True
@@ -172,46 +170,16 @@ def keeps_limits(problem: Problem, state: State, v: int, u: int, x: np.ndarray, 
     return True
 
 
+# wide: what comes, what goes, each in its role
 @inner
-def leaves_band(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
-    """Whether broker `b` would leave the band of a goal in which it scores 1, when its replica of `p` goes from `held` to `role`.
-
-    Roles are `NOTHING`, `LEADING` and `FOLLOWING`.
-    """
-    if problem.broker[b, STATE] != 0:
-        return False
+def keeps_scores(problem: Problem, state: State, b: int, p: int, now: int, q: int, was: int) -> bool:
+    """Whether broker `b` scores no lower in goals on loads when it gets a replica of `p` in role `now` for one of `q` in role `was`."""
     for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] > LIMIT or state.score[b, g] < 1.0:
-            continue
-        c = problem.goal[g, COLUMN]
-        load = state.load[b, c]
-        if role != NOTHING:
-            load += problem.vector[p, role, c]
-        if held != NOTHING:
-            load -= problem.vector[p, held, c]
-        if problem.goal[g, KIND] == LIMIT:
-            if load > problem.table[b, g, CEILING]:
-                return True
-        elif abs(load - problem.table[b, g, MEAN]) > problem.table[b, g, BOUND] * (1.0 + 1e-9):
-            if load > problem.force[g, MIN_LOAD] and problem.table[b, g, MEAN] > 0.0:
-                return True
-    return False
-
-
-@inner
-def keeps_band(problem: Problem, state: State, b: int, p: int, role: int, q: int, other: int) -> bool:
-    """Whether broker `b` keeps its bands and hard limits when it gets a replica of `p` in `role` for one of `q` in role `other`."""
-    for g in range(len(problem.goal)):
-        if problem.goal[g, KIND] > LIMIT:
-            continue
-        c = problem.goal[g, COLUMN]
-        x = problem.vector[p, role, c] - problem.vector[q, other, c]
-        load = state.load[b, c] + x
-        if problem.goal[g, KIND] == LIMIT:
-            if x > 0.0 and load > problem.table[b, g, CEILING]:
-                return False
-        elif state.score[b, g] >= 1.0 and abs(load - problem.table[b, g, MEAN]) > problem.table[b, g, BOUND] * (1.0 + 1e-9):
-            if load > problem.force[g, MIN_LOAD] and problem.table[b, g, MEAN] > 0.0:
+        if problem.goal[g, KIND] <= LIMIT:
+            more = more_load(problem, problem.goal[g, COLUMN], p, now, q, was)
+            low, high = window(problem, state, b, g)
+            load = state.load[b, problem.goal[g, COLUMN]] + more
+            if more != 0.0 and (load > high or load < low):
                 return False
     return True
 
@@ -266,7 +234,8 @@ def window(problem: Problem, state: State, b: int, g: int) -> tuple[float, float
         return -np.inf, max(problem.table[b, g, CEILING], load)
     if mean <= 0.0:
         return -np.inf, np.inf
-    low, high = mean - problem.table[b, g, BOUND], mean + problem.table[b, g, BOUND]
+    bound = problem.table[b, g, BOUND] * (1.0 + 1e-9)
+    low, high = mean - bound, mean + bound
     if mean < problem.force[g, MIN_LOAD]:
         low, high = -np.inf, max(high, problem.force[g, MIN_LOAD])
     return min(low, load), max(high, load)

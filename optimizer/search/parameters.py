@@ -148,6 +148,7 @@ LARGE_CLUSTER, MOST_LOW = 200_000, 0.5  # replicas; of the brokers: where so man
 # Chosen by the time they take; no plan depends on them.
 FEW_LISTS = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made again
 TOGETHER = 32  # entries that are compared, and asked of memory, before one is fetched
+COMPARED = 128  # stand-ins that are compared with a window at a time
 PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
 LIST_STEP = 512  # entries: lengths of replica lists are multiples of it, so that they seldom change
 TRAIL = 16_384  # commits that a state remembers, so that it can be brought back by them

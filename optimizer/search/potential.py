@@ -170,24 +170,39 @@ def scores_low(problem: Problem, state: State, b: int) -> bool:
     return False
 
 
+# wide: what comes, what goes, each in its role
 @inner
-def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
-    """By how much the potential of broker `b` rises when its replica of `p` goes from role `held` to `role`.
+def more_load(problem: Problem, c: int, p: int, now: int, q: int, was: int) -> float:
+    """Load of column `c` that a broker has more when it gets a replica of `p` in role `now` for one of `q` in role `was`.
 
     Roles are `NOTHING` (no replica), `FOLLOWING` and `LEADING`.
     """
-    cost = 0.0
+    more = 0.0
+    if now != NOTHING:
+        more += problem.vector[p, now, c]
+    if was != NOTHING:
+        more -= problem.vector[q, was, c]
+    return float(more)
+
+
+# wide: what comes, what goes, each in its role
+@inner
+def rise_by_loads(problem: Problem, state: State, b: int, p: int, now: int, q: int, was: int) -> float:
+    """By how much goals on loads raise the potential of broker `b` when it gets a replica of `p` in role `now` for one of `q` in role
+    `was`."""
+    rise = 0.0
     for g in range(len(problem.goal)):
-        if (problem.goal[g, KIND] == DISTRIBUTION or problem.goal[g, KIND] == LIMIT) and problem.table[b, g, SCALE] > 0.0:
-            c = problem.goal[g, COLUMN]
-            load = state.load[b, c]
-            after = load
-            if role != NOTHING:
-                after += problem.vector[p, role, c]
-            if held != NOTHING:
-                after -= problem.vector[p, held, c]
-            if after != load:
-                cost += linear_cost(problem, b, g, after) - linear_cost(problem, b, g, load)
+        if problem.goal[g, KIND] <= LIMIT and problem.table[b, g, SCALE] > 0.0:
+            load, more = state.load[b, problem.goal[g, COLUMN]], more_load(problem, problem.goal[g, COLUMN], p, now, q, was)
+            if more != 0.0:
+                rise += linear_cost(problem, b, g, load + more) - linear_cost(problem, b, g, load)
+    return rise
+
+
+@inner
+def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
+    """By how much the potential of broker `b` rises when its replica of `p` goes from role `held` to `role`."""
+    cost = rise_by_loads(problem, state, b, p, role, p, held)
     for k in range(len(problem.topic_goal)):
         cost += topic_cost(problem, state, k, b, p, held, role)
     return cost

@@ -14,7 +14,7 @@ from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import FOLLOWING, LEADING, STATE, Problem
 from optimizer.search.bench import differing
 from optimizer.search.commit import commit, write_row
-from optimizer.search.feasible import leaves_band, may_host, misplaces, scores_hold
+from optimizer.search.feasible import keeps_scores, may_host, misplaces, scores_hold
 from optimizer.search.parameters import HOME_PASSES, LAST_BROKERS, SOON
 from optimizer.search.potential import NOTHING
 from optimizer.search.replace import replace
@@ -34,7 +34,7 @@ def reduce(problem: Problem, target: State, standing: State, home: Rows, home_le
     if count_low(problem, target) > LAST_BROKERS * len(problem.broker):
         return  # where many brokers are out, they may still need the room that is left in bands
     replace(problem, target, home, order)
-    paid = float(problem.cost @ ((target.replicas != home) & (home >= 0)).sum(axis=1))
+    paid = float((problem.cost @ ((target.replicas != home) & (home >= 0))).sum())
     sideways(problem, target, home, _elsewhere(problem, target, standing), paid, seed)
     send_home(problem, target, home, home_lead, _elsewhere(problem, target, standing))
 
@@ -88,14 +88,14 @@ def goes_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
     """Take slot `s` of `p` home if nothing speaks against it, with the leadership where it led there."""
     here, back, lead = state.replicas[p, s], home[p, s], state.lead[p]
     held = whole(LEADING if lead == s else FOLLOWING)
-    if leaves_band(problem, state, here, p, held, whole(NOTHING)):
+    if not keeps_scores(problem, state, here, p, whole(NOTHING), p, held):
         return False
     way.broker[0], way.broker[1], n, role = here, back, whole(2), held
     if home_lead[p] == s and problem.broker[back, STATE] == 0 and lead != s:
         role, n = whole(LEADING), whole(2 if lead < 0 else 3)
         way.broker[2] = state.replicas[p, lead]
         lead = s
-    if leaves_band(problem, state, back, p, whole(NOTHING), role) or not may_host(problem, state, p, s, back):
+    if not keeps_scores(problem, state, back, p, role, p, whole(NOTHING)) or not may_host(problem, state, p, s, back):
         return False
     write_row(state, p, s, back)
     return tried(problem, state, p, s, lead, n, way)
@@ -108,7 +108,7 @@ def leads_again(problem: Problem, state: State, home: np.ndarray, home_lead: np.
     if want < 0 or want == lead or lead < 0 or home[p, want] != state.replicas[p, want]:
         return False
     b = state.replicas[p, want]
-    if problem.broker[b, STATE] != 0 or leaves_band(problem, state, b, p, whole(FOLLOWING), whole(LEADING)):
+    if problem.broker[b, STATE] != 0 or not keeps_scores(problem, state, b, p, whole(LEADING), p, whole(FOLLOWING)):
         return False
     way.broker[0], way.broker[1] = b, state.replicas[p, lead]
     write_row(state, p, want, b)

@@ -25,6 +25,7 @@ from optimizer.problem import (
 from optimizer.search.commit import send
 from optimizer.search.feasible import linear_goals, may_swap, role_of, scores_hold, window
 from optimizer.search.parameters import (
+    COMPARED,
     LESS_COST,
     REFUSED_LOOKS,
     REPLACE_LOOKS,
@@ -37,18 +38,18 @@ from optimizer.search.state import LED, State
 
 
 class Table(NamedTuple):
-    """What is laid out for one broker; W goals on loads, n replicas on it, m that left it."""
+    """What is laid out for one broker; W goals on loads, C columns of loads, n replicas on it, m that left it."""
 
     linear: np.ndarray  # int64 [W], rows of the goals
     entry: np.ndarray  # int64 [n], stand-ins: partition * R + slot
-    amount: np.ndarray  # float64 [W, n], their loads
+    amount: np.ndarray  # float64 [C, n], their loads
     price: np.ndarray  # float64 [n], and what it costs that they go, 0 for one that came
     fits: np.ndarray  # uint8 [n], 1 where a stand-in lies in the window and costs less than what goes home
     fitting: np.ndarray  # int64 [n], those
     gone: np.ndarray  # int64 [2], replicas that go home
-    low: np.ndarray  # float64 [W], window of what may stand in for these
-    high: np.ndarray  # float64 [W]
-    back: np.ndarray  # float64 [W], loads that a broker gets or loses
+    low: np.ndarray  # float64 [C], window of what may stand in for these
+    high: np.ndarray  # float64 [C]
+    back: np.ndarray  # float64 [C], loads that a broker gets or loses
     brokers: np.ndarray  # int64 [3], that a replacement touches
     before: np.ndarray  # float64 [3, G], their scores
     units: np.ndarray  # float64 [3, K], and what they have misplaced by topic
@@ -66,10 +67,10 @@ def replace(problem: Problem, state: State, home: np.ndarray, order: np.ndarray)
     O(replicas of a broker) for each that left it, as far as `REPLACE_LOOKS` and `REPLACE_LOOKS_EACH` go.
     """
     brokers = len(problem.broker)
-    linear, room = linear_goals(problem), state.hosted.shape[1] + 3
+    columns, room = problem.vector.shape[2], state.hosted.shape[1] + 3
     table = Table(
-        linear, np.zeros(room, np.int64), np.zeros((len(linear), room)), np.zeros(room), np.zeros(room, np.uint8), np.zeros(room, np.int64),
-        np.zeros(2, np.int64), np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(len(linear)), np.zeros(3, np.int64),
+        linear_goals(problem), np.zeros(room, np.int64), np.zeros((columns, room)), np.zeros(room), np.zeros(room, np.uint8),
+        np.zeros(room, np.int64), np.zeros(2, np.int64), np.zeros(columns), np.zeros(columns), np.zeros(columns), np.zeros(3, np.int64),
         np.zeros((3, len(problem.goal))), np.zeros((3, len(problem.topic_goal))), np.zeros(1, np.int64),
     )  # fmt: skip
     starts = np.zeros(brokers + 1, np.int64)
@@ -170,8 +171,8 @@ def receiver(problem: Problem, state: State, table: Table, v: int, pair: int) ->
             if not needs_nothing(problem, state, table, u, 0):
                 return whole(-1)
             u = w
-    for k in range(len(table.linear)):
-        table.low[k], table.high[k] = -np.inf, np.inf
+    for c in range(len(table.low)):
+        table.low[c], table.high[c] = -np.inf, np.inf
     weigh(problem, state, table, pair, whole(-1))
     if not narrow(problem, state, table, v, True):
         return whole(-1)
@@ -183,12 +184,13 @@ def receiver(problem: Problem, state: State, table: Table, v: int, pair: int) ->
 def weigh(problem: Problem, state: State, table: Table, pair: int, u: int) -> None:
     """Loads of those of the replicas `table.gone` that stand on broker `u` (-1: of all), into `table.back`."""
     slots = state.replicas.shape[1]
-    for k in range(len(table.linear)):
-        table.back[k] = 0.0
-        for i in range(pair):
-            p, s = table.gone[i] // slots, table.gone[i] % slots
-            if u < 0 or state.replicas[p, s] == u:
-                table.back[k] += problem.vector[p, role_of(state, table.gone[i]), problem.goal[table.linear[k], COLUMN]]
+    for c in range(len(table.back)):
+        table.back[c] = 0.0
+    for i in range(pair):
+        p, s = table.gone[i] // slots, table.gone[i] % slots
+        if u < 0 or state.replicas[p, s] == u:
+            for c in range(len(table.back)):
+                table.back[c] += problem.vector[p, role_of(state, table.gone[i]), c]
 
 
 @inner
@@ -267,8 +269,8 @@ def list_stand_ins(problem: Problem, state: State, table: Table, home: np.ndarra
 def note_stand_in(problem: Problem, table: Table, home: np.ndarray, v: int, entry: int, role: int, at: int) -> None:
     """Entry, loads and price of a replica on broker `v` as the stand-in `at` of the table."""
     p, s = entry // home.shape[1], entry % home.shape[1]
-    for k in range(len(table.linear)):
-        table.amount[k, at] = problem.vector[p, role, problem.goal[table.linear[k], COLUMN]]
+    for c in range(len(table.amount)):
+        table.amount[c, at] = problem.vector[p, role, c]
     table.entry[at], table.price[at] = entry, problem.cost[p] if home[p, s] == v else 0.0
 
 
@@ -297,29 +299,40 @@ def narrow(problem: Problem, state: State, table: Table, b: int, gives: bool) ->
     """Narrow the window to what broker `b` may give up once it has got the loads `table.back`; or, unless it `gives`, to what it may take
     once it has lost them. Returns whether anything is left of the window."""
     low, high, back, some = table.low, table.high, table.back, True
-    for k in range(len(table.linear)):
-        bottom, top = window(problem, state, b, table.linear[k])
-        load = state.load[b, problem.goal[table.linear[k], COLUMN]]
+    for g in table.linear:
+        bottom, top = window(problem, state, b, g)
+        c = problem.goal[g, COLUMN]
+        load = state.load[b, c]
         if gives:
-            low[k], high[k] = max(low[k], load + back[k] - top), min(high[k], load + back[k] - bottom)
+            low[c], high[c] = max(low[c], load + back[c] - top), min(high[c], load + back[c] - bottom)
         else:
-            low[k], high[k] = max(low[k], bottom - load + back[k]), min(high[k], top - load + back[k])
-        some = some and low[k] <= high[k]
+            low[c], high[c] = max(low[c], bottom - load + back[c]), min(high[c], top - load + back[c])
+        some = some and low[c] <= high[c]
     return some
 
 
 @inner
 def list_fitting(table: Table, roof: float, n: int) -> int:
     """Those of `n` stand-ins whose loads lie in the window and that cost less than `roof`, into `table.fitting`; returns how many."""
-    fits, some = table.fits[:n], whole(0)
-    for i in range(n):
-        fits[i] = table.price[i] < roof
-    for k in range(len(table.low)):
-        amount, low, high = table.amount[k, :n], table.low[k], table.high[k]
-        for i in range(n):  # without a branch, so that several are compared at a time
-            fits[i] &= (amount[i] >= low) & (amount[i] <= high)
-    for i in range(n):
-        table.fitting[some] = i
-        some += fits[i]
+    some, strict = whole(0), 0
+    for start in range(0, n, COMPARED):
+        end = min(start + COMPARED, n)
+        fits, price = table.fits[start:end], table.price[start:end]
+        for i in range(end - start):
+            fits[i] = price[i] < roof
+        left = 1
+        for turn in range(len(table.low)):
+            c = (strict + turn) % len(table.low)
+            amount, low, high, left = table.amount[c, start:end], table.low[c], table.high[c], 0
+            for i in range(end - start):  # without a branch, so that several are compared at a time
+                fits[i] &= (amount[i] >= low) & (amount[i] <= high)
+            for i in range(end - start):
+                left |= fits[i]
+            if left == 0:  # the load by which none of these fits is likely to be that by which none of the next does
+                strict = c
+                break
+        for i in range(end - start if left != 0 else 0):
+            table.fitting[some] = start + i
+            some += fits[i]
     table.looks[0] += n
     return some

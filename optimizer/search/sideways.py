@@ -30,12 +30,12 @@ from optimizer.problem import (
 from optimizer.search.commit import send, transfer, write_row
 from optimizer.search.feasible import (
     active_brokers,
+    keeps_scores,
     linear_goals,
     may_swap,
     misplaces,
     role_of,
     scores_hold,
-    window,
 )
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import (
@@ -170,7 +170,7 @@ def step(problem: Problem, state: State, walk: Walk, firm: bool) -> float:
         fixed = other // slots == p or problem.partition[other // slots, MOVABLE] == 0
         if fixed or not may_take(problem, state, other, here):
             return 0.0
-    if not no_worse(problem, state, walk, target, one, other) or not no_worse(problem, state, walk, here, other, one):
+    if not no_worse(problem, state, target, one, other) or not no_worse(problem, state, here, other, one):
         return 0.0
     if saved == 0.0 and kind == ELSEWHERE and at_edge(problem, state, walk, one, target):
         return 0.0
@@ -237,32 +237,13 @@ def may_take(problem: Problem, state: State, entry: int, b: int) -> bool:
 
 
 @inner
-def no_worse(problem: Problem, state: State, walk: Walk, b: int, came: int, gone: int) -> bool:
+def no_worse(problem: Problem, state: State, b: int, came: int, gone: int) -> bool:
     """Whether broker `b` scores no lower in goals on loads when replica `came` comes to it and `gone` leaves it (-1: none)."""
     slots = state.replicas.shape[1]
     p, q = came // slots, gone // slots
     now = role_of(state, came) if came >= 0 else whole(NOTHING)
     was = role_of(state, gone) if gone >= 0 else whole(NOTHING)
-    return keeps_scores(problem, state, walk, b, p, now, q, was)
-
-
-# wide: what comes, what goes, each in its role
-@inner
-def keeps_scores(problem: Problem, state: State, walk: Walk, b: int, p: int, now: int, q: int, was: int) -> bool:
-    """Whether broker `b` scores no lower in goals on loads with partition `p` in role `now` more, and `q` in role `was` less."""
-    for g in walk.linear:
-        c, change = problem.goal[g, COLUMN], 0.0
-        if now != NOTHING:
-            change += problem.vector[p, now, c]
-        if was != NOTHING:
-            change -= problem.vector[q, was, c]
-        if change == 0.0:
-            continue
-        low, high = window(problem, state, b, g)
-        load = state.load[b, c] + change
-        if load > high or load < low:
-            return False
-    return True
+    return keeps_scores(problem, state, b, p, now, q, was)
 
 
 @inner
@@ -300,9 +281,9 @@ def pass_on(problem: Problem, state: State, walk: Walk, entry: int, firm: bool) 
         return
     if not weighs(problem, walk, p):
         return
-    if not keeps_scores(problem, state, walk, there, p, whole(LEADING), p, whole(FOLLOWING)):
+    if not keeps_scores(problem, state, there, p, whole(LEADING), p, whole(FOLLOWING)):
         return
-    if not keeps_scores(problem, state, walk, here, p, whole(FOLLOWING), p, whole(LEADING)):
+    if not keeps_scores(problem, state, here, p, whole(FOLLOWING), p, whole(LEADING)):
         return
     if len(problem.topic_goal) > 0:
         write_row(state, p, follower, there)

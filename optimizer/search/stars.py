@@ -12,7 +12,6 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, whole
 from optimizer.problem import (
-    COLUMN,
     COUNTS_LEADERS,
     FOLLOWING,
     LEADING,
@@ -24,7 +23,7 @@ from optimizer.search.commit import put, write_row
 from optimizer.search.feasible import may_host
 from optimizer.search.parameters import KEPT, LEAST_GAIN, PATIENT, SOON
 from optimizer.search.partners import leans
-from optimizer.search.potential import assess, is_low, linear_cost
+from optimizer.search.potential import NOTHING, assess, is_low, rise_by_loads
 from optimizer.search.shelf import Shelf
 from optimizer.search.state import COST, State
 
@@ -184,7 +183,7 @@ def settle(problem: Problem, state: State, batch: Batch, i: int) -> int:
     After one that may not, what follows may gain less than it did, or nothing, and is looked at again.
     """
     slots, stale, done = state.replicas.shape[1], batch.stale, 0
-    sure, watched = len(problem.topic_goal) == 0, batch.goal[: batch.goal[-1]]
+    sure = len(problem.topic_goal) == 0
     for m in range(batch.moves[i]):
         p, s, target = batch.entry[i, m] // slots, batch.entry[i, m] % slots, batch.target[i, m]
         if m + SOON < batch.moves[i]:
@@ -194,7 +193,7 @@ def settle(problem: Problem, state: State, batch: Batch, i: int) -> int:
             ahead(state.place, q)
             ahead(problem.vector[q], LEADING)
             ahead(problem.vector[q], FOLLOWING)
-        if not may_host(problem, state, p, s, target) or not (sure or still_gains(problem, state, watched, p, s, target)):
+        if not may_host(problem, state, p, s, target) or not (sure or still_gains(problem, state, p, s, target)):
             sure = False
             continue
         for o in range(slots):
@@ -208,18 +207,11 @@ def settle(problem: Problem, state: State, batch: Batch, i: int) -> int:
 
 
 @inner
-def still_gains(problem: Problem, state: State, watched: np.ndarray, p: int, s: int, target: int) -> bool:
+def still_gains(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether the potential falls when slot `s` of `p` goes to `target`."""
-    source, leads = state.replicas[p, s], state.lead[p] == s
-    gain = 0.0
-    for g in watched:
-        c = problem.goal[g, COLUMN]
-        x = problem.vector[p, LEADING if leads else FOLLOWING, c]
-        a, b = state.load[source, c], state.load[target, c]
-        gain += (
-            linear_cost(problem, source, g, a) + linear_cost(problem, target, g, b)
-            - linear_cost(problem, source, g, a - x) - linear_cost(problem, target, g, b + x)
-        )  # fmt: skip
+    source, role = state.replicas[p, s], whole(LEADING if state.lead[p] == s else FOLLOWING)
+    gain = -rise_by_loads(problem, state, source, p, whole(NOTHING), p, role)
+    gain -= rise_by_loads(problem, state, target, p, role, p, whole(NOTHING))
     if gain > LEAST_GAIN and len(problem.topic_goal) > 0:
-        gain -= topic_burden(problem, state, p, True, leads, source, target)
+        gain -= topic_burden(problem, state, p, True, role == LEADING, source, target)
     return gain > LEAST_GAIN

@@ -12,12 +12,10 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
 from optimizer.problem import (
-    COLUMN,
     COUNTS_LEADERS,
     FOLLOWING,
     LEADING,
     MOVABLE,
-    SCALE,
     STATE,
     STRENGTH,
     TOPIC_ROW,
@@ -38,7 +36,7 @@ from optimizer.search.desk import (
     new_desk,
     note_bands,
 )
-from optimizer.search.feasible import fits_as_leader, keeps_band, leaves_band, may_host, may_swap
+from optimizer.search.feasible import fits_as_leader, keeps_scores, may_host, may_swap
 from optimizer.search.order import scramble
 from optimizer.search.parameters import (
     DONORS,
@@ -51,7 +49,7 @@ from optimizer.search.parameters import (
     TRADE_LOOKED,
     TRADES,
 )
-from optimizer.search.potential import NOTHING, cost_of_gaining, linear_cost
+from optimizer.search.potential import NOTHING, cost_of_gaining, rise_by_loads
 from optimizer.search.state import State
 from optimizer.search.topic_counts import largest_share, topic_rise, wanted_by_all
 
@@ -179,33 +177,20 @@ def make_best(problem: Problem, state: State, desk: Desk, k: int, offers: int, s
         source, role = state.replicas[p, s], whole(LEADING if state.lead[p] == s else FOLLOWING)
         gain = worth * ((1.0 if desk.held[source] > desk.high[source] else 0.0) + (1.0 if desk.held[target] < desk.low[target] else 0.0))
         if entry != before:
-            before, relief = entry, linear_rise(problem, state, desk.watched, source, p, role, -1.0)
-        gain -= relief + linear_rise(problem, state, desk.watched, target, p, role, 1.0)
+            before, relief = entry, rise_by_loads(problem, state, source, p, whole(NOTHING), p, role)
+        gain -= relief + rise_by_loads(problem, state, target, p, role, p, whole(NOTHING))
         if gain <= most or not may_host(problem, state, p, s, target):
             continue
         gain -= other_burden(problem, state, k, p, role == LEADING, source, target)
         if gain <= most:
             continue
-        if strict and leaves_band(problem, state, source, p, role, whole(NOTHING)):
+        if strict and not keeps_scores(problem, state, source, p, whole(NOTHING), p, role):
             continue
-        if not strict or not leaves_band(problem, state, target, p, whole(NOTHING), role):
+        if not strict or keeps_scores(problem, state, target, p, role, p, whole(NOTHING)):
             best, most = whole(i), gain
     if best >= 0:
         make_move(problem, state, desk, desk.offer[best, 0], desk.offer[best, 1])
     return best >= 0
-
-
-@inner
-def linear_rise(problem: Problem, state: State, watched: np.ndarray, b: int, p: int, role: int, sign: float) -> float:
-    """By how much goals on loads raise the potential of broker `b` with a replica of `p` more (`sign` 1) or less (-1)."""
-    rise = 0.0
-    for g in watched:
-        c = problem.goal[g, COLUMN]
-        x = problem.vector[p, role, c]
-        if x != 0.0 and problem.table[b, g, SCALE] > 0.0:
-            load = state.load[b, c]
-            rise += linear_cost(problem, b, g, load + sign * x) - linear_cost(problem, b, g, load)
-    return rise
 
 
 @inner
@@ -229,7 +214,7 @@ def lead_gain(problem: Problem, state: State, p: int, o: int, strict: bool) -> f
     lead, follow = whole(LEADING), whole(FOLLOWING)
     gain = -cost_of_gaining(problem, state, giver, p, lead, follow) - cost_of_gaining(problem, state, taker, p, follow, lead)
     if gain > LEAST_TOPIC_GAIN and strict:
-        if leaves_band(problem, state, giver, p, lead, follow) or leaves_band(problem, state, taker, p, follow, lead):
+        if not keeps_scores(problem, state, giver, p, follow, p, lead) or not keeps_scores(problem, state, taker, p, lead, p, follow):
             return 0.0
     return float(gain)
 
@@ -260,21 +245,8 @@ def hand_over(problem: Problem, state: State, desk: Desk, b: int, gives: bool, s
 
 
 @inner
-def trade_gain(problem: Problem, state: State, watched: np.ndarray, b: int, p: int, role: int, q: int, other: int) -> float:
-    """By how much goals on loads lower the potential of `b` when it gets a replica of `p` for one of `q`."""
-    gain = 0.0
-    for g in watched:
-        c = problem.goal[g, COLUMN]
-        x = problem.vector[p, role, c] - problem.vector[q, other, c]
-        if x != 0.0 and problem.table[b, g, SCALE] > 0.0:
-            load = state.load[b, c]
-            gain += linear_cost(problem, b, g, load) - linear_cost(problem, b, g, load + x)
-    return gain
-
-
-@inner
 def best_return(
-    problem: Problem, state: State, watched: np.ndarray, p: int, s: int, target: int, start: int, floor: float
+    problem: Problem, state: State, p: int, s: int, target: int, start: int, floor: float
 ) -> tuple[int, float]:
     """What `target` could best give back for slot `s` of `p`: the entry of its list, -1 if none, and the gain on loads and topics of it."""
     slots = state.replicas.shape[1]
@@ -289,13 +261,12 @@ def best_return(
         if problem.partition[q, MOVABLE] == 0 or problem.topic[q] == t:
             continue
         other = whole(LEADING if state.lead[q] == r else FOLLOWING)
-        gain = trade_gain(problem, state, watched, target, p, role, q, other)
-        gain += trade_gain(problem, state, watched, source, q, other, p, role)
+        gain = -rise_by_loads(problem, state, target, p, role, q, other) - rise_by_loads(problem, state, source, q, other, p, role)
         if gain <= best_gain or not may_swap(problem, state, q, r, source):
             continue
         gain -= topic_burden(problem, state, q, True, other == LEADING, target, source)
-        if gain > best_gain and keeps_band(problem, state, target, p, role, q, other):
-            if keeps_band(problem, state, source, q, other, p, role):
+        if gain > best_gain and keeps_scores(problem, state, target, p, role, q, other):
+            if keeps_scores(problem, state, source, q, other, p, role):
                 best, best_gain = entry, gain
     return best, best_gain
 
@@ -320,7 +291,7 @@ def trade(problem: Problem, state: State, desk: Desk, k: int, b: int, gives: boo
         if mine <= 0.0:
             continue
         looked += 1
-        at, gain = best_return(problem, state, desk.watched, p, s, target, start + i * RETURNS, most - mine)
+        at, gain = best_return(problem, state, p, s, target, start + i * RETURNS, most - mine)
         if at >= 0:
             best, back, most = whole(i), at, gain + mine
             if most > TRADE_ENOUGH * worth and looked >= TRADE_LOOKED:

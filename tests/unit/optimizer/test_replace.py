@@ -69,6 +69,20 @@ def test_a_smaller_replica_may_not_take_a_hard_limit_of_another_load_with_it() -
     assert replaced(made, (0, 0, 1)) == (1, [[0], [0], [1], [1]])
 
 
+@pytest.mark.parametrize("at", [0, 1, 127, 128, 129, 255, 256, 298])
+def test_the_one_that_fits_is_found_among_any_number(at: int) -> None:
+    """Stand-ins are compared 128 at a time, by the load first by which none of the last ones fitted."""
+    held = [(20.0, 900.0), *((60.0, 900.0) if n % 2 else (20.0, 901.0) for n in range(299))]
+    held[1 + at] = (20.0, 800.0)
+    amounts = np.array(held)
+    rows = [partition([1], network_in=x, disk=y, follower={}) for x, y in held]
+    rows += [partition([2], network_in=amounts[:, 0].sum() - 40.0, disk=100.0)]
+    made = Trial([1, 2], rows, usage(bound=0.0005))
+    found, after = replaced(made, (0, 0, 1))
+    assert found == 1
+    assert [p for p, row in enumerate(after[:300]) if row[0] == 1] == [1 + at]
+
+
 def test_every_large_replica_finds_another_stand_in() -> None:
     held = [(20.0, 900.0), (20.0, 800.0), (20.0, 100.0), (20.0, 50.0), (20.0, 50.0)]
     assert sized(held, usage(bound=0.15), moved=2, others=((15.0, 100.0), (70.0, 50.0))) == [0, 0, 0, 1, 1]
