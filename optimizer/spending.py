@@ -6,6 +6,7 @@ every budget has more beginnings for a larger one, so what is best among them ne
 The lists are the plan without a budget; what is free first (leadership transfers, where moves or bytes are limited), then everything, as
 searches with a budget order it: repairs, hard limits, the rest; and the same in stages, each a search within a fixed share of all that
 could be moved, so that small budgets have lists that are made for about as much. A stage that begins beyond the budget is not looked for.
+Where partitions are limited beside moves or bytes, there are the lists without that limit, too.
 """
 
 from __future__ import annotations
@@ -118,13 +119,15 @@ def _ways(setting: Setting, begin: State) -> Iterator[Way]:
     if _is_near(setting, begin):
         found = worthwhile_search(setting.compiled, setting.unlimited, setting.watch, setting.bench, setting.threads)
         yield Way(found.rounds, found.left_out, found.stopped)
-    free = _continued(setting, Way([]), setting.stage(0.0))
-    yield free
-    if not setting.limits.any():
-        return
-    yield _continued(setting, free, setting.stage(np.inf))
-    if setting.compiled.replicas.size <= STAGED:
-        yield _in_stages(setting, free)
+    others = replace(setting, options=replace(setting.options, max_partitions=None))
+    # Where partitions are limited, too, leadership transfers are not free; yet the budget may be enough for all of them.
+    for one in [others, setting] if others.options.budgeted and setting.options.max_partitions is not None else [setting]:
+        free = _continued(one, Way([]), one.stage(0.0))
+        yield free
+        if one.limits.any():
+            yield _continued(one, free, one.stage(np.inf))
+        if one.limits.any() and one.compiled.replicas.size <= STAGED:
+            yield _in_stages(one, free)
 
 
 def _is_near(setting: Setting, begin: State) -> bool:

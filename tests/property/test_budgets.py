@@ -80,3 +80,14 @@ def test_of_clusters_that_drifted(goals: str, scenario: Scenario, seed: int, lim
     unit = 1 if limited != "max_bytes" else max(int(snapshot.leader_load["disk"].mean() // UNIT["max_bytes"]), 1)
     left = climb(snapshot, asked, PlanOptions(), (limited,), [step * unit for step in steps])
     assert left == sorted(left, reverse=True)
+
+
+@thorough
+@given(scenario=st.sampled_from(["a", "b", "d"]), seed=st.integers(0, 99), limited=st.sampled_from(LIMITED[:2]), step=st.integers(0, 99))
+@example(scenario="b", seed=0, limited="max_moves", step=20)
+def test_enough_partitions_are_no_limit(scenario: Scenario, seed: int, limited: Limited, step: int) -> None:
+    """With 40 moves and enough partitions for all of it, 255 of 294 leadership transfers that cost no moves were left out."""
+    snapshot, asked = cluster(10, 500, scenario, seed), parse_goals(goals_text("even", 0.1), "goals.yaml")
+    budget = {limited: step * UNIT[limited] * (10 if limited == "max_bytes" else 1)}
+    enough = {**budget, "max_partitions": snapshot.partition_count}
+    assert left_undone(snapshot, asked, PlanOptions(), enough) <= left_undone(snapshot, asked, PlanOptions(), budget)
