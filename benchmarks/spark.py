@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()) / "trimtab-histories")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--memory", default="3g", help="heap of the JVM")
+    parser.add_argument("--memory", default="2g", help="heap of the JVM")
     parser.add_argument("--once", action="store_true", help="count samples once that are there twice")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--logs", type=Path, help=argparse.SUPPRESS)

@@ -30,7 +30,7 @@ MASTERS = re.compile(r"local(\[([1-9]\d*|\*)(,[1-9]\d*)?\])?|local-cluster\[.+\]
 QUIET = Path(__file__).with_name("quiet.properties")
 # Where Spark runs on this machine. In a short run most of the time goes into starting, planning and compiling: so two partitions, plans
 # that stay as they are made, and Java that compiles quickly (C1) with a collector of one thread.
-LONG = {"spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "16"}
+LONG = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "16"}
 SHORT = {
     **LONG, "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # folders: more are listed by a job
