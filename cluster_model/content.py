@@ -8,6 +8,11 @@ from pathlib import Path
 STDIN = Path("-")
 
 
+def name_of(path: Path) -> str:
+    """What messages call a file."""
+    return "stdin" if path == STDIN else str(path)
+
+
 def content_of(path: Path, most: int = -1) -> bytes:
     """All bytes, or the first `most`, of a file or of standard input, which can be read once.
 

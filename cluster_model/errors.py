@@ -28,7 +28,7 @@ class Problem:
 
 
 class DocumentError(TrimtabError):
-    """A file is not what it should be; carries every problem found, each with its place."""
+    """A file (``-``: standard input) is not what it should be; carries every problem found, each with its place."""
 
     def __init__(self, document: str, problems: Iterable[Problem]) -> None:
         self.document = document
@@ -37,9 +37,8 @@ class DocumentError(TrimtabError):
         if len(self.problems) > MAX_LISTED:
             lines.append(f"  and {len(self.problems) - MAX_LISTED} more")
         count = len(self.problems)
-        super().__init__(
-            f"{one_line(document)}: {count} problem{'' if count == 1 else 's'}\n" + "\n".join(lines)
-        )
+        name = "stdin" if document == "-" else one_line(document)
+        super().__init__(f"{name}: {count} problem{'' if count == 1 else 's'}\n" + "\n".join(lines))
 
 
 class InputError(DocumentError):

@@ -169,7 +169,7 @@ def partition_problems(partitions: object, brokers: object) -> list[Problem]:
             check.held(f"{place}.directories", partition.get("directories"), partition["replicas"], directories)
         check.amounts(f"{place}.leader_load", partition.get("leader_load"), MEASURED)
         check.amounts(f"{place}.follower_load", partition.get("follower_load"), MEASURED)
-    check.count_strangers()
+    check.count_more()
     return check.problems
 
 
@@ -202,6 +202,7 @@ class _Check:
 
     problems: list[Problem] = field(default_factory=list)
     strangers: dict[object, list[int]] = field(default_factory=dict)  # not in brokers -> number of its problem, partitions that name it
+    misnamed: dict[str, list[int]] = field(default_factory=dict)  # topics that Kafka would refuse -> the same
 
     def refuse(self, place: str, message: str) -> None:
         self.problems.append(Problem(place, message))
@@ -265,8 +266,11 @@ class _Check:
             self.refuse(place, f"expected a topic name, found {found(value)}")
             return False
         if not is_topic_name(value):
-            rule = "1 to 249 of a-z A-Z 0-9 . _ - (and not '.' or '..')"
-            self.refuse(place, f"expected a topic name that Kafka takes, {rule}, found {found(value)}")
+            if value not in self.misnamed:
+                self.misnamed[value] = [len(self.problems), 0]
+                rule = "1 to 249 of a-z A-Z 0-9 . _ - (and not '.' or '..')"
+                self.refuse(place, f"expected a topic name that Kafka takes, {rule}, found {found(value)}")
+            self.misnamed[value][1] += 1
             return False
         return True
 
@@ -300,9 +304,9 @@ class _Check:
                 self.refuse(place, f"broker {found(broker)} is not in brokers; {advice}")
             self.strangers[broker][1] += 1
 
-    def count_strangers(self) -> None:
-        """Say with each broker that is not in brokers how many more partitions name it."""
-        for at, count in self.strangers.values():
+    def count_more(self) -> None:
+        """Say with each broker that is not in brokers, and each wrong topic name, how many more partitions have it."""
+        for at, count in (*self.strangers.values(), *self.misnamed.values()):
             if count > 1:
                 told = self.problems[at]
                 more = f"({count - 1:,} more partition{'s name' if count > 2 else ' names'} it)"

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from optimizer.plan import Plan
 
 P = TypeVar("P")
-Format = Literal["text", "json", "html", "markdown", "reassignment"]
 Form = Literal["text", "json", "html", "markdown", "reassignment", "rollback"]
 FORMS: tuple[Form, ...] = get_args(Form)
 FORM_BY_ENDING: dict[str, Form] = {
@@ -37,7 +36,7 @@ STDOUT = Path("-")
 TEXT_WIDTH = 120  # of a text report that no terminal shows
 
 FormatOption = Annotated[
-    Format | None,
+    Form | None,
     typer.Option("--format", help="Output format. Default: taken from the name of --out, otherwise text."),
 ]
 Outs = Annotated[
@@ -59,7 +58,7 @@ class Output:
     path: Path | None
 
 
-def outputs(outs: Sequence[str] | None, form: Format | None) -> tuple[list[Output], list[Problem]]:
+def outputs(outs: Sequence[str] | None, form: Form | None) -> tuple[list[Output], list[Problem]]:
     """Places and forms of all ``--out``, and what is wrong with them. Without any, the plan goes to stdout."""
     if not outs:
         return [Output(form or "text", None)], []

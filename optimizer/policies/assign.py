@@ -80,7 +80,7 @@ def _first(snapshot: Snapshot, new: NewTopic) -> int:
     active = int((snapshot.broker_states == BrokerState.ACTIVE).sum())
     problems = []
     if not 1 <= new.replication_factor <= active:
-        message = f"expected 1 to {active}, as many brokers are active, found {new.replication_factor}"
+        message = f"expected 1 to {active} replicas, one for each active broker, found {new.replication_factor}"
         problems.append(Problem("--replication-factor", message))
     if not 1 <= new.partitions <= MOST_PARTITIONS:
         problems.append(Problem("--partitions", f"expected 1 to {MOST_PARTITIONS:,}, found {new.partitions}"))

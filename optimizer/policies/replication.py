@@ -111,7 +111,7 @@ def _check(snapshot: Snapshot, options: PlanOptions) -> None:
     problems = []
     for pattern, factor in options.replication_factor:
         if not 1 <= factor <= active:
-            message = f"expected 1 to {active}, as many brokers are active, found {factor} for {pattern}"
+            message = f"expected 1 to {active} replicas, one for each active broker, found {factor} for {pattern}"
             problems.append(Problem("--replication-factor", message))
         if not _matches(snapshot.topics, pattern).any():
             problems.append(Problem("--replication-factor", no_topic(snapshot, pattern)))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from cluster_model.content import name_of
 from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
 from trimtab.commands.options import CalibrationPath, Preset
@@ -59,7 +60,7 @@ def check(
         emit(json.dumps(_document(goals), indent=1, ensure_ascii=False), None)
         return
     count = len(goals.goals)
-    _print(f"{file}: OK, {count} goal{'' if count == 1 else 's'}, {goals.digest}", _goals_table(goals))
+    _print(f"{name_of(file)}: OK, {count} goal{'' if count == 1 else 's'}, {goals.digest}", _goals_table(goals))
     for line in (*_constraint_lines(goals), *_calibration_lines(goals)):
         _print(line)
 

@@ -234,6 +234,17 @@ def test_a_broker_that_is_missing_is_one_problem_however_many_partitions_name_it
     assert problems_of(given) == {"partitions[0].replicas": f"{told} ({more} more partitions name it)"}
 
 
+def test_a_wrong_topic_name_is_one_problem_however_many_partitions_have_it() -> None:
+    given = document()
+    for one in given["partitions"]:
+        one["topic"] = "a topic"
+    given["partitions"][1]["topic"] = "."
+    told = problems_of(given)
+    assert list(told) == ["partitions[0].topic", "partitions[1].topic"]
+    assert told["partitions[0].topic"].endswith("found 'a topic' (1 more partition names it)")
+    assert told["partitions[1].topic"].endswith("found '.'")
+
+
 def test_a_missing_broker_id() -> None:
     given = document()
     del given["brokers"][2]["id"]

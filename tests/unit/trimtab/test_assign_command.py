@@ -126,7 +126,7 @@ def test_what_does_not_fit_the_cluster_is_told_at_once(trimtab: CommandLine, tmp
     ended = trimtab("assign", "--snapshot", cluster(tmp_path / "c.json"), "--preset", "counts", "--topic", "old", "--partitions", "3",
                     "--replication-factor", "7", "--like", "nothing")  # fmt: skip
     assert ended.code == 2
-    for words in ("expected 1 to 6, as many brokers are active", "no topic 'nothing'", "topic old has 12 partitions"):
+    for words in ("expected 1 to 6 replicas, one for each active broker", "no topic 'nothing'", "topic old has 12 partitions"):
         assert words in ended.err
 
 

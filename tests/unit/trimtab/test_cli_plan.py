@@ -237,7 +237,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once_in_plain_words(trimtab: 
         "--add-broker: expected ID or ID:RACK such as 7 or 7:rack-b, found 'x'",
         "--seed: expected a whole number, found 'x'",
         "--max-moves: expected 0 or more, found '-1'",
-        "--format: expected one of 'text', 'json', 'html', 'markdown', 'reassignment', found 'xml'",
+        "--format: expected one of 'text', 'json', 'html', 'markdown', 'reassignment', 'rollback', found 'xml'",
         "--remove-broker: expected a broker ID, or several as 1,2,3, found 'one'",
         "--goals: there is no file absent.yaml",
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -166,9 +167,11 @@ def test_snapshots_goals_and_plans_come_by_stdin() -> None:
     code, plan, _ = fed(snapshot.read_bytes(), "plan", "-q", "-s", "-", "-f", "json", "--preset", "counts")
     assert code == 0
     assert fed(plan, "show", "-", "-q")[1] == fed(b"", "plan", "-q", "-s", str(snapshot), "--preset", "counts")[1]
+    assert json.loads(fed(plan, "show", "-", "-q", "-f", "rollback")[1])["partitions"]
+    assert fed(b"{", "show", "-")[2].startswith(b"error: stdin: 1 problem")
     assert fed(snapshot.read_bytes(), "diff", "-", str(snapshot))[0] == 0
     goals = b"version: 1\npreset: counts\n"
-    assert b"-: OK, " in fed(goals, "goals", "check", "-")[1]
+    assert b"stdin: OK, " in fed(goals, "goals", "check", "-")[1]
     code, _, said = fed(goals, "plan", "-s", "-", "-g", "-")
     assert code == 2
     assert b"--snapshot, --goals: expected one of them from stdin (-), found 2" in said

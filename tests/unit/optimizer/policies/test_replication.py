@@ -142,7 +142,7 @@ def test_budgets_hold_and_the_rest_is_counted() -> None:
 
 
 def test_factors_that_cannot_be_are_refused_at_once() -> None:
-    with pytest.raises(ConfigurationError, match="expected 1 to 5, as many brokers are active, found 6 for orders"):
+    with pytest.raises(ConfigurationError, match="expected 1 to 5 replicas, one for each active broker, found 6 for orders"):
         changed(cluster([[1]], states={6: "draining"}), 6, pattern="orders")
 
 
