@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -179,8 +179,9 @@ def _span(days: tuple[str | None, str | None], out: str, now: datetime) -> tuple
     there = sorted(one.name.removeprefix("date=") for one in Path(out).glob("date=*"))
     begin = _day(days[0]) if days[0] is not None else _day(there[-1]) if there else None
     if begin is None:
-        message = f"expected the first day to ask for, since {out} has none yet"
-        raise ConfigurationError("trimtab history import", [Problem("--begin", message)])
+        option = "--begin"
+        message = f"expected the first day to ask for, since {out} has none yet; add {option} {_earlier(now)}, or another day"
+        raise ConfigurationError("trimtab history import", [Problem(option, message)])
     begin += DAY if days[0] is None else 0
     end = _day(days[1]) if days[1] is not None else None
     end = int(now.timestamp()) // DAY * DAY if end is None else end
@@ -189,6 +190,11 @@ def _span(days: tuple[str | None, str | None], out: str, now: datetime) -> tuple
         message = f"there is no finished day to ask for: from {first} on, and before {last}"
         raise ConfigurationError("trimtab history import", [Problem("--end", message)])
     return begin, end
+
+
+def _earlier(now: datetime) -> str:
+    """The day four weeks before `now`: enough for a first calibration."""
+    return f"{now - timedelta(weeks=4):%Y-%m-%d}"
 
 
 def mapping_command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -326,7 +327,9 @@ def test_the_command_asks_day_by_day_and_goes_on_where_the_history_ends(tmp_path
     with serving(Prometheus()) as server:
         words = ["history", "import", "--form", "prometheus", "--url", server.url, "--cluster-id", "c", "--out", str(out)]
         assert main([*words, "--end", "2026-11-21"]) == 2
-        assert "--begin: expected the first day to ask for" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "--begin: expected the first day to ask for" in said
+        assert re.search(r"; add --begin 20\d\d-\d\d-\d\d, or another day$", said, re.MULTILINE), "what to type"
         assert main([*words, "--begin", "2026-11-20", "--end", "2026-11-21"]) == 0
         assert main([*words, "--end", "2026-11-22"]) == 0
         assert main([*words, "--end", "2026-11-22"]) == 2
