@@ -25,8 +25,8 @@ COMMON_CODES: Mapping[int, str] = {
 }
 CODES: Mapping[str, Mapping[int, str]] = {
     "plan": {
-        3: "with --exit-code: something would move",
-        4: "with --exit-code: proven that a hard goal cannot be met or a broker cannot be emptied",
+        3: "with --exit-code: something would move, and 4 does not hold",
+        4: "with --exit-code: proven that a hard goal cannot be met or a broker cannot be emptied, whether something would move or not",
         5: "with --exit-code: nothing would move, but hard goals were not checked",
     },
     "execute": {1: "a partition is not as planned, or the cluster refused"},
@@ -35,6 +35,21 @@ CODES: Mapping[str, Mapping[int, str]] = {
     "directories": {1: "a replica was not moved, or the cluster refused"},
     "check": {1: "a check fails"},
     "throttles": {1: "throttles of an execution are left"},
+    "serve": {
+        0: "ended by SIGTERM or Ctrl-C, or --check found no mistake",
+        1: "not everything ended in time, this machine refused, or a bug",
+        130: "ended at once by a second Ctrl-C, 3 s or more after the first",
+    },
+    "reporter": {
+        0: "ended by SIGTERM or Ctrl-C, and all records were sent",
+        1: "records were not sent, a collector of --once failed, the cluster or this machine refused, or a bug",
+        130: "ended at once by a second Ctrl-C, 3 s or more after the first",
+    },
+    "history follow": {0: "ended by SIGTERM or Ctrl-C", 130: "interrupted before it followed the topic"},
+    "history backfill": {
+        0: "done, or ended early by SIGTERM or Ctrl-C",
+        130: "interrupted before it read the topic",
+    },
 }
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "demo": ("trimtab demo --out report.html", "trimtab demo --quick --seed 7"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,18 @@ def test_exit_code_4_when_a_broker_cannot_be_emptied(trimtab: CommandLine, tmp_p
     assert "would find no broker that capacity-disk allows" in ended.err
     assert trimtab(*command).code == 0
     assert trimtab(*command, "--exit-code", "--max-moves", "0").code == 0
+
+
+def test_what_cannot_be_emptied_counts_more_than_what_moves(trimtab: CommandLine, tmp_path: Path) -> None:
+    """Broker 1 hosts a replica of every partition on as many brokers as replicas: some move nowhere, and others move for balance."""
+    path = snapshot_file(
+        tmp_path,
+        brokers=[{"id": b, "rack": f"r{b}"} for b in (1, 2, 3)],
+        partitions=[*(partition("wide", n, [1, 2, 3]) for n in range(3)), *(partition("narrow", n, [1]) for n in range(6))],
+    )
+    ended = trimtab("plan", "--snapshot", path, *COUNTS, "--remove-broker", "1", "--format", "json", "--exit-code")
+    assert ended.code == 4
+    assert json.loads(ended.out)["proposals"], "something moves, too"
 
 
 def test_a_drain_that_works_is_no_failure(trimtab: CommandLine, level: Path) -> None:

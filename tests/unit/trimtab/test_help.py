@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.trimtab.command_line import REPOSITORY, CommandLine, finished, process
 from trimtab.cli import build
-from trimtab.help_text import EXAMPLES
+from trimtab.help_text import EXAMPLES, epilog
 
 
 def commands() -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_examples_are_lines_that_the_command_takes(line: str, files: Path) -> No
 
 GUIDES = (
     "README.md", "docs/index.md", "docs/snapshot-command.md", "docs/service.md", "docs/execute.md", "docs/reporter.md", "docs/history.md",
-    "docs/calibration.md", "docs/calibration-nightly.md", "docs/backtest.md", "docs/goals.md", "docs/tune.md",
+    "docs/calibration.md", "docs/calibration-nightly.md", "docs/backtest.md", "docs/goals.md", "docs/tune.md", "docs/report.md",
 )  # fmt: skip
 
 
@@ -129,6 +129,15 @@ def test_help_says_examples_exit_codes_and_variables(trimtab: CommandLine, flag:
     assert "9223372036854775807" not in ended.out
     for command in ((), ("plan",), ("goals",), ("goals", "check")):
         assert "<bool>" not in trimtab(*command, flag).out
+
+
+def test_help_says_what_ctrl_c_means_for_commands_that_run_until_it() -> None:
+    """A supervisor that reads 130 as a failure restarts what was stopped on purpose."""
+    for command in ("serve", "reporter", "history follow"):
+        said = epilog(command, ())
+        assert "  0   ended by SIGTERM or Ctrl-C" in said
+        assert "130 interrupted\n" not in f"{said}\n"
+    assert "  130 interrupted" in epilog("snapshot", ())
 
 
 @pytest.mark.parametrize(
