@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import trustme
 
 from cluster_model.errors import ConfigurationError, ExternalError
 from cluster_model.properties import read_properties
+from tests.unit.trimtab.command_line import REPOSITORY
 from tests.unit.trimtab.java_stores import OWN, TRUSTED, written
 from trimtab.capture.client import ClientSettings, client_settings
 from trimtab.capture.oauth import Credentials, Tokens
@@ -81,6 +83,17 @@ def test_login_line_with_quotes_blanks_and_escapes(tmp_path: Path) -> None:
     assert found["sasl_plain_username"] == "o p s"
     assert found["sasl_plain_password"] == 'a"b;=\\c'
     assert found["security_protocol"] == "SASL_PLAINTEXT"
+
+
+def test_the_example_of_the_docs_is_taken(tmp_path: Path) -> None:
+    """Of SCRAM over TLS with a PEM file, as an operator copies it."""
+    text = (REPOSITORY / "docs" / "security.md").read_text("utf-8").partition("```properties\n")[2].partition("```")[0]
+    trusted = tmp_path / "ca.pem"
+    trustme.CA().cert_pem.write_to_path(str(trusted))
+    found = settings(tmp_path, text.replace("/etc/trimtab/ca.pem", str(trusted))).options
+    assert (found["security_protocol"], found["sasl_mechanism"]) == ("SASL_SSL", "SCRAM-SHA-512")
+    assert (found["sasl_plain_username"], found["sasl_plain_password"]) == ("trimtab-plan", "secret")
+    assert found["ssl_context"].cert_store_stats()["x509"] == 1
 
 
 def test_numbers_and_client_id_are_passed_on(tmp_path: Path) -> None:
