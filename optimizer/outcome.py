@@ -134,7 +134,7 @@ def goal_outcomes(
             goal, before, after, float(start.score[:, g].sum()), float(end.score[:, g].sum()),
             proven,
         )  # fmt: skip
-        text = _explanation(status, before, after, left, told)
+        text = _explanation(goal, status, before, after, left, told)
         if isinstance(goal, RackAware):
             before, after = replace(before, misplaced=crowded(compiled, start)), replace(after, misplaced=crowded(compiled, end))
             text += _unjudged_conflicts(compiled, start, end)
@@ -187,6 +187,11 @@ def _outcome(
     )
 
 
+def _within(goal: Goal) -> str:
+    """What a satisfied goal keeps its brokers within; empty for goals without a limit or range."""
+    return {"capacity": "the limit", "count_limit": "the limit", "usage_distribution": "the target range"}.get(goal.kind, "")
+
+
 def _status(
     goal: Goal, before: GoalState, after: GoalState, score_before: float, score_after: float, proven: bool,
 ) -> Status:  # fmt: skip
@@ -203,14 +208,15 @@ def _status(
 
 
 def _explanation(
-    status: Status, before: GoalState, after: GoalState, left: list[int], told: str | None
+    goal: Goal, status: Status, before: GoalState, after: GoalState, left: list[int], told: str | None
 ) -> str:
     """`left`: ids of the brokers that would still violate the goal."""
-    count = before.violations
+    count, where = before.violations, _within(goal)
     if status == "satisfied":
         if count == 0:
-            return "every active broker is within it already"
-        return f"would bring {count} broker{'s' if count != 1 else ''} within it"
+            return f"every active broker {f'is within {where}' if where else 'meets the goal'} already"
+        brokers = f"{count} broker{'s' if count != 1 else ''}"
+        return f"would bring {brokers} within {where}" if where else f"{brokers} would come to meet the goal"
     ids = ", ".join(map(str, left[:8])) + (" …" if len(left) > 8 else "")
     text = f"{after.violations} would remain, {count} before (broker{'s' if len(left) != 1 else ''} {ids})"
     return f"{text}: {told}" if told else text

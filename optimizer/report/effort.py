@@ -1,4 +1,4 @@
-"""How much a plan would move, in words: replicas, bytes and leaders, and the budgets that were set.
+"""How much a plan would move, in words: replicas, bytes and leadership changes, and the budgets that were set.
 
 Called by the verdict and by every report a person reads.
 """
@@ -43,12 +43,20 @@ def action_size(action: Action, plan: Plan) -> str:
     return size(action.bytes_to_move)
 
 
-def effort(plan: Plan) -> str:
-    """``118 replicas (41.2 GB) and 12 leaders``, to be moved."""
+def making(plan: Plan) -> str:
+    """``moving 118 replicas (41.2 GB), with 12 leadership changes,``: a subject, for a verb to follow. Empty if neither would change."""
     s = plan.summary
-    words = []
-    if s.replica_moves:
-        words.append(f"{count(s.replica_moves, 'replica')} ({copied(plan)})")
-    if s.leadership_changes:
-        words.append(count(s.leadership_changes, "leader"))
-    return " and ".join(words)
+    led = count(s.leadership_changes, "leadership change")
+    if not s.replica_moves:
+        return f"making {led}" if s.leadership_changes else ""
+    return f"moving {count(s.replica_moves, 'replica')} ({copied(plan)})" + (f", with {led}," if s.leadership_changes else "")
+
+
+def net_effort(plan: Plan) -> str:
+    """What all actions come to, in a sentence; empty if neither replicas nor leaders would change."""
+    s = plan.summary
+    led = count(s.leadership_changes, "leadership change")
+    if not s.replica_moves:
+        return f"In all they make {led} and copy nothing." if s.leadership_changes else ""
+    moved = f"In all they move {count(s.replica_moves, 'replica')} ({copied(plan)})"
+    return f"{moved}, with {led}: a replica that moves may take its leadership along." if s.leadership_changes else f"{moved}."

@@ -25,8 +25,7 @@ from optimizer.report.written import plan_as_written
 MOST_ACTIONS = 2000
 MOST_REASONS = 30  # beyond, folded away
 SCORES = (
-    "How well a broker stands in a goal, over its distance from its own mean: 1 within the target range, less the further outside. "
-    "The plan raises the lowest of these."
+    "Each curve shows the score of a broker by its deviation from its mean: 1 inside the target range, lower outside."
 )
 TONES = {
     "balanced": "Balanced",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from cluster_model.plain_text import printable
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, GoalState, Plan
 from optimizer.reasons import lowered
-from optimizer.report.effort import action_size, effort
+from optimizer.report.effort import action_size, net_effort
 from optimizer.report.json_form import value_text
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.markup import Child, Markup, el, join, trusted
@@ -49,8 +49,7 @@ MOST_BROKERS = 2000
 DETAIL_DIGITS = 6
 SPREAD = "Spread: standard deviation over the brokers, as a share of the mean."
 VIOLATIONS = "Violations: brokers that do not meet the goal."
-NET = "A replica may take its leadership along, so in all they move"
-SCORE = "Score: 0.5 is neutral, 1 the best; it is the weighted mean over the goals."
+SCORE = "Score of an action, the weighted mean over the goals: above 0.5 they would be better met; 0.5 changes nothing."
 
 
 def goals_table(plan: Plan) -> Markup:
@@ -129,12 +128,12 @@ def actions_section(plan: Plan, found: Survey) -> list[Child]:
         return [el("p", "The plan is empty: nothing would change.")]
     actions = sorted(found.top, key=lambda a: a.seq)
     goals = [g.name for g in plan.goals if g.before is not None]
-    words = type_words(found.types)
-    note = f"{count(found.total, 'action')}: {words}. In the order they would be carried out. {NET} {effort(plan)}. {SCORE}"
+    words, told = type_words(found.types), " ".join(filter(None, (net_effort(plan), SCORE)))
+    note = f"{count(found.total, 'action')}: {words}. In the order they would be carried out. {told}"
     if not found.complete:
         note = (
             f"{count(found.total, 'action')}: {words}. Listed here are the {len(actions):,} that matter most "
-            f"(repairs first, then the highest score); the JSON form of the plan has all of them. {NET} {effort(plan)}. {SCORE}"
+            f"(repairs first, then the highest score); the JSON form of the plan has all of them. {told}"
         )
     heads = (
         ("", None),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, GoalOutcome, Plan
-from optimizer.report.effort import action_size, effort
+from optimizer.report.effort import action_size, net_effort
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.remarks import bounds_sentence, is_bounded
 from optimizer.report.standing import worst_first
@@ -51,7 +51,7 @@ def to_markdown(plan: Plan) -> str:
     found = survey(plan, MOST_ACTIONS)
     blocks.append(f"### Actions{_of(MOST_ACTIONS, found.total, 'actions')}")
     if found.total:
-        blocks += [f"{type_words(found.types)}; in all they move {effort(plan)}.", _actions(found.top, plan)]
+        blocks += [f"{type_words(found.types)}. {net_effort(plan)}".rstrip(), _actions(found.top, plan)]
         blocks += ["### Lower bounds", escaped(bounds_sentence(plan))] if is_bounded(plan) else []
     else:
         blocks.append("The plan is empty: nothing would change.")

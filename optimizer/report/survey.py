@@ -67,8 +67,8 @@ def _survey(top: Iterable[Action], types: Mapping[str, int], total: int) -> Surv
 
 
 def type_words(types: Mapping[str, int]) -> str:
-    """``94 moves, 19 leadership transfers, 3 swaps``."""
-    nouns = {"leadership": ("leadership transfer", None), "replication": ("change of replication", "changes of replication")}
+    """``94 moves, 19 leadership changes, 3 swaps``."""
+    nouns = {"leadership": ("leadership change", None), "replication": ("change of replication", "changes of replication")}
     return ", ".join(count(number, *nouns.get(kind, (kind, None))) for kind, number in types.items())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cluster_model.plain_text import one_line
 from optimizer.plan import Action, BrokerOutcome, Plan
-from optimizer.report.effort import action_size, effort
+from optimizer.report.effort import action_size, net_effort
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.paper import Paper
 from optimizer.report.standing import standing, stay_out, worst_first
@@ -27,7 +27,7 @@ MOST_BROKERS = 20
 MOST_ACTIONS = 10
 SPREAD = "spread: standard deviation over the brokers, as a share of the mean (coefficient of variation)"
 VIOLATIONS = "violations: brokers that do not meet the goal"
-SCORE = "Score: 0.5 is neutral, 1 the best."
+SCORE = "Score of an action: above 0.5 the goals would be better met; 0.5 changes nothing."
 GAP = 2  # columns between columns
 LEFT_HEAD = "outside in"
 STYLES: dict[Tone, str] = {
@@ -173,7 +173,7 @@ def _actions(plan: Plan, found: Survey, paper: Paper) -> None:
         return
     which = "" if found.complete else f" (the {len(found.top)} that matter most)"
     paper.heading(f"Actions: {type_words(found.types)}{which}")
-    paper.paragraph(f"In all they move {effort(plan)}: a replica may take its leadership along. {SCORE}", "dim")
+    paper.paragraph(" ".join(filter(None, (net_effort(plan), SCORE))), "dim")
     labels = goal_labels(plan)
     for a in found.top:
         for line in _action_lines(a, plan):

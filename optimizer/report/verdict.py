@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from optimizer.plan import BrokerOutcome, GoalOutcome, Plan
-from optimizer.report.effort import budgets, copied, effort
+from optimizer.report.effort import budgets, copied, making
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.remarks import remarks_on, spelled, upper, without_factor
 from optimizer.report.standing import Standing, standing, violations
@@ -69,7 +69,9 @@ def _of_factors(plan: Plan) -> Verdict:
     parts = [f"adding {count(added, 'replica')} ({copied(plan)})"] if added else []
     parts += [f"removing {count(removed, 'replica')}"] if removed else []
     changed = count(plan.summary.partitions, "partition")
-    remedy = f"{listing(parts)} gives {changed} the one asked for" if parts else "the plan is empty and nothing would change"
+    wanted = {factor for factor in asked.values() if isinstance(factor, int)} if isinstance(asked, Mapping) else set()
+    aim = count(wanted.pop(), "replica") if len(wanted) == 1 else "the factors asked for"
+    remedy = f"{listing(parts)} brings {changed} to {aim}" if parts else "the plan is empty and nothing would change"
     remainder = f"{left[0].what} would stay unchanged: {left[0].reason}" if left else ""
     if len(left) > 1:
         remainder += f" ({len(left) - 1} more of these below)"
@@ -85,7 +87,9 @@ def _of_demotion(plan: Plan, ids: set[int]) -> Verdict:
     led = round(sum(b.before.get("leaders", 0) for b in brokers))
     moved, its = plan.summary.leadership_changes, "its" if len(brokers) == 1 else "their"
     situation = f"{_named(brokers)} {'is' if len(brokers) == 1 else 'are'} to give up {its} {count(led, 'leadership')}"
-    remedy = f"moving {count(moved, 'leader')} to other replicas copies nothing" if moved else "the plan is empty and nothing would change"
+    copies = "copies" if moved == 1 else "copy"
+    remedy = f"the plan makes {count(moved, 'leadership change')}, which {copies} nothing"
+    remedy = remedy if moved else "the plan is empty and nothing would change"
     left = f"{led - moved:,} would stay, and the remarks say why" if led > moved else ""
     unmet = _unmet_goals(plan)
     tone: Tone = "partial" if left or unmet else "good" if moved else "balanced"
@@ -185,7 +189,7 @@ def _remedy(plan: Plan, s: Standing) -> str:
         if plan.stopped:
             return "planning was stopped before anything was found, so the plan is empty"
         return f"{within}no allowed move would noticeably improve the balance, so the plan is empty"
-    moving = f"moving {effort(plan)}" if effort(plan) else count(plan.summary.actions, "action")
+    moving = making(plan) or count(plan.summary.actions, "action")
     led = _leaders_given(plan)
     if not _left(s) and (s.out_before or s.limits or s.leaving):
         return f"{within}{moving} fixes all of it"

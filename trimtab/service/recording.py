@@ -62,5 +62,5 @@ def placed(made: Plan, topics: Sequence[str]) -> str:
     total = made.summary
     if not total.actions:
         return f"{which} can stay where Kafka placed {'them' if len(topics) != 1 else 'it'}."
-    changes = f"{total.replica_moves:,} replica moves and {total.leadership_changes:,} changes of leader"
+    changes = f"{total.replica_moves:,} replica moves and {total.leadership_changes:,} leadership changes"
     return f"{which} would be placed by the policy: {changes}."

@@ -73,7 +73,7 @@ def why_nothing(facts: Facts) -> tuple[str, ...]:
 
 
 def _waiting(f: Facts, held: Held) -> str:
-    size = f"{held.plan.summary.replica_moves:,} replica moves and {held.plan.summary.leadership_changes:,} changes of leader"
+    size = f"{held.plan.summary.replica_moves:,} replica moves and {held.plan.summary.leadership_changes:,} leadership changes"
     name = f"Plan {held.plan.plan_id[:19]} of {clock(held.made_ms)} with {size}"
     if held.state == "approved":
         return f"{name} is approved and about to start."

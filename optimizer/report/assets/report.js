@@ -150,7 +150,7 @@
     var scores = JSON.parse(node.textContent), list = tables.get(actions);
     var detail = function (row, seq) {
       var inner = make("table"), head = make("tr"), body = make("tbody"), thead = make("thead");
-      inner.appendChild(make("caption", "Goal scores of action " + seq + " (0.5 is neutral)", { "class": "quiet" }));
+      inner.appendChild(make("caption", "Goal scores of action " + seq + " (above 0.5: better; 0.5: unchanged)", { "class": "quiet" }));
       ["goal", "score", "broker", "score before", "score after"].forEach(function (text, i) {
         head.appendChild(make("th", text, i % 5 === 0 ? { scope: "col" } : { scope: "col", "class": "num" }));
       });

@@ -25,7 +25,7 @@ def test_verdict_says_who_is_out_what_it_would_take_and_who_would_stay() -> None
     assert v.tone == "partial"
     assert v.situation == "Unbalanced: 12 of 12 brokers are outside their target range and 14 brokers violate rack_aware"
     assert v.remedy == (
-        "moving 186 replicas (746 GB) and 205 leaders brings 10 of them into their target range "
+        "moving 186 replicas (746 GB), with 205 leadership changes, brings 10 of them into their target range "
         "and brings all 14 brokers within rack_aware"
     )
     assert v.remainder == f"brokers 8 and 12 would stay outside their target range (broker 8: {plans.IRREDUCIBLE})"

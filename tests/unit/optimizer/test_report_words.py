@@ -145,5 +145,5 @@ def test_percent_does_not_round_to_perfection() -> None:
 
 
 def test_several_changes_of_replication_are_in_the_plural() -> None:
-    assert type_words({"replication": 2, "leadership": 1}) == "2 changes of replication, 1 leadership transfer"
+    assert type_words({"replication": 2, "leadership": 1}) == "2 changes of replication, 1 leadership change"
     assert type_words({"replication": 1, "move": 3}) == "1 change of replication, 3 moves"

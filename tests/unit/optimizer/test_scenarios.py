@@ -412,6 +412,6 @@ def test_conflicts_in_racks_of_brokers_that_are_gone_are_told_though_no_active_b
     assert any("rack_aware" in a.repairs for a in result.actions)
     told = next(g.explanation for g in result.goals if g.name == "rack_aware")
     assert told == (
-        "every active broker is within it already; "
+        "every active broker meets the goal already; "
         "4 replicas in over-full racks on brokers that are not active would be ended"
     )

@@ -165,6 +165,6 @@ def test_every_form_of_it_can_be_read() -> None:
     assert len(entry["replicas"]) == 3
     assert json.loads(to_election(made))["partitions"] == []
     for form in (to_markdown(made), to_html(made)):
-        assert "adding 1 replica (10.0 GB) gives 1 partition the one asked for" in form.replace("Adding", "adding")
+        assert "adding 1 replica (10.0 GB) brings 1 partition to 3 replicas" in form.replace("Adding", "adding")
     assert "nowhere" not in text
     assert {b.id for b in made.brokers} == {1, 2, 3, 4, 5, 6}
