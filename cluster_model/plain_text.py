@@ -6,6 +6,12 @@ Called by everything that shows text to people: errors, the story, explanations,
 
 from __future__ import annotations
 
+PLAINER = {
+    "→": "->", "↗": "+", "×": "x", "–": "-", "—": "-", "−": "-", "±": "+/-", "…": "...", "≤": "<=", "≥": ">=", "·": "-", "•": "-",
+    "✓": "ok", "✗": "x", "█": "#", "‘": "'", "’": "'", "“": '"', "”": '"', "\u00a0": " ",
+}  # fmt: skip
+"""What stands for a sign where the output has no more than ASCII or Latin-1: a minus that is lost turns a gain into a loss."""
+
 
 def printable(text: str) -> str:
     """`text` with a space for every control or format character, line ends too; as long as before."""

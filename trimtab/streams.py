@@ -5,11 +5,16 @@ Called at the very start and end of a process, before anything heavy is imported
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import io
 import os
 import sys
+
+from cluster_model.plain_text import PLAINER
+
+PLAIN, ESCAPED = "trimtab.plain", "trimtab.escaped"  # how text is encoded where a sign is lacking
 
 
 class ClosedStdout(io.TextIOBase):
@@ -36,7 +41,26 @@ def prepare() -> None:
     if sys.stdout is None:
         sys.stdout = ClosedStdout()
     elif isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a sign gets a question mark
+        codecs.register_error(PLAIN, _plain)
+        sys.stdout.reconfigure(errors=PLAIN)
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        codecs.register_error(ESCAPED, _escaped)
+        sys.stderr.reconfigure(errors=ESCAPED)
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Signs that an encoding lacks, in the signs that it has (``->`` for an arrow); a question mark where there is no such sign."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(PLAINER.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """The same, with an escape in place of the question mark: for names in messages."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    return "".join(PLAINER.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in signs), error.end
 
 
 def reader_gone() -> None:

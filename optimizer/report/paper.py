@@ -9,7 +9,7 @@ from __future__ import annotations
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
-from cluster_model.plain_text import one_line
+from cluster_model.plain_text import PLAINER, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WIDE = 112  # columns from which there is room for more
 LONGEST = 100  # columns of running text
-PLAINER = str.maketrans({"→": "->", "×": "x", "–": "-", "−": "-", "±": "+/-", "…": "~", "\u00a0": " "})
+ONE_COLUMN = str.maketrans(PLAINER | {"…": "~"})  # clipped text stays in its column
 
 
 class Paper:
@@ -38,7 +38,7 @@ class Paper:
     def plain(self, content: str) -> str:
         if not self.ascii_only:
             return content
-        return content.translate(PLAINER).encode("ascii", "replace").decode("ascii")
+        return content.translate(ONE_COLUMN).encode("ascii", "replace").decode("ascii")
 
     def clip(self, content: str, most: int) -> str:
         """On one line of at most `most` columns."""
