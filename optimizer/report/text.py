@@ -6,6 +6,8 @@ get more columns, not longer lines.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from cluster_model.plain_text import one_line
@@ -13,11 +15,12 @@ from optimizer.plan import Action, BrokerOutcome, Plan
 from optimizer.report.effort import action_size, net_effort
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.paper import Paper
+from optimizer.report.remarks import does_one_thing
 from optimizer.report.standing import standing, stay_out, worst_first
 from optimizer.report.strips import legend, scale, strip, strip_width, worst_deviation
 from optimizer.report.survey import Survey, partition_name, route, survey, type_words
 from optimizer.report.units import count, percent, share_in_band
-from optimizer.report.verdict import Tone, verdict
+from optimizer.report.verdict import COUNTS, Tone, verdict
 from optimizer.report.written import plan_as_written
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_BROKERS = 20
 MOST_ACTIONS = 10
+REPEATED = 3  # lines in a row with the same reason: it stands once
 SPREAD = "spread: standard deviation over the brokers, as a share of the mean (coefficient of variation)"
 VIOLATIONS = "violations: brokers that do not meet the goal"
 SCORE = "Score of an action: above 0.5 the goals would be better met; 0.5 changes nothing."
@@ -105,9 +109,13 @@ def _goals(plan: Plan, paper: Paper) -> None:
         paper.show(paper.text(VIOLATIONS, "dim"))
     if paper.wide and any(g.before is not None and g.before.cv is not None for g in plan.goals):
         paper.show(paper.text(SPREAD, "dim"))
+    told = []
     for g in plan.goals:  # the words of those that are not simply satisfied
         if g.explanation and (g.status not in ("satisfied", "improved", "skipped") or g.unknown):  # those skipped stand at the end
-            paper.item(plainly(f"{g.name}: {g.explanation}", labels))
+            counts = COUNTS.match(g.explanation)
+            told.append((f"{g.name}: {counts[0]}", g.explanation[counts.end() :]) if counts else ("", f"{g.name}: {g.explanation}"))
+    for line in reasons_once(told, "goals"):
+        paper.item(plainly(line, labels))
 
 
 def _brokers(plan: Plan, paper: Paper) -> None:
@@ -154,12 +162,27 @@ def _left(plan: Plan, paper: Paper) -> None:
         return
     paper.heading("What would stay unbalanced")
     labels = goal_labels(plan)
+    told = []
     for violates, why, members in groups[:MOST_BROKERS]:
         said = violates and why.startswith(violates[0])  # the reason names the goal itself
         where = "" if said or not violates else f" in {', '.join(violates)}"
-        paper.item(plainly(f"{_named(members)}{where}: {why}", labels))
+        goals, colon, reason = why.partition(": ") if said and does_one_thing(plan) else ("", "", why)
+        told.append((f"{_named(members)}{where}: {goals}{colon}", reason))
+    for line in reasons_once(told, "groups of brokers"):
+        paper.item(plainly(line, labels))
     if len(groups) > MOST_BROKERS:
         paper.item(f"{count(len(groups) - MOST_BROKERS, 'more reason')}; the JSON form has them all")
+
+
+def reasons_once(told: Sequence[tuple[str, str]], noun: str) -> Iterator[str]:
+    """Lines of what (ends in ``: ``) and why; a reason that three or more in a row share stands once, behind them."""
+    for reason, group in groupby(told, key=lambda one: one[1]):
+        lines = [what for what, _ in group]
+        if len(lines) < REPEATED:
+            yield from (f"{what}{reason}" for what in lines)
+        else:
+            yield from (what.removesuffix(": ") for what in lines)
+            yield f"these {len(lines)} {noun}: {reason}"
 
 
 def _named(members: list[BrokerOutcome]) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from cluster_model.build import build_snapshot
 from cluster_model.errors import ConfigurationError
@@ -16,7 +18,7 @@ from optimizer.options import AddedBroker, PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.policies.demoted import demoted, to_demote
-from optimizer.report import to_election, to_html, to_json, to_markdown
+from optimizer.report import render_text, to_election, to_html, to_json, to_markdown
 from optimizer.report.verdict import verdict
 
 GOALS = "version: 1\ngoals: [{kind: usage_distribution, resource: network_out}]\n"
@@ -61,6 +63,16 @@ def test_heirs_are_active_and_movable() -> None:
     assert to_demote(cluster(), goals, (1,)) == 0
     assert to_demote(cluster(), parse_goals(GOALS, "goals.yaml"), (1,)) == 8
     assert to_demote(cluster(), parse_goals(GOALS, "goals.yaml"), (1, 2, 3)) == 0
+
+
+def test_a_reason_that_all_goals_share_is_read_once() -> None:
+    """The same sentence under every goal hides the one that differs."""
+    kinds = ", ".join(f"{{kind: usage_distribution, resource: {r}}}" for r in ("network_out", "leaders", "leader_network_in", "replicas"))
+    page = StringIO()
+    render_text(made(cluster(), f"version: 1\ngoals: [{kinds}]\n"), Console(file=page, width=200))
+    goals = page.getvalue().partition("\nGoals\n")[2].partition("\nBrokers\n")[0]
+    assert goals.count("this plan takes leaderships off brokers") == 1
+    assert "would remain" in goals
 
 
 def test_no_hard_goal_gets_worse_and_budgets_hold() -> None:
