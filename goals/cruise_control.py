@@ -46,9 +46,9 @@ BALANCE = {  # goal -> resource, threshold key
 }
 RACKS = {"RackAwareGoal", "RackAwareDistributionGoal"}
 WITHOUT = {
-    "RackAwareGoal": "with fewer racks than replicas it is not infeasible here; each rack takes at most RF / racks, rounded up",
-    "RackAwareDistributionGoal": "each rack takes at most RF / racks, rounded up; 2, 2, 0 of four replicas is even enough here",
-    "TopicReplicaDistributionGoal": "the largest gap (topic.replica.count.balance.max.gap) is not known here",
+    "RackAwareGoal": "Trimtab accepts fewer racks than replicas; each rack takes at most RF / racks, rounded up",
+    "RackAwareDistributionGoal": "each rack takes at most RF / racks, rounded up; Trimtab accepts 2, 2, 0 of four replicas",
+    "TopicReplicaDistributionGoal": "the largest gap (topic.replica.count.balance.max.gap) is not known to Trimtab",
     "PreferredLeaderElectionGoal": "plans put the leader first in the list, and the service restores preferred leaders (policy.wait.elect)",
     "KafkaAssignerEvenRackAwareGoal": "the position of replicas in lists is not balanced; leaders are",
     "KafkaAssignerDiskUsageDistributionGoal": "disk is balanced by moves and swaps (usage_distribution on disk)",

@@ -215,8 +215,8 @@ def _why(volumes: Volumes, target: Target, found: Levelled, volume: int) -> str:
     if not over and not (volumes.movable & (to != volume)).any():
         return f"nothing elsewhere on the broker may move: {FIXED}"
     if found.proven:
-        return "no choice of replicas comes nearer, since each is in one directory as a whole"
-    return "no move and no exchange was found that comes nearer; that there is none is not proven"
+        return "a replica cannot be split, and no other choice gets closer"
+    return "no move and no exchange was found that gets closer; that there is none is not proven"
 
 
 def _why_not_empty(broker: _Broker, found: Levelled, volume: int) -> str:

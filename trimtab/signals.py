@@ -30,12 +30,15 @@ class Told:
     ----------
     stop
         Set by the first SIGTERM or SIGINT. Another one after `SAME_REQUEST` ends the process at once.
+    by
+        Name of the signal that set it first, such as ``SIGTERM``.
     on_hangup
         Called at SIGHUP.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.stop = Event()
+        self.by: str | None = None
         self.on_hangup: Callable[[], None] | None = None
         self._clock = clock
         self._since = 0.0
@@ -61,6 +64,7 @@ def signals_heard(*, hangup: bool = False) -> Iterator[Told]:
     before: dict[int, Handler] = {}
 
     def on_end(number: int, frame: FrameType | None) -> None:
+        told.by = told.by or signal.Signals(number).name
         if told.ends_at_once():
             signal.signal(number, before[number])
             signal.raise_signal(number)

@@ -12,6 +12,7 @@ from goals.calibration.models import Calibration, ResourceCalibration, Tried
 from goals.model import GoalSet, UsageDistribution
 
 BEGUN_WITH = ("default", "goals as they are")  # in the words for the configuration that a backtest compares with, the surest first
+TESTED = "tested on the part of the history kept for the test"
 ROUNDING = 5e-3
 
 
@@ -72,7 +73,7 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
     base = same or began
     if base is None:
         moved = format_size(chosen.bytes_moved)
-        return f"on the held-out part: {chosen.out_of_band_hours:,.0f} broker-hours outside the target range, {moved} moved"
+        return f"{TESTED}: {chosen.out_of_band_hours:,.0f} broker-hours outside the target range, {moved} moved"
     name = "the goals as they are" if same is not None else "the goals that the backtest started with"
     errors = (chosen.out_of_band_error, chosen.bytes_error) if base.out_of_band_error is None else (None, None)
     told = [
@@ -84,7 +85,7 @@ def expected(calibration: Calibration, goals: GoalSet) -> str:
     plans = "" if chosen.cadence == base.cadence else f", planning every {_span(chosen.cadence)} instead of {_span(base.cadence)}"
     if chosen.horizon is not None and base.horizon is not None and chosen.horizon != base.horizon:
         plans += f", on loads over {_span(chosen.horizon)} instead of {_span(base.horizon)}"
-    return f"on the held-out part, compared with {name}: {', '.join(told)}{plans}"
+    return f"{TESTED} and compared with {name}: {', '.join(told)}{plans}"
 
 
 def rhythm(calibration: Calibration) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ DIGITS = 6
 WIDTH = 1_000_000  # no line is folded, so that a change of one number is a change of one line
 ABOVE = {
     "history": "What this was made from.",
-    "resources": "One a resource. bound, var and min_load fill what a goals file leaves out that names this file as its calibration.",
+    "resources": "One entry for each resource. "
+    "A goals file that names this file takes bound, var and min_load from here if it leaves them out.",
     "capacity": "What brokers can carry. Taken where a snapshot gives none, those of high and medium confidence; low is a lower bound.",
     "cpu_cost": "Broker cpu, explained by what passes through it.",
     "topics": "The topics whose load stands still least.",

@@ -33,7 +33,7 @@ from optimizer.whatif import apply_whatifs, no_topic
 
 MOST_MATCHED = 2_000  # partitions of a topic whose lists are matched; beyond, each keeps the list of its turn
 ONE_THERE = "give the name of one that is there, or leave --existing out for a new topic"
-NOTE = "the plan gives partitions the places that placement {} has for them, and does nothing else"
+NOTE = "the plan moves partitions to the brokers that placement {} chooses, and does nothing else"
 ALONE = "this plan places some topics and does nothing else; a plan of the whole cluster may fix it"
 
 

@@ -65,7 +65,7 @@ def drain_command(
     wanted = o.Wanted(goals, preset, calibration)
     problems = source.problems()
     if not yes and not sys.stdin.isatty():
-        problems.append(Problem("trimtab drain", "there is no terminal to ask on; give --yes"))
+        problems.append(Problem("--yes", "there is no terminal to ask on; give --yes"))
     if problems:
         raise ConfigurationError("trimtab drain", problems)
     brokers = sorted(set(v.all_ids(broker)))

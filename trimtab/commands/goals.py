@@ -146,7 +146,7 @@ def import_goals(
         emit(amounts, capacity_out)
     emit(text, out)
     for line in without:
-        log.warning("not carried over as it is: %s", line)
+        log.warning("%s", line)
 
 
 def _filled_preset(preset: str, calibration: Path) -> str:

@@ -109,7 +109,7 @@ Preset = Annotated[
         "--preset",
         rich_help_panel=WANTED,
         metavar="NAME",
-        help=f"Shipped goal set, instead of --goals or below it (default without both: {DEFAULT_PRESET}).",
+        help=f"Shipped goal set, instead of --goals or below it. Without --goals and --preset: preset `{DEFAULT_PRESET}`.",
     ),
 ]
 CalibrationPath = Annotated[

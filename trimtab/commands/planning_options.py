@@ -101,7 +101,8 @@ AcceptanceRule = Annotated[
     Acceptance | None,
     typer.Option(
         "--acceptance",
-        help="score (default): no action lowers a score without a greater gain. potential: each lowers the sum over all brokers and goals.",
+        help="score (default): no action lowers a score without a greater gain. "
+        "potential: each action lowers the weighted distance of all brokers from their target ranges.",
     ),
 ]
 Seed = Annotated[

@@ -56,7 +56,7 @@ def serve_command(
             balancer.start()
             try:
                 _stay(balancer, told.stop)
-                log.info("told to end")
+                log.info("stopping: %s", told.by)
             finally:
                 ended = balancer.stop()
         log.info("stopped")

@@ -125,7 +125,7 @@ def _lines(goals: Path, calibration: Path, found: Calibration, result: Tuned) ->
             lines.append(f"  {change.key} {_before(change)} -> {change.text}{effect}")
             lines += [f"    {sentence}" for sentence in change.why]
     if result.expected:
-        lines += ["", f"all recommendations together, {result.expected}"]
+        lines += ["", f"With all changes, {result.expected}"]
     lines += ["", *result.remarks] if result.remarks else []
     return [printable(line) for line in lines]
 

@@ -47,8 +47,8 @@ class StartUp:
             return None
         so_far = spoken(max(self._clock.wall_ms() - self.began_ms, 0))
         return (
-            f"Starting, for {so_far} so far: the planner is compiled or loaded. Compiling takes two minutes of a whole core, once for a "
-            "machine; with a share of a core it takes that much longer."
+            f"Starting, for {so_far} so far: the planner is being compiled or loaded. Compiling takes about two minutes of one core, "
+            "once on each machine; longer if the service gets less than a core."
         )
 
     def patience(self, name: str) -> Callable[[], float]:

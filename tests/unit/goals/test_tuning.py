@@ -159,7 +159,8 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     every = "the backtest's choice: plan every 10 min instead of 5 min (service: interval: 10m)"
     assert result.remarks == ("weights for goals that are not there: gone", every)
     assert result.expected == (
-        "on the held-out part, compared with the goals as they are: broker-hours outside the target range −31%, bytes moved ±0%, "
+        "tested on the part of the history kept for the test and compared with the goals as they are: "
+        "broker-hours outside the target range −31%, bytes moved ±0%, "
         "peak utilization 0.90 to 0.75, replicas moved back 12 to 2, planning every 10 min instead of 5 min"
     )
     errors = WEIGHTS.replace("hours: 69,", "hours: 69, out_of_band_error: 4,").replace("hours: 80,", "hours: 80, out_of_band_error: 3,")
@@ -169,16 +170,18 @@ def test_the_backtest_gives_weights_and_bounds_and_says_what_came_of_them(tmp_pa
     assert "± 4" not in tune(tmp_path, f"goals: [{IN % 2}]", chance, only).expected  # it is against others than those
     now = tune(tmp_path, f"goals: [{IN % 2}]", found, only).expected
     least = "compared with the goals as they are: broker-hours outside the target range −14%, bytes moved −50%"
-    assert now.startswith(f"on the held-out part, {least}")
+    assert now.startswith(f"tested on the part of the history kept for the test and {least}")
     other = tune(tmp_path, f"goals: [{IN % 7}]", found, only).expected
-    assert other.startswith("on the held-out part, compared with the goals that the backtest started with: broker-hours outside")
+    assert other.startswith(
+        "tested on the part of the history kept for the test and compared with the goals that the backtest started with: broker-hours"
+    )
     chosen = tune(tmp_path, f"goals: [{IN.replace('0.1', '0.2') % 3}]", found)
     assert (chosen.changes, chosen.expected) == ((), "")  # not var and min_load of the history, which the backtest did not try
     (var,) = [c for c in tune(tmp_path, f"goals: [{IN % 3}]", found).changes if c.key == "var"]
     assert (var.text, var.why) == ("1.2", ("var: keeps its ratio to the bound, as the backtest tried it",))
     unknown = calibration(WEIGHTS.replace(", what: default", ""))
     expected = tune(tmp_path, f"goals: [{IN % 7}]", unknown, only).expected
-    assert expected == "on the held-out part: 69 broker-hours outside the target range, 1 TB moved"
+    assert expected == "tested on the part of the history kept for the test: 69 broker-hours outside the target range, 1 TB moved"
 
 
 def test_what_the_backtest_changed_in_the_policy_is_told_with_its_place(tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ def test_what_may_not_move_is_the_reason_where_it_is() -> None:
 def test_one_large_replica_is_in_one_directory_as_a_whole() -> None:
     plan = planned(cluster([0, 0], sizes=(500.0,)))
     assert plan.moves == ()
-    assert whys(plan) == ["no choice of replicas comes nearer, since each is in one directory as a whole"] * 2
-    assert "/d0 stays outside: no choice of replicas" in text(plan)
+    assert whys(plan) == ["a replica cannot be split, and no other choice gets closer"] * 2
+    assert "/d0 stays outside: a replica cannot be split" in text(plan)
 
 
 @pytest.mark.parametrize("state", ["draining", "dead", "excluded"])

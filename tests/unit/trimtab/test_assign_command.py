@@ -138,7 +138,7 @@ def test_a_topic_that_is_there_gets_a_plan_that_the_executor_takes(trimtab: Comm
     order = read_order(plan)
     assert Counter(b for t in order.tasks for b in t.target).keys() <= RACKS.keys()
     assert any(6 in t.target for t in order.tasks)
-    assert "the plan gives partitions the places that placement least has for them" in ended.err
+    assert "the plan moves partitions to the brokers that placement least chooses" in ended.err
     moved = lists(trimtab(*given).out)
     assert moved == {t.name.number: list(t.target) for t in order.tasks}
     assert "placement least has old-" in trimtab(*given, "--format", "text").out

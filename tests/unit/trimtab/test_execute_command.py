@@ -88,4 +88,4 @@ def test_only_a_plan_of_the_cluster_as_it_is_may_be_carried_out_at_once(trimtab:
 def test_a_drain_without_a_terminal_wants_a_yes(trimtab: CommandLine, tmp_path: Path) -> None:
     ended = trimtab("drain", "--broker", "1", *NOWHERE, "--journal", tmp_path)
     assert (ended.code, ended.out) == (2, "")
-    assert "there is no terminal to ask on; give --yes" in ended.err
+    assert "  --yes: there is no terminal to ask on; give --yes" in ended.err

@@ -238,7 +238,7 @@ def test_a_service_whose_cluster_is_away_waits_and_ends_at_once_when_told_to(tmp
         assert lines.until("goals reloaded from")
         begun = time.monotonic()
         started.send_signal(sent)
-        assert lines.until("told to end")
+        assert lines.until(f"stopping: {sent.name}")
         started.send_signal(sent)  # a terminal, a script and a supervisor: each sends one
         assert lines.until("stopped")
         started.send_signal(sent)

@@ -64,7 +64,7 @@ def test_a_start_that_compiles_for_long_is_healthy_and_not_ready_and_says_how_fa
         state = service.turns("metadata", "samples")
         assert (state.healthy, state.ready) == (True, False)
         assert state.why_not_ready == state.why_nothing
-        assert said(state).startswith("Starting, for 15 min so far: the planner is compiled or loaded.")
+        assert said(state).startswith("Starting, for 15 min so far: the planner is being compiled or loaded.")
         assert (glance(state).tone, glance(state).label) == ("plain", "Starting")
     finally:
         done.set()
