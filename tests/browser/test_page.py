@@ -38,6 +38,21 @@ def test_the_page_shows_how_the_cluster_stands(tab: Tab, opening: Opening) -> No
     tab.until("document.querySelectorAll('table.actions tbody tr').length === 30")
 
 
+def test_a_long_error_of_a_worker_leaves_the_names_of_workers_whole(tab: Tab, opening: Opening) -> None:
+    """``metad`` above ``ata`` is not the name that a person looks for in the log."""
+    face = small()
+    workers = tuple(w.model_copy(update={"error": "no answer from the brokers: Connection refused. " * 3}) for w in face.now.workers)
+    face.change(workers=workers)
+    opening(face)
+    tab.until(LOADED)
+    broken = """[...document.querySelectorAll("table.workers tbody th")].filter((name) => {
+      const text = document.createRange();
+      text.selectNodeContents(name);
+      return text.getClientRects().length !== 1;
+    }).map((name) => name.textContent)"""
+    assert tab.run(broken) == [], "names of workers are not broken within a word"
+
+
 def test_every_table_picture_and_field_has_a_name_for_those_who_cannot_see(tab: Tab, opening: Opening) -> None:
     opening(small())
     tab.until(LOADED)

@@ -117,9 +117,10 @@ def backtest_command(
         typer.Option(
             "--held-out",
             metavar="SHARE",
+            show_default=False,
             min=0.01,
             max=0.9,
-            help="Share of the history, at its end, that is held out for the test.",
+            help="Share of the history, at its end, that is held out for the test (default: a third).",
         ),
     ] = 1 / 3,
     cadence: Annotated[

@@ -195,7 +195,7 @@ class DemoStory:
             "Execute",
             f"in batches, each broker copies at most {THROTTLE / 1e6:.0f} MB/s, then leaders are elected",
         )
-        columns = (TextColumn("  "), BarColumn(30), TextColumn("{task.percentage:>3.0f}% {task.description}"))
+        columns = (TextColumn("  "), BarColumn(30), TextColumn("{task.percentage:>3.0f}% of the bytes, {task.description}"))
         started = self._run.cluster.now_ms
         progress: Progress | None = None
         with Bar(*columns, console=self._console, transient=True, disable=not self._story.animated) as bar:
@@ -205,7 +205,7 @@ class DemoStory:
                 minutes = (self._run.cluster.now_ms - started) / 60_000
                 self._update(bar, task, progress, minutes)
                 if not self._story.animated and progress.bytes_copied >= quarter / 4 * progress.bytes_total > 0:
-                    self._line(f"{quarter * 25:>3}% {_sentence(progress, minutes)}")
+                    self._line(f"{quarter * 25:>3}% of the bytes, {_sentence(progress, minutes)}")
                     quarter = min(int(progress.bytes_copied / progress.bytes_total * 4) + 1, 5)
         if progress is None:
             return 0

@@ -72,7 +72,10 @@ def follow_command(
     rejected: Rejected = None,
     every: Annotated[
         float,
-        typer.Option("--every", parser=v.parsed_by(parse_duration), metavar="DURATION", help="Time between two batches of files."),
+        typer.Option(
+            "--every", parser=v.parsed_by(parse_duration), metavar="DURATION", show_default=False,
+            help="Time between two batches of files (default: 10m).",
+        ),
     ] = 600.0,
     master: so.Master = None,
 ) -> None:

@@ -54,7 +54,11 @@ def import_command(
     ] = None,
     end: Annotated[str | None, typer.Option("--end", metavar="DATE", help="Day to stop before, UTC (default: today).")] = None,
     step: Annotated[
-        float, typer.Option("--step", parser=v.parsed_by(parse_duration), metavar="DURATION", help="Time between two points of a series.")
+        float,
+        typer.Option(
+            "--step", parser=v.parsed_by(parse_duration), metavar="DURATION", show_default=False,
+            help="Time between two points of a series (default: 1m).",
+        ),
     ] = 60.0,
     match: Annotated[
         str, typer.Option("--match", metavar="LABELS", help="Labels added to every query, such as 'job=\"kafka\"'.")

@@ -131,6 +131,15 @@ def test_help_says_examples_exit_codes_and_variables(trimtab: CommandLine, flag:
         assert "<bool>" not in trimtab(*command, flag).out
 
 
+def test_defaults_are_written_as_a_person_types_them() -> None:
+    """`--step 60.0` and `--held-out 0.3333333333333333` ask for a unit and a calculator."""
+    for name, command in commands().items():
+        for option in command.params:
+            shown = option.default if getattr(option, "show_default", False) and not option.required else None
+            assert not isinstance(shown, float) or len(f"{shown}") <= 4, f"{name} {option.name}: {shown}"
+            assert not (isinstance(shown, float) and option.metavar == "DURATION"), f"{name} {option.name}: {shown}"
+
+
 def test_help_says_what_ctrl_c_means_for_commands_that_run_until_it() -> None:
     """A supervisor that reads 130 as a failure restarts what was stopped on purpose."""
     for command in ("serve", "reporter", "history follow"):
