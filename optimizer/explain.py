@@ -110,7 +110,7 @@ def _action_lines(action: Action, topic: str, partition: int) -> str:
         for name, score in action.goal_scores.items()
         if abs(score.score - 0.5) > 5e-4
     ]
-    told = f" Action scores away from neutral (0.5): {', '.join(gains)}." if gains else ""
+    told = f" Action scores other than 0.5 (no change): {', '.join(gains)}." if gains else ""
     return f"  #{action.seq} {action.type}{beside}: {_change_text(change)}, score {action.score:.4f}: {action.reason}.{told}"
 
 

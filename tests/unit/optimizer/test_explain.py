@@ -46,7 +46,7 @@ def test_a_partition_that_would_move_says_where_and_for_which_goal(skewed: Trial
     assert "is on brokers 1 (rack a), led by broker 1." in moved
     assert "It would change in 1 of 1 action of the plan:" in moved
     assert "#1 move: replicas [1] would become [3], leader 1 would become 3, score 0.9" in moved
-    assert "Action scores away from neutral (0.5): network_in 0.9" in moved
+    assert "Action scores other than 0.5 (no change): network_in 0.9" in moved
     stays = next(text for text in texts if "would stay" in text)
     assert "its brokers would be within every goal without moving it: other partitions" in stays
 
