@@ -93,7 +93,9 @@ def test_the_example_of_the_docs_is_taken(tmp_path: Path) -> None:
     found = settings(tmp_path, text.replace("/etc/trimtab/ca.pem", str(trusted))).options
     assert (found["security_protocol"], found["sasl_mechanism"]) == ("SASL_SSL", "SCRAM-SHA-512")
     assert (found["sasl_plain_username"], found["sasl_plain_password"]) == ("trimtab-plan", "secret")
-    assert found["ssl_context"].cert_store_stats()["x509"] == 1
+    trust = found["ssl_context"]
+    assert isinstance(trust, ssl.SSLContext)
+    assert trust.cert_store_stats()["x509"] == 1
 
 
 def test_numbers_and_client_id_are_passed_on(tmp_path: Path) -> None:

@@ -32,6 +32,21 @@ def test_a_failed_write_leaves_no_new_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_stream_that_lacks_a_sign_gets_one_that_says_the_same(tmp_path: Path, encoding: str) -> None:
+    """A question mark in place of a minus or an arrow turns "34% less" into "34%", and asks which rack the broker went to."""
+    before, after = snapshot_file(tmp_path), tmp_path / "after.json"
+    text = before.read_text("utf-8")
+    after.write_text(text.replace('"rack": "r2"', '"rack": "r9"'), "utf-8")
+    narrow = f"sys.stdout.reconfigure(encoding={encoding!r}); sys.stderr.reconfigure(encoding={encoding!r})"
+    ended = finished(process("diff", before, after, before=narrow))
+    assert ended.code == 0
+    assert "rack r2 -> rack r9" in ended.out
+    assert "?" not in ended.out
+    refused = finished(process("diff", before, tmp_path / "a→\u2603", before=narrow))
+    assert "a->\\u2603" in refused.err, "a name in a message keeps all its signs"
+
+
 @pytest.mark.parametrize("option", ["--out", "--per-topic-dir"])
 def test_a_full_disk_is_said_with_the_place_and_what_to_do(tmp_path: Path, option: str) -> None:
     snapshot, place = snapshot_file(tmp_path), tmp_path / "plans"
@@ -139,18 +154,3 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(tmp_path: Pa
     with pytest.raises(OSError, match="No such file") as error:
         write_file(wanted, "text")
     assert error.value.filename == str(wanted)
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_stream_that_lacks_a_sign_gets_one_that_says_the_same(tmp_path: Path, encoding: str) -> None:
-    """A question mark in place of a minus or an arrow turns "34% less" into "34%", and asks which rack the broker went to."""
-    before, after = snapshot_file(tmp_path), tmp_path / "after.json"
-    text = before.read_text("utf-8")
-    after.write_text(text.replace('"rack": "r2"', '"rack": "r9"'), "utf-8")
-    narrow = f"sys.stdout.reconfigure(encoding={encoding!r}); sys.stderr.reconfigure(encoding={encoding!r})"
-    ended = finished(process("diff", before, after, before=narrow))
-    assert ended.code == 0
-    assert "rack r2 -> rack r9" in ended.out
-    assert "?" not in ended.out
-    refused = finished(process("diff", before, tmp_path / "a→\u2603", before=narrow))
-    assert "a->\\u2603" in refused.err, "a name in a message keeps all its signs"
