@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 TAIL_RECORDS = 100
 CLOCK_MS = 60_000  # a clock that stood behind by less is not worth a word
+REMIND_SECONDS = 300.0
 
 
 class Sender:
@@ -70,7 +71,7 @@ class Sender:
                 self._failed(str(error))
                 if not self._ending.wait(pause):
                     pause = min(2 * pause, LONGEST_PAUSE)
-                elif self._monotonic() + FIRST_PAUSE < self._deadline:
+                else:
                     time.sleep(FIRST_PAUSE / 5)  # ending: no long pauses any more
                 continue
             else:
@@ -101,9 +102,12 @@ class IncarnationGuard:
     is looked at, and the incarnation raised if need be. A topic that cannot be read holds up nothing.
     """
 
-    def __init__(self, sink: RecordSink, incarnation: int, newest: Callable[[int], int | None]) -> None:
-        self._sink, self._incarnation, self._newest = sink, incarnation, newest
+    def __init__(
+        self, sink: RecordSink, incarnation: int, newest: Callable[[int], int | None], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._sink, self._incarnation, self._newest, self._monotonic = sink, incarnation, newest, monotonic
         self._settled: int | None = None
+        self._told: float | None = None  # when it was last said that the topic cannot be read
 
     def publish(self, records: Sequence[bytes], *, broker: int, time_ms: int) -> None:
         """As the sink behind it."""
@@ -121,8 +125,10 @@ class IncarnationGuard:
         try:
             newest = self._newest(broker)
         except TopicError as error:
-            log.warning("the end of the topic cannot be read, so a clock that is behind would not be noticed: %s", error)
-            newest = None
+            now, newest = self._monotonic(), None
+            if self._told is None or now - self._told >= REMIND_SECONDS:
+                log.warning("the end of the topic cannot be read, so a clock that is behind would not be noticed: %s", error)
+                self._told = now
         return self._incarnation if newest is None else max(self._incarnation, newest + 1)
 
 

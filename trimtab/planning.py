@@ -9,8 +9,8 @@ from __future__ import annotations
 import gc
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,18 +30,17 @@ ATTENTIVE = 0.05  # seconds; a signal may come to another thread than this one, 
 
 def planned(
     snapshot: Snapshot, goals: GoalSet, options: PlanOptions, story: Story, told: Callable[[int], None] | None = None,
-    *, keep_partial: bool = False,
+    *, asked: Sequence[int] = (),
 ) -> Plan:  # fmt: skip
-    """The plan. Ctrl-C raises `KeyboardInterrupt` at once; with `keep_partial` the first one gives the best plan so far (`Plan.stopped`),
-    and the second raises.
+    """The plan. Ctrl-C raises `KeyboardInterrupt` at once, unless `stop_on_request` is around: with its `asked` the first one gives the
+    best plan so far (`Plan.stopped`).
 
     `told` hears how many brokers are still outside their target range.
     """
     from optimizer.planner import plan
     from trimtab.compiling import compiled_beside
 
-    asked: list[int] = []
-    with _stop_on_request(asked) if keep_partial else nullcontext(), _bar(story, snapshot) as show, compiled_beside() as look:
+    with _bar(story, snapshot) as show, compiled_beside() as look:
 
         def watch(low: int) -> bool:
             show(low)
@@ -79,9 +78,12 @@ def apart(work: Callable[[], T], meanwhile: Callable[[], None] = lambda: None) -
 
 
 @contextmanager
-def _stop_on_request(asked: list[int]) -> Iterator[None]:
-    """The first Ctrl-C adds to `asked`; the second interrupts, as does the first while a kernel is compiled."""
+def stop_on_request() -> Iterator[Sequence[int]]:
+    """Around the search and what is made of its plan: gives what is empty until the first Ctrl-C. The second interrupts, as does the first
+    while a kernel is compiled."""
     from kernels.compiled import compiling
+
+    asked: list[int] = []
 
     def note(number: int, _: FrameType | None) -> None:
         if asked or compiling:  # there is no plan yet
@@ -91,7 +93,7 @@ def _stop_on_request(asked: list[int]) -> Iterator[None]:
 
     before = signal.signal(signal.SIGINT, note)
     try:
-        yield
+        yield asked
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -139,27 +139,28 @@ def plan_command(
         from optimizer import planner, report  # noqa: F401  # imported while nothing is to be put away
         from optimizer.report.verdict import verdict
         from trimtab.compiling import compile_for_plan
-        from trimtab.planning import planned
+        from trimtab.planning import planned, stop_on_request
 
         options = planning.options(goal_set, cluster)
         compile_for_plan(cluster, goal_set, options, story)
         options = replace(options, replication_factor=tuple((f.pattern, f.replicas) for f in replication_factor or ()))
     source.keep(cluster)
-    result = planned(cluster, goal_set, options, story, keep_partial=keep_partial)
     order = None
-    if throttle is not None or execute:
-        from trimtab.execution.order import order_of, sized
+    with stop_on_request() if keep_partial else nullcontext(()) as asked:  # once heard, files are written and the exit code says so
+        result = planned(cluster, goal_set, options, story, asked=asked)
+        if throttle is not None or execute:
+            from trimtab.execution.order import order_of, sized
 
-        order = sized(order_of(result), cluster)
-        durations = duration_lines(order.tasks, throttle, order.headroom)
-        if throttle is not None and result.summary.unsized_moves:
-            durations.append("how long it takes is not known, as some sizes are not; `trimtab status` shows the speed")
-        result = replace(result, notes=(*result.notes, *(f"carried out: {line}" for line in durations)))
-    _write(result, cluster, targets)
+            order = sized(order_of(result), cluster)
+            durations = duration_lines(order.tasks, throttle, order.headroom)
+            if throttle is not None and result.summary.unsized_moves:
+                durations.append("how long it takes is not known, as some sizes are not; `trimtab status` shows the speed")
+            result = replace(result, notes=(*result.notes, *(f"carried out: {line}" for line in durations)))
+        _write(result, cluster, targets)
     told = any(output.form == "text" and output.path is None for output in outs)  # the report just said it
     if not told:
         log.info("%s", verdict(result).sentence)
-    if result.stopped:
+    if asked:
         return INTERRUPTED
     if order is not None and (execute or not told):
         tell_size(order.tasks, order.plan_id, throttle, order.headroom)

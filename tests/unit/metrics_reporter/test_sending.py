@@ -116,6 +116,22 @@ def test_stopping_while_the_cluster_is_away_takes_no_longer_than_allowed_and_say
     assert not sender.stop(0.5)
     assert time.monotonic() - begun < 5
     assert (len(spool), sender.problem) == (1, "the cluster is away")
+    assert sink.attempts < 20, "tries without a pause keep a core busy and, where each is logged, fill the log"
+
+
+def test_a_topic_that_cannot_be_read_is_logged_once_and_again_every_five_minutes(caplog: pytest.LogCaptureFixture) -> None:
+    """A reporter that was stopped while the cluster was away left some 4,900 copies of one line behind."""
+
+    def away(broker: int) -> int | None:
+        raise TopicError("the cluster is away")
+
+    sink, times = Flaky(), iter((0.0, 1.0, 299.0, 300.0, 301.0))
+    sink.away = True
+    guard = IncarnationGuard(sink, 1, away, lambda: next(times))
+    for _ in range(5):
+        with pytest.raises(TopicError):
+            guard.publish([b"a"], broker=1, time_ms=1)
+    assert len([m for m in caplog.messages if "cannot be read" in m]) == 2
 
 
 def test_a_reporter_started_under_a_clock_that_stood_behind_is_not_taken_for_an_old_one(tmp_path: Path) -> None:
