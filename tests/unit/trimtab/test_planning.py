@@ -7,13 +7,16 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from cluster_model.files import read_snapshot
+from cluster_model.snapshot import Snapshot
 from goals.document import load_goals
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
@@ -22,7 +25,7 @@ from optimizer.report import render_frontier, to_html, to_json
 from optimizer.report.verdict import verdict
 from tests.clusters.synthetic import cluster
 from tests.unit.trimtab.command_line import finished, process
-from trimtab.planning import planned
+from trimtab.planning import planned, stop_on_request
 from trimtab.story import Story
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -49,6 +52,11 @@ def interrupt(_: int) -> None:
         assert heard.answered.wait(timeout=60)
     finally:
         log.removeHandler(heard)
+
+
+def stoppable(snapshot: Snapshot, told: Callable[[int], None], **options: Any) -> Plan:
+    with stop_on_request() as asked:
+        return planned(snapshot, GOALS, PlanOptions(**options), Story(), told, asked=asked)
 
 
 def marked(made: Plan) -> bool:
@@ -104,8 +112,29 @@ def test_after_ctrl_c_the_command_ends_with_130_and_writes_a_plan_only_where_ask
         assert "interrupted" in ended.err
 
 
+@pytest.mark.parametrize("presses", [1, 2])
+@pytest.mark.parametrize("when", ["gc.freeze", "os.fsync"], ids=["the search has just ended", "the first file is being written"])
+def test_ctrl_c_when_the_plan_is_there_does_not_lose_it(tmp_path: Path, when: str, presses: int) -> None:
+    """Hours of searching were lost where Ctrl-C came a moment too late; a second Ctrl-C still gives up."""
+    outs = [tmp_path / "plan.json", tmp_path / "moves.json"]
+    press = f"""
+import gc, os, signal
+def press(*arguments) -> None:
+    {when} = lambda *arguments: None
+    for _ in range({presses}):
+        os.kill(os.getpid(), signal.SIGINT)
+{when} = press
+"""
+    ended = finished(
+        process("plan", "-s", EXAMPLES / "three-brokers.json", "--keep-partial", *(f"-o{out}" for out in outs), before=press)
+    )
+    assert (ended.code, [out.exists() for out in outs]) == (130, [presses == 1] * 2), ended.err
+    assert sorted(tmp_path.iterdir()) == (sorted(outs) if presses == 1 else []), "nothing half written"
+    assert ("interrupted" in ended.err) == (presses == 2)
+
+
 def test_after_ctrl_c_before_the_search_the_plan_is_empty_and_says_so() -> None:
-    made = planned(read_snapshot(EXAMPLES / "three-brokers.json"), GOALS, PlanOptions(), Story(), interrupt, keep_partial=True)
+    made = stoppable(read_snapshot(EXAMPLES / "three-brokers.json"), interrupt)
     assert not made.actions
     assert marked(made)
 
@@ -119,7 +148,7 @@ def test_after_ctrl_c_in_the_middle_the_plan_is_what_was_found_till_then() -> No
         if len(heard) == 2:
             interrupt(low)
 
-    made = planned(snapshot, GOALS, PlanOptions(), Story(), second, keep_partial=True)
+    made = stoppable(snapshot, second)
     whole = plan(snapshot, GOALS)
     assert heard[0] == 100
     assert 0 < heard[1] < 100
@@ -141,7 +170,7 @@ def test_a_second_ctrl_c_gives_up() -> None:
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        planned(read_snapshot(EXAMPLES / "three-brokers.json"), GOALS, PlanOptions(), Story(), twice, keep_partial=True)
+        stoppable(read_snapshot(EXAMPLES / "three-brokers.json"), twice)
     given_up.set()
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -157,7 +186,7 @@ def test_what_fails_in_the_search_fails_here() -> None:
 def test_a_plan_that_was_stopped_does_not_say_that_nothing_more_can_be_done() -> None:
     """An operator who reads "a hard goal cannot be met" buys brokers, and "nothing acceptable was found" widens bands."""
     snapshot = read_snapshot(EXAMPLES / "three-brokers.json")
-    made = planned(snapshot, GOALS, PlanOptions(remove_brokers=(3,)), Story(), interrupt, keep_partial=True)
+    made = stoppable(snapshot, interrupt, remove_brokers=(3,))
     assert made.stopped
     assert {g.status for g in made.goals if g.hard and g.after is not None and g.after.violations} == {"violated"}
     assert all("planning was stopped" in b.why for b in made.brokers if b.why)
