@@ -22,6 +22,7 @@ from goals.plain_yaml import NotPlain, plain_values
 from goals.plain_yaml import Path as Path
 
 MAX_VALUES = 200_000  # aliases can make a short text expand without end
+TOO_DEEP = "nested too deep to be a file of Trimtab; take out the brackets or levels that are too many"
 
 
 class Found(NamedTuple):
@@ -89,8 +90,13 @@ def read_carefully(text: str, name: str) -> YamlSource:
         root = yaml.compose(StringIO(text))
     except YAMLError as error:
         raise ConfigurationError(name, [_syntax_problem(error)]) from error
+    except RecursionError:
+        raise ConfigurationError(name, [Problem("", TOO_DEEP)]) from None
     reader = _Reader(yaml.constructor)
-    value = None if root is None else reader.value(root, ())
+    try:
+        value = None if root is None else reader.value(root, ())
+    except RecursionError:
+        raise ConfigurationError(name, [Problem("", TOO_DEEP)]) from None
     return YamlSource(value, reader.lines, tuple(reader.problems))
 
 

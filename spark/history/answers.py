@@ -128,7 +128,7 @@ def _series_in(file: Path, refused: Refused) -> Iterator[tuple[dict[str, str], l
     try:
         raw = file.read_bytes()
         answer = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, RecursionError) as error:
         refused.add(NOT_AN_ANSWER, f"{file} {error}")
         return
     data = answer.get("data") if isinstance(answer, dict) else None

@@ -54,6 +54,8 @@ def read_capacities(path: Path | None) -> Capacities:
         raise ConfigurationError(str(path), [Problem("", f"cannot be read: {error}")]) from None
     except YAMLError as error:
         raise ConfigurationError(str(path), [Problem("", f"not YAML: {' '.join(str(error).split())}")]) from None
+    except RecursionError:
+        raise ConfigurationError(str(path), [Problem("", f"nested too deep to be capacities; expected {EXAMPLE}")]) from None
     problems: list[Problem] = []
     if not isinstance(document, dict):
         raise ConfigurationError(str(path), [Problem("", f"expected {EXAMPLE}, found {_kind(document)}")])

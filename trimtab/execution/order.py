@@ -148,6 +148,8 @@ def read_order(path: Path) -> Order:
         document = json.loads(content)
     except (OSError, ValueError) as error:
         raise InputError(str(path), [Problem("", f"expected a plan that `trimtab plan --format json` wrote: {error}")]) from error
+    except RecursionError:
+        raise InputError(str(path), [Problem("", f"nested too deep to be a plan; `{MAKES[PLAN]}` makes one")]) from None
     problems: list[Problem] = []
     if not isinstance(document, dict) or document.get("version") != VERSION or "proposals" not in document:
         if other := other_kind(document, PLAN):
@@ -252,7 +254,7 @@ def _change(place: str, found: Any, problems: list[Problem]) -> Task | None:
     """One change of the file as a task; None where it is wrong, which is told."""
     before = len(problems)
     if not isinstance(found, dict):
-        problems.append(Problem(place, f"expected a change of a partition, found {found!r}"))
+        problems.append(Problem(place, f"expected a change of a partition, found {found!r:.60}"))
         return None
     topic, number = found.get("topic"), found.get("partition")
     if not isinstance(topic, str) or not topic:

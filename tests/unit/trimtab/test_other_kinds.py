@@ -10,6 +10,7 @@ import pytest
 from tests.unit.trimtab.command_line import REPOSITORY, CommandLine
 
 SNAPSHOT = REPOSITORY / "examples" / "three-brokers.json"
+GOALS = REPOSITORY / "examples" / "goals.yaml"
 NOWHERE = ("--bootstrap-server", "localhost:1")
 
 
@@ -52,3 +53,20 @@ def test_a_preset_of_policies_is_told_from_one_of_goals(trimtab: CommandLine) ->
     ended = trimtab("plan", "--snapshot", SNAPSHOT, "--preset", "pulsar-transfer")
     assert ended.code == 2
     assert "write policy: {preset: pulsar-transfer} in a goals file" in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("goals", "check"), ("serve", "--check", "--config"), ("tune", "--goals", GOALS, "--calibration"), ("diff", SNAPSHOT, SNAPSHOT, "--goals"),
+        ("plan", "--preset", "counts", "--snapshot", SNAPSHOT, "--capacity"), ("execute", *NOWHERE, "--plan"),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_a_file_that_is_nested_too_deep_is_the_files_fault(trimtab: CommandLine, tmp_path: Path, command: tuple[str, ...]) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000 if command[0] == "execute" else "a: " + "[" * 5000)
+    ended = trimtab(*command, deep)
+    assert ended.code == 2
+    assert "nested too deep to be" in ended.err
+    assert f"{deep}: 1 problem" in ended.err
