@@ -139,7 +139,7 @@ def _said(error: Exception, path: str) -> InputError | ExternalError:
     if condition == "PATH_NOT_FOUND":
         return nothing_at(path)
     if condition == "UNABLE_TO_INFER_SCHEMA":
-        return InputError(path, [Problem("", f"there is no Parquet file in it; {LAYOUT}; {REMEDY}")])
+        return no_parquet_in(path)
     if "CANNOT_READ_FILE_FOOTER" in text or "is not a Parquet file" in text:
         named = re.search(r"(?:while reading file|RuntimeException:) (\S+)", text)
         return InputError(path, [Problem("", f"{LAYOUT}, found a file that is none: {named[1] if named else _first_line(text)}")])
@@ -151,6 +151,11 @@ def _said(error: Exception, path: str) -> InputError | ExternalError:
 def nothing_at(path: str) -> InputError:
     """That there is no history."""
     return InputError(path, [Problem("", f"there is nothing at this path; {LAYOUT}; {REMEDY}")])
+
+
+def no_parquet_in(path: str) -> InputError:
+    """That there are no samples in a folder."""
+    return InputError(path, [Problem("", f"there is no Parquet file in it; {LAYOUT}; {REMEDY}")])
 
 
 def unreadable(error: Exception) -> InputError | None:

@@ -29,6 +29,23 @@ def test_a_start_says_only_what_matters() -> None:
     assert said == ["Spark: a disk is full"]
 
 
+def test_a_file_that_is_none_is_said_without_a_stack_of_java(tmp_path: Path) -> None:
+    (tmp_path / "samples.json").write_text("{}")
+    program = f"""
+from cluster_model.errors import InputError
+from spark.history.read import read_samples
+from spark.session import session
+try:
+    read_samples(session("says", "local[1]"), {str(tmp_path)!r})
+except InputError as error:
+    print(error)
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=True)
+    assert "found a file that is none" in done.stdout
+    assert "org.apache.spark" not in done.stderr
+
+
 def test_a_short_run_compiles_quickly_and_keeps_its_plans(spark: SparkSession) -> None:
     """A calibration of a few megabytes took twice the CPU: Java optimized code that ran once, and each shuffle was planned again."""
     assert spark.conf.get("spark.sql.adaptive.enabled") == "false"

@@ -87,6 +87,24 @@ def absent(path: str, master: str | None) -> bool:
     return PATTERN.search(path) is None or ("{" not in path and not glob(path))  # alternatives in braces are Spark's own
 
 
+def no_parquet(path: str, master: str | None) -> bool:
+    """Whether it is certain, before Spark starts, that a folder has no file of Parquet, whatever the files are called."""
+    from spark.session import is_here
+
+    place = Path(path)
+    if not is_here(master) or is_uri(path) or not place.is_dir():
+        return False
+    return not any(_is_parquet(file) for file in place.rglob("*") if file.is_file())
+
+
+def _is_parquet(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(3) == b"PAR"  # PAR1, or PARE where it is encrypted
+    except OSError:
+        return True  # Spark says what is wrong
+
+
 @contextmanager
 def spark_for(command: str, master: str | None, history: str, story: Story) -> Iterator[Any]:
     """A `SparkSession` that ends with the command, also when that is interrupted. (This room may not name Spark's types.)
@@ -99,13 +117,15 @@ def spark_for(command: str, master: str | None, history: str, story: Story) -> I
     Raises
     ------
     InputError
-        There is no history, said before Spark starts; or Spark met a file of it that it cannot read.
+        There is no history, or no Parquet in it, said before Spark starts; or Spark met a file of it that it cannot read.
     """
-    from spark.history.read import nothing_at, unreadable
+    from spark.history.read import no_parquet_in, nothing_at, unreadable
     from spark.session import session
 
     if absent(history, master):
         raise nothing_at(history)
+    if no_parquet(history, master):
+        raise no_parquet_in(history)
     log.info("starting Spark")
     spark = session(command, master, is_short(history))
     try:

@@ -123,3 +123,11 @@ def test_a_small_history_here_gets_a_short_run_and_any_other_does_not(tmp_path: 
     assert not is_short(str(tmp_path / "h"))
     assert not is_short("s3a://metrics/h")
     assert not is_short(str(tmp_path / "none"))
+
+
+def test_a_folder_without_parquet_is_refused_before_spark_starts(trimtab: CommandLine, tmp_path: Path) -> None:
+    """It took ten seconds and a page of Java to say so."""
+    (tmp_path / "h").mkdir()
+    (tmp_path / "h" / "samples.json").write_text("{}")
+    ended = trimtab("calibrate", "--history", tmp_path / "h", "--out", tmp_path / "calibration.yaml")
+    assert (ended.code, "there is no Parquet file in it" in ended.err, "starting Spark" in ended.err) == (2, True, False)
