@@ -37,11 +37,14 @@ class InfeasibleError(TrimtabError):
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """What is to be placed: `partitions` is how many the topic has in the end; `like` a topic whose mean loads are expected."""
+    """What is to be placed: `partitions` is how many the topic has in the end; `like` a topic whose mean loads are expected.
+
+    Without a `replication_factor` it is that of the topic's other partitions.
+    """
 
     name: str
     partitions: int
-    replication_factor: int
+    replication_factor: int | None
     like: str | None = None
 
 
@@ -67,26 +70,23 @@ def assign(
         Hard goals leave no broker for a replica; says which goals, of which brokers.
     """
     snapshot = apply_whatifs(snapshot, goals, PlanOptions())
-    first = _first(snapshot, new)
+    first, factor = _first(snapshot, new)
     count = new.partitions - first
     rows = range(snapshot.partition_count, snapshot.partition_count + count)
-    lists = Work(_extended(snapshot, new, first), goals, rows, new.replication_factor, placement, score, Dice(seed)).placed()
+    lists = Work(_extended(snapshot, new, first, factor), goals, rows, factor, placement, score, Dice(seed)).placed()
     ids = snapshot.broker_ids
     return Assigned(new.name, first, tuple(tuple(int(ids[b]) for b in row) for row in lists))
 
 
-def _first(snapshot: Snapshot, new: NewTopic) -> int:
-    """Number of the first partition to place; refuses what cannot be."""
+def _first(snapshot: Snapshot, new: NewTopic) -> tuple[int, int]:
+    """Number of the first partition to place, and how many replicas each gets; refuses what cannot be."""
     active = int((snapshot.broker_states == BrokerState.ACTIVE).sum())
     problems = []
-    if not 1 <= new.replication_factor <= active:
-        message = f"expected 1 to {active} replicas, one for each active broker, found {new.replication_factor}"
-        problems.append(Problem("--replication-factor", message))
     if not 1 <= new.partitions <= MOST_PARTITIONS:
         problems.append(Problem("--partitions", f"expected 1 to {MOST_PARTITIONS:,}, found {new.partitions}"))
     if new.like is not None and new.like not in snapshot.row_of_topic:
         problems.append(Problem("--like", f"no topic {new.like!r} in the snapshot; name one whose load the new one will have"))
-    first = 0
+    first, asked = 0, new.replication_factor
     if new.name in snapshot.row_of_topic:
         rows = np.flatnonzero(snapshot.partition_topic == snapshot.row_of_topic[new.name])
         first = int(snapshot.partition_number[rows].max()) + 1
@@ -94,19 +94,26 @@ def _first(snapshot: Snapshot, new: NewTopic) -> int:
         if new.partitions <= first:
             message = f"topic {new.name} has {first} partitions; expected more, the number it is to have in all; found {new.partitions}"
             problems.append(Problem("--partitions", message))
-        if factor != new.replication_factor:
-            message = f"expected {factor}, as the other partitions of topic {new.name} have, found {new.replication_factor}"
+        if asked is None:
+            asked = factor
+        elif factor != asked:
+            message = f"expected {factor}, as the other partitions of topic {new.name} have, found {asked}"
             problems.append(Problem("--replication-factor", message))
-    if problems:
+    if asked is None:
+        problems.append(Problem("--replication-factor", "expected a number, found none; a new topic needs it"))
+    elif not 1 <= asked <= active:
+        message = f"expected 1 to {active} replicas, one for each active broker, found {asked}"
+        problems.append(Problem("--replication-factor", message))
+    if problems or asked is None:
         raise ConfigurationError("trimtab assign", problems)
-    return first
+    return first, asked
 
 
-def _extended(snapshot: Snapshot, new: NewTopic, first: int) -> Snapshot:
+def _extended(snapshot: Snapshot, new: NewTopic, first: int, factor: int) -> Snapshot:
     """The snapshot with the new partitions, which stand nowhere yet, at the end."""
     count = new.partitions - first
     topics = snapshot.topics if new.name in snapshot.row_of_topic else (*snapshot.topics, new.name)
-    slots = max(snapshot.replicas.shape[1], new.replication_factor)
+    slots = max(snapshot.replicas.shape[1], factor)
     lists = np.full((snapshot.partition_count + count, slots), -1, np.int32)
     lists[: snapshot.partition_count, : snapshot.replicas.shape[1]] = snapshot.replicas
     like = new.like or (new.name if new.name in snapshot.row_of_topic else None)

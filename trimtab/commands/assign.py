@@ -41,7 +41,11 @@ def assign_command(
         typer.Option("--partitions", min=1, metavar="N", help="Partitions that the topic is to have in all.", show_default=False),
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", min=1, metavar="R", help="Replicas of each partition.", show_default=False)
+        int | None,
+        typer.Option(
+            "--replication-factor", min=1, metavar="R", help="Replicas of each partition; not needed for a topic that exists.",
+            show_default=False,
+        ),
     ] = None,
     existing: Annotated[
         bool, typer.Option("--existing", help="Make a plan that moves the topic's partitions to where they would be placed now.")
@@ -97,7 +101,7 @@ def assign_command(
         else:
             from optimizer.policies.assign import NewTopic, assign
 
-            found = assign(cluster, goal_set, NewTopic(topic, partitions or 0, replication_factor or 0, like), by, score, seed or 0)
+            found = assign(cluster, goal_set, NewTopic(topic, partitions or 0, replication_factor, like), by, score, seed or 0)
     source.keep(cluster)
     if existing:
         from optimizer.report.verdict import verdict
@@ -127,7 +131,9 @@ def _together(existing: bool, partitions: int | None, factor: int | None, like: 
             message = "replica-assignment is of a topic that is to be created; with --existing give plan or reassignment"
             found.append(Problem("--format", message))
         return found
-    found = [Problem(name, "expected a number, found none; a new topic needs it") for name, v in given.items() if v is None]
+    found = []
+    if partitions is None:
+        found.append(Problem("--partitions", "expected a number, found none; say how many the topic is to have in all"))
     if form in ("plan", "text"):
         message = f"{form} goes with --existing, since only partitions that exist can be moved; create the topic first"
         found.append(Problem("--format", message))

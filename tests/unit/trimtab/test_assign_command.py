@@ -60,6 +60,8 @@ def test_more_partitions_follow_those_there_are(trimtab: CommandLine, tmp_path: 
     placed = lists(ended.out)
     assert sorted(placed) == [12, 13, 14, 15]
     assert all(6 in replicas for replicas in placed.values())
+    unsaid = trimtab("assign", "--snapshot", tmp_path / "c.json", "--goals", tmp_path / "g.yaml", "--topic", "old", "--partitions", "16")
+    assert unsaid.out == ended.out, "replicas as the other partitions have"
 
 
 def test_kafka_topics_takes_it_as_it_is(trimtab: CommandLine, tmp_path: Path) -> None:
@@ -149,7 +151,10 @@ def test_options_of_new_and_of_existing_topics_are_not_mixed_up(trimtab: Command
     ended = trimtab(*given)
     assert ended.code == 2
     assert "--partitions: expected a number, found none" in ended.err
-    assert "--replication-factor: expected a number, found none" in ended.err
+    assert "--replication-factor" not in ended.err, "the topic has one"
+    ended = trimtab(*given[:-1], "new", "--partitions", "3")
+    assert ended.code == 2
+    assert "--replication-factor: expected a number, found none; a new topic needs it" in ended.err
     ended = trimtab(*given, "--existing", "--partitions", "3", "--format", "replica-assignment")
     assert ended.code == 2
     assert "--partitions: goes with new partitions, not with --existing" in ended.err
