@@ -70,7 +70,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "trimtab explain -s cluster.json.gz --partition orders-12",
         "trimtab explain -s cluster.json.gz -g goals.yaml --broker 3",
     ),
-    "metadata": ("trimtab metadata -b broker1:9092 --follow", "trimtab metadata --kraft-log kafka-logs -f json"),
+    "metadata": ("trimtab metadata -b broker1:9092 --follow", "trimtab metadata --kraft-log kafka-logs/__cluster_metadata-0 -f json"),
     "drain": ("trimtab drain --broker 7 -b broker1:9092 --throttle auto", "trimtab drain --broker 7,8 --cluster prod --yes"),
     "activate": ("trimtab activate --broker 7 -b broker1:9092",),
     "reporter": ("trimtab reporter --config reporter.yaml",),

@@ -76,7 +76,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).touch()
     (tmp_path / "examples").mkdir()
     (tmp_path / "examples" / "skewed-12-brokers.json.gz").touch()
-    for name in ("history", "kafka-logs", "plan/original", "plan/migrated"):
+    for name in ("history", "kafka-logs/__cluster_metadata-0", "plan/original", "plan/migrated"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "trimtab.toml").write_text('[clusters.prod]\nbootstrap-server = "broker1:9092"\n')
     return tmp_path
