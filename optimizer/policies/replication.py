@@ -8,7 +8,7 @@ gives scores, and keeps hard goals; in the plan the imagined brokers do not appe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import translate
 
@@ -324,7 +324,7 @@ class _Work:
                 replace(b, why=None if b.why is None else b.why.replace(STOPPED, ALONE)) for b in made.brokers if b.id not in ids
             ),
             skipped=(*made.skipped, *_skipped(left)),
-            notes=tuple(n for n in made.notes if not n.startswith("stopped on request")),
+            notes=(*(n for n in made.notes if not n.startswith("stopped on request")), *_alone(made.storage, proposals)),
         ))  # fmt: skip
 
     def _sizes(self, made: Plan) -> list[tuple[Change, float]]:
@@ -348,6 +348,15 @@ def _real_action(action: Action, reason: str, imagined: frozenset[int], size: Ma
     return replace(
         action, type="replication", changes=changes, bytes_to_move=round(data), reason=reason, repairs=(REPAIR, *goals)
     )
+
+
+def _alone(storage: str, proposals: Sequence[Change]) -> list[str]:
+    """What is said of partitions that keep one of several replicas; in shared storage no data is lost with a broker."""
+    count = sum(len(c.replicas_before) > 1 and len(c.replicas_after) == 1 for c in proposals)
+    if not count or storage == "shared":
+        return []
+    whose = "its data" if count == 1 else "their data"
+    return [f"{counted(count, 'partition')} would have a single replica: the loss of one broker loses {whose}"]
 
 
 def _skipped(left: list[tuple[str, str]]) -> tuple[Skipped, ...]:

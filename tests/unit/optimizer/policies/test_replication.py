@@ -101,6 +101,15 @@ def test_the_leader_stays_and_the_fullest_broker_is_relieved() -> None:
     assert lists(made) == {0: (1, 2)}, "broker 3 has most"
 
 
+def test_data_that_one_broker_could_take_with_it_is_told() -> None:
+    """The plan took the only copy's safety away and did not say a word."""
+    snapshot = cluster([[1, 2, 3], [1, 2], [3]])
+    told = "2 partitions would have a single replica: the loss of one broker loses their data"
+    assert changed(snapshot, 1).notes == (told,)
+    assert not changed(snapshot, 2).notes
+    assert told in to_html(changed(snapshot, 1))
+
+
 def test_a_plan_that_only_removes_replicas_is_not_measured_by_bounds_of_zero() -> None:
     removed, added = changed(cluster([[1, 2, 3]]), 2), changed(cluster([[1, 2]]), 3)
     assert removed.proposals
