@@ -52,7 +52,8 @@ def band_proof(
     if not over:
         reach = totals.movable(g) + float(held[here.fixed].sum())
         if reach < mean - bound:
-            return f"all that may move amounts to {amount(reach, resource)}, below its target range of {band}; include more topics"
+            remedy = totals.to_move_more(snapshot)
+            return f"all that may move amounts to {amount(reach, resource)}, below its target range of {band}{remedy}"
     forced = rack_share(snapshot, compiled, totals, row, g, goal, over)
     if forced is not None:
         return forced

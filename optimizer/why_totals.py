@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cluster_model.snapshot import BrokerState
+from cluster_model.snapshot import BrokerState, Snapshot
+from optimizer.columns import offline_partitions
 from optimizer.conflicts import Conflict, conflicts
 from optimizer.problem import (
     ANYWHERE,
@@ -20,6 +21,7 @@ from optimizer.problem import (
     FOLLOWING,
     LEADING,
     MEAN,
+    MENDABLE,
     MOVABLE,
     RACK_LIMIT,
     RACK_OF,
@@ -91,6 +93,10 @@ class Totals:
         """What replicas that may move amount to in goal `g`, if each led, or followed where that costs more."""
         return float(self._once(("movable", g, -1), lambda: self._movable(g)))
 
+    def to_move_more(self, snapshot: Snapshot) -> str:
+        """On which lists topics stand that may not move, as the end of a sentence; empty where all may."""
+        return str(self._once(("to_move_more", -1, -1), lambda: self._to_move_more(snapshot)))
+
     def rack(self, rack: int, g: int) -> tuple[float, float]:
         """The least and the most that a rack can hold in goal `g` by the hard rule, whichever replica leads."""
         held: tuple[float, float] = self._once(("rack", g, rack), lambda: self._rack(rack, g))
@@ -112,6 +118,14 @@ class Totals:
         vector, column = self._problem.vector, self._problem.goal[g, COLUMN]
         most = np.maximum(vector[:, LEADING, column], vector[:, FOLLOWING, column])
         return float(most[self._problem.partition[:, MOVABLE] == 1].sum())
+
+    def _to_move_more(self, snapshot: Snapshot) -> str:
+        live, partition = ~offline_partitions(snapshot), self._problem.partition
+        frozen = live & (partition[:, MENDABLE] == 0)
+        excluded = live & ~frozen & (partition[:, MOVABLE] == 0)
+        parts = ["take some topics off constraints.freeze_topics"] if frozen.any() else []
+        parts += ["include more topics (constraints.exclude_topics or include_topics, --exclude-topic)"] if excluded.any() else []
+        return f"; {', or '.join(parts)}" if parts else ""
 
     def _bands(self, rack: int, g: int) -> tuple[int, float, float]:
         members = self._problem.table[self._eligible & (self._problem.broker[:, RACK_OF] == rack), g]
