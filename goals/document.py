@@ -364,7 +364,8 @@ def _notes(layer: _Layer, given: Calibrated | None) -> Iterable[str]:
     for goal in layer.goals:
         if isinstance(goal, Capacity) and goal.limit > 1.0:
             yield f"goal {goal.name}: limit {goal.limit:g} is above the whole capacity; 80% is written 0.8"
-        if isinstance(goal, UsageDistribution | TopicDistribution) and goal.bound >= 1.0:
+        gap = isinstance(goal, TopicDistribution) and goal.min_gap > 0  # whose range is in replicas; that a broker has none is meant
+        if isinstance(goal, UsageDistribution | TopicDistribution) and goal.bound >= 1.0 and not gap:
             yield f"goal {goal.name}: bound {goal.bound:g} lets a broker stand empty; 10% is written 0.10"
         if goal.hard and goal.group is not None:
             yield f"goal {goal.name}: group {goal.group!r} has no effect on a hard goal"

@@ -196,6 +196,7 @@ def test_what_is_probably_not_meant_is_noted() -> None:
         "  - {kind: usage_distribution, resource: cpu, bound: 10, var: 60}\n"
         "  - {kind: topic_distribution, resource: leaders, bound: 1}\n"
         "  - {kind: topic_distribution, resource: replicas, bound: 0.99}\n"
+        "  - {kind: topic_distribution, name: as Cruise Control has it, resource: replicas, bound: 1.8, min_gap: 2}\n"
         "  - {kind: rack_aware, group: a}\n",
         "goals.yaml",
     )
