@@ -318,7 +318,7 @@ class _Check:
         otherwise = f"or null where there is no leader, found {found(value)}"
         if not is_kind(type(value), int):
             self.refuse(place, f"expected a broker id, {otherwise}")
-        elif isinstance(replicas, list | tuple) and replicas and value not in replicas:
+        elif isinstance(replicas, list | tuple) and replicas and value not in replicas and all(is_kind(type(r), int) for r in replicas):
             self.refuse(place, f"expected one of the replicas, {otherwise}")
 
     def directories(self, place: str, value: object) -> None:

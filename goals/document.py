@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.kinds import GOALS, other_kind
 from goals.broker_sets import set_problems
 from goals.calibration import Calibration, load_calibration
 from goals.calibration.filling import Fill, calibrated, filled_in
@@ -133,8 +134,9 @@ def _read(
     if preset is not None:
         _require_preset(preset, "--preset", name)
     source = read_yaml(text, name)
-    if isinstance(source.value, dict) and "goals" not in source.value and {"brokers", "partitions"} <= source.value.keys():
-        raise ConfigurationError(name, [Problem("", "expected goals, found a snapshot; give it with --snapshot")])
+    own = isinstance(source.value, dict) and not source.value.keys().isdisjoint({"goals", "preset"})
+    if not own and (other := other_kind(source.value, GOALS)):
+        raise ConfigurationError(name, [Problem("", other)])
     measured, found, wrong = _measured(source, folder, calibration)
     fills: tuple[Fill, ...] = ()
     if measured is not None:

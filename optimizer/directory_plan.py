@@ -20,7 +20,7 @@ from goals.policy_directories import Directories
 from optimizer.directories import CLOSE, Levelled, Rows, Target, Volumes, level
 from optimizer.options import RemovedDirectory
 from optimizer.unknown import lacks
-from optimizer.whatif import matching_topics, may_change
+from optimizer.whatif import matching_topics, may_change, no_broker
 from optimizer.why_words import counted
 
 ALL_FULL = "all volumes of the broker together hold more than the limit lets them; `trimtab plan` moves replicas to other brokers"
@@ -114,6 +114,8 @@ def plan_directories(
 
 def _not_removable(snapshot: Snapshot, wanted: set[int], one: RemovedDirectory, remove: Collection[RemovedDirectory]) -> str:
     """Why a directory cannot be taken out of use; empty where it can."""
+    if one.broker not in snapshot.broker_ids:
+        return no_broker(snapshot, one.broker)
     if one.broker not in wanted:
         why = "is not active, or excluded by the goals" if one.broker in snapshot.directories else "has none in the snapshot"
         return f"expected a broker with several log directories, found broker {one.broker}, which {why}"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from cluster_model.errors import ConfigurationError
+from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.kinds import CALIBRATION, other_kind
 from goals.calibration.models import Calibration
 from goals.file_text import file_text
 from goals.problems import to_problems
@@ -35,6 +36,8 @@ def parse_calibration(text: str, name: str) -> Calibration:
         what = "nothing" if source.value is None else type(source.value).__name__
         found.append(source.problem((), f"expected a mapping with version: 1, as `trimtab calibrate` writes it, found {what}"))
         raise ConfigurationError(name, in_order(found))
+    if other := other_kind(source.value, CALIBRATION):
+        raise ConfigurationError(name, [Problem("", other)])
     try:
         calibration = Calibration.model_validate(source.value)
     except ValidationError as error:

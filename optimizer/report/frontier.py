@@ -91,10 +91,12 @@ def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: i
 
 
 def _knee(steps: list[Step]) -> str:
-    """What part of the bytes buys nine tenths of the balance."""
+    """What part of the bytes buys nine tenths of the balance; nothing where none are copied."""
+    if not steps[-1].bytes_to_move:
+        return ""
     first, last = steps[0].balance, steps[-1].balance
     for step in steps:
         if last > first and step.balance - first >= 0.9 * (last - first):
-            share = step.bytes_to_move / steps[-1].bytes_to_move if steps[-1].bytes_to_move else 0.0
+            share = step.bytes_to_move / steps[-1].bytes_to_move
             return f"Nine tenths of the gain in balance would take {size(step.bytes_to_move)} ({share:.0%} of the bytes)."
     return ""

@@ -145,6 +145,8 @@ def _problem(kind: str, loc: tuple[int | str, ...], message: str, found: object)
         return Problem(place, f"expected a plan file, found no whole JSON text ({message.partition(': ')[2]}); {remedy}")
     if kind == "missing":
         return Problem(place, f"expected this key, found none; {remedy}")
+    if place == "version" and isinstance(found, int):
+        remedy = "another version needs another Trimtab"
     shown = repr(found) if isinstance(found, str | int | float | None) else SHAPES.get(type(found), f"a {type(found).__name__}")
     shown = shown if len(shown) <= LONGEST_FOUND else shown[: LONGEST_FOUND - 1] + "…"
     message = PLAINLY.get(kind, f"{message[:1].lower()}{message[1:]}").replace("input should be", "expected")

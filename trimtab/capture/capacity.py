@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster_model.errors import ConfigurationError, Problem
+from cluster_model.kinds import CAPACITIES, other_kind
 from cluster_model.quantities import parse_rate, parse_size
 from cluster_model.resources import RESOURCES
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
 
 EXAMPLE = "{default: {disk: 2TB, network_in: 100MB/s}, brokers: {7: {disk: 4TB}}}"
+KEYS = ("default", "brokers")
 _BYTES: dict[str, Callable[[Any], float]] = {"bytes": parse_size, "bytes/s": parse_rate}
 
 
@@ -59,9 +61,12 @@ def read_capacities(path: Path | None) -> Capacities:
     problems: list[Problem] = []
     if not isinstance(document, dict):
         raise ConfigurationError(str(path), [Problem("", f"expected {EXAMPLE}, found {_kind(document)}")])
+    own = not document.keys().isdisjoint(KEYS) and "partitions" not in document
+    if not own and (other := other_kind(document, CAPACITIES)):
+        raise ConfigurationError(str(path), [Problem("", other)])
     for key in document:
-        if key not in ("default", "brokers"):
-            problems.append(Problem(str(key), f"unknown key{_meant(str(key), ('default', 'brokers'))}"))
+        if key not in KEYS:
+            problems.append(Problem(str(key), f"unknown key{_meant(str(key), KEYS) or '; expected default or brokers'}"))
     default = _amounts("default", document.get("default"), problems)
     brokers: dict[int, Mapping[str, float]] = {}
     listed = document.get("brokers")

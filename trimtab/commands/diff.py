@@ -45,7 +45,7 @@ def diff_command(
     on_disk = [is_plan(path) for path in (one, two) if path != STDIN]
     plans = on_disk * (3 - len(on_disk))  # what comes by stdin is of the kind that the other is
     if plans[0] != plans[1]:
-        found = f"one plan, {one if plans[0] else two}, and {two if plans[0] else one}, which is no plan"
+        found = f"one plan, {one if plans[0] else two}, and {two if plans[0] else one}, which is no plan; give two of one kind"
         problems.append(Problem("A, B", f"expected two snapshots or two plans, found {found}"))
     if all(plans):
         problems += [

@@ -156,7 +156,7 @@ def read_order(path: Path) -> Order:
             raise InputError(str(path), [Problem("", other)])
         wanted = "expected a plan, version 1, as `trimtab plan --format json` writes it"
         found = f"version {document.get('version')!r}" if isinstance(document, dict) else type(document).__name__
-        raise InputError(str(path), [Problem("version", f"{wanted}, found {found}; make it again with this release")])
+        raise InputError(str(path), [Problem("version", f"{wanted}, found {found}; another version needs another Trimtab")])
     proposals = [_change(f"proposals[{i}]", c, problems) for i, c in enumerate(_items(document, "proposals", problems))]
     actions = _items(document, "actions", problems)
     reached: dict[Partition, tuple[int, ...]] = {}

@@ -223,6 +223,8 @@ def _who(state: StateView) -> str:
             + ("" if it.node is None else f": its node {it.node} is the active controller")
             + "."
         )
+    elif it.checked_ms is None:
+        said = "The cluster has not answered yet, so this instance decides nothing."
     elif it.controller is None:
         said = "No active controller is known, so this instance decides nothing."
     else:

@@ -178,7 +178,9 @@ class ReadModel:
             found = history.find(plan_id)
             text = None if found is None else history.plan(found.id)
         except ExternalError as error:
-            raise Refused(str(error), "Repair the history; the newest plan is available without it.") from error
+            unknown = self._parts.metadata.cluster_id is None  # of whose decisions it is
+            remedy = "Try again when it answers" if unknown else "Repair the history; the newest plan is available without it"
+            raise Refused(str(error), f"{remedy}.") from error
         if text is None:
             raise Refused(f"There is no plan {plan_id}, or it is not kept any more.", "/api/v1/plans lists them.", missing=True)
         if form != "json":

@@ -165,6 +165,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("partitions/1/replicas", [], "partitions[1].replicas", "found an empty list"),
     ("partitions/1/replicas", "15", "partitions[1].replicas", "expected a list of broker ids, found '15'"),
     ("partitions/1/replicas", [1, "5"], "partitions[1].replicas", "whole numbers), found '5'"),
+    ("partitions/1/replicas", ["1", "5"], "partitions[1].replicas", "whole numbers), found '1'"),
     ("partitions/1/replicas", [1, True], "partitions[1].replicas", "found true"),
     ("partitions/1/replicas", [1, None], "partitions[1].replicas", "found null"),
     ("partitions/1/replicas", [1, 5, 7], "partitions[1].replicas", "broker 7 is not in brokers"),

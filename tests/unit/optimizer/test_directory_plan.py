@@ -287,10 +287,11 @@ def test_what_cannot_be_removed_is_refused_with_the_reason_all_at_once() -> None
         for path, more in (("/d0", {"volume": 1}), ("/d1", {}), ("/d2", {"volume": 1}))
     ]
     with pytest.raises(ConfigurationError) as refused:
-        planned(document, Directories(), "1:/d0", "1:/d1", "2:/d0", "2:/d7", "3:/d0")
+        planned(document, Directories(), "1:/d0", "1:/d1", "2:/d0", "2:/d7", "3:/d0", "9:/d0")
     for words in (
         "broker 1 has no other log directory; `trimtab plan --remove-broker 1`", "/d0 of broker 2 is on one volume with /d2",
         "broker 2 has the log directories /d0, /d1, /d2; found '/d7'", "found broker 3, which has none in the snapshot",
+        "no broker 9 in the snapshot; it has 1, 2, 3",
     ):  # fmt: skip
         assert words in str(refused.value)
     assert planned(document, Directories(), "2:/d0", "2:/d2").moves

@@ -95,3 +95,12 @@ def test_the_table_says_what_most_of_the_balance_would_take(made: Plan) -> None:
     assert "Nine tenths of the gain in balance would take" in " ".join(text.split())
     assert text.count("█" * 40) >= 1
     assert f"{made.summary.replica_moves:,}" in text
+
+
+def test_a_plan_that_copies_nothing_has_no_share_of_its_bytes() -> None:
+    snapshot = read_snapshot(EXAMPLES / "skewed-12-brokers.json.gz")
+    demoted = plan(snapshot, load_goals(None, "default"), PlanOptions(demote_brokers=(1,)))
+    page = StringIO()
+    render_frontier(demoted, Console(file=page, width=120))
+    assert demoted.summary.actions
+    assert "Nine tenths" not in page.getvalue()

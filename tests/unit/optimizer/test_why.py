@@ -47,7 +47,7 @@ def replicas(*lists: list[int], topic: str = "t", **load: Any) -> list[Document]
         (Trial([1, 2], loads((1, 30.0), (1, 30.0), topic="__x") + loads((2, 20.0)), usage(), exclude_topics=["__*"]),
          1, "excluded topics hold 60 B/s"),
         (Trial([1, 2], loads((1, 60.0), topic="__x") + loads((2, 10.0), (2, 10.0)), usage(), exclude_topics=["__*"]),
-         2, "all that may move amounts to 20 B/s, below its target range of 36 B/s to 44 B/s; include more topics (constraints.exclude_top"),
+         2, "all that may move amounts to 20 B/s, below its target range of 36 B/s to 44 B/s; include more topics (constraints.exclude"),
         (Trial([1, 2], loads((1, 60.0), topic="__x") + loads((2, 10.0), (2, 10.0)), usage(), freeze_topics=["__*"]),
          2, "below its target range of 36 B/s to 44 B/s; take some topics off constraints.freeze_topics"),
         (Trial([broker(1, "a"), broker(2, "b"), broker(3, "b"), broker(4, "b")],

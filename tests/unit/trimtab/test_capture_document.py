@@ -199,6 +199,7 @@ def test_capacities_of_listed_brokers_go_over_the_default(tmp_path: Path) -> Non
         ("brokers: {one: {disk: 1TB}}", "brokers.one: expected a broker id"),
         ("brokers: [1]", "brokers: expected broker ids with capacities"),
         ("broker: {1: {disk: 1TB}}", "broker: unknown key (did you mean brokers?)"),
+        ("{default: {disk: 1TB}, version: 1}", "version: unknown key; expected default or brokers"),
         ("default: {disk: 1, disk: 2}", "not YAML"),
         ("default: {", "not YAML"),
     ],

@@ -14,6 +14,9 @@ GOALS = REPOSITORY / "examples" / "goals.yaml"
 NOWHERE = ("--bootstrap-server", "localhost:1")
 
 
+CALIBRATION = REPOSITORY / "examples" / "calibration.yaml"
+
+
 @pytest.fixture
 def files(trimtab: CommandLine, tmp_path: Path) -> dict[str, Path]:
     plan, kafka, nothing = tmp_path / "plan.json", tmp_path / "moves.json", tmp_path / "nothing.json"
@@ -22,7 +25,9 @@ def files(trimtab: CommandLine, tmp_path: Path) -> dict[str, Path]:
     partitions = [{"topic": c["topic"], "partition": c["partition"], "replicas": c["replicas_after"]} for c in changes]
     kafka.write_text(json.dumps({"version": 1, "partitions": partitions}))
     nothing.write_text("")
-    return {"a snapshot": SNAPSHOT, "a plan": plan, "a file of Kafka's": kafka, "nothing": nothing}
+    nameless = tmp_path / "nameless.json"
+    nameless.write_text(json.dumps({key: value for key, value in json.loads(plan.read_text()).items() if key != "plan_id"}))
+    return {"a snapshot": SNAPSHOT, "a plan": plan, "a file of Kafka's": kafka, "nothing": nothing, "a plan without its id": nameless}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +58,43 @@ def test_a_preset_of_policies_is_told_from_one_of_goals(trimtab: CommandLine) ->
     ended = trimtab("plan", "--snapshot", SNAPSHOT, "--preset", "pulsar-transfer")
     assert ended.code == 2
     assert "write policy: {preset: pulsar-transfer} in a goals file" in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "told"),
+    [
+        (("plan", "--snapshot", SNAPSHOT, "--goals"), CALIBRATION, "expected goals, found a calibration; name it in a goals file"),
+        (("plan", "--snapshot", SNAPSHOT, "--goals"), SNAPSHOT, "expected goals, found a snapshot; give it with --snapshot"),
+        (("plan", "--snapshot", SNAPSHOT, "--capacity"), GOALS, "expected capacities, found goals; give it with --goals"),
+        (("plan", "--snapshot", SNAPSHOT, "--capacity"), CALIBRATION, "expected capacities, found a calibration"),
+        (("tune", "--goals", GOALS, "--calibration"), GOALS, "expected a calibration, found goals; give it with --goals"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_files_that_people_write_are_told_apart(trimtab: CommandLine, command: tuple[str, ...], given: Path, told: str) -> None:
+    ended = trimtab(*command, given)
+    assert ended.code == 2
+    assert f"{given}: 1 problem\n  {told}" in ended.err
+
+
+def test_a_plan_without_its_id_is_a_plan_all_the_same(trimtab: CommandLine, files: dict[str, Path]) -> None:
+    assert "plan_id: expected this key, found none" in trimtab("show", files["a plan without its id"]).err
+    assert "expected a snapshot, found a plan" in trimtab("plan", "--preset", "counts", "--snapshot", files["a plan without its id"]).err
+
+
+@pytest.mark.parametrize("command", [("show",), ("execute", *NOWHERE, "--plan")], ids=str)
+def test_a_plan_of_another_version_needs_another_trimtab(trimtab: CommandLine, files: dict[str, Path], command: tuple[str, ...]) -> None:
+    """Giving a plan that Trimtab wrote, as the message said, is what the operator had done."""
+    later = files["a plan"]
+    later.write_text(json.dumps(json.loads(later.read_text()) | {"version": 9}))
+    ended = trimtab(*command, later)
+    assert ended.code == 2
+    assert "found 9" in ended.err or "found version 9" in ended.err
+    assert "another version needs another Trimtab" in ended.err
+
+
+def test_two_files_of_two_kinds_cannot_be_compared(trimtab: CommandLine, files: dict[str, Path]) -> None:
+    assert "which is no plan; give two of one kind" in trimtab("diff", files["a plan"], files["a file of Kafka's"]).err
 
 
 @pytest.mark.parametrize(

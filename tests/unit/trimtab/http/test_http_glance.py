@@ -31,6 +31,14 @@ def test_what_is_broken_comes_before_all_else() -> None:
     assert said(state, goals=())[1] == "Nothing to judge"
 
 
+def test_a_cluster_that_has_not_answered_yet_is_not_one_without_a_controller() -> None:
+    """With `leader: always` the page looked for a controller for half a minute, while Kafka was away."""
+    state = small().now
+    silent = state.leadership.model_copy(update={"leads": False, "controller": None, "checked_ms": None})
+    found = glance(state.model_copy(update={"ready": False, "leadership": silent}))
+    assert found.remainder == "The cluster has not answered yet, so this instance decides nothing."
+
+
 def test_level() -> None:
     assert said(level().now) == ("good", "Level", "All 12 brokers are within their target range.")
 

@@ -84,6 +84,14 @@ def test_the_plan_can_be_read_in_every_form_also_when_it_is_old(world: World) ->
     again.stop()
 
 
+def test_a_plan_that_is_asked_for_before_a_cluster_answers_is_no_broken_history(world: World) -> None:
+    service = Service(world)
+    with pytest.raises(Refused, match="no cluster has answered yet") as refused:
+        service.balancer.plan_text("sha256:x", "json")
+    assert refused.value.what_to_do == "Try again when it answers."
+    service.stop()
+
+
 def test_a_dry_run_does_not_fill_the_disk_with_plans(world: World) -> None:
     history = {"folder": str(world.folder / "node-100" / "history"), "keep_plan_bytes": 1}
     service = Service(world, history=history)
