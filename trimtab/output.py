@@ -17,7 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 
-from cluster_model.errors import Problem
+from cluster_model.errors import ConfigurationError, Problem
 
 log = logging.getLogger("trimtab")
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -27,6 +27,8 @@ def unwritable(option: str, path: Path | None) -> list[Problem]:
     """What keeps `path` from being written, told before the work starts rather than after it."""
     if path is None or str(path) == "-":
         return []
+    if path == Path():
+        return [Problem(option, "expected a file, found an empty name or the folder that this runs in; name a file")]
     if path.is_dir():
         return [Problem(option, f"expected a file, found the folder {path}; name a file in it")]
     parent = path.absolute().parent
@@ -35,6 +37,13 @@ def unwritable(option: str, path: Path | None) -> list[Problem]:
     if not os.access(path if path.exists() else parent, os.W_OK):
         return [Problem(option, f"no permission to write {path}; name another file")]
     return []
+
+
+def require_writable(command: str, out: Path | None) -> None:
+    """For commands with nothing else to check. Raises `ConfigurationError` where ``--out`` cannot be written."""
+    problems = unwritable("--out", out)
+    if problems:
+        raise ConfigurationError(command, problems)
 
 
 def overwritten(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> list[Problem]:
@@ -91,7 +100,8 @@ def write_file(path: Path, text: str | Iterable[str]) -> None:
                 os.chmod(temporary, path.stat().st_mode & 0o7777)
             os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where it could not be made either
+            temporary.unlink(missing_ok=True)
         raise
 
 

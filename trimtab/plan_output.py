@@ -66,6 +66,9 @@ def outputs(outs: Sequence[str] | None, form: Form | None) -> tuple[list[Output]
     for text in outs:
         before, colon, after = text.partition(":")
         named = next((f for f in FORMS if f == before), None) if colon and after else None
+        if not text or (colon and not after and before.isalpha()):
+            problems.append(Problem("--out", f"expected a file{f' after {text}' if text else ''}, found none; name one"))
+            continue
         if named is None and after and len(before) > 1 and before.isalpha():
             expected = f"expected one of {', '.join(FORMS)}, or ./{text} for a file of that name"
             problems.append(Problem("--out", f"unknown form {before!r}; {expected}"))

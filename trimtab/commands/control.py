@@ -13,6 +13,7 @@ from cluster_model.errors import ExternalError
 from trimtab.commands import options as o
 from trimtab.commands.execute import require_known, to_the_end
 from trimtab.commands.execution_options import DataForm, JournalFolder, Server, Who, folder_of, name_of
+from trimtab.output import require_writable
 from trimtab.story import log
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def resume_command(
     out: o.Out = None,
 ) -> int:
     """Continue a paused cluster or execution, or an execution whose process was killed; works from any machine."""
+    require_writable("trimtab resume", out)
     from metrics_reporter.reporter import SYSTEM_CLOCK
     from trimtab.execution.ledger import PAUSE
     from trimtab.execution.people import ended, pause_of
@@ -93,6 +95,7 @@ def cancel_command(
     out: o.Out = None,
 ) -> int:
     """Stop the execution: steps in progress are taken back, completed ones stay, and no throttle is left."""
+    require_writable("trimtab cancel", out)
     from trimtab.execution.run import reached
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:
@@ -116,6 +119,7 @@ def rollback_command(
     out: o.Out = None,
 ) -> int:
     """Bring back every partition that the last execution changed, while it runs or after it ended."""
+    require_writable("trimtab rollback", out)
     from trimtab.execution.run import reached
 
     with reached(bootstrap_server, command_config, folder_of(journal)) as there:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster_model.errors import ConfigurationError, ExternalError
+from cluster_model.errors import ConfigurationError, ExternalError, Problem
 from cluster_model.plain_text import printable
 from trimtab.commands.options import DEFAULT_PRESET, LARGEST, GoalsPath, Preset
 from trimtab.output import overwritten, unwritable, unwritable_folders, write_file
@@ -108,6 +108,7 @@ def _prepared(options: DemoOptions, out: Path | None, directory: Path | None, go
 
     place = DEFAULT_OUT if out is None else out
     problems = [
+        *([Problem("--out", f"expected a file that ends in .html, found {place}; name it so")] if _other(place) else []),
         *size_problems(options.brokers, options.partitions),
         *overwritten({"--out": place}, {"--goals": goals}),
         *(unwritable_folders("--out", place.parent, ()) if out is None else unwritable("--out", out)),
@@ -118,6 +119,11 @@ def _prepared(options: DemoOptions, out: Path | None, directory: Path | None, go
     for folder in (*([place.parent] if out is None else []), *([directory] if directory is not None else [])):
         folder.mkdir(parents=True, exist_ok=True)
     return place
+
+
+def _other(place: Path) -> bool:
+    """Whether the name is of something else than a page."""
+    return place.suffix.lower() not in ("", ".html", ".htm")
 
 
 def _write_report(plan: Plan, out: Path) -> None:

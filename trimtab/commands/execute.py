@@ -20,6 +20,7 @@ from trimtab.commands.execution_options import DataForm, JournalFolder, Server, 
 from trimtab.commands.execution_text import partitions_counted, paused_by, write_dry_run, write_standing
 from trimtab.execution.pacing import AUTO
 from trimtab.execution.state import Limits
+from trimtab.output import require_writable, unwritable
 from trimtab.signals import signals_heard
 from trimtab.story import Story, log
 
@@ -99,7 +100,7 @@ def execute_command(
     from trimtab.execution.documents import Settings
     from trimtab.execution.order import read_order
 
-    problems = list(_window_problems(window or ()))
+    problems = [*_window_problems(window or ()), *unwritable("--out", out)]
     if problems:
         raise ConfigurationError("trimtab execute", problems)
     order = read_order(plan)
@@ -215,6 +216,7 @@ def status_command(
     out: o.Out = None,
 ) -> int:
     """Show how far the execution on a cluster is, how fast, why it waits, and each partition that was not changed."""
+    require_writable("trimtab status", out)
     from trimtab.execution.people import drains_of, pause_of
     from trimtab.execution.run import at_work, looked_on, reached
 

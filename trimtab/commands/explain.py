@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cluster_model.errors import ConfigurationError
+from cluster_model.errors import ConfigurationError, Problem
 from trimtab.commands import options as o
 from trimtab.commands import values as v
 from trimtab.commands.planning_options import Planning
@@ -29,7 +29,7 @@ def explain_command(
     context: typer.Context,
     *,
     partition: Annotated[
-        v.TopicPartition | None,
+        list[v.TopicPartition] | None,
         typer.Option(
             "--partition",
             parser=v.parsed_by(v.parse_partition),
@@ -38,7 +38,7 @@ def explain_command(
         ),
     ] = None,
     broker: Annotated[
-        int | None,
+        list[int] | None,
         typer.Option("--broker", min=0, metavar="ID", help="Why this broker is inside or outside its target range."),
     ] = None,
     source: o.Source,
@@ -51,7 +51,11 @@ def explain_command(
     Give the options that the plan was made with, so that the answer is about that plan.
     """
     problems = source.problems()
-    problems += v.exactly_one({"--partition": partition, "--broker": broker}, "ask about one partition or one broker")
+    partitions, brokers = partition or [], broker or []
+    if len(partitions) + len(brokers) != 1:
+        found = "several" if partitions or brokers else "none"
+        wanted_one = f"expected one of them, once, found {found}; ask about one partition or one broker"
+        problems.append(Problem("--partition, --broker", wanted_one))
     problems += overwritten({"--out": out, "--save-snapshot": source.save_snapshot}, source.files | wanted.files)
     problems += unwritable("--out", out)
     if problems:
@@ -65,10 +69,9 @@ def explain_command(
 
         options = planning.options(goal_set, cluster)
         with nothing_else_on_stdout():
-            if partition is not None:
-                answer = explain_partition(cluster, goal_set, options, partition.topic, partition.number)
+            if partitions:
+                answer = explain_partition(cluster, goal_set, options, partitions[0].topic, partitions[0].number)
             else:
-                assert broker is not None
-                answer = explain_broker(cluster, goal_set, options, broker)
+                answer = explain_broker(cluster, goal_set, options, brokers[0])
     source.keep(cluster)
     emit(answer, out)

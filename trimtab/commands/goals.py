@@ -17,7 +17,7 @@ from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.plain_text import printable
 from trimtab.commands.options import CalibrationPath, Preset
 from trimtab.commands.values import there
-from trimtab.output import emit
+from trimtab.output import emit, require_writable
 from trimtab.story import log
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def schema(out: Out = None) -> None:
     """Print the JSON Schema of a goals file; editors complete and check with it."""
     from goals.schema import json_schema
 
+    require_writable("trimtab goals schema", out)
     emit(json.dumps(json_schema(), indent=2, ensure_ascii=False), out)
 
 
@@ -102,6 +103,7 @@ def show(
     if preset not in PRESETS:
         message = f"unknown preset {preset!r}; {meant_or_known(preset, PRESETS)}"
         raise ConfigurationError("trimtab goals show", [Problem("PRESET", message)])
+    require_writable("trimtab goals show", out)
     emit(preset_text(preset) if calibration is None else _filled_preset(preset, calibration), out)
 
 

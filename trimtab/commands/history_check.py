@@ -16,7 +16,7 @@ import typer
 
 from trimtab.commands import options as o
 from trimtab.commands import spark_options as so
-from trimtab.output import emit
+from trimtab.output import emit, require_writable
 from trimtab.story import Story
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def check_command(
 
     Changes nothing. Run it before the first calibration: what is missing here is missing there.
     """
+    require_writable("trimtab history check", out)
     wanted = o.Wanted(goals, preset).read()
     story = context.find_object(Story) or Story()
     from spark.history.checking import check

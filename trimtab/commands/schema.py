@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from trimtab.commands import options as o
-from trimtab.output import emit
+from trimtab.output import emit, require_writable
 
 Kind = Literal["snapshot", "goals", "plan", "calibration"]
 
@@ -23,6 +23,7 @@ def schema_command(
     out: o.Out = None,
 ) -> None:
     """Print the JSON Schema of snapshot, goals, plan or calibration files, for editors and other tools."""
+    require_writable("trimtab schema", out)
     emit(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), out)
 
 

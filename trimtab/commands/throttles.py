@@ -10,7 +10,7 @@ import typer
 from cluster_model.errors import ExternalError
 from trimtab.commands import options as o
 from trimtab.commands.execution_options import DataForm, JournalFolder, Server, folder_of
-from trimtab.output import emit
+from trimtab.output import emit, require_writable
 from trimtab.story import log
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def throttles_command(
     out: o.Out = None,
 ) -> int:
     """List replication throttles of brokers and topics; with --clean remove those that an execution left. Exit code 1 if any remain."""
+    require_writable("trimtab throttles", out)
     from trimtab.execution.run import at_work, reached
     from trimtab.execution.throttle import KEYS
 

@@ -100,7 +100,8 @@ def test_two_files_of_two_kinds_cannot_be_compared(trimtab: CommandLine, files: 
 @pytest.mark.parametrize(
     "command",
     [
-        ("goals", "check"), ("serve", "--check", "--config"), ("tune", "--goals", GOALS, "--calibration"), ("diff", SNAPSHOT, SNAPSHOT, "--goals"),
+        ("goals", "check"), ("serve", "--check", "--config"), ("tune", "--goals", GOALS, "--calibration"),
+        ("diff", SNAPSHOT, SNAPSHOT, "--goals"),
         ("plan", "--preset", "counts", "--snapshot", SNAPSHOT, "--capacity"), ("execute", *NOWHERE, "--plan"),
     ],
     ids=lambda command: command[0],

@@ -154,3 +154,7 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(tmp_path: Pa
     with pytest.raises(OSError, match="No such file") as error:
         write_file(wanted, "text")
     assert error.value.filename == str(wanted)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="Not a directory") as error:
+        write_file(tmp_path / "file" / "g.yaml", "text")
+    assert error.value.filename == str(tmp_path / "file" / "g.yaml")

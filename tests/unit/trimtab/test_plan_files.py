@@ -67,6 +67,8 @@ def test_a_form_before_the_file_decides(trimtab: CommandLine, skewed: Path, tmp_
         (["a.html", "a.html"], "expected each file once"),
         (["cluster.json"], "found that of --snapshot"),
         (["a.html", "absent/b.json"], "there is no folder"),
+        (["html:"], "expected a file after html:, found none"),
+        (["."], "expected a file, found an empty name or the folder that this runs in"),
     ],
 )
 def test_files_that_cannot_be_written_are_refused_before_planning(

@@ -43,6 +43,17 @@ def test_an_unknown_kind_is_refused_by_the_name_that_help_has(trimtab: CommandLi
     assert "KIND: expected one of 'snapshot', 'goals', 'plan', 'calibration', found 'foo'" in trimtab("schema", "foo").err
 
 
+@pytest.mark.parametrize(
+    "command", [("schema", "plan"), ("goals", "schema"), ("goals", "show", "default"), ("throttles", "-b", "localhost:1")], ids=" ".join
+)
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    trimtab: CommandLine, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    ended = trimtab(*command, "--out", tmp_path / "absent" / "x")
+    assert ended.code == 2
+    assert f"--out: there is no folder {tmp_path / 'absent'}; create it or name another" in ended.err
+
+
 @pytest.mark.parametrize("kind", ["goals", "calibration"])
 def test_goals_and_calibrations(trimtab: CommandLine, kind: str) -> None:
     checked = validator(trimtab, kind)

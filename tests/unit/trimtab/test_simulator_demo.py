@@ -58,6 +58,12 @@ def test_a_report_in_a_folder_that_is_not_there_is_refused_as_by_plan(trimtab: C
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_report_is_a_page_whatever_its_name_says_so_other_names_are_refused(trimtab: CommandLine, tmp_path: Path) -> None:
+    ended = trimtab("demo", "--quick", "--out", tmp_path / "x.pdf")
+    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
+    assert f"--out: expected a file that ends in .html, found {tmp_path / 'x.pdf'}; name it so" in ended.err
+
+
 def test_without_out_the_report_has_a_folder_of_its_own(
     trimtab: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
