@@ -153,7 +153,7 @@ def test_the_frontier_is_of_the_plan_that_would_be_made(trimtab: CommandLine, le
         ([], "expected one of them, found none"),
         (["--snapshot", "FILE", "--bootstrap-server", "b:9092"], "expected one of them, found both"),
         (["--snapshot", "FILE", "--interval", "5s"], "--interval: goes with --bootstrap-server"),
-        (["--snapshot", "FILE", "--capacity", "FILE"], "cluster.json: 1 problem\n  expected capacities, found a snapshot; give it with --snapshot"),
+        (["--snapshot", "FILE", "--capacity", "FILE"], "cluster.json: 1 problem\n  expected capacities, found a snapshot"),
         (["--snapshot", "absent.json"], "absent.json"),
         (["--snapshot", "FILE", "--goals", "absent.yaml"], "absent.yaml"),
         (["--snapshot", "FILE", "--preset", "cuonts"], "counts"),
