@@ -88,6 +88,6 @@ def test_of_clusters_that_drifted(goals: str, scenario: Scenario, seed: int, lim
 def test_enough_partitions_are_no_limit(scenario: Scenario, seed: int, limited: Limited, step: int) -> None:
     """With 40 moves and enough partitions for all of it, 255 of 294 leadership transfers that cost no moves were left out."""
     snapshot, asked = cluster(10, 500, scenario, seed), parse_goals(goals_text("even", 0.1), "goals.yaml")
-    budget = {limited: step * UNIT[limited] * (10 if limited == "max_bytes" else 1)}
+    budget: dict[str, int] = {limited: step * UNIT[limited] * (10 if limited == "max_bytes" else 1)}
     enough = {**budget, "max_partitions": snapshot.partition_count}
     assert left_undone(snapshot, asked, PlanOptions(), enough) <= left_undone(snapshot, asked, PlanOptions(), budget)
