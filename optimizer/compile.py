@@ -65,7 +65,7 @@ def compile_problem(
         topic=columns.topic,
         size=columns.size,
         cost=cost,
-        typical=np.array([cost.mean() if len(cost) else 1.0]),
+        typical=np.array([cost.mean() if len(cost) else 1.0, float(cost[0] - columns.size[0]) if len(cost) else 1.0]),
         vector=columns.vector,
         goal=np.stack(
             [
@@ -90,7 +90,11 @@ def compile_problem(
         topic_counted=counted_topics(columns.topic_first, snapshot.broker_count * len(by_topic["topic_goal"])),
         topic_set=np.full(len(snapshot.topics), ANYWHERE) if sets is None else sets.topic,
         setting=np.array(
-            [int(groups.max()) + 1 if len(groups) else 1, _rack_goal(counted), 0, sets is not None], dtype=np.int64
+            [
+                int(groups.max()) + 1 if len(groups) else 1, _rack_goal(counted), 0, sets is not None,
+                resources.index("replicas") if "replicas" in resources else -1,
+            ],
+            dtype=np.int64,
         ),
     )
     return Compiled(

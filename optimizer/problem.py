@@ -38,7 +38,7 @@ KIND, COLUMN, HARD, GROUP, ABSOLUTE = 0, 1, 2, 3, 4  # goal
 WEIGHT, MIN_LOAD, STRENGTH, SPREAD, TOPIC_BOUND, TOPIC_GAP = 0, 1, 2, 3, 4, 5  # force
 MEAN, BOUND, VAR, CEILING, HIGH, LOW, SCALE = 0, 1, 2, 3, 4, 5, 6  # table
 TOPIC_ROW, COUNTS_LEADERS, LEVELS = 0, 1, 2  # topic_goal
-GROUPS, RACK_GOAL, SAME_RACK, SETS = 0, 1, 2, 3  # setting
+GROUPS, RACK_GOAL, SAME_RACK, SETS, COUNTED = 0, 1, 2, 3, 4  # setting
 ANY_NUMBER = 1 << 40  # in the place of the most replicas of a topic: there is no most
 ANYWHERE = -1  # in the place of a set of brokers: any
 
@@ -55,7 +55,7 @@ class Problem(NamedTuple):
     topic: np.ndarray  # int32 [P], read-only
     size: np.ndarray  # float64 [P], read-only: bytes a new replica copies
     cost: np.ndarray  # float64 [P], read-only: what moving a replica costs, its bytes and `PlanOptions.move_cost`
-    typical: np.ndarray  # float64 [1], its mean
+    typical: np.ndarray  # float64 [2], its mean, and what a move of no bytes costs
     vector: np.ndarray  # float64 [P, 2, C]: what a leader and a follower cost
     goal: np.ndarray  # int64 [G, 5]: kind, column (row in topic tables for a topic goal), hard, group, absolute tail
     force: np.ndarray  # float64 [G, 6]: weight (0 if hard), min load, strength and spread in the potential, topic bound and gap
@@ -66,7 +66,7 @@ class Problem(NamedTuple):
     topic_first: np.ndarray  # int64 [T + 1], first partition of each topic
     topic_counted: np.ndarray  # int64 [T], column of the topic in the table of counts, -1 where it is not counted
     topic_set: np.ndarray  # int64 [T], set of the brokers that may host it
-    setting: np.ndarray  # int64 [4]: goal groups, rack goal, whether a replica can never leave its rack, whether there are sets of brokers
+    setting: np.ndarray  # int64 [5]: goal groups, rack goal, if replicas never leave their rack, if there are broker sets, column of counts
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from kernels.compiled import inner, whole
 from optimizer.problem import (
     CEILING,
     COLUMN,
+    COUNTED,
     COUNTS_LEADERS,
     DISTRIBUTION,
     HARD,
@@ -27,7 +28,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.order import nth_largest
-from optimizer.search.parameters import ANYWAY, HALVINGS
+from optimizer.search.parameters import ANYWAY, COST_ADDED, HALVINGS
 from optimizer.search.potential import cost_at, linear_cost
 from optimizer.search.shelf import Shelf, fetch
 from optimizer.search.state import STRAY, State
@@ -57,21 +58,38 @@ def watched_goals(problem: Problem, state: State) -> np.ndarray:
 
 
 @inner
-def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, factors: np.ndarray) -> int:
+def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, due: bool, factors: np.ndarray) -> int:
     """Vectors of the replicas on broker `b` are on the shelf after it; returns how many it holds.
 
-    `factors` float64 [n] get the factor on the gain of moving each off `b`: less for large ones (the more so if `thrifty`), most for
-    those that have moved anyway, 0 for those that may not.
+    `factors` float64 [n] get the factor on the gain of moving each off `b`: less for what costs more (where moves are `due`, for what has
+    more bytes; the more so if `thrifty`), most for those that have moved anyway, 0 for those that may not.
     """
     fetch(problem, state, shelf, b)
-    n, mark, thrift = state.hosts[b], state.mark[b], shelf.vector[b, -1]
+    n, mark, thrift, added = state.hosts[b], state.mark[b], shelf.vector[b, -1], COST_ADDED
+    mean, bare = problem.typical[0], problem.typical[1]
     for i in range(n):
         factor = float(thrift[i])
+        if due and factor > 0.0 and mean > bare:
+            size = (((1.0 + added) / factor - added) * mean - bare) / (mean - bare)  # over the mean, from what it costs
+            factor = (1.0 + added) / (added + size)
         if mark[i] & STRAY and factor > 0.0:
             factors[i] = ANYWAY
         else:
             factors[i] = factor * factor if thrifty else factor
     return int(n)
+
+
+@inner
+def lacks_replicas(problem: Problem, state: State, watched: np.ndarray, b: int) -> bool:
+    """Whether broker `b` lacks replicas, and no load more than these, as shares of its means: so many must come, whatever they carry."""
+    count, most = 0.0, 0.0
+    for g in watched:
+        c, mean = problem.goal[g, COLUMN], problem.table[b, g, MEAN]
+        lack = (problem.table[b, g, LOW] - state.load[b, c]) / mean if mean > 0.0 else 0.0
+        most = max(most, lack)
+        if c == problem.setting[COUNTED]:
+            count = max(count, lack)
+    return count > 0.0 and count >= most
 
 
 @inner

@@ -18,7 +18,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.batch import THRIFTY, Batch, Room
-from optimizer.search.candidates import best_key, gather, keep_best, scan, take, topic_burden
+from optimizer.search.candidates import best_key, gather, keep_best, lacks_replicas, scan, take, topic_burden
 from optimizer.search.commit import put, write_row
 from optimizer.search.feasible import may_host
 from optimizer.search.parameters import KEPT, LEAST_GAIN, PATIENT, SOON
@@ -117,9 +117,10 @@ def pour(problem: Problem, state: State, shelf: Shelf, source: int, target: int,
 @inner
 def candidates(problem: Problem, state: State, shelf: Shelf, source: int, target: int, batch: Batch, star: int, room: Room) -> int:
     """The replicas of `source` that gain most on `target` for what they cost, side by side in `room`; returns how many."""
-    block, keys = shelf.vector[source], room.gains
-    n = gather(problem, state, shelf, source, batch.way[THRIFTY] == 1, room.factors)
-    scan(problem, state, batch.goal[: batch.goal[-1]], source, target, n, block, keys)
+    block, keys, watched = shelf.vector[source], room.gains, batch.goal[: batch.goal[-1]]
+    due = lacks_replicas(problem, state, watched, target)
+    n = gather(problem, state, shelf, source, batch.way[THRIFTY] == 1, due, room.factors)
+    scan(problem, state, watched, source, target, n, block, keys)
     for i in range(n):
         keys[i] = keys[i] * room.factors[i] if keys[i] > LEAST_GAIN else 0.0
     for m in range(batch.moves[star] if source == batch.centre[star] else 0):

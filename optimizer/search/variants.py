@@ -47,7 +47,7 @@ def limits_alone(problem: Problem, budget: Budget) -> Problem:
     force[:, SPREAD] = 0.0
     if budget.limits[1] >= 0:
         return problem._replace(force=force)
-    return problem._replace(force=force, cost=np.ones(len(problem.cost)), typical=np.ones(1))
+    return problem._replace(force=force, cost=np.ones(len(problem.cost)), typical=np.ones(2))
 
 
 def tightest(problem: Problem) -> npt.NDArray[np.bool_]:

@@ -11,13 +11,14 @@ from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, KIND, LIMIT, Problem
 from optimizer.search.batch import Room, new_room
-from optimizer.search.candidates import keep_best
+from optimizer.search.candidates import gather, keep_best, lacks_replicas
 from optimizer.search.commit import build_state
 from optimizer.search.leadership import appraise, promise, promises, survey, transfer_gain
 from optimizer.search.shelf import fetch, new_shelf
 from optimizer.search.state import LED, State
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
+from tests.unit.optimizer.actions import Trial, partition, usage
 
 MOST = 16
 
@@ -77,3 +78,31 @@ def test_no_transfer_gains_more_than_it_promises(variant: str) -> None:
     roles = np.array([int(k <= LIMIT and compiled.roles[c] > 0) for k, c in problem.goal[:, [KIND, COLUMN]]], np.int64)
     for v in range(20):
         assert exceeded(problem, state, roles, np.flatnonzero(roles), v, new_room(problem, state)) <= 1e-9
+
+
+@kernel
+def factors_of(problem: Problem, state: State, roles: np.ndarray, watched: np.ndarray, source: int, target: int, room: Room) -> int:
+    due = lacks_replicas(problem, state, watched, target)
+    return gather(problem, state, new_shelf(problem, state, roles), source, False, due, room.factors)
+
+
+def preferred(disk_of_second: float, replicas_of_second: int) -> float:
+    """How much more a replica of 10 bytes is preferred to one of 100 where it goes to a second broker that holds so much."""
+    rows = [partition([1], disk=x, follower={}) for x in [10.0, 100.0] * 10]
+    rows += [partition([2], disk=disk_of_second / max(replicas_of_second, 1), follower={}) for _ in range(replicas_of_second)]
+    goals = [{**usage(bound=0.1), "resource": x, "name": x} for x in ("disk", "replicas")]
+    made = Trial([1, 2], rows, *goals)
+    problem, state = made.compiled.problem, made.state
+    room, watched = new_room(problem, state), np.arange(len(problem.goal))
+    n = factors_of(problem, state, np.ones(len(problem.goal), np.int64), watched, 0, 1, room)
+    sizes = problem.size[state.hosted[0, :n] // state.replicas.shape[1]]
+    return float(room.factors[:n][sizes == 10.0][0] / room.factors[:n][sizes == 100.0][0])
+
+
+def test_where_replicas_are_lacking_only_their_bytes_count() -> None:
+    """A new broker needs as many moves whatever they carry: 5% more bytes were copied for as many moves."""
+    mean = 55.0
+    by_bytes = (3 + 100 / mean) / (3 + 10 / mean)
+    assert preferred(0.0, 0) == pytest.approx(by_bytes), "a new broker lacks replicas as much as load"
+    assert 1.0 < preferred(200.0, 20) < by_bytes, "enough replicas"
+    assert 1.0 < preferred(0.0, 4) < by_bytes, "load is lacking more than replicas"

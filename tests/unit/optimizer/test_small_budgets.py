@@ -34,8 +34,9 @@ print(json.dumps(evaluations()))
 
 
 def evaluations() -> list[int]:
-    """Actions that are judged for a plan with each of the `BUDGETS`: calls, which can be counted where kernels are interpreted."""
-    snapshot, goals = cluster(10, 400, "b", 0), parse_goals(goals_text("even", 0.1), "test")
+    """Actions that are judged for plans of three clusters with each of the `BUDGETS`: calls, which can be counted where kernels are
+    interpreted. Of one cluster the number depends on chance."""
+    snapshots, goals = [cluster(10, 400, "b", seed) for seed in range(3)], parse_goals(goals_text("even", 0.1), "test")
     found = []
     for options in BUDGETS:
         calls: Counter[str] = Counter()
@@ -45,7 +46,8 @@ def evaluations() -> list[int]:
                 calls[frame.f_code.co_name] += 1
 
         sys.setprofile(count)
-        plan(snapshot, goals, options)
+        for snapshot in snapshots:
+            plan(snapshot, goals, options)
         sys.setprofile(None)
         found.append(calls["evaluate"])
     return found

@@ -14,7 +14,7 @@ from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import KIND, LIMIT, Problem
 from optimizer.search.batch import Batch, Room, new_batch, new_room
-from optimizer.search.candidates import gather, scan
+from optimizer.search.candidates import gather, lacks_replicas, scan
 from optimizer.search.commit import build_state
 from optimizer.search.feasible import may_host
 from optimizer.search.parameters import KEPT, LEAST_GAIN
@@ -35,11 +35,12 @@ def missed(
     """By how much, as a share of it, the best replica left at any move is better than the one proposed; -1 for no moves."""
     shelf, slots, zero = new_shelf(problem, state, roles), state.replicas.shape[1], whole(0)
     batch.centre[0], batch.moves[0] = source, 0
+    due = lacks_replicas(problem, state, watched, target)
     pour(problem, state, shelf, source, target, batch, zero, room)
     withdraw(problem, state, batch, zero)
     worst = -1.0
     for m in range(batch.moves[0]):
-        n = gather(problem, state, shelf, source, False, room.factors)
+        n = gather(problem, state, shelf, source, False, due, room.factors)
         scan(problem, state, watched, source, target, n, shelf.vector[source], room.gains)
         best, chosen = 0.0, 0.0
         for i in range(n):
