@@ -8,9 +8,9 @@ from pathlib import Path
 STDIN = Path("-")
 
 
-def name_of(path: Path) -> str:
+def name_of(path: Path | str) -> str:
     """What messages call a file."""
-    return "stdin" if path == STDIN else str(path)
+    return "stdin" if str(path) == str(STDIN) else str(path)
 
 
 def content_of(path: Path, most: int = -1) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cluster_model.content import name_of
 from cluster_model.plain_text import one_line
 
 
@@ -37,8 +38,7 @@ class DocumentError(TrimtabError):
         if len(self.problems) > MAX_LISTED:
             lines.append(f"  and {len(self.problems) - MAX_LISTED} more")
         count = len(self.problems)
-        name = "stdin" if document == "-" else one_line(document)
-        super().__init__(f"{name}: {count} problem{'' if count == 1 else 's'}\n" + "\n".join(lines))
+        super().__init__(f"{one_line(name_of(document))}: {count} problem{'' if count == 1 else 's'}\n" + "\n".join(lines))
 
 
 class InputError(DocumentError):

@@ -19,14 +19,14 @@ def kind_of(document: object) -> str:
         return ""
     if "plan_id" in document or "proposals" in document:
         return PLAN
-    if "partitions" not in document and (isinstance(document.get("brokers"), Mapping) or document.keys() == {"default"}):
-        return CAPACITIES
-    if "brokers" in document:
-        return SNAPSHOT
     if "history" in document and "resources" in document:
         return CALIBRATION
     if "goals" in document or "preset" in document:
         return GOALS
+    if "brokers" in document and "partitions" in document:
+        return SNAPSHOT
+    if isinstance(document.get("brokers"), Mapping) or document.keys() == {"default"}:
+        return CAPACITIES
     return KAFKA if "partitions" in document and set(document) <= {"version", "partitions"} else ""
 
 

@@ -134,8 +134,7 @@ def _read(
     if preset is not None:
         _require_preset(preset, "--preset", name)
     source = read_yaml(text, name)
-    own = isinstance(source.value, dict) and not source.value.keys().isdisjoint({"goals", "preset"})
-    if not own and (other := other_kind(source.value, GOALS)):
+    if other := other_kind(source.value, GOALS):
         raise ConfigurationError(name, [Problem("", other)])
     measured, found, wrong = _measured(source, folder, calibration)
     fills: tuple[Fill, ...] = ()

@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 
 Partition = tuple[str, int]
 
+REMIND_SECONDS = 300.0  # a failure that lasts is logged at first, and again after so long
+
 # The controllers' own log shows up among a broker's, but no plan may touch it.
 METADATA_TOPIC = "__cluster_metadata"
 

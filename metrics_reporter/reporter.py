@@ -14,11 +14,10 @@ from threading import Event
 
 from metrics_reporter.loads import LoadMeter, Measured, Round
 from metrics_reporter.publisher import SamplePublisher
-from metrics_reporter.reading import CollectError, Collector, Reading
+from metrics_reporter.reading import REMIND_SECONDS, CollectError, Collector, Reading
 
 log = logging.getLogger(__name__)
 
-REMIND_SECONDS = 300.0
 LEAST_LAST_ROUND = 0.5  # seconds since the round before
 LONGEST_WINDOW_MS = 2**32 - 1  # 49 days: what a record can say
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from threading import Event, Thread
 
 from metrics_reporter.codec import DecodeError, frame, with_incarnation
+from metrics_reporter.reading import REMIND_SECONDS
 from metrics_reporter.spool import Spool
 from metrics_reporter.topic import RecordRefused, RecordSink, RecordSource, TopicError
 
@@ -20,7 +21,6 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 TAIL_RECORDS = 100
 CLOCK_MS = 60_000  # a clock that stood behind by less is not worth a word
-REMIND_SECONDS = 300.0
 
 
 class Sender:

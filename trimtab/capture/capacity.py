@@ -61,8 +61,7 @@ def read_capacities(path: Path | None) -> Capacities:
     problems: list[Problem] = []
     if not isinstance(document, dict):
         raise ConfigurationError(str(path), [Problem("", f"expected {EXAMPLE}, found {_kind(document)}")])
-    own = not document.keys().isdisjoint(KEYS) and "partitions" not in document
-    if not own and (other := other_kind(document, CAPACITIES)):
+    if other := other_kind(document, CAPACITIES):
         raise ConfigurationError(str(path), [Problem("", other)])
     for key in document:
         if key not in KEYS:

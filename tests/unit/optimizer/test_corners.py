@@ -18,7 +18,7 @@ from optimizer.planner import plan
 from tests.oracle.clusters import case_of
 from tests.oracle.leftovers import undone
 from tests.oracle.runs import deviations, is_budgeted, plan_document
-from tests.unit.optimizer.test_scenarios import (
+from tests.unit.optimizer.scenarios import (
     DISK,
     FULL,
     IN,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.optimizer.test_scenarios import LEADERS, RACK, REPLICAS, cluster, placed, planned, told
+from tests.unit.optimizer.scenarios import LEADERS, RACK, REPLICAS, cluster, placed, planned, told
 
 Document = dict[str, Any]
 KEPT: list[tuple[Document, Document]] = [

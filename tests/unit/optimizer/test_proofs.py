@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from optimizer.plan import Plan
-from tests.unit.optimizer.test_scenarios import (
+from tests.unit.optimizer.scenarios import (
     DISK,
     FULL,
     IN,

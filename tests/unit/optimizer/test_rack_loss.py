@@ -13,7 +13,7 @@ import pytest
 
 from optimizer.options import AddedBroker
 from tests.unit.optimizer.actions import Trial, partition, usage
-from tests.unit.optimizer.test_scenarios import IN, RACK, REPLICAS, cluster, placed, planned
+from tests.unit.optimizer.scenarios import IN, RACK, REPLICAS, cluster, placed, planned
 
 Document = dict[str, Any]
 

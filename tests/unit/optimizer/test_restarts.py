@@ -18,7 +18,7 @@ from optimizer.report import to_json
 from optimizer.search.parameters import MOST_ROUNDS
 from tests.oracle.clusters import case_of
 from tests.oracle.runs import plan_options
-from tests.unit.optimizer.test_scenarios import cluster
+from tests.unit.optimizer.scenarios import cluster
 
 
 def test_fewer_seeds_are_tried_and_the_plan_says_so() -> None:

@@ -18,7 +18,7 @@ from optimizer.planner import plan
 from optimizer.problem import Compiled
 from optimizer.search.ledger import budget_for, is_spent
 from optimizer.why_totals import Totals
-from tests.unit.optimizer.test_scenarios import cluster
+from tests.unit.optimizer.scenarios import cluster
 
 
 @pytest.fixture(scope="module")

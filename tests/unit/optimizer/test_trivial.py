@@ -15,7 +15,7 @@ from optimizer.course import Placement
 from optimizer.gain import Parts, noticed
 from optimizer.search.commit import build_state
 from tests.unit.optimizer.actions import Trial, partition, usage
-from tests.unit.optimizer.test_scenarios import IN, LEADERS, OUT, cluster, loads, planned
+from tests.unit.optimizer.scenarios import IN, LEADERS, OUT, cluster, loads, planned
 
 Document = dict[str, Any]
 LITTLE: Document = {**IN, "trivial_change": 0.05}

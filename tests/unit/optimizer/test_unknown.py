@@ -13,7 +13,7 @@ from goals.document import parse_goals
 from optimizer.options import PlanOptions
 from optimizer.report.verdict import verdict
 from optimizer.whatif import check_whatifs
-from tests.unit.optimizer.test_scenarios import DISK, FULL, IN, REPLICAS, cluster, planned, told
+from tests.unit.optimizer.scenarios import DISK, FULL, IN, REPLICAS, cluster, planned, told
 
 Document = dict[str, Any]
 BROKERS = [{"id": b, "capacity": {"disk": 1e12}} for b in (1, 2, 3)]

@@ -25,7 +25,7 @@ from optimizer.search.ledger import Log
 from optimizer.search.record import published_changes
 from optimizer.search.search import search
 from tests.clusters.synthetic import cluster as synthetic
-from tests.unit.optimizer.test_scenarios import IN, LEADERS, cluster, planned
+from tests.unit.optimizer.scenarios import IN, LEADERS, cluster, planned
 
 SWAP = [([1], {"network_in": 60.0}), ([1], {"network_in": 60.0}), ([2], {"network_in": 40.0}), ([2], {"network_in": 40.0})]
 GOALS = parse_goals(

@@ -80,6 +80,8 @@ def test_files_that_people_write_are_told_apart(trimtab: CommandLine, command: t
 def test_a_plan_without_its_id_is_a_plan_all_the_same(trimtab: CommandLine, files: dict[str, Path]) -> None:
     assert "plan_id: expected this key, found none" in trimtab("show", files["a plan without its id"]).err
     assert "expected a snapshot, found a plan" in trimtab("plan", "--preset", "counts", "--snapshot", files["a plan without its id"]).err
+    as_goals = trimtab("plan", "--snapshot", SNAPSHOT, "--goals", files["a plan"])
+    assert "expected goals, found a plan; `trimtab show` shows it" in as_goals.err
 
 
 @pytest.mark.parametrize("command", [("show",), ("execute", *NOWHERE, "--plan")], ids=str)
