@@ -112,8 +112,7 @@ def _ensured(admin: Any, settings: TopicSettings) -> int:
             log.info("made the topic %s: %d partitions, %d replicas each", name, settings.partitions, factor)
         except kafka_errors.TopicAlreadyExistsError:
             pass  # another reporter was first
-        admin.wait_for_topics([name], timeout_ms=READY_MS)
-        found = _partitions(admin, name)
+        found = _known_partitions(admin, name, 1)
     if settings.grow and found < settings.partitions:
         try:
             with _permitted("Alter", name):
@@ -121,8 +120,19 @@ def _ensured(admin: Any, settings: TopicSettings) -> int:
             log.info("gave the topic %s %d partitions, it had %d", name, settings.partitions, found)
         except kafka_errors.InvalidPartitionsError:
             pass  # another reporter was first
-        admin.wait_for_topics([name], timeout_ms=READY_MS)
-        found = _partitions(admin, name)
+        found = _known_partitions(admin, name, settings.partitions)
+    return found
+
+
+def _known_partitions(admin: Any, name: str, least: int) -> int:
+    """How many partitions the topic has, once the broker that is asked knows `least` of them, or after `READY_MS`.
+
+    Each request may go to another broker, and a broker learns of a change some time after the controller made it:
+    that one broker knows the topic says nothing of the next.
+    """
+    end = time.monotonic() + READY_MS / 1000
+    while (found := _partitions(admin, name)) < least and time.monotonic() < end:
+        time.sleep(0.1)
     return found
 
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
+from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
+from kafka.protocol.metadata import MetadataRequest
 
 from tests.kafka.cluster import KafkaCluster
+from trimtab.capture.asking import Asker
 
 Partition = tuple[str, int]
 TICK = 0.05
@@ -36,7 +40,7 @@ def create_topic(
     assignments: Sequence[Sequence[int]],
     configs: Mapping[str, str] | None = None,
 ) -> None:
-    """Create a topic with these replica lists, preferred leader first, and wait for its leaders."""
+    """Create a topic with these replica lists, preferred leader first, and wait until each broker knows its leaders."""
     admin.create_topics(
         {
             name: {
@@ -45,7 +49,21 @@ def create_topic(
             }
         }
     )
-    admin.wait_for_topics([name], timeout_ms=30_000)
+    admin.wait_for_topics([name], timeout_ms=30_000)  # of one broker, whichever is asked
+    asker, end = Asker(admin, "the cluster", time.monotonic), time.monotonic() + 30
+    for broker in [b["broker_id"] for b in admin.describe_cluster()["brokers"]]:
+        with suppress(KafkaError):  # one that a test has stopped
+            while not _known(asker.send(lambda: _metadata(name), broker)) and time.monotonic() < end:
+                time.sleep(TICK)
+
+
+def _metadata(name: str) -> MetadataRequest:
+    return MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+
+
+def _known(response: Any) -> bool:
+    (topic,) = response.topics
+    return topic.error_code == 0 and all(p.error_code == 0 and p.leader_id >= 0 for p in topic.partitions)
 
 
 def fill(bootstrap: str, records: Mapping[Partition, int], size: int = 1000) -> None:
