@@ -12,6 +12,7 @@ from typing import Any
 import numba
 from numba.core import compiler, typed_passes, untyped_passes
 from numba.core.compiler_machinery import PassManager
+from numba.core.targetconfig import TargetConfig
 
 from kernels import by_reference, compiled, lean_cache, linking, prefetch  # noqa: F401
 
@@ -46,6 +47,16 @@ def entry(function: FunctionType) -> Any:
     """numba's form of a function that Python calls: its machine code is loaded, or compiled at its first call."""
     _know_references()
     return _kept(function, lambda: ready(function), nogil=True)
+
+
+def hasten() -> None:
+    """For a process that compiles and does nothing else.
+
+    numba looks every call in a kernel up by the options that it compiles with: it asks for each of forty to compare two sets of them, a
+    quarter of a million times. Here the sets are compared at once; which are equal stays the same.
+    """
+    TargetConfig.__eq__ = lambda mine, other: type(mine) is type(other) and mine._values == other._values  # type: ignore[method-assign]
+    TargetConfig.__hash__ = lambda mine: hash(type(mine))  # type: ignore[method-assign]
 
 
 def types_of(given: tuple[Any, ...]) -> tuple[Any, ...]:

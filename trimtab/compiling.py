@@ -7,6 +7,7 @@ none is, and hardly any time where all are.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import select
@@ -153,7 +154,11 @@ def compile_calls(calls: list[Call], story: Story, processes: int | None = None)
 
 def _work(orders: int, reporting: int, compile_one: Callable[[int], object]) -> None:
     """A process that compiles: takes the number of a call, as one byte, and reports it when it is done; until none is left."""
+    from kernels.building import hasten
+
     report = b""
+    hasten()
+    gc.disable()  # numba makes objects by the million, few of which are garbage: looking for it takes a seventh of all compiling
     try:
         for number in ENDING:
             signal.signal(number, signal.SIG_DFL)
@@ -161,6 +166,8 @@ def _work(orders: int, reporting: int, compile_one: Callable[[int], object]) -> 
         while order := os.read(orders, 1):
             report = bytes([FAILED])
             compile_one(order[0])
+            gc.collect()
+            gc.freeze()  # what is kept is not looked at again
             report = b""
             os.write(reporting, order)
     except BaseException:

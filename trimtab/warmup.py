@@ -58,7 +58,7 @@ def warm_up() -> None:
 
 def tiny_clusters() -> list[Snapshot]:
     """Clusters that are planned in a moment, and take all kernels that most plans do."""
-    crowded = _tiny([*[[0, 1]] * 7, [0, 2]], "local")  # the last crowds a rack
+    crowded = _tiny([*[[0, 1]] * 7, [0, 2]], "local", brokers=8)  # the last crowds a rack
     return [crowded, _tiny([[n % 3] for n in range(4)], "shared"), _tiny([[n % 2] for n in range(8)], "local", 0.01)]
 
 
@@ -89,8 +89,8 @@ def rehearse() -> None:
     _follow()
 
 
-def _tiny(lists: list[list[int]], storage: str, step: float = 0.0) -> Snapshot:
-    """Partitions with these replicas, on four brokers or as many as hold some; each has `step` more on disk than the one before."""
+def _tiny(lists: list[list[int]], storage: str, step: float = 0.0, brokers: int = 4) -> Snapshot:
+    """Partitions with these replicas, on so many `brokers` or as many as hold some; each has `step` more on disk than the one before."""
     from cluster_model.build import build_snapshot
 
     return build_snapshot(
@@ -100,7 +100,7 @@ def _tiny(lists: list[list[int]], storage: str, step: float = 0.0) -> Snapshot:
             "taken_at": "2000-01-01T00:00:00Z",
             "storage": storage,
             "brokers": [
-                {"id": b, "rack": f"r{b % 2}", "capacity": {"disk": 100.0}} for b in range(max(4, 1 + max(map(max, lists))))
+                {"id": b, "rack": f"r{b % 2}", "capacity": {"disk": 100.0}} for b in range(max(brokers, 1 + max(map(max, lists))))
             ],
             "partitions": [
                 {
