@@ -28,7 +28,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.order import nth_largest
-from optimizer.search.parameters import ANYWAY, COST_ADDED, HALVINGS
+from optimizer.search.parameters import ANYWAY, COST_ADDED, DUE_ADDED, HALVINGS, LACKING
 from optimizer.search.potential import cost_at, linear_cost
 from optimizer.search.shelf import Shelf, fetch
 from optimizer.search.state import STRAY, State
@@ -71,17 +71,15 @@ def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, 
         factor = float(thrift[i])
         if due and factor > 0.0 and mean > bare:
             size = (((1.0 + added) / factor - added) * mean - bare) / (mean - bare)  # over the mean, from what it costs
-            factor = (1.0 + added) / (added + size)
-        if mark[i] & STRAY and factor > 0.0:
-            factors[i] = ANYWAY
-        else:
-            factors[i] = factor * factor if thrifty else factor
+            factor = (1.0 + DUE_ADDED) / (DUE_ADDED + size)
+        factor = factor * factor if thrifty else factor
+        factors[i] = ANYWAY if mark[i] & STRAY and factor > 0.0 else factor
     return int(n)
 
 
 @inner
 def lacks_replicas(problem: Problem, state: State, watched: np.ndarray, b: int) -> bool:
-    """Whether broker `b` lacks replicas, and no load more than these, as shares of its means: so many must come, whatever they carry."""
+    """Whether broker `b` lacks replicas, not much less than any load, as shares of its means: so many must come, whatever they carry."""
     count, most = 0.0, 0.0
     for g in watched:
         c, mean = problem.goal[g, COLUMN], problem.table[b, g, MEAN]
@@ -89,7 +87,7 @@ def lacks_replicas(problem: Problem, state: State, watched: np.ndarray, b: int) 
         most = max(most, lack)
         if c == problem.setting[COUNTED]:
             count = max(count, lack)
-    return count > 0.0 and count >= most
+    return count > LACKING * most
 
 
 @inner

@@ -64,6 +64,8 @@ ANYWAY = 10.0  # beyond that of a replica of no bytes, at most 2: it costs no mo
 # --- What a replica costs
 # `python -m benchmarks.heavy_tails --seeds 60,61,62,63,64,65`; docs/benchmarks.md, what a move costs.
 COST_ADDED = 3.0  # mean costs, added to the cost that a gain is divided by: no replica goes because it is small and for nothing else
+DUE_ADDED = 1.0  # mean sizes, the same where a broker lacks replicas, so that moves are needed anyway
+LACKING = 0.5  # of what a broker lacks most of a load: it lacks replicas, if that is more
 
 # --- Relocate
 # `PATIENT`: with hard limits and equal costs, moves over the bound fell from 7 to 30 % to 0 to 3 % (`benchmarks.meta_rebalancer`).

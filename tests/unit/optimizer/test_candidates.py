@@ -14,6 +14,7 @@ from optimizer.search.batch import Room, new_room
 from optimizer.search.candidates import gather, keep_best, lacks_replicas
 from optimizer.search.commit import build_state
 from optimizer.search.leadership import appraise, promise, promises, survey, transfer_gain
+from optimizer.search.parameters import DUE_ADDED
 from optimizer.search.shelf import fetch, new_shelf
 from optimizer.search.state import LED, State
 from tests.clusters.goals import goals_text
@@ -101,8 +102,12 @@ def preferred(disk_of_second: float, replicas_of_second: int) -> float:
 
 def test_where_replicas_are_lacking_only_their_bytes_count() -> None:
     """A new broker needs as many moves whatever they carry: 5% more bytes were copied for as many moves."""
-    mean = 55.0
-    by_bytes = (3 + 100 / mean) / (3 + 10 / mean)
-    assert preferred(0.0, 0) == pytest.approx(by_bytes), "a new broker lacks replicas as much as load"
-    assert 1.0 < preferred(200.0, 20) < by_bytes, "enough replicas"
-    assert 1.0 < preferred(0.0, 4) < by_bytes, "load is lacking more than replicas"
+
+    def by_bytes(replicas: int) -> float:
+        mean = 1100.0 / (20 + replicas)
+        return (DUE_ADDED + 100.0 / mean) / (DUE_ADDED + 10.0 / mean)
+
+    assert preferred(0.0, 0) == pytest.approx(by_bytes(0)), "a new broker lacks replicas as much as load"
+    assert preferred(0.0, 4) == pytest.approx(by_bytes(4)), "load is lacking a little more than replicas"
+    assert 1.0 < preferred(0.0, 8) < by_bytes(8), "load is lacking far more than replicas"
+    assert 1.0 < preferred(200.0, 20) < 2.0 < by_bytes(0), "enough replicas"
