@@ -52,8 +52,8 @@ def entry(function: FunctionType) -> Any:
 def hasten() -> None:
     """For a process that compiles and does nothing else.
 
-    numba looks every call in a kernel up by the options that it compiles with: it asks for each of forty to compare two sets of them, a
-    quarter of a million times. Here the sets are compared at once; which are equal stays the same.
+    numba finds what a call in a kernel means by the options of the compiler, among others. To compare two sets of options it asks for
+    forty values one by one, a quarter of a million times in all. Here it compares the sets at once, with the same answers.
     """
     TargetConfig.__eq__ = lambda mine, other: type(mine) is type(other) and mine._values == other._values  # type: ignore[method-assign]
     TargetConfig.__hash__ = lambda mine: hash(type(mine))  # type: ignore[method-assign]

@@ -158,7 +158,7 @@ def _work(orders: int, reporting: int, compile_one: Callable[[int], object]) -> 
 
     report = b""
     hasten()
-    gc.disable()  # numba makes objects by the million, few of which are garbage: looking for it takes a seventh of all compiling
+    gc.disable()  # numba makes millions of objects, few of them garbage: looking for it would take a seventh of the time
     try:
         for number in ENDING:
             signal.signal(number, signal.SIG_DFL)

@@ -62,7 +62,7 @@ HALVINGS = 8  # of the range of keys, before the few that are left are sorted
 ANYWAY = 10.0  # beyond that of a replica of no bytes, at most 2: it costs no move either
 
 # --- What a replica costs
-# `python -m benchmarks.heavy_tails --seeds 60,61,62,63,64,65`; docs/benchmarks.md, what a move costs.
+# `python -m benchmarks.heavy_tails --seeds 60,61,62,63,64,65`; docs/benchmarks.md, what a move costs, and *Planner* where replicas lack.
 COST_ADDED = 3.0  # mean costs, added to the cost that a gain is divided by: no replica goes because it is small and for nothing else
 DUE_ADDED = 1.0  # mean sizes, the same where a broker lacks replicas, so that moves are needed anyway
 LACKING = 0.5  # of what a broker lacks most of a load: it lacks replicas, if that is more

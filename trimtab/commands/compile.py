@@ -53,7 +53,7 @@ def compile_command(
     if problems:
         raise ConfigurationError("trimtab compile", problems)
     os.environ.pop(processors.SHIPPED_VARIABLE, None)  # what is there already is compiled again
-    os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"  # of which it words thousands unseen
+    os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"  # numba words thousands of them, unseen
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / processors.NAME_FILE).write_text(f"{processor}\n")
