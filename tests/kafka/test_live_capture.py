@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -210,9 +211,13 @@ def test_a_stopped_broker_is_dead_and_what_it_alone_held_is_offline_not_missing(
     assert leader_of(snapshot, rows[f"{QUIET}-2"]) == 3
     notes = "\n".join(snapshot.notes)
     assert "broker 4 is fenced" in notes
-    assert f"1 partition has no leader: {SINGLE}-1" in notes
+    leaderless = re.search(r"partitions? ha(?:s|ve) no leader: (.*)", notes)  # also topics of other tests may have one there
+    assert leaderless is not None
+    assert f"{SINGLE}-1" in leaderless[1]
     assert "replicas are offline" in notes
-    assert f"no log size is known of {SINGLE}-1" in notes
+    unsized = re.search(r"no log size is known of (.*)", notes)
+    assert unsized is not None
+    assert f"{SINGLE}-1" in unsized[1]
     back = capture(cluster.bootstrap, interval=0)
     assert set(back.broker_states.tolist()) == {BrokerState.ACTIVE}, "a broker that is back is active again"
 

@@ -13,7 +13,7 @@ from metrics_reporter.consumer import SampleConsumer
 from metrics_reporter.kafka_topic import KafkaTopicReader, KafkaTopicWriter, TopicSettings, ensure_topic
 from metrics_reporter.topic import RecordRefused, TopicError, TopicRecord
 from tests.kafka.cluster import KafkaCluster
-from tests.kafka.traffic import administering, create_topic
+from tests.kafka.traffic import administering, create_topic, wait_until_known
 from tests.kafka.watched import PATIENCE
 
 PLAIN = {"security_protocol": "PLAINTEXT"}
@@ -35,7 +35,9 @@ def test_the_ends_of_the_topic_say_what_they_cannot_do(cluster: KafkaCluster) ->
         writer.publish([b"three"], broker=2, time_ms=5)
     finally:
         writer.close()
-    with _reader_of_a_new_topic(cluster, "small") as reader:
+    with administering(cluster) as admin:
+        wait_until_known(admin, "small")
+    with KafkaTopicReader(cluster.bootstrap, PLAIN, "small") as reader:
         assert reader.end_offsets() == {0: 1, 1: 2}
         assert reader.begin_offsets() == {0: 0, 1: 0}
         assert [(r.partition, r.offset, r.value) for r in polled(reader, {1: 1})] == [(1, 1, b"two")]
@@ -61,17 +63,6 @@ def test_a_deleted_topic_is_made_again_by_its_writer(cluster: KafkaCluster) -> N
     finally:
         writer.close()
     assert sent, "samples go through again by themselves"
-
-
-def _reader_of_a_new_topic(cluster: KafkaCluster, name: str) -> KafkaTopicReader:
-    """Each broker learns of a new topic in its own time, and a reader asks any of them."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return KafkaTopicReader(cluster.bootstrap, PLAIN, name)
-        except TopicError:
-            if time.monotonic() >= end:
-                raise
 
 
 def _values(cluster: KafkaCluster, name: str) -> list[bytes]:

@@ -49,11 +49,20 @@ def create_topic(
             }
         }
     )
-    admin.wait_for_topics([name], timeout_ms=30_000)  # of one broker, whichever is asked
-    asker, end = Asker(admin, "the cluster", time.monotonic), time.monotonic() + 30
+    wait_until_known(admin, name)
+
+
+def wait_until_known(admin: KafkaAdminClient, name: str, seconds: float = 30.0) -> None:
+    """Return when each broker knows a new topic and its leaders: they learn of it one by one, and a client asks any of them.
+
+    A broker that a test has stopped is left out. Raises `TimeoutError` with the broker that still does not know the topic.
+    """
+    asker, end = Asker(admin, "the cluster", time.monotonic), time.monotonic() + seconds
     for broker in [b["broker_id"] for b in admin.describe_cluster()["brokers"]]:
-        with suppress(KafkaError):  # one that a test has stopped
-            while not _known(asker.send(lambda: _metadata(name), broker)) and time.monotonic() < end:
+        with suppress(KafkaError):
+            while not _known(asker.send(lambda: _metadata(name), broker)):
+                if time.monotonic() > end:
+                    raise TimeoutError(f"after {seconds:g} s broker {broker} does not know the topic {name} and its leaders")
                 time.sleep(TICK)
 
 
