@@ -256,35 +256,33 @@ def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float
     while start < stop:
         x, y, z = keys[rows[start]], keys[rows[(start + stop) // 2]], keys[rows[stop - 1]]
         pivot = max(min(x, y), min(max(x, y), z))
-        below, above = start, stop  # before `below` keys are smaller, from `above` on they are larger
-        i = start
-        have, cost = 0.0, 0.0
-        while i < above:
+        below = start
+        for i in range(start, stop):  # without a branch, which no processor could foresee
             row = rows[i]
-            if keys[row] < pivot:
-                rows[i], rows[below] = rows[below], row
-                have += amount[row]
-                cost += size[row] if by_size else 1.0
-                below += 1
-                i += 1
-            elif keys[row] > pivot:
-                above -= 1
-                rows[i], rows[above] = rows[above], row
-            else:
-                i += 1
+            rows[i], rows[below] = rows[below], row
+            below += 1 if keys[row] < pivot else 0
+        have, cost = 0.0, 0.0
+        for i in range(start, below):
+            have += amount[rows[i]]
+            cost += size[rows[i]] if by_size else 1.0
         if gone + have >= need:
             stop = below
             continue
         gone += have
         paid += cost
-        for j in range(below, above):  # equal keys: any order costs the same
+        start = below
+        for i in range(start, stop):
+            row = rows[i]
+            rows[i], rows[below] = rows[below], row
+            below += 1 if keys[row] == pivot else 0
+        for j in range(start, below):  # equal keys: any order costs the same
             row = rows[j]
             price = size[row] if by_size else 1.0
             if gone + amount[row] >= need:
                 return float(paid + price * (need - gone) / amount[row])
             gone += amount[row]
             paid += price
-        start = above
+        start = below
     return float(paid)
 
 

@@ -59,7 +59,13 @@ class Placement:
 
     def moved(self, to: Placement) -> Rows:
         """int64 [P]: replicas of each partition that stand elsewhere in `to`."""
-        return np.asarray(((to.replicas[:, :, None] != self.replicas[:, None, :]).all(axis=2) & (to.replicas >= 0)).sum(axis=1), np.int64)
+        moved = np.zeros(len(to.lead), np.int64)
+        for new in to.replicas.T:
+            stays = new < 0
+            for old in self.replicas.T:
+                stays |= old == new
+            moved += ~stays
+        return moved
 
     def relieved(self, to: Placement) -> Rows:
         """int64 [P]: 1 where another broker leads in `to`."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cluster_model.snapshot import BoolArray, BrokerState, FloatArray
 from goals.model import UsageDistribution
+from kernels.compiled import inner, kernel
 from optimizer.course import Net, Placement
 from optimizer.options import NOISE, NOISE_OF_BOUND, PlanOptions
 from optimizer.plan import Skipped
@@ -202,11 +202,13 @@ def parts_of(
     O(changes R), and a look at each for every link of the longest chain of parts that turn out to be one.
     """
     problem = compiled.problem
+    part_of, first = np.arange(len(problem.broker)), np.full(len(compiled.lead), -1)
+    for each in rounds:
+        rows, lists = each.log.partition[: int(each.log.used[1])], each.changes
+        join(rows, lists.before, lists.lead_before, lists.after, lists.lead_after, part_of, first)
     rows, mended = _changed(rounds)
-    partition, broker = _touched(rounds)
-    names = net.rows
-    of_partition, of_broker = _joined(np.searchsorted(names, partition), broker, len(names), len(problem.broker))
-    labels, of_partition = np.unique(of_partition, return_inverse=True)
+    of_broker = lowest(part_of)
+    labels, of_partition = np.unique(of_broker[first[net.rows]], return_inverse=True)
     brokers = np.flatnonzero(np.isin(of_broker, labels))
     part, count = np.searchsorted(labels, of_broker[brokers]), len(labels)
     gone = (before - after)[brokers]
@@ -216,8 +218,8 @@ def parts_of(
     np.maximum.at(still, part, after[brokers].max(axis=1, initial=0.0))
     notable, repairs = np.zeros((2, count), np.bool_)
     np.logical_or.at(notable, part, (gone > np.maximum(noise, ROUNDING)).any(axis=1))
-    np.logical_or.at(repairs, of_partition[np.searchsorted(names, rows[mended])], True)
-    np.add.at(cost, of_partition, net.moved * problem.cost[names])
+    repairs[np.searchsorted(labels, of_broker[first[rows[mended]]])] = True
+    np.add.at(cost, of_partition, net.moved * problem.cost[net.rows])
     trivial = np.ones(count, np.bool_)
     trivial[part[changed[brokers]]] = False
     return Parts(of_partition, np.maximum(total, was - still), cost / max(_broker_worth(problem), 1e-300), notable, repairs, trivial)
@@ -230,33 +232,49 @@ def _changed(rounds: list[Round]) -> tuple[Rows, BoolArray]:
     return np.concatenate(rows), np.concatenate(repairs)
 
 
-def _touched(rounds: list[Round]) -> tuple[Rows, Rows]:
-    """Pairs of partition and broker, int64 both: brokers whose replicas or leaderships an action changes."""
-    pairs = []
-    for part in rounds:
-        rows, lists = part.log.partition[: int(part.log.used[1])], part.changes
-        for one, other in ((lists.before, lists.after), (lists.after, lists.before)):
-            n, slot = np.nonzero((one[:, :, None] != other[:, None, :]).all(axis=2) & (one >= 0))
-            pairs.append((rows[n], one[n, slot]))
-        was, now = Placement(lists.before, lists.lead_before).leaders(), Placement(lists.after, lists.lead_after).leaders()
-        for leader in (was, now):
-            n = np.flatnonzero((was != now) & (leader >= 0))
-            pairs.append((rows[n], leader[n]))
-    return np.concatenate([p for p, _ in pairs]), np.concatenate([b for _, b in pairs])
+# wide: lists and leaders before and after each change
+@kernel
+def join(
+    rows: np.ndarray, before: np.ndarray, lead_before: np.ndarray, after: np.ndarray, lead_after: np.ndarray, part: np.ndarray,
+    first: np.ndarray,
+) -> None:  # fmt: skip
+    """Join the brokers whose replicas or leaderships are touched by changes of one partition of `rows`.
+
+    `part` int64 [B] is a broker of the same part for each, none below it; `first` int64 [P] the first broker that each partition touched, -1
+    for none.
+    """
+    slots = before.shape[1]
+    for i in range(len(rows)):
+        for turn in range(2):
+            one, lead, other, other_lead = (before, lead_before, after, lead_after) if turn == 0 else (after, lead_after, before, lead_before)
+            for s in range(slots):
+                same = one[i, s] < 0
+                for o in range(slots):
+                    if other[i, o] == one[i, s] and (o == other_lead[i]) == (s == lead[i]):
+                        same = True
+                if same:
+                    continue
+                if first[rows[i]] < 0:
+                    first[rows[i]] = one[i, s]
+                a, b = top(part, first[rows[i]]), top(part, one[i, s])
+                part[max(a, b)] = min(a, b)
 
 
-def _joined(partition: Rows, broker: Rows, partitions: int, brokers: int) -> tuple[Rows, Rows]:
-    """int64 by partition and by broker: the lowest broker of the part that each belongs to, joined by pairs `partition`, `broker`."""
-    of_broker: npt.NDArray[np.int64] = np.arange(brokers)
-    while True:
-        of_partition = np.full(partitions, brokers)
-        np.minimum.at(of_partition, partition, of_broker[broker])
-        joined = of_broker.copy()
-        np.minimum.at(joined, broker, of_partition[partition])
-        joined = joined[joined]
-        if np.array_equal(joined, of_broker):
-            return of_partition, of_broker
-        of_broker = joined
+@inner
+def top(part: np.ndarray, b: int) -> int:
+    """The lowest broker of the part of `b`."""
+    while part[b] != b:
+        part[b] = part[part[b]]
+        b = part[b]
+    return b
+
+
+@kernel
+def lowest(part: np.ndarray) -> np.ndarray:
+    """`top` of all brokers."""
+    for b in range(len(part)):
+        part[b] = top(part, b)
+    return part
 
 
 def _broker_worth(problem: Problem) -> float:

@@ -174,6 +174,7 @@ def ask_for(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.
     ahead(problem.vector[p], LEADING)
     ahead(problem.vector[p], FOLLOWING)
     ahead(state.place, p)
+    ahead(state.home, p)
 
 
 @inner

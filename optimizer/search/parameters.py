@@ -106,7 +106,7 @@ LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 # --- Reduce
 # `python -m benchmarks.ablation --without replace,sideways,send_home`; of `sideways` also `benchmarks.heavy_tails`.
 LAST_BROKERS = 0.1  # of the brokers; where more are out of band, replicas only go home
-HOME_PASSES = 3  # of sending home
+HOME_SHARE = 0.01  # of the changes that differ, that one pass takes home, for another
 STAND_INS = 8  # of stand-ins that fit by loads
 REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
 REPLACE_LOOKS, REPLACE_LOOKS_EACH = 4_000_000, 400  # candidates looked at in all, or so many for each replica, if that is more

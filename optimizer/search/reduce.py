@@ -15,10 +15,10 @@ from optimizer.problem import FOLLOWING, LEADING, STATE, Problem
 from optimizer.search.bench import differing
 from optimizer.search.commit import commit, write_row
 from optimizer.search.feasible import keeps_scores, may_host, misplaces, scores_hold
-from optimizer.search.parameters import HOME_PASSES, LAST_BROKERS, SOON
+from optimizer.search.parameters import HOME_SHARE, LAST_BROKERS, SOON
 from optimizer.search.potential import NOTHING
 from optimizer.search.replace import replace
-from optimizer.search.sideways import sideways
+from optimizer.search.sideways import cost_of_moves, sideways
 from optimizer.search.standing import count_low
 from optimizer.search.state import Rows, State
 
@@ -34,7 +34,7 @@ def reduce(problem: Problem, target: State, standing: State, home: Rows, home_le
     if count_low(problem, target) > LAST_BROKERS * len(problem.broker):
         return  # where many brokers are out, they may still need the room that is left in bands
     replace(problem, target, home, order)
-    paid = float((problem.cost @ ((target.replicas != home) & (home >= 0))).sum())
+    paid = cost_of_moves(problem, target, home)
     sideways(problem, target, home, _elsewhere(problem, target, standing), paid, seed)
     send_home(problem, target, home, home_lead, _elsewhere(problem, target, standing))
 
@@ -59,8 +59,8 @@ def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
     many."""
     slots = state.replicas.shape[1]
     way = Way(np.zeros(slots + 1, np.int64), np.zeros(3, np.int64), np.zeros((3, len(problem.goal))))
-    done = 0
-    for _ in range(HOME_PASSES):
+    done, taken = 0, len(order)
+    while taken > HOME_SHARE * len(order):
         taken = 0
         for i in range(len(order)):
             if i + SOON < len(order):
@@ -78,8 +78,6 @@ def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
             if leads_again(problem, state, home, home_lead, p, way):
                 taken += 1
         done += taken
-        if taken == 0:
-            break
     return done
 
 

@@ -74,7 +74,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     wherever no score falls and the cost of all moves does not rise. Returns by how much it fell.
 
     `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere and may still be
-    changed. `paid` is what all moves cost, also those that may not.
+    changed. `paid` is what all moves cost (`cost_of_moves`), also those that may not.
 
     Notes
     -----
@@ -101,6 +101,17 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     walk.purse[1] = 0.0
     take_steps(problem, state, walk, first // 4, True)
     return float(walk.purse[0])
+
+
+@kernel
+def cost_of_moves(problem: Problem, state: State, home: np.ndarray) -> float:
+    """What it costs that replicas stand elsewhere than in `home` int64 [P, R]."""
+    total = 0.0
+    for p in range(len(home)):
+        for s in range(home.shape[1]):
+            if home[p, s] >= 0 and state.replicas[p, s] != home[p, s]:
+                total += problem.cost[p]
+    return total
 
 
 @inner

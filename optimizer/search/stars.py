@@ -192,6 +192,7 @@ def settle(problem: Problem, state: State, batch: Batch, i: int) -> int:
             ahead(state.replicas, q)
             ahead(state.lead, q)
             ahead(state.place, q)
+            ahead(state.home, q)
             ahead(problem.vector[q], LEADING)
             ahead(problem.vector[q], FOLLOWING)
         if not may_host(problem, state, p, s, target) or not (sure or still_gains(problem, state, p, s, target)):
