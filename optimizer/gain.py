@@ -240,13 +240,14 @@ def join(
 ) -> None:  # fmt: skip
     """Join the brokers whose replicas or leaderships are touched by changes of one partition of `rows`.
 
-    `part` int64 [B] is a broker of the same part for each, none below it; `first` int64 [P] the first broker that each partition touched, -1
-    for none.
+    `part` int64 [B] is a broker of the same part for each, none above it; `first` int64 [P] the first broker that each partition touched,
+    -1 for none.
     """
     slots = before.shape[1]
     for i in range(len(rows)):
         for turn in range(2):
-            one, lead, other, other_lead = (before, lead_before, after, lead_after) if turn == 0 else (after, lead_after, before, lead_before)
+            one, lead = (before, lead_before) if turn == 0 else (after, lead_after)
+            other, other_lead = (after, lead_after) if turn == 0 else (before, lead_before)
             for s in range(slots):
                 same = one[i, s] < 0
                 for o in range(slots):

@@ -79,8 +79,8 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
 
     Notes
     -----
-    Steps are O(G): `SIDEWAYS_EACH` in the first pass for each replica elsewhere, of those that had to leave their broker not all where few did
-    not; `SIDEWAYS_STEPS` at most. Twice as many in each pass that follows, as long as one saves `SIDEWAYS_SHARE` of `paid`.
+    Steps are O(G): `SIDEWAYS_EACH` in the first pass for each replica elsewhere (fewer where nearly all had to leave their broker), and
+    `SIDEWAYS_STEPS` at most. Twice as many in each pass that follows, as long as one saves `SIDEWAYS_SHARE` of `paid`.
     A problem of up to `SIDEWAYS_SMALL` replicas has one short pass: it may be planned interpreted, where a step takes far longer.
     """
     walk = Walk(
