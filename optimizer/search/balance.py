@@ -85,7 +85,7 @@ def balance(
     if eligible.sum() < 2:
         return 0
     typical = float(state.hosts[eligible].sum() / eligible.sum())
-    shelf, crowd = open_shelf(problem, state, roles), crowd_of(problem)
+    shelf, crowd = new_shelf(problem, state, roles), crowd_of(problem)
     if count_low(problem, state) > MANY_LOW * brokers:
         fill_shelf(problem, state, shelf, threads)
     batch = new_batch(problem, int(eligible.sum()), typical)
@@ -102,12 +102,6 @@ def balance(
         at[PARTS] = threads.count
         threads.share(lambda i: look(problem, state, shelf, crowd, walk, batch, rooms[i], i), threads.count)
     return int(at[TURN])
-
-
-@kernel
-def open_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
-    """`new_shelf` for callers in Python."""
-    return new_shelf(problem, state, roles)
 
 
 @both

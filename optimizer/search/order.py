@@ -36,27 +36,20 @@ def ascending(keys: np.ndarray) -> np.ndarray:
 @inner
 def nth_largest(values: np.ndarray, n: int, nth: int) -> float:
     """The `nth` largest (from 1) of the first `n` of `values` float64, which are reordered. Expected O(n)."""
-    low, high = whole(0), n - 1
-    want = nth - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if want <= j:
-            high = j
-        elif want >= i:
-            low = i
-        else:
-            break
-    return float(values[want])
+    start, stop = whole(0), n
+    while True:
+        pivot = float(values[(start + stop) // 2])
+        above = start
+        for i in range(start, stop):  # without a branch, which no processor could foresee
+            values[i], values[above] = values[above], values[i]
+            above += 1 if values[above] > pivot else 0
+        equal = above
+        for i in range(above, stop):
+            values[i], values[equal] = values[equal], values[i]
+            equal += 1 if values[equal] == pivot else 0
+        if above < nth <= equal:
+            return pivot
+        start, stop = (start, above) if nth <= above else (equal, stop)
 
 
 @inner

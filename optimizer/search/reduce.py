@@ -54,12 +54,11 @@ class Way(NamedTuple):
 
 
 @kernel
-def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray) -> int:
-    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it. Returns how
-    many."""
+def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray) -> None:
+    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it."""
     slots = state.replicas.shape[1]
     way = Way(np.zeros(slots + 1, np.int64), np.zeros(3, np.int64), np.zeros((3, len(problem.goal))))
-    done, taken = 0, len(order)
+    taken = len(order)
     while taken > HOME_SHARE * len(order):
         taken = 0
         for i in range(len(order)):
@@ -77,8 +76,6 @@ def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
                     taken += 1
             if leads_again(problem, state, home, home_lead, p, way):
                 taken += 1
-        done += taken
-    return done
 
 
 @inner

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels.compiled import ahead, inner, kernel, whole
+from kernels.compiled import ahead, both, inner, kernel, whole
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
 from optimizer.search.parameters import PAGE, TOGETHER
 from optimizer.search.potential import thrift_of
@@ -30,7 +30,7 @@ class Shelf(NamedTuple):
     lead: np.ndarray  # float32 [B, L, n], by how much
 
 
-@inner
+@both
 def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
     """An empty one; `roles` int64 [G] marks goals in which a leader costs another amount than a follower."""
     brokers, room = state.hosted.shape

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernels.compiled import kernel
-from optimizer.bounds import fewest, lower_bounds
+from optimizer.bounds import fewest, fraction, lower_bounds
 from optimizer.course import Placement
 from optimizer.problem import CEILING
 from optimizer.rack_bounds import most_given
@@ -165,3 +165,34 @@ def test_a_soft_limit_that_brokers_cannot_all_keep_forces_nothing() -> None:
     goal: Document = {"kind": "count_limit", "resource": "replicas", "max": 3, "hard": False}
     assert bounds_of(Trial([1, 2], rows, goal)) == (0, 0)
     assert bounds_of(Trial([1, 2, 3, 4], rows, goal)) == (4, 40)
+
+
+@kernel
+def price_of_fraction(keys: np.ndarray, amount: np.ndarray, size: np.ndarray, by_size: bool, need: float) -> float:
+    """As `fewest_leavers`, for `fraction`."""
+    return fraction(keys, amount, size, by_size, need, np.zeros(len(keys), np.int64))
+
+
+@pytest.mark.parametrize("by_size", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_items_are_taken_in_the_order_of_their_keys_and_the_last_in_part(seed: int, by_size: bool) -> None:
+    """Many keys are equal, some infinite, and some amounts are nothing."""
+    random = np.random.default_rng(seed)
+    amount = random.integers(0, 6, 60).astype(float)
+    size = random.integers(1, 9, 60).astype(float)
+    keys = np.where(amount > 0.0, np.round(size / np.maximum(amount, 1.0), 1), np.inf)
+    need = float(random.uniform(0.1, 0.9)) * amount.sum()
+    expected, gone = 0.0, 0.0
+    equal = [np.flatnonzero(keys == key) for key in np.unique(keys[amount > 0.0])]
+    for rows in equal:
+        gained = float(amount[rows].sum())
+        if gone + gained >= need:
+            rest = rows
+            break
+        expected, gone = expected + (float(size[rows].sum()) if by_size else len(rows)), gone + gained
+    found = price_of_fraction(keys, amount, size, by_size, need)
+    ways = []
+    for row in rest:  # of equal keys any may come first
+        ways.append((size[row] if by_size else 1.0) / amount[row])
+    assert min(ways) - 1e-9 <= (found - expected) / (need - gone) <= max(ways) + 1e-9
+    assert price_of_fraction(keys, amount, size, by_size, need / 2) < found

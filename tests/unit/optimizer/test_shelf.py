@@ -10,10 +10,9 @@ from kernels.compiled import kernel
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.problem import COLUMN, KIND, LIMIT, Problem
-from optimizer.search.balance import open_shelf
 from optimizer.search.bring import follow
 from optimizer.search.commit import build_state
-from optimizer.search.shelf import Shelf, fetch, lay_out
+from optimizer.search.shelf import Shelf, fetch, lay_out, new_shelf
 from optimizer.search.state import LED, State
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
@@ -32,7 +31,7 @@ def test_places_are_up_to_date_laid_out_or_fetched_after_moves(variant: str) -> 
     problem, count = compiled.problem, len(compiled.replicas)
     roles = np.array([kind <= LIMIT and compiled.roles[c] > 0 for kind, c in problem.goal[:, [KIND, COLUMN]]], dtype=np.int64)
     state = build_state(problem, compiled.replicas, compiled.lead)
-    shelf = open_shelf(problem, state, roles)
+    shelf = new_shelf(problem, state, roles)
     assert len(set(problem.goal[shelf.goal, COLUMN].tolist())) == len(shelf.goal)
     lay_out(problem, state, shelf, 0, count // 3)
     lay_out(problem, state, shelf, count // 3, count)

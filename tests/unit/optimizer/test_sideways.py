@@ -117,6 +117,16 @@ def test_a_replica_that_is_needed_where_it_went_stays_away() -> None:
     assert walked(made, [(1, 0, 2)]).brokers == [[1], [2], [2]]
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_where_all_had_to_leave_nothing_is_tried(seed: int) -> None:
+    """No other placement copies less."""
+    rows = [partition([b], network_in=10.0) for b in (1, 1, 2, 3)]
+    made = Trial([{"id": 1, "state": "draining"}, 2, 3], rows, usage(bound=0.5))
+    found = walked(made, [(0, 0, 2), (1, 0, 3)], seed)
+    assert found.saved == 0.0
+    assert found.brokers == [[2], [3], [2], [3]]
+
+
 def two_for_one(large_disk: float = 0.0, frozen: Sequence[str] = (), excluded: Sequence[str] = ()) -> Trial:
     """Broker 1 holds 20, 20, 40 and 70, broker 2 holds 50, within 19 of 100: both of 20 went to 2, where the 40 does as well."""
     loads = ((1, 20.0, "t"), (1, 20.0, "t"), (1, 40.0, "large"), (1, 70.0, "rest"), (2, 50.0, "rest"))
