@@ -199,7 +199,7 @@ def parts_of(
 
     `net` is their net effect, `noise` float64 [G] that of `noise_of`, `changed` bool [B] the brokers of `noticed`.
 
-    O(changes R), and a look at each for every link of the longest chain of parts that turn out to be one.
+    O(changes R²).
     """
     problem = compiled.problem
     part_of, first = np.arange(len(problem.broker)), np.full(len(compiled.lead), -1)
@@ -238,10 +238,10 @@ def join(
     rows: np.ndarray, before: np.ndarray, lead_before: np.ndarray, after: np.ndarray, lead_after: np.ndarray, part: np.ndarray,
     first: np.ndarray,
 ) -> None:  # fmt: skip
-    """Join the brokers whose replicas or leaderships are touched by changes of one partition of `rows`.
+    """Make brokers one part if their replicas or leaderships change with the same partition; change `i` is of partition `rows[i]`.
 
-    `part` int64 [B] is a broker of the same part for each, none above it; `first` int64 [P] the first broker that each partition touched,
-    -1 for none.
+    `part` int64 [B] names a broker of its part for each, itself or a lower one; `first` int64 [P] the first broker that changed with each
+    partition, -1 for none.
     """
     slots = before.shape[1]
     for i in range(len(rows)):
