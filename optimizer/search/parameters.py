@@ -112,7 +112,6 @@ REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with
 REPLACE_LOOKS, REPLACE_LOOKS_EACH = 4_000_000, 400  # candidates looked at in all, or so many for each replica, if that is more
 REFUSED_LOOKS = 800  # candidates in the time that it takes to try one without success
 SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 25_000  # random steps in the first pass: for each replica that moves, and at most
-SIDEWAYS_HELP = 4  # replicas that count, for each that did not have to leave its broker: the others save nothing, but may help it
 SIDEWAYS_FEW, SIDEWAYS_SMALL = 10_000, 20_000  # steps at most of a small problem, in its one pass, and its replicas at most
 SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.001, 6  # of the cost of a round's moves, that a pass saves, for another, twice as long; passes at most
 SIDEWAYS_HEAT = 0.02  # moves of mean cost, that a step may cost more with a chance of 1/e

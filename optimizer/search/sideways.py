@@ -42,7 +42,6 @@ from optimizer.search.parameters import (
     SIDEWAYS_EACH,
     SIDEWAYS_FEW,
     SIDEWAYS_HEAT,
-    SIDEWAYS_HELP,
     SIDEWAYS_PASSES,
     SIDEWAYS_SHARE,
     SIDEWAYS_SMALL,
@@ -79,8 +78,8 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
 
     Notes
     -----
-    Steps are O(G): `SIDEWAYS_EACH` in the first pass for each replica elsewhere (fewer where nearly all had to leave their broker), and
-    `SIDEWAYS_STEPS` at most. Twice as many in each pass that follows, as long as one saves `SIDEWAYS_SHARE` of `paid`.
+    Steps are O(G): `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves `SIDEWAYS_SHARE` of
+    `paid`; none where all that stand elsewhere had to leave their brokers, so that nothing can be saved.
     A problem of up to `SIDEWAYS_SMALL` replicas has one short pass: it may be planned interpreted, where a step takes far longer.
     """
     walk = Walk(
@@ -89,9 +88,11 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     )  # fmt: skip
     walk.random[0] = scramble(seed + 104_729) >> 8
     free, total = list_away(problem, state, walk, moved)
-    walk.purse[1] = SIDEWAYS_HEAT * total / max(free, 1)
+    if free == 0:
+        return 0.0
+    walk.purse[1] = SIDEWAYS_HEAT * total / walk.left[0]
     few = state.replicas.size <= SIDEWAYS_SMALL
-    first = whole(min(SIDEWAYS_EACH * min(walk.left[0], SIDEWAYS_HELP * free), SIDEWAYS_FEW if few else SIDEWAYS_STEPS))
+    first = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_FEW if few else SIDEWAYS_STEPS))
     steps = first
     for _ in range(1 if few else SIDEWAYS_PASSES):
         before = walk.purse[0]
@@ -137,15 +138,14 @@ def is_too_dear(walk: Walk, saved: float) -> bool:
 
 @inner
 def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> tuple[int, float]:
-    """Note what stands elsewhere; returns how many of these replicas did not have to leave their broker, and what they cost."""
+    """Note what stands elsewhere; returns how many of these replicas did not have to leave their broker, and what all of them cost."""
     n, free, total = 0, whole(0), 0.0
     for p in moved:
         for s in range(state.replicas.shape[1]):
             if walk.home[p, s] >= 0 and state.replicas[p, s] != walk.home[p, s]:
                 walk.away[n] = p * state.replicas.shape[1] + s
-                if problem.broker[walk.home[p, s], STATE] == 0:
-                    total += price(problem, walk, walk.away[n], state.replicas[p, s])
-                    free += 1
+                total += price(problem, walk, walk.away[n], state.replicas[p, s])
+                free += 1 if problem.broker[walk.home[p, s], STATE] == 0 else 0
                 n += 1
     walk.left[0] = n
     return free, total

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import optimizer.search
 
-MODULES, LINES = 36, 7_725  # at most, as reached: lower them with the search
+MODULES, LINES = 36, 7_724  # at most, as reached: lower them with the search
 LONGEST, WIDEST = 60, 8  # lines and parameters of a function
 
 
@@ -43,8 +43,10 @@ def test_functions_are_short_and_take_few_parameters_or_say_why_not() -> None:
     assert found == []
 
 
-def test_planning_uses_no_library_of_linear_algebra() -> None:
-    """Its threads wait at full speed for the next product: one of a million rows cost a sixth of all CPU time."""
+def test_the_search_uses_no_library_of_linear_algebra() -> None:
+    """Its threads wait at full speed for the next product: one product in a search of a million replicas cost a sixth of its CPU time."""
     for name, text in sources():
-        products = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)]
-        assert not products, name
+        nodes = list(ast.walk(ast.parse(text)))
+        products = [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)]
+        called = {node.attr for node in nodes if isinstance(node, ast.Attribute)} & {"dot", "vdot", "matmul", "einsum", "tensordot", "linalg"}
+        assert not products and not called, name
