@@ -64,7 +64,7 @@ class Aim:
 def within_reach(problem: Problem, state: State) -> Problem:
     """`problem` itself, or one whose potential rises from what brokers can reach, judged by the placement of `state`.
 
-    A broker with more than its band for good may hold that and what the lower end of the band asks for beside it; beyond a limit, that
+    A broker with more than its band for good may hold that, and what comes with the lower ends of its other bands; beyond a limit, that
     alone. The others share less than the band wants, so the lower ends of their bands fall.
 
     Notes
@@ -103,9 +103,12 @@ def within_reach(problem: Problem, state: State) -> Problem:
             table[at, g, HIGH] = least[at, i]
             continue
         margin = HINGE * bound[:, i]
-        table[at, g, HIGH] = least[at, i] + np.maximum(table[at, g, LOW], 0.0)
         for members in [m for m in together if (at & m).any()]:
             big, others, count = at & members, members & ~at, members.sum()
+            rest = state.load[members][:, columns].sum(axis=0) - giants[members].sum(axis=0)
+            asked = np.where(columns != columns[i], problem.table[:, goals, LOW] - giants, 0.0)[big]
+            comes = (np.maximum(asked, 0.0) / np.where(rest > 0.0, rest, np.inf)).max(axis=1) * rest[i]
+            table[big, g, HIGH] = least[big, i] + comes
             total, whole = np.where(members[:, None], mean, 0.0).sum(axis=0)[i], float(giants[big, i].sum())
             taken = max(int(seats[big, i].sum()), int(big.sum()))
             part = (total - whole) / (count - taken) * count / total if taken < count and total > 0.0 else 0.0

@@ -61,6 +61,9 @@ LEAST_GAIN = 1e-8  # in potential, that a step on a target has to bring
 HALVINGS = 8  # of the range of keys, before the few that are left are sorted
 ANYWAY = 10.0  # beyond that of a replica of no bytes, at most 2: it costs no move either
 
+# --- Hard limits that the last target leaves broken
+FIRM_WEIGHT = 1e9  # of a hard limit then, against a soft goal: an excess of a ten thousandth weighs more than soft goals missed
+
 # --- What a replica costs
 # `python -m benchmarks.heavy_tails --seeds 60,61,62,63,64,65`; docs/benchmarks.md, what a move costs, and *Planner* where replicas lack.
 COST_ADDED = 3.0  # mean costs, added to the cost that a gain is divided by: no replica goes because it is small and for nothing else

@@ -96,8 +96,8 @@ def half_way(
 ) -> float:  # fmt: skip  # wide: plain numbers, so that a processor weighs many brokers at a time
     """By how much the potential of brokers `v` and `u` in a goal falls when they meet half-way, by the load, mean, high and low hinge and
     scale of each. `now` is what `v` costs."""
-    both = mv + mu
-    share = mv / both if shared and both > 0.0 else 0.5
+    mine, both = hv + max(ov, 0.0), hv + max(ov, 0.0) + hu + max(ou, 0.0)  # twice the middles of their ranges
+    share = mine / both if shared and both > 0.0 else 0.5
     mid = (lv + lu) * share
     return now + cost_at(lu, hu, ou, mu, su, w, e) - cost_at(mid, hv, ov, mv, sv, w, e) - cost_at(lv + lu - mid, hu, ou, mu, su, w, e)
 
@@ -108,7 +108,7 @@ def best_of(problem: Problem, v: int, most: int, noise: int, partners: np.ndarra
     found = 0
     for u in range(len(worth)):
         far = problem.setting[SAME_RACK] == 1 and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]
-        if u == v or far or problem.broker[u, SET_OF] != problem.broker[v, SET_OF] or problem.broker[u, STATE] != 0 or worth[u] <= 0.0:
+        if u == v or far or problem.broker[u, SET_OF] != problem.broker[v, SET_OF] or problem.broker[u, STATE] != 0:
             continue
         if noise != 0:
             worth[u] *= 1.0 - 0.3 * ((scramble(noise + v * 1000003 + u) & 0xFFFF) / 65536.0)

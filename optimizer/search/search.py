@@ -52,7 +52,9 @@ from optimizer.search.state import COST, Rows, State
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
 from optimizer.search.variants import (
+    banded,
     broken_limits,
+    firmly,
     hard_limits,
     limits_alone,
     mending,
@@ -89,9 +91,9 @@ class Chain:
     potential: float
 
     @property
-    def worth(self) -> tuple[int, int, int, int, float]:
+    def worth(self) -> tuple[int, int, int, int, int, float]:
         """Smaller is better."""
-        return self.reached.urgent, self.reached.undone, self.reached.low, self.reached.violations, self.potential
+        return self.reached.urgent, self.reached.undone, self.reached.broken, self.reached.low, self.reached.violations, self.potential
 
     @property
     def is_perfect(self) -> bool:
@@ -253,7 +255,8 @@ def one_round(
         schedule()
     exceeding = _placed_anyhow(problem, target, leaving, options.seed)
     broken = broken_limits(problem, target)
-    wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem))
+    wish = problem if options.budgeted or len(leaving) else banded(problem, standing)
+    wish = wish if options.budgeted else exceeding or mending(wish, broken * tightest(problem))
     if options.budgeted and broken.any():  # then hard limits
         limits = limits_alone(problem, budget)
         appraise(limits, target)
@@ -263,7 +266,7 @@ def one_round(
         appraise(problem, target)
         schedule(limits)
     roles, enough, marks = _led_goals(problem, compiled.roles), plenty(problem, budget), bench.topics_out(problem)
-    begun, cut, low = int(log.used[0]), False, len(problem.broker) + 1
+    begun, cut, firm, low = int(log.used[0]), False, False, len(problem.broker) + 1
     most = len(problem.broker) * len(problem.goal) + 1  # hard limits broken: fewer, for another target with wishes
     while not is_spent(problem, budget):
         # Improve.
@@ -291,9 +294,16 @@ def one_round(
         if lookout.stopped:
             return written(log), standing
         broken = broken_limits(problem, standing)
-        if not low or options.budgeted or (wish is problem and low >= left):
+        if not low or options.budgeted:
             break
-        wish, most = (mending(problem, broken), int(broken.sum())) if 0 < broken.sum() < most else (problem, 0)
+        if 0 < broken.sum() < most:
+            wish, most = mending(problem, broken), int(broken.sum())
+        elif wish is not problem or low < left:
+            wish, most = problem, 0
+        elif broken.any() and not firm:
+            wish, firm = firmly(problem), True
+        else:
+            break
     # Finish: what single acceptable actions still reach.
     if is_spent(problem, budget):
         if has_partitions(budget):

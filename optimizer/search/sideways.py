@@ -16,10 +16,7 @@ from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
     COLUMN,
     FOLLOWING,
-    HIGH,
-    KIND,
     LEADING,
-    LIMIT,
     MOVABLE,
     RACK_GOAL,
     RACK_OF,
@@ -186,8 +183,6 @@ def step(problem: Problem, state: State, walk: Walk, firm: bool) -> float:
             return 0.0
     if not no_worse(problem, state, target, one, other) or not no_worse(problem, state, here, other, one):
         return 0.0
-    if saved == 0.0 and kind == ELSEWHERE and at_edge(problem, state, walk, one, target):
-        return 0.0
     if not done(problem, state, walk, one, other, here, target, firm):
         return 0.0
     if kind == STAND_IN and other >= 0 and walk.home[other // slots, other % slots] != here:
@@ -258,18 +253,6 @@ def no_worse(problem: Problem, state: State, b: int, came: int, gone: int) -> bo
     now = role_of(state, came) if came >= 0 else whole(NOTHING)
     was = role_of(state, gone) if gone >= 0 else whole(NOTHING)
     return keeps_scores(problem, state, b, p, now, q, was)
-
-
-@inner
-def at_edge(problem: Problem, state: State, walk: Walk, entry: int, b: int) -> bool:
-    """Whether replica `entry` brings broker `b` to the edge of a limit, which what it costs less could be worth."""
-    p, role = entry // state.replicas.shape[1], role_of(state, entry)
-    for g in walk.linear:
-        if problem.goal[g, KIND] == LIMIT:
-            c = problem.goal[g, COLUMN]
-            if problem.vector[p, role, c] > 0.0 and state.load[b, c] + problem.vector[p, role, c] > problem.table[b, g, HIGH]:
-                return True
-    return False
 
 
 @inner

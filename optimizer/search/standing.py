@@ -33,20 +33,23 @@ from optimizer.problem import (
 from optimizer.search.parameters import LEAST_PROGRESS, WORSE
 from optimizer.search.potential import cost_at, linear_cost
 from optimizer.search.state import COST, LED, RACKS, State
+from optimizer.search.variants import broken_limits
 
 
 class Standing(NamedTuple):
-    """How good a placement is: repairs left, eligible brokers out of some goal, goals and brokers that score low, their potential.
+    """How good a placement is: repairs left, hard limits broken, eligible brokers out of some goal, goals and brokers that score low, their
+    potential.
 
     `potential` float64 [n] by broker, with hard goals at full weight and without what only prefers the middle of a band; `hard` is the
     part of hard goals on loads.
 
     Urgent repairs are replicas and leaderships on dead and draining brokers, replicas on brokers of other sets, and missing leaders.
-    `undone` counts these, and replicas in crowded racks.
+    `undone` counts these, and replicas in crowded racks. `broken` counts brokers beyond each hard limit.
     """
 
     urgent: int
     undone: int
+    broken: int
     low: int
     violations: int
     potential: npt.NDArray[np.float64]
@@ -71,7 +74,8 @@ def standing_of(problem: Problem, state: State) -> Standing:
     potential, hard = np.zeros((2, int(active.sum())))
     sum_potential(problem, state, np.flatnonzero(active), potential, hard)
     violations = int(np.count_nonzero(state.score[active, :COST] < 1.0))
-    return Standing(urgent(problem, state), undone(problem, state), count_low(problem, state), violations, potential, hard)
+    broken = int(broken_limits(problem, state).sum())
+    return Standing(urgent(problem, state), undone(problem, state), broken, count_low(problem, state), violations, potential, hard)
 
 
 @kernel
@@ -110,12 +114,12 @@ def same_rack_only(problem: Problem, state: State) -> int:
 
 
 def is_progress(before: Standing, after: Standing) -> bool:
-    """Whether a round is worth its moves: it repairs, the urgent first, or brings brokers into band, or those that it changes clearly
-    nearer to it.
+    """Whether a round is worth its moves: it repairs, the urgent first, ends broken hard limits, or brings brokers into band, or those that
+    it changes clearly nearer to it.
 
     Hard limits that cannot be met weigh so much that they would hide the rest; so they are left out once.
     """
-    if (after.urgent, after.undone) < (before.urgent, before.undone) or not after.low:
+    if (after.urgent, after.undone, after.broken) < (before.urgent, before.undone, before.broken) or not after.low:
         return True
     if after.low < before.low or after.violations < before.violations:
         return bool(after.potential.sum() <= WORSE * before.potential.sum())

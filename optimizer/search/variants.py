@@ -1,4 +1,5 @@
-"""The problem as a stage sees it, where that is not the problem of the plan: broken hard limits as wishes, hard goals alone, no middle.
+"""The problem as a stage sees it, where that is not the problem of the plan: broken hard limits as wishes, soft limits as bands, hard goals
+alone, no middle.
 
 Called by `search`. Only columns differ, so every operator works on any of them; scores are not shared, so states are appraised anew.
 """
@@ -10,20 +11,28 @@ import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState
 from optimizer.problem import (
+    BOUND,
     CEILING,
+    CENTERING,
     COLUMN,
+    DISTRIBUTION,
     HARD,
     HARD_WEIGHT,
     HIGH,
     HINGE,
     KIND,
     LIMIT,
+    LOW,
+    MEAN,
+    SCALE,
+    SET_OF,
     SPREAD,
     STATE,
     STRENGTH,
     Problem,
 )
 from optimizer.search.ledger import Budget
+from optimizer.search.parameters import FIRM_WEIGHT
 from optimizer.search.state import COST, State
 
 
@@ -76,6 +85,42 @@ def mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.boo
     at_limit = table[:, goals, HIGH] == table[:, goals, CEILING]
     table[:, goals, HIGH] = np.where(at_limit, HINGE, 1.0) * table[:, goals, HIGH]
     return problem._replace(goal=goal, table=table, force=force)
+
+
+def banded(problem: Problem, state: State) -> Problem:
+    """The problem in which soft limits count as the band of the same height: a broker should have at most its limit, and not much less than
+    its part of the load either.
+
+    A replica then goes from a broker above its limit to one that has little, which helps in several goals at once. Only the tightest goal
+    on a load changes, and only if what has to leave the brokers above it in `state` is enough for what others lack below the band: new
+    brokers need not be filled because of a limit.
+    """
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    soft = (problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 0)
+    goal, table, force, sets = problem.goal.copy(), problem.table.copy(), problem.force.copy(), problem.broker[active, SET_OF]
+    for g in np.flatnonzero(soft & tightest(problem)):
+        limit, load = table[active, g, CEILING], state.load[active, goal[g, COLUMN]]
+        if np.isinf(limit).any():
+            continue
+        loads, limits = (np.bincount(sets, of) for of in (load, limit))
+        level = limit * (loads / np.where(limits > 0, limits, np.inf))[sets]
+        low = level - HINGE * (limit - level)
+        if (level <= 0).any() or (level >= limit).any():
+            continue
+        if np.maximum(load - HINGE * limit, 0).sum() >= np.maximum(low - load, 0).sum():
+            goal[g, KIND] = DISTRIBUTION
+            columns = {MEAN: level, BOUND: limit - level, HIGH: level + HINGE * (limit - level), LOW: low, SCALE: 1 / level}
+            for column, values in columns.items():
+                table[active, g, column] = values
+            force[g, SPREAD] = CENTERING * force[g, STRENGTH]
+    return problem if (goal == problem.goal).all() else problem._replace(goal=goal, table=table, force=force)
+
+
+def firmly(problem: Problem) -> Problem:
+    """The problem in which hard limits weigh so much that ending a small excess is worth what it costs in soft goals."""
+    force = problem.force.copy()
+    force[hard_limits(problem), STRENGTH] = FIRM_WEIGHT
+    return problem._replace(force=force)
 
 
 def without_middle(problem: Problem) -> Problem:

@@ -113,3 +113,21 @@ def test_what_repairs_changed_is_aimed_at_as_a_search_that_starts_there_does(mon
     moved[0, 0] = 4
     aim.at(build_state(problem, moved, made.compiled.lead))
     assert asked == [0, 4]
+
+
+@pytest.mark.parametrize(("brokers", "each", "hot"), [(4, 10, 3), (10, 10, 3), (20, 10, 2), (50, 4, 3), (50, 10, 8)])
+def test_a_hot_partition_beside_ordinary_load_ends_alone(brokers: int, each: int, hot: int) -> None:
+    """Nothing else keeps that load on its broker, and the others have room for it; some of them may end above their range for it."""
+    held = [partition([b], network_in=1.0) for b in range(1, brokers + 1) for _ in range(each)]
+    made = Trial(list(range(1, brokers + 1)), [partition([1], network_in=float(hot * each)), *held], usage(bound=0.1))
+    found = plan(made.snapshot, parse_goals(json.dumps(made.goals), "test"))
+    assert found.brokers[0].after["network_in"] == pytest.approx(hot * each)
+
+
+def test_what_comes_with_other_bands_may_stay_beside_a_hot_partition() -> None:
+    """The broker has to keep 9 of 10 replicas, and each brings 10."""
+    held = [partition([b], network_in=10.0) for b in range(1, 11) for _ in range(10)]
+    made = Trial(list(range(1, 11)), [partition([1], network_in=300.0), *held], usage(bound=0.2), usage("replicas", bound=0.2))
+    reached = within_reach(made.compiled.problem, made.state)
+    low = made.compiled.problem.table[0, 1, LOW]
+    assert reached.table[0, 0, HIGH] == pytest.approx(300.0 + low * 1000.0 / 101.0)

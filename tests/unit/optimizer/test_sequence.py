@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 
 from optimizer.options import PlanOptions
-from optimizer.problem import CEILING, HARD, HARD_WEIGHT, HIGH, HINGE, STRENGTH
-from optimizer.search.commit import build_state
 from optimizer.search.ledger import Budget, Log, budget_for, empty_log
 from optimizer.search.sequence import Judged, in_turn, judge_each, sequence, take_back
 from optimizer.search.state import State
-from optimizer.search.variants import mending, tightest
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 from tests.unit.optimizer.test_sideways import assert_consistent
 
@@ -124,70 +121,3 @@ def test_what_is_taken_back_leaves_no_trace(seed: int) -> None:
     for name in ("replicas", "lead", "hosts", "load", "units", "topic_count", "score"):
         assert np.array_equal(getattr(state, name), getattr(made.state, name)), name
     assert_consistent(problem, state)
-
-
-# --- limits that are wishes while a target is looked for ---------------------------------------------------------------
-
-USED = usage(bound=0.5)  # up to 15 of 10
-RACKS: Document = {"kind": "rack_aware", "name": "racks"}
-TOPICS: Document = {"kind": "topic_distribution", "resource": "replicas", "name": "topics", "bound": 0.1}
-LIMITS: dict[str, tuple[list[Document], list[bool]]] = {
-    "alone": ([{"limit": 1.0}], [True]),
-    "beyond a target range": ([USED, {"limit": 0.9}], [True, False]),
-    "within a target range": ([USED, {"limit": 0.12}], [False, True]),
-    "the lower of two": ([{"limit": 0.5}, {"limit": 0.4}], [False, True]),
-    "two alike": ([{"limit": 0.5}, {"limit": 0.5}], [False, False]),
-    "on another load": ([USED, {"limit": 0.9, "resource": "disk"}], [True, True]),
-    "and racks": ([RACKS, {"limit": 0.9}], [False, True]),
-    "and topics": ([TOPICS, {"limit": 0.9}], [False, True]),
-    "and two below": ([{"limit": 0.9}, USED, {"limit": 0.12}], [False, False, True]),
-}
-
-
-def limited(goals: list[Document], last: str = "active") -> Trial:
-    """Four brokers with 10 each, of 100 at most, the `last` in that state; a goal without a kind is a hard limit."""
-    brokers = [{"id": b, "capacity": {"network_in": 100.0, "disk": 100.0}, "state": last if b == 4 else "active"} for b in range(1, 5)]
-    limit: Document = {"kind": "capacity", "resource": "network_in", "hard": True}
-    named = [g if "kind" in g else {**limit, **g, "name": f"limit-{i}"} for i, g in enumerate(goals)]
-    return Trial(brokers, [partition([b], network_in=10.0, disk=10.0) for b in range(1, 5)], *named)
-
-
-@pytest.mark.parametrize("case", LIMITS)
-def test_the_tightest_upper_ends(case: str) -> None:
-    goals, tight = LIMITS[case]
-    assert tightest(limited(goals).compiled.problem).tolist() == tight
-
-
-@pytest.mark.parametrize(("state", "tight"), [("active", [False, False]), ("draining", [False, True]), ("excluded", [False, True])])
-def test_it_is_the_tightest_for_all_active_brokers(state: str, tight: list[bool]) -> None:
-    problem = limited([USED, {"limit": 0.12}], state).compiled.problem
-    table = problem.table.copy()
-    table[3, 1, HIGH] = 90.0
-    assert tightest(problem._replace(table=table)).tolist() == tight
-
-
-def test_what_no_broker_breaks_stays_hard() -> None:
-    problem = limited([USED, {"limit": 0.9}]).compiled.problem
-    assert mending(problem, np.zeros(2, np.int64)) is problem
-
-
-def test_a_broken_limit_becomes_a_wish_and_the_others_stay_hard() -> None:
-    problem = limited([{"limit": 0.09}, {"limit": 0.5}, USED]).compiled.problem
-    wish = mending(problem, np.array([4, 0, 0]))
-    assert (problem.goal[:, HARD].tolist(), wish.goal[:, HARD].tolist()) == ([1, 1, 0], [0, 1, 0])
-    assert wish.table[:, 0, HIGH].tolist() == [HINGE * x for x in problem.table[:, 0, CEILING]]
-    assert np.array_equal(wish.table[:, 1:], problem.table[:, 1:])
-
-
-@pytest.mark.parametrize(("limit", "weighs"), [(0.5, 3.0), (0.001, HARD_WEIGHT)])
-def test_a_hard_limit_beside_a_tighter_soft_goal_weighs_as_that_one_until_a_target_leaves_it_broken(limit: float, weighs: float) -> None:
-    problem = limited([{"limit": limit}, {**USED, "weight": 3.0}]).compiled.problem
-    assert problem.force[:, STRENGTH].tolist() == [weighs, 3.0]
-    assert mending(problem, np.array([4, 0])).force[:, STRENGTH].tolist() == [HARD_WEIGHT, 3.0]
-
-
-def test_a_state_is_judged_alike_by_wishes() -> None:
-    """Scores are of the limit itself: a wish changes where the potential rises, not what is outside."""
-    made = limited([{"limit": 0.09}, USED])
-    wish = mending(made.compiled.problem, np.array([4, 0]))
-    assert np.array_equal(build_state(wish, made.state.replicas, made.state.lead).score[:, :-1], made.state.score[:, :-1])

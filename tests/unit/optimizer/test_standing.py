@@ -10,7 +10,7 @@ from optimizer.search.standing import Standing, is_progress
 
 def standing(low: int, *potential: float, urgent: int = 0, undone: int = 0, violations: int | None = None) -> Standing:
     """So many brokers outside their range, and what each broker has of the potential."""
-    return Standing(urgent, undone, low, low if violations is None else violations, np.array(potential), np.zeros(len(potential)))
+    return Standing(urgent, undone, 0, low, low if violations is None else violations, np.array(potential), np.zeros(len(potential)))
 
 
 BEFORE = standing(2, 1.0, 1.0, 0.0)
@@ -36,6 +36,12 @@ def test_a_round_has_to_earn_its_moves(after: Standing, worth_it: bool) -> None:
 def test_repairs_are_always_worth_it() -> None:
     before, after = standing(2, 1.0, 1.0, undone=1), standing(3, 1.5, 1.5)
     assert is_progress(before, after)
+
+
+def test_a_hard_limit_that_is_mended_is_worth_soft_goals() -> None:
+    before, after = standing(1, 0.1, 0.0)._replace(broken=1), standing(3, 1.5, 1.5)
+    assert is_progress(before, after)
+    assert not is_progress(before, after._replace(broken=1))
 
 
 def test_a_dead_broker_that_is_emptied_is_worth_crowded_racks() -> None:

@@ -1,0 +1,185 @@
+"""The problem as a stage of the search sees it: hard limits that are wishes for a while, soft limits that count as bands."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from goals.document import parse_goals
+from optimizer.planner import plan
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    DISTRIBUTION,
+    HARD,
+    HARD_WEIGHT,
+    HIGH,
+    HINGE,
+    KIND,
+    LIMIT,
+    LOW,
+    MEAN,
+    SET_OF,
+    STRENGTH,
+)
+from optimizer.search.commit import build_state
+from optimizer.search.variants import banded, mending, tightest
+from tests.unit.optimizer.actions import Document, Trial, partition, usage
+
+USED = usage(bound=0.5)  # up to 15 of 10
+RACKS: Document = {"kind": "rack_aware", "name": "racks"}
+TOPICS: Document = {"kind": "topic_distribution", "resource": "replicas", "name": "topics", "bound": 0.1}
+LIMITS: dict[str, tuple[list[Document], list[bool]]] = {
+    "alone": ([{"limit": 1.0}], [True]),
+    "beyond a target range": ([USED, {"limit": 0.9}], [True, False]),
+    "within a target range": ([USED, {"limit": 0.12}], [False, True]),
+    "the lower of two": ([{"limit": 0.5}, {"limit": 0.4}], [False, True]),
+    "two alike": ([{"limit": 0.5}, {"limit": 0.5}], [False, False]),
+    "on another load": ([USED, {"limit": 0.9, "resource": "disk"}], [True, True]),
+    "and racks": ([RACKS, {"limit": 0.9}], [False, True]),
+    "and topics": ([TOPICS, {"limit": 0.9}], [False, True]),
+    "and two below": ([{"limit": 0.9}, USED, {"limit": 0.12}], [False, False, True]),
+}
+
+
+def limited(goals: list[Document], last: str = "active") -> Trial:
+    """Four brokers with 10 each, of 100 at most, the `last` in that state; a goal without a kind is a hard limit."""
+    brokers = [{"id": b, "capacity": {"network_in": 100.0, "disk": 100.0}, "state": last if b == 4 else "active"} for b in range(1, 5)]
+    limit: Document = {"kind": "capacity", "resource": "network_in", "hard": True}
+    named = [g if "kind" in g else {**limit, **g, "name": f"limit-{i}"} for i, g in enumerate(goals)]
+    return Trial(brokers, [partition([b], network_in=10.0, disk=10.0) for b in range(1, 5)], *named)
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_the_tightest_upper_ends(case: str) -> None:
+    goals, tight = LIMITS[case]
+    assert tightest(limited(goals).compiled.problem).tolist() == tight
+
+
+@pytest.mark.parametrize(("state", "tight"), [("active", [False, False]), ("draining", [False, True]), ("excluded", [False, True])])
+def test_it_is_the_tightest_for_all_active_brokers(state: str, tight: list[bool]) -> None:
+    problem = limited([USED, {"limit": 0.12}], state).compiled.problem
+    table = problem.table.copy()
+    table[3, 1, HIGH] = 90.0
+    assert tightest(problem._replace(table=table)).tolist() == tight
+
+
+def test_what_no_broker_breaks_stays_hard() -> None:
+    problem = limited([USED, {"limit": 0.9}]).compiled.problem
+    assert mending(problem, np.zeros(2, np.int64)) is problem
+
+
+def test_a_broken_limit_becomes_a_wish_and_the_others_stay_hard() -> None:
+    problem = limited([{"limit": 0.09}, {"limit": 0.5}, USED]).compiled.problem
+    wish = mending(problem, np.array([4, 0, 0]))
+    assert (problem.goal[:, HARD].tolist(), wish.goal[:, HARD].tolist()) == ([1, 1, 0], [0, 1, 0])
+    assert wish.table[:, 0, HIGH].tolist() == [HINGE * x for x in problem.table[:, 0, CEILING]]
+    assert np.array_equal(wish.table[:, 1:], problem.table[:, 1:])
+
+
+@pytest.mark.parametrize(("limit", "weighs"), [(0.5, 3.0), (0.001, HARD_WEIGHT)])
+def test_a_hard_limit_beside_a_tighter_soft_goal_weighs_as_that_one_until_a_target_leaves_it_broken(limit: float, weighs: float) -> None:
+    problem = limited([{"limit": limit}, {**USED, "weight": 3.0}]).compiled.problem
+    assert problem.force[:, STRENGTH].tolist() == [weighs, 3.0]
+    assert mending(problem, np.array([4, 0])).force[:, STRENGTH].tolist() == [HARD_WEIGHT, 3.0]
+
+
+def test_a_state_is_judged_alike_by_wishes() -> None:
+    """Scores are of the limit itself: a wish changes where the potential rises, not what is outside."""
+    made = limited([{"limit": 0.09}, USED])
+    wish = mending(made.compiled.problem, np.array([4, 0]))
+    assert np.array_equal(build_state(wish, made.state.replicas, made.state.lead).score[:, :-1], made.state.score[:, :-1])
+
+
+# --- soft limits as bands ------------------------------------------------------------------------------------------------
+
+SOFT: Document = {"kind": "capacity", "resource": "network_in", "limit": 0.5, "hard": False, "name": "soft"}
+
+
+def loaded(*loads: float, capacity: float = 100.0, goals: list[Document] | None = None, states: str = "") -> Trial:
+    """A broker for each load, which one partition is; `states` has an initial for each that is not active."""
+    named = {"d": "draining", "x": "excluded"}
+    brokers = [
+        {"id": b, "capacity": {"network_in": capacity}, "state": named.get(states[b : b + 1], "active")} for b in range(len(loads))
+    ]
+    held = [partition([b], network_in=x) for b, x in enumerate(loads) if x]
+    return Trial(brokers, held, *(goals or [SOFT]))
+
+
+def test_a_soft_limit_counts_as_the_band_of_the_same_height() -> None:
+    made = loaded(60.0, 30.0, 35.0, 35.0)
+    seen = banded(made.compiled.problem, made.state)
+    assert seen.goal[0, KIND] == DISTRIBUTION
+    assert seen.table[:, 0, MEAN].tolist() == [40.0] * 4
+    assert seen.table[:, 0, BOUND].tolist() == [10.0] * 4
+    assert seen.table[:, 0, HIGH] == pytest.approx(50.0 - 0.01 * 10.0)
+    assert seen.table[:, 0, LOW] == pytest.approx(30.0 + 0.01 * 10.0)
+    assert build_state(seen, made.state.replicas, made.state.lead).score[0, 0] < 1.0  # it is out of both
+
+
+def test_each_set_of_brokers_has_a_mean_of_its_own() -> None:
+    made = loaded(30.0, 50.0, 15.0, 25.0)
+    broker = made.compiled.problem.broker.copy()
+    broker[:, SET_OF] = [0, 0, 1, 1]
+    assert banded(made.compiled.problem._replace(broker=broker), made.state).table[:, 0, MEAN].tolist() == [40.0, 40.0, 20.0, 20.0]
+
+
+@pytest.mark.parametrize(
+    ("loads", "why"),
+    [
+        ((52.0, 44.0, 44.0, 0.0), "the new broker lacks 20, and 2.5 are too many: it need not be filled"),
+        ((55.0, 55.0, 55.0, 55.0), "no placement meets the limit"),
+        ((0.0, 0.0), "there is no load"),
+    ],
+)
+def test_a_limit_stays_a_limit(loads: tuple[float, ...], why: str) -> None:
+    made = loaded(*loads)
+    assert banded(made.compiled.problem, made.state) is made.compiled.problem, why
+
+
+@pytest.mark.parametrize(
+    "goals",
+    [
+        [{**SOFT, "hard": True}],  # a hard limit that a target may not break
+        [usage(bound=0.2), SOFT],  # up to 48 of 40: the band is tighter
+        [SOFT, {**SOFT, "name": "lower", "limit": 0.45}],
+    ],
+)
+def test_only_soft_limits_that_are_the_tightest_on_their_load_become_bands(goals: list[Document]) -> None:
+    made = loaded(60.0, 30.0, 35.0, 35.0, goals=goals)
+    seen = banded(made.compiled.problem, made.state)
+    kept = [g for g, goal in enumerate(goals) if goal["kind"] == "capacity" and goal["limit"] == SOFT["limit"]]
+    assert (seen.goal[kept, KIND] == LIMIT).all()
+
+
+def test_what_is_not_active_has_no_part_of_the_mean() -> None:
+    made = loaded(60.0, 30.0, 35.0, 35.0, 90.0, states="    x")
+    seen = banded(made.compiled.problem, made.state)
+    assert seen.table[:4, 0, MEAN].tolist() == [40.0] * 4
+    assert np.array_equal(seen.table[4], made.compiled.problem.table[4])
+
+
+def test_a_broker_without_a_limit_has_no_band() -> None:
+    made = loaded(60.0, 30.0, 35.0, 35.0)
+    table = made.compiled.problem.table.copy()
+    table[3, 0, [CEILING, HIGH]] = np.inf
+    problem = made.compiled.problem._replace(table=table)
+    assert banded(problem, made.state) is problem
+
+
+# --- hard limits that the last target leaves broken ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("soft", ["leaders", "replicas"])
+@pytest.mark.parametrize("share", [0.0005, 0.005, 0.05])
+@pytest.mark.parametrize(("brokers", "each"), [(3, 2), (4, 3), (10, 6)])
+def test_a_hard_limit_exceeded_by_little_is_worth_a_soft_goal(brokers: int, each: int, share: float, soft: str) -> None:
+    """Counts are level, and one broker has to give a partition away all the same."""
+    room = [{"id": b, "capacity": {"network_in": each / (1 + share) if b == 1 else 1.5 * each}} for b in range(1, brokers + 1)]
+    goals: list[Document] = [{"kind": "capacity", "resource": "network_in", "limit": 1.0, "name": "limit"}, usage(soft, bound=0.1)]
+    made = Trial(room, [partition([b], network_in=1.0) for b in range(1, brokers + 1) for _ in range(each)], *goals)
+    found = plan(made.snapshot, parse_goals(json.dumps({"version": 1, "goals": goals}), "test"))
+    assert [g.after.violations for g in found.goals if g.hard and g.after is not None] == [0]
+    assert found.summary.replica_moves == 1
