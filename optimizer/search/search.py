@@ -222,7 +222,7 @@ def one_round(
     """One search from the given lists, at which `bench` stands: its log, and the state it leads to.
 
     A target is looked for by the potential alone, and its changes are put in acceptable order; and again from there, as long as that
-    leaves fewer brokers out, or broken hard limits were wishes of the target. Single acceptable actions end it.
+    leaves fewer brokers out, or broken hard limits were wishes of the target; where some stay broken, once with these above all else.
     """
     by_potential = options.acceptance == "potential"
     target, standing = bench.spare(0), bench.begin  # which stays as it is until something is put in order

@@ -1,5 +1,5 @@
-"""The problem as a stage sees it, where that is not the problem of the plan: broken hard limits as wishes, soft limits as bands, hard goals
-alone, no middle.
+"""The problem as a stage sees it, where that is not the problem of the plan: hard limits as wishes or above all, soft limits as bands, hard
+goals alone, no middle.
 
 Called by `search`. Only columns differ, so every operator works on any of them; scores are not shared, so states are appraised anew.
 """

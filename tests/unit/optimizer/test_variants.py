@@ -98,11 +98,10 @@ def test_a_state_is_judged_alike_by_wishes() -> None:
 SOFT: Document = {"kind": "capacity", "resource": "network_in", "limit": 0.5, "hard": False, "name": "soft"}
 
 
-def loaded(*loads: float, capacity: float = 100.0, goals: list[Document] | None = None, states: str = "") -> Trial:
-    """A broker for each load, which one partition is; `states` has an initial for each that is not active."""
-    named = {"d": "draining", "x": "excluded"}
+def loaded(*loads: float, goals: list[Document] | None = None, excluded: int = -1) -> Trial:
+    """A broker for each load, which one partition is."""
     brokers = [
-        {"id": b, "capacity": {"network_in": capacity}, "state": named.get(states[b : b + 1], "active")} for b in range(len(loads))
+        {"id": b, "capacity": {"network_in": 100.0}, "state": "excluded" if b == excluded else "active"} for b in range(len(loads))
     ]
     held = [partition([b], network_in=x) for b, x in enumerate(loads) if x]
     return Trial(brokers, held, *(goals or [SOFT]))
@@ -155,7 +154,7 @@ def test_only_soft_limits_that_are_the_tightest_on_their_load_become_bands(goals
 
 
 def test_what_is_not_active_has_no_part_of_the_mean() -> None:
-    made = loaded(60.0, 30.0, 35.0, 35.0, 90.0, states="    x")
+    made = loaded(60.0, 30.0, 35.0, 35.0, 90.0, excluded=4)
     seen = banded(made.compiled.problem, made.state)
     assert seen.table[:4, 0, MEAN].tolist() == [40.0] * 4
     assert np.array_equal(seen.table[4], made.compiled.problem.table[4])
