@@ -266,7 +266,8 @@ def one_round(
         appraise(problem, target)
         schedule(limits)
     roles, enough, marks = _led_goals(problem, compiled.roles), plenty(problem, budget), bench.topics_out(problem)
-    begun, cut, firm, low = int(log.used[0]), False, False, len(problem.broker) + 1
+    begun, cut, low = int(log.used[0]), False, len(problem.broker) + 1
+    firm: Problem | None = None
     most = len(problem.broker) * len(problem.goal) + 1  # hard limits broken: fewer, for another target with wishes
     while not is_spent(problem, budget):
         # Improve.
@@ -284,6 +285,9 @@ def one_round(
                 appraise(edges, target)
                 swap_out(edges, target, options.seed)
         appraise(problem, target)
+        if wish is firm and broken_limits(problem, target).sum() >= broken.sum():  # in vain
+            follow(problem, target, standing, differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing))
+            break
         # Reduce.
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         reduce(problem, target, standing, replicas, lead, options.seed)
@@ -300,8 +304,8 @@ def one_round(
             wish, most = mending(problem, broken), int(broken.sum())
         elif wish is not problem or low < left:
             wish, most = problem, 0
-        elif broken.any() and not firm:
-            wish, firm = firmly(problem), True
+        elif broken.any() and firm is None:
+            wish = firm = firmly(problem)
         else:
             break
     # Finish: what single acceptable actions still reach.
