@@ -3,8 +3,8 @@
     python -m benchmarks.budgets [--seeds 0,1] [--kinds skewed,tight]
 
 Each cluster is planned without a budget, and with ladders of moves, bytes and partitions up to 1.3 times what that plan needs. Beside it
-stands a search made for each budget by itself. *Undone* is compared first things first (`optimizer.prefixes`): repairs left, hard goals
-that brokers miss, by how much, and by how much scores of soft goals fall short of 1, by weight.
+stands a search made for each budget by itself. *Undone* is compared first things first (`optimizer.prefixes`): urgent repairs left,
+replicas in crowded racks, hard goals that brokers miss, by how much, and by how much scores of soft goals fall short of 1, by weight.
 """
 
 from __future__ import annotations
@@ -91,15 +91,16 @@ def climbed(kind: str, seed: int) -> Iterator[Step]:
 
 
 def _undone(compiled: Compiled, rounds: list[Round]) -> Undone:
-    repairs, missed, short, soft = undone_of(compiled, Placement(compiled.replicas, compiled.lead).after(rounds).state(compiled))
-    return repairs, missed, round(short, 6), round(soft, 6)
+    state = Placement(compiled.replicas, compiled.lead).after(rounds).state(compiled)
+    urgent, crowded, missed, short, soft = undone_of(compiled, state)
+    return urgent, crowded, missed, round(short, 6), round(soft, 6)
 
 
 def line(name: str, steps: Sequence[Step]) -> str:
     pairs = [(one, two) for one, two in pairwise(steps) if (one.ladder, one.start) == (two.ladder, two.start)]
     worse = sum(two.left > one.left for one, two in pairs), sum(two.other > one.other for one, two in pairs)
     better = sum(s.left < s.other for s in steps), sum(s.left > s.other for s in steps)
-    sums = [f"{sum(s.left[i] for s in steps):,.5g} / {sum(s.other[i] for s in steps):,.5g}" for i in range(4)]
+    sums = [f"{sum(s.left[i] for s in steps):,.5g} / {sum(s.other[i] for s in steps):,.5g}" for i in range(5)]
     cpu = sum(s.cpu_s for s in steps) / max(sum(s.unlimited_cpu_s for s in steps), 1e-9)
     cells = [name, str(len(pairs)), f"{worse[0]} / {worse[1]}", f"{better[0]} / {better[1]}", *sums, f"{cpu:.2f}"]
     return f"| {' | '.join(cells)} |"
@@ -111,8 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kinds", type=listed(tuple(KINDS)), default=list(KINDS), metavar="A,B")
     chosen = parser.parse_args(arguments)
     print("Each pair: plans / a search made for each budget by itself.\n")
-    print("| clusters | steps | with more undone | better / worse | repairs left | hard missed | short | soft short | CPU, x none |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| clusters | steps | more undone | better / worse | urgent | crowded | hard missed | short | soft short | CPU, x none |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     every: list[Step] = []
     for kind in chosen.kinds:
         steps = [step for seed in chosen.seeds for step in climbed(kind, seed)]

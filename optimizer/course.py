@@ -19,7 +19,7 @@ from optimizer.search.irreducible import Aim
 from optimizer.search.ledger import budget_for, empty_log, written
 from optimizer.search.record import Lists, published_changes, record
 from optimizer.search.search import Round
-from optimizer.search.sequence import sequence
+from optimizer.search.sequence import carry_out, cheapest_broker_first
 from optimizer.search.standing import same_rack_only
 from optimizer.search.state import Rows, State
 
@@ -111,10 +111,12 @@ class Net:
         return float((self.moved * compiled.problem.cost[self.rows]).sum())
 
 
-def net_round(compiled: Compiled, options: PlanOptions, start: Placement, to: Placement) -> tuple[Round, int]:
+def net_round(
+    compiled: Compiled, options: PlanOptions, start: Placement, to: Placement, cheapest_first: bool = False
+) -> tuple[Round, int]:
     """A round that leads from `start` towards `to`, each partition changed once, and of how many no acceptable order was found.
 
-    O(replicas), and the scheduling of what differs.
+    Where it should serve budgets, what ends a violation of hard goals `cheapest_first`. O(replicas), and the scheduling of what differs.
     """
     compiled = replace(compiled, replicas=start.replicas, lead=start.lead)
     standing, target = start.state(compiled), to.state(compiled)
@@ -128,7 +130,8 @@ def net_round(compiled: Compiled, options: PlanOptions, start: Placement, to: Pl
     pending = differing(target.replicas, target.lead, start.replicas, start.lead)
     log = empty_log(start.replicas.shape[1], len(pending) + 1)
     by_potential = options.acceptance == "potential"
-    left = sequence(problem, standing, budget_for(compiled, options), log, pending, target.replicas, target.lead, by_potential)
+    turns = cheapest_broker_first(problem, standing, pending, target.replicas, target.lead) if cheapest_first else [pending]
+    left = carry_out(problem, standing, budget_for(compiled, options), log, turns, target.replicas, target.lead, by_potential)
     log = written(log)
     begin = start.state(compiled)
     appraise(problem, begin)

@@ -2,8 +2,8 @@
 
 Called by `optimizer.spending`, which looks for the best beginning that a budget is enough for.
 
-*Undone* is what an operator compares, first things first: repairs left, hard goals that brokers miss, by how much their scores fall short
-of 1 there, and by how much scores of soft goals do, by weight.
+*Undone* is what an operator compares, first things first: urgent repairs left, replicas in crowded racks, hard goals that brokers miss, by
+how much their scores fall short of 1 there, and by how much scores of soft goals do, by weight.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from optimizer.broker_sets import outside_sets
 from optimizer.course import Placement
 from optimizer.problem import (
     HARD,
+    KIND,
     MOVABLE,
     NO_RACK_GOAL,
+    RACK,
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
@@ -32,23 +34,23 @@ from optimizer.problem import (
 from optimizer.search.ledger import Log
 from optimizer.search.record import Lists, Record
 from optimizer.search.search import Round
-from optimizer.search.standing import standing_of
-from optimizer.search.state import COST, Rows, State
+from optimizer.search.standing import urgent
+from optimizer.search.state import COST, RACKS, Rows, State
 
 DIGITS = 9  # of sums of scores: with more, their order would show
-Undone = tuple[float, float, float, float]
+Undone = tuple[float, float, float, float, float]
 
 
 def undone_of(compiled: Compiled, state: State) -> Undone:
     """Smaller is better. O(brokers x goals)."""
     problem = compiled.problem
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
-    missed, short, soft = (float(x.sum()) for x in _falls_short(problem, state.score[active, :COST]))
-    return float(standing_of(problem, state).undone), missed, round(short, DIGITS), round(soft, DIGITS)
+    missed, short, soft = (float(x.sum()) for x in _falls_short(problem, state.score[active, :COST], problem.goal[:, KIND] >= 0))
+    return float(urgent(problem, state)), float(state.units[RACKS].sum()), missed, round(short, DIGITS), round(soft, DIGITS)
 
 
 def undone_along(compiled: Compiled, begin: State, rounds: list[Round]) -> FloatArray:
-    """float64 [A + 1, 4]: `undone_of` after each of the first 0 to A actions of `rounds`, which start at `begin`. O(changes x goals)."""
+    """float64 [A + 1, 5]: `undone_of` after each of the first 0 to A actions of `rounds`, which start at `begin`. O(changes x goals)."""
     problem, start = compiled.problem, np.array(undone_of(compiled, begin))
     if not rounds:
         return start[None, :]
@@ -57,17 +59,20 @@ def undone_along(compiled: Compiled, begin: State, rounds: list[Round]) -> Float
     after = np.concatenate([part.record.after for part in rounds])
     actions = sum(int(part.log.used[0]) for part in rounds)
     action = np.repeat(np.arange(actions), np.concatenate([np.diff(part.record.first) for part in rounds]))
-    now = np.stack(_falls_short(problem, after), axis=1) * active[broker, None]
+    told = problem.goal[:, KIND] != RACK  # of racks a record does not tell the scores of brokers whose rack mates change
+    now = np.stack(_falls_short(problem, after, told), axis=1) * active[broker, None]
     order = np.argsort(broker, kind="stable")
     was = np.empty_like(now)
     first = np.append(True, np.diff(broker[order]) != 0) if len(order) else np.zeros(0, np.bool_)
     was[order[~first]] = now[order[np.flatnonzero(~first) - 1]]
     met = order[first]
-    was[met] = np.stack(_falls_short(problem, begin.score[broker[met], :COST]), axis=1) * active[broker[met], None]
-    steps = np.zeros((actions, 4))
+    was[met] = np.stack(_falls_short(problem, begin.score[broker[met], :COST], told), axis=1) * active[broker[met], None]
+    steps = np.zeros((actions, 5))
     waits = np.concatenate([_open(problem, part, True) - _open(problem, part, False) for part in rounds])
-    np.add.at(steps[:, 0], _actions_of(rounds), waits)
-    np.add.at(steps[:, 1:], action, now - was)
+    np.add.at(steps[:, :2], _actions_of(rounds), waits)
+    np.add.at(steps[:, 2:], action, now - was)
+    if not told.all():
+        steps[:, 2:] += _rack_steps(problem, begin, rounds, active)
     return np.round(np.vstack([start, start + np.cumsum(steps, axis=0)]), DIGITS)
 
 
@@ -121,30 +126,60 @@ def _cut(part: Round, actions: int) -> Round:
     )  # fmt: skip
 
 
-def _falls_short(problem: Problem, score: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """float64 [n] three times, of brokers' scores float64 [n, G]: hard goals missed, by how much, and soft goals by how much, by weight."""
-    hard, short = problem.goal[:, HARD] == 1, 1.0 - score
+def _falls_short(problem: Problem, score: FloatArray, told: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """float64 [n] three times, of brokers' scores float64 [n, G] in the goals `told` bool [G]: hard goals missed, by how much, and soft
+    goals by how much, by weight."""
+    hard, short = problem.goal[:, HARD] == 1, np.where(told, 1.0 - score, 0.0)
     missed = (short[:, hard] > 0.0).sum(axis=1).astype(np.float64)
     return missed, short[:, hard].sum(axis=1), (short * problem.force[:, WEIGHT])[:, ~hard].sum(axis=1)
 
 
+def _rack_steps(problem: Problem, begin: State, rounds: list[Round], active: npt.NDArray[np.bool_]) -> FloatArray:
+    """float64 [A, 3]: what each action changes in the shortfall of goals on racks, in the order of `_falls_short`."""
+    rows = np.concatenate([part.log.partition for part in rounds])
+    before = np.concatenate([part.changes.before for part in rounds])
+    after = np.concatenate([part.changes.after for part in rounds])
+    action = np.repeat(_actions_of(rounds)[:, None], before.shape[1], axis=1)
+    was, now = _crowded(problem, before, rows), _crowded(problem, after, rows)
+    brokers = len(problem.broker)
+    event = np.concatenate([(action * brokers + before)[was], (action * brokers + after)[now]])
+    events, at = np.unique(event, return_inverse=True)
+    change = np.bincount(at, weights=np.concatenate([-np.ones(was.sum()), np.ones(now.sum())]), minlength=len(events)).astype(np.float64)
+    broker = events % brokers
+    order = np.argsort(broker, kind="stable")
+    held = np.cumsum(change[order])  # of all brokers in a row: less what stood there before the first event of its broker
+    first = np.append(True, np.diff(broker[order]) != 0)[: len(order)]
+    earlier = (held - change[order])[first][np.cumsum(first) - 1]
+    held += begin.units[RACKS, broker[order]] - earlier
+    racks = problem.goal[:, KIND] == RACK
+    score, past = (np.where(racks, 1.0 / (1.0 + n[:, None]), 1.0) for n in (held, held - change[order]))
+    short = (np.stack(_falls_short(problem, one, racks), axis=1) for one in (score, past))
+    steps = np.zeros((sum(int(part.log.used[0]) for part in rounds), 3))
+    np.add.at(steps, events[order] // brokers, np.subtract(*short) * active[broker[order], None])
+    return steps
+
+
+def _crowded(problem: Problem, lists: Rows, rows: Rows) -> npt.NDArray[np.bool_]:
+    """bool [n, R]: replicas in over-full racks, of partitions `rows` at `lists`."""
+    at = np.append(problem.broker[:, RACK_OF], -1)[lists]
+    mates = (at[:, :, None] == at[:, None, :]).sum(axis=2)
+    return np.asarray((mates > problem.partition[rows, RACK_LIMIT][:, None]) & (lists >= 0))
+
+
 def _open(problem: Problem, part: Round, after: bool) -> npt.NDArray[np.int64]:
-    """int64 [n]: repairs that the partition of each change waits for, before or after it (as `standing_of` counts them)."""
+    """int64 [n, 2]: repairs that the partition of each change waits for, before or after it: urgent ones (as `standing.urgent` counts
+    them), and replicas in crowded racks."""
     lists, lead = (part.changes.after, part.changes.lead_after) if after else (part.changes.before, part.changes.lead_before)
-    states, racks = problem.broker[:, STATE], problem.broker[:, RACK_OF]
+    states, rows = problem.broker[:, STATE], part.log.partition
     leaving = np.append((states == BrokerState.DEAD) | (states == BrokerState.DRAINING), False)
     leaders = Placement(lists, lead).leaders()
     waits = leaving[lists].sum(axis=1) + leaving[leaders] + (lead < 0)
-    if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
-        at = np.append(racks, -1)[lists]
-        mates = (at[:, :, None] == at[:, None, :]).sum(axis=2)
-        waits = waits + ((mates > problem.partition[part.log.partition, RACK_LIMIT][:, None]) & (lists >= 0)).sum(axis=1)
     if problem.setting[SETS]:
         active = np.append(states == BrokerState.ACTIVE, False)
-        rows = part.log.partition
         astray = outside_sets(problem, lists, rows) & active[lists]
         waits = waits + astray.sum(axis=1) * (problem.partition[rows, MOVABLE] == 1)
-    return np.asarray(waits, np.int64)
+    crowded = _crowded(problem, lists, rows) if problem.setting[RACK_GOAL] != NO_RACK_GOAL else np.zeros(lists.shape)
+    return np.stack([waits, crowded.sum(axis=1)], axis=1).astype(np.int64)
 
 
 def _firsts_of(rows: Rows) -> npt.NDArray[np.bool_]:

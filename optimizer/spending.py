@@ -4,8 +4,9 @@ Called by the planner and by `optimizer.careful` in place of `optimizer.worth`, 
 every budget has more beginnings for a larger one, so what is best among them never leaves more undone.
 
 The lists are the plan without a budget; what is free first (leadership transfers, where moves or bytes are limited), then everything, as
-searches with a budget order it: repairs, hard limits, the rest; and the same in stages, each a search within a fixed share of all that
-could be moved, so that small budgets have lists that are made for about as much. A stage that begins beyond the budget is not looked for.
+searches with a budget order it: repairs, hard limits, the rest; what hard goals alone need, then the rest; and all in stages, each a search
+within a fixed share of all that could be moved, so that small budgets have lists that are made for about as much. A stage that begins
+beyond the budget is not looked for.
 Where partitions are limited beside moves or bytes, there are the lists without that limit, too.
 """
 
@@ -20,6 +21,7 @@ from cluster_model.snapshot import FloatArray
 from optimizer.bounds import lower_bounds
 from optimizer.course import Placement
 from optimizer.gain import LeftOut, distances
+from optimizer.hard_first import hard_round
 from optimizer.options import PlanOptions, Watch
 from optimizer.prefixes import beginning, spent_along, undone_along
 from optimizer.problem import RF, Compiled
@@ -124,9 +126,13 @@ def _ways(setting: Setting, begin: State) -> Iterator[Way]:
     for one in [others, setting] if others.options.budgeted and setting.options.max_partitions is not None else [setting]:
         free = _continued(one, Way([]), one.stage(0.0))
         yield free
-        if one.limits.any():
-            yield _continued(one, free, one.stage(np.inf))
-        if one.limits.any() and one.compiled.replicas.size <= STAGED:
+        if not one.limits.any():
+            continue
+        yield _continued(one, free, one.stage(np.inf))
+        hard = _hard_alone(one)
+        if hard.rounds:
+            yield _continued(one, _continued(one, hard, one.stage(0.0)), one.stage(np.inf))
+        if one.compiled.replicas.size <= STAGED:
             yield _in_stages(one, free)
 
 
@@ -147,6 +153,13 @@ def _in_stages(setting: Setting, way: Way) -> Way:
         if (left >= 1.0).all():
             way = _continued(setting, way, left)
     return way
+
+
+def _hard_alone(setting: Setting) -> Way:
+    """What hard goals alone need, from where the plan starts."""
+    setting.threads.settle()
+    made, stopped = hard_round(setting.compiled, setting.options, setting.watch, setting.threads)
+    return Way([] if made is None else [made], stopped=stopped)
 
 
 def _continued(setting: Setting, way: Way, limits: FloatArray) -> Way:

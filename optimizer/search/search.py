@@ -46,7 +46,7 @@ from optimizer.search.record import Lists, Record, published_changes, record
 from optimizer.search.reduce import reduce
 from optimizer.search.repack import repack
 from optimizer.search.repair import lead_leaderless, repair, to_drain
-from optimizer.search.sequence import sequence
+from optimizer.search.sequence import carry_out, cheapest_broker_first
 from optimizer.search.standing import Standing, count_low, is_progress, same_rack_only, standing_of, undone
 from optimizer.search.state import COST, Rows, State
 from optimizer.search.swaps import swap_out
@@ -234,17 +234,9 @@ def one_round(
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, pending)
         standing = bench.spare(1) if standing is bench.begin else standing
-        for rows in [pending] if most_urgent is None else _cheapest_broker_first(most_urgent, standing, pending, to, to_lead):
-            if len(rows):
-                left = sequence(problem, standing, budget, log, rows, to, to_lead, by_potential, threads)
-                if left and undone(problem, standing):  # a leader that has to leave may do so in two steps
-                    stays = standing.replicas[rows, to_lead[rows]] == to[rows, to_lead[rows]]
-                    led = rows[stays & (standing.lead[rows] != to_lead[rows])]
-                    halfway = to.copy()
-                    halfway[led] = standing.replicas[led]
-                    sequence(problem, standing, budget, log, rows, halfway, to_lead, by_potential, threads)
-                    sequence(problem, standing, budget, log, rows, to, to_lead, by_potential, threads)
-            follow(problem, target, standing, rows)
+        turns = [pending] if most_urgent is None else cheapest_broker_first(most_urgent, standing, pending, to, to_lead)
+        carry_out(problem, standing, budget, log, turns, to, to_lead, by_potential, threads)
+        follow(problem, target, standing, pending)
         return len(pending)
 
     # Construct and repair: leaders, brokers that must hold nothing, racks.
@@ -356,20 +348,6 @@ def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) ->
     placed = repair(wish, target, leaving, seed)
     appraise(problem, target)
     return wish if placed else None
-
-
-def _cheapest_broker_first(problem: Problem, state: State, rows: Rows, to: Rows, to_lead: Rows) -> list[Rows]:
-    """The changes of partitions `rows` by the broker beyond a hard limit that they relieve: one that costs little comes first, and what
-    relieves none last, so that a budget ends as many violations as it is enough for. O(changes + brokers)."""
-    limits = hard_limits(problem)
-    broken = (problem.broker[:, STATE] == BrokerState.ACTIVE) & (state.score[:, :COST][:, limits] < 1.0).any(axis=1)
-    before, after, at = state.replicas[rows], to[rows], np.arange(len(rows))
-    gone = (before >= 0) & ~(before[:, :, None] == after[:, None, :]).any(axis=2)
-    gone[at, state.lead[rows]] |= before[at, state.lead[rows]] != after[at, to_lead[rows]]
-    source = np.where(gone & broken[before], before, -1).max(axis=1, initial=-1)
-    moves = ((after >= 0) & ~(after[:, :, None] == before[:, None, :]).any(axis=2)).sum(axis=1)
-    price = np.bincount(source + 1, weights=moves * problem.cost[rows], minlength=len(broken) + 1)
-    return [rows[source == b] for b in sorted(np.flatnonzero(broken).tolist(), key=lambda b: price[b + 1])] + [rows[source < 0]]
 
 
 def _led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cluster_model.snapshot import BrokerState
 from kernels.compiled import inner, kernel, whole
-from optimizer.problem import Problem
+from optimizer.problem import HARD, STATE, Problem
 from optimizer.search.bundle import (
     ask_for,
     ask_for_counts,
@@ -27,7 +28,8 @@ from optimizer.search.ledger import Budget, Log, asks, has_room, is_limited, pub
 from optimizer.search.order import ascending
 from optimizer.search.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LATE_SHARE, LEAST_STEP, SOON
 from optimizer.search.potential import thrift_of
-from optimizer.search.state import State
+from optimizer.search.standing import undone
+from optimizer.search.state import COST, State
 from optimizer.threads import Threads
 
 
@@ -48,6 +50,43 @@ class Judged(NamedTuple):
     gain: np.ndarray  # float64 [n], fall of the potential
     repairs: np.ndarray  # int64 [n], bits
     good: np.ndarray  # uint8 [n], 1 where the change by itself is acceptable
+
+
+# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
+def carry_out(
+    problem: Problem, state: State, budget: Budget, log: Log, turns: list[np.ndarray], to: np.ndarray, to_lead: np.ndarray,
+    by_potential: bool, threads: Threads | None = None,
+) -> int:  # fmt: skip
+    """As `sequence`, the partitions of each of `turns` before those of the next; and where repairs are left, what changes a leader and a
+    replica may do so in two steps, the leader first. Returns changes left of the last turn."""
+    left = 0
+    for every in turns:
+        rows = every[(state.replicas[every] != to[every]).any(axis=1) | (state.lead[every] != to_lead[every])]
+        left = sequence(problem, state, budget, log, rows, to, to_lead, by_potential, threads) if len(rows) else 0
+        if left and undone(problem, state):
+            stays = state.replicas[rows, to_lead[rows]] == to[rows, to_lead[rows]]
+            led = rows[stays & (state.lead[rows] != to_lead[rows])]
+            halfway = to.copy()
+            halfway[led] = state.replicas[led]
+            sequence(problem, state, budget, log, rows, halfway, to_lead, by_potential, threads)
+            left = sequence(problem, state, budget, log, rows, to, to_lead, by_potential, threads)
+    return left
+
+
+def cheapest_broker_first(problem: Problem, state: State, rows: np.ndarray, to: np.ndarray, to_lead: np.ndarray) -> list[np.ndarray]:
+    """Turns of `carry_out`, the last of all `rows`: first what has to leave its broker, then what relieves a broker that misses a hard
+    goal, of one that costs little before others, so that a budget ends as many violations as it is enough for. O(changes + brokers)."""
+    short = (state.score[:, :COST][:, problem.goal[:, HARD] == 1] < 1.0).any(axis=1)
+    broken = (problem.broker[:, STATE] == BrokerState.ACTIVE) & short
+    before, after, lead, at = state.replicas[rows], to[rows], state.lead[rows], np.arange(len(rows))
+    gone = (before >= 0) & ~(before[:, :, None] == after[:, None, :]).any(axis=2)
+    gone[at, lead] |= before[at, lead] != after[at, to_lead[rows]]
+    source = np.where(gone & broken[before], before, -1).max(axis=1, initial=-1)
+    urgent = (lead < 0) | (gone & (problem.broker[before, STATE] != BrokerState.ACTIVE)).any(axis=1)
+    moves = ((after >= 0) & ~(after[:, :, None] == before[:, None, :]).any(axis=2)).sum(axis=1)
+    price = np.bincount(source + 1, weights=moves * problem.cost[rows], minlength=len(broken) + 1)
+    dearer = sorted(np.flatnonzero(broken).tolist(), key=lambda b: price[b + 1])
+    return [rows[urgent], *(rows[~urgent & (source == b)] for b in dearer), rows]
 
 
 # wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner

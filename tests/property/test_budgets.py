@@ -1,4 +1,4 @@
-"""A bigger budget never leaves more undone: repairs, hard goals that brokers miss, by how much, and by how much soft ones."""
+"""A bigger budget never leaves more undone: urgent repairs, crowded racks, hard goals that brokers miss, by how much, and soft ones."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def left_undone(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, budget
     assert spent.bytes_to_move <= budget.get("max_bytes", spent.bytes_to_move)
     assert spent.partitions <= budget.get("max_partitions", spent.partitions)
     compiled = compile_problem(apply_whatifs(snapshot, goals, options), goals, options)
-    repairs, missed, short, soft = undone_of(compiled, after_plan(snapshot, compiled, made))
-    return repairs, missed, round(short, 6), round(soft, 6)
+    urgent, crowded, missed, short, soft = undone_of(compiled, after_plan(snapshot, compiled, made))
+    return urgent, crowded, missed, round(short, 6), round(soft, 6)
 
 
 def climb(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, limited: tuple[Limited, ...], steps: list[int]) -> list[Undone]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -17,9 +18,12 @@ from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import Scenario, cluster
 
 
+@pytest.mark.parametrize("crowded", [False, True])
 @pytest.mark.parametrize("scenario", get_args(Scenario))
-def test_every_first_part_of_a_plan(scenario: Scenario) -> None:
+def test_every_first_part_of_a_plan(scenario: Scenario, crowded: bool) -> None:
     snapshot = cluster(10, 300, scenario, 3, "topics-wide")
+    if crowded:  # three racks, of which the placement knew nothing
+        snapshot = replace(snapshot, racks=tuple("abc"[i % 3] for i in range(len(snapshot.racks))))
     compiled = compile_problem(snapshot, parse_goals(goals_text("topics-wide", 0.1), "test"), PlanOptions())
     start, rounds = Placement(compiled.replicas, compiled.lead), worthwhile_search(compiled, PlanOptions()).rounds
     undone, spent = undone_along(compiled, start.state(compiled), rounds), spent_along(compiled, rounds)
