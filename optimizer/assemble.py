@@ -32,6 +32,7 @@ from optimizer.search.search import Found, Round
 from optimizer.unknown import unknown_notes, unsized
 from optimizer.whatif import idle_patterns
 from optimizer.why import why_left
+from optimizer.why_budget import budget_text
 from optimizer.why_sets import told_of_sets
 
 
@@ -60,8 +61,9 @@ def assemble(
     cut_short = options.budgeted or waiting > 0 or bool(because) or compiled.caution is not None or found.stopped
     outcomes = goal_outcomes(snapshot, compiled, goals, start, end, left, cut_short)
     small = [] if found.left_out is None else [found.left_out.skipped(options)]
+    ended = because or budget_text(compiled, end, options, waiting)
     skipped = (
-        *compiled.skipped, *small, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end, because),
+        *compiled.skipped, *small, *held_back(snapshot, compiled.caution), *offline_notes(snapshot, compiled, end, ended),
     )  # fmt: skip
     recorded = _recorded(options)
     goals_digest = goals.digest or "sha256:" + hashlib.sha256(repr(goals.goals).encode()).hexdigest()

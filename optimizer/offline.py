@@ -20,7 +20,7 @@ MOST_NAMED = 20
 
 def offline_notes(snapshot: Snapshot, compiled: Compiled, end: State, because: str | None = None) -> tuple[Skipped, ...]:
     """Partitions that could not be helped: those without a live replica, of frozen topics on dead or draining brokers, without a leader.
-    `because` says why a plan that looks at some changes only gives no leader."""
+    `because` says why a plan that looks at some changes only, or whose budget ran out, gives no leader."""
     if not snapshot.partition_count:
         return ()
     states = compiled.problem.broker[:, STATE]

@@ -58,12 +58,12 @@ def carry_out(
     by_potential: bool, threads: Threads | None = None,
 ) -> int:  # fmt: skip
     """As `sequence`, the partitions of each of `turns` before those of the next; and where repairs are left, what changes a leader and a
-    replica may do so in two steps, the leader first. Returns changes left of the last turn."""
+    replica may do so in two steps, the leader first, which costs no move. Returns changes left of the last turn."""
     left = 0
     for every in turns:
         rows = every[(state.replicas[every] != to[every]).any(axis=1) | (state.lead[every] != to_lead[every])]
         left = sequence(problem, state, budget, log, rows, to, to_lead, by_potential, threads) if len(rows) else 0
-        if left and undone(problem, state):
+        if (left or is_limited(budget)) and undone(problem, state):  # a change that is beyond the budget is not among those left
             stays = state.replicas[rows, to_lead[rows]] == to[rows, to_lead[rows]]
             led = rows[stays & (state.lead[rows] != to_lead[rows])]
             halfway = to.copy()

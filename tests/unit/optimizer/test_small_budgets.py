@@ -13,6 +13,7 @@ from types import FrameType
 import numpy as np
 import pytest
 
+from cluster_model.build import build_snapshot
 from goals.document import parse_goals
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
@@ -23,6 +24,7 @@ from optimizer.search.state import COST
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
+from tests.unit.optimizer.scenarios import cluster as cluster_of
 
 ROOT = Path(__file__).parents[3]
 BUDGETS = (PlanOptions(), PlanOptions(max_moves=3), PlanOptions(max_bytes=10**10), PlanOptions(max_partitions=3))
@@ -98,6 +100,36 @@ def test_leaderships_alone_bring_what_they_can_into_range() -> None:
     after, fall = leaders([1, 2])
     assert sorted(after) == [0, 0, 0, 1, 1, 1]
     assert fall > 0.0
+
+
+BROKEN = [  # broker 1 is dead: what it led needs a leader, and all that it holds another place
+    *(([1, 2 + i % 3], 1 if i % 2 else None) for i in range(6)),
+    *(([2 + i % 3, 1], 2 + i % 3) for i in range(6)),
+]
+
+
+def broken_cluster() -> Document:
+    made = cluster_of([{"id": 1, "state": "dead"}, 2, 3, 4], [(replicas, {"network_out": 1e6, "disk": 1e9}) for replicas, _ in BROKEN])
+    for entry, (_, leader) in zip(made["partitions"], BROKEN, strict=True):
+        entry["leader"] = leader
+    return made
+
+
+@pytest.mark.parametrize("budget", [0, 1, 3, 8])
+def test_leaders_come_first_where_moves_are_limited(budget: int) -> None:
+    """A partition without a leader waited for the move of its other replica, which the budget was not enough for."""
+    made = plan(build_snapshot(broken_cluster()), parse_goals(goals_text("even", 0.1), "test"), PlanOptions(max_moves=budget))
+    assert made.summary.replica_moves == budget
+    leaders = {change.partition: change.leader_after for change in made.proposals}
+    assert all(leaders.get(p) in (2, 3, 4) for p, (_, leader) in enumerate(BROKEN) if leader in (None, 1))
+    assert not [entry for entry in made.skipped if "no leader" in entry.reason]
+
+
+def test_no_leader_for_want_of_budget() -> None:
+    """Said was that no acceptable way to give it one had been found."""
+    made = plan(build_snapshot(broken_cluster()), parse_goals(goals_text("even", 0.1), "test"), PlanOptions(max_partitions=1))
+    reasons = {entry.reason for entry in made.skipped if "no leader" in entry.reason}
+    assert reasons == {"no leader: the budget of 1 partition is used up; a larger budget would continue"}
 
 
 def test_a_broker_that_is_left_alone_keeps_its_leaderships() -> None:
