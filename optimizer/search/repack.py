@@ -35,6 +35,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.commit import commit
+from optimizer.search.feasible import active_brokers
 from optimizer.search.order import ascending, draw, scramble
 from optimizer.search.parameters import (
     ANNEAL_EACH,
@@ -62,21 +63,24 @@ MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer
 
 class Course(NamedTuple):
     """How a placement is annealed: what a step may cost at first and in the end, in prices of a typical move; what share of its price
-    a move counts with; and one step in how many sends a replica to where the plan found it."""
+    a move counts with; one step in how many sends a replica to where the plan found it; and whether leaders alone change."""
 
     hot: float
     cold: float
     fare: float
     homeward: int
+    leaders: bool = False
 
 
 FIND = Course(50.0, 0.3, 0.05, 50)  # brokers into band, from a placement by chance
 RETURN = Course(2.0, 0.02, 1.0, 1)  # then what need not move
 PACK = Course(2.0, 0.02, 1.0, 3)  # a whole cluster: both at once
+LEAD = Course(50.0, 0.3, 0.0, 1 << 30, True)  # brokers into band, by what copies nothing
 
 
-def repack(problem: Problem, state: State, seed: int) -> int:
+def repack(problem: Problem, state: State, seed: int, moves: bool = True) -> int:
     """Bring brokers of `state` into band, without others going further out. Returns how many, and 1 where a whole cluster got cheaper.
+    Without `moves` only leaderships change.
 
     Notes
     -----
@@ -91,10 +95,10 @@ def repack(problem: Problem, state: State, seed: int) -> int:
     goals = decisive_goals(problem, state)
     bands = goals[problem.goal[goals, KIND] == DISTRIBUTION]
     prices = Prices(float(problem.cost.mean()) or 1.0, float(problem.force[bands, STRENGTH].mean()) if len(bands) else 1.0)
-    if small and problem.setting[SETS] == 0:
+    if moves and small and problem.setting[SETS] == 0:
         perfect = bool((state.score[eligible, :COST] >= 1.0).all())
         return pack_whole(problem, state, eligible, goals, prices, perfect, seed)
-    return pack_last(problem, state, crowd_of(problem), eligible, goals, prices, low, seed)
+    return pack_last(problem, state, crowd_of(problem), goals, prices, low, seed, moves) if low else 0
 
 
 def decisive_goals(problem: Problem, state: State) -> Rows:
@@ -136,10 +140,10 @@ def is_astray(problem: Problem, state: State, b: int) -> bool:
 
 @kernel
 def pack_last(
-    problem: Problem, state: State, crowd: Crowd, eligible: np.ndarray, goals: np.ndarray, prices: Prices, low: int, seed: int
+    problem: Problem, state: State, crowd: Crowd, goals: np.ndarray, prices: Prices, low: int, seed: int, moves: bool
 ) -> int:
-    """See `repack`; `eligible` int64 are brokers, `goals` int64 those on loads that count, `low` how many brokers are out."""
-    random = np.zeros(1, np.int64)
+    """See `repack`; `goals` int64 are those on loads that count, `low` is how many brokers are out."""
+    random, eligible = np.zeros(1, np.int64), active_brokers(problem)
     random[0] = scramble(seed + 7919) >> 8
     came, spare = 0, VAIN_ATTEMPTS
     order = ascending(state.score[:, COST])
@@ -148,14 +152,16 @@ def pack_last(
         for attempt in range(tries):
             if spare == 0 or not is_astray(problem, state, v):
                 break
-            group = choose(problem, state, crowd, goals, v, whole(attempt), eligible, random)
+            turn = whole(attempt if moves else len(MEMBERS) - 1)  # where nothing is copied, many brokers cost no more than few
+            group = choose(problem, state, crowd, goals, v, turn, eligible, random)
             pool = pool_of(problem, state, goals, group.copy(), prices)
             out = count_out(pool)
             steps = whole(min(ANNEAL_EACH * len(pool.free), ANNEAL_STEPS))
-            left, paid, side = anneal(pool, out, paid_for(pool), FIND, steps, random)
+            left, paid, side = anneal(pool, out, paid_for(pool), FIND if moves else LEAD, steps, random)
             if left < out:
                 go_to(pool, side)
-                left, _, side = anneal(pool, left, paid, RETURN, steps, random)
+                if moves:
+                    left, _, side = anneal(pool, left, paid, RETURN, steps, random)
                 carry_out(problem, state, pool, side)
                 came += out - left
             else:
@@ -249,7 +255,7 @@ def choose(
 
 
 @inner
-def propose(pool: Pool, homeward: bool, random: np.ndarray) -> tuple[int, int, int, int]:
+def propose(pool: Pool, homeward: bool, leaders: bool, random: np.ndarray) -> tuple[int, int, int, int]:
     """A replica (-1: none this time), one for which it changes places (-1: none), and the brokers it goes from and to."""
     i, j = pool.free[draw(random, len(pool.free))], whole(-1)
     a, b = pool.side[i], pool.berth[i] if homeward else draw(random, len(pool.group))
@@ -258,7 +264,9 @@ def propose(pool: Pool, homeward: bool, random: np.ndarray) -> tuple[int, int, i
     mates = 0
     for m in pool.mate[i]:
         mates += m >= 0
-    kind = draw(random, whole(3 if mates > 0 else 2))
+    kind = whole(2) if leaders else draw(random, whole(3 if mates > 0 else 2))
+    if leaders and mates == 0:
+        return whole(-1), j, a, b
     if kind > 0:
         j = pool.free[draw(random, len(pool.free))] if kind == 1 else pool.mate[i, draw(random, mates)]
         if j < 0 or (homeward and pool.side[j] != b):
@@ -300,7 +308,7 @@ def anneal(pool: Pool, fewest: int, least: float, course: Course, steps: int, ra
     for step in range(steps):
         if step % 64 == 0:
             heat = course.hot * math.exp(rate * step / steps)
-        i, j, a, b = propose(pool, step % course.homeward == 0, random)
+        i, j, a, b = propose(pool, step % course.homeward == 0, course.leaders, random)
         if i < 0:
             continue
         toll = pool.price[i, b] - pool.price[i, a]

@@ -304,6 +304,8 @@ def one_round(
     if is_spent(problem, budget):
         if has_partitions(budget):
             balance(problem, target, options.seed, ROUNDS_OF_BALANCE, roles, False, threads)
+            if options.max_moves == 0 and replicas.size <= MOST_ESCAPED:
+                repack(problem, target, options.seed, False)
             schedule()
     elif cut and log.used[0] > begun:
         pass  # the next round has a target for what is left of the budget

@@ -217,8 +217,8 @@ def in_turn(
                 kept += 1
                 asking += asked
         count = kept
-        if limited and asking == 0 and done <= FEW_TRANSFERS * count:  # only leaderships are left, of which there are many more
-            break
+        if limited and budget.limits[0] != 0.0 and asking == 0 and done <= FEW_TRANSFERS * count:
+            break  # only leaderships are left, of which there are many more
         if done == 0:
             if count > few:
                 break

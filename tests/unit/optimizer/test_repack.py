@@ -84,6 +84,26 @@ def test_brokers_that_leave_or_are_excluded_get_nothing() -> None:
     assert (state.hosts[others] <= before).all()
 
 
+@pytest.mark.parametrize("others", [0, 2, 4])
+def test_leaderships_change_places_where_nothing_may_be_copied(others: int) -> None:
+    """Broker 1 leads two partitions of 25, broker 2 two of 15, where 40 is the mean: one transfer alone helps neither. The
+    other brokers are at the mean."""
+    loads = [(1, 25.0), (1, 25.0), (2, 15.0), (2, 15.0), *((3 + i, 40.0) for i in range(others))]
+    partitions = [partition([b, {1: 2, 2: 1}.get(b, 1)], network_out=load, follower={}) for b, load in loads]
+    made = Trial(list(range(1, 3 + others)), partitions, usage("network_out", bound=0.1))
+    problem, state = made.compiled.problem, made.state
+    assert standing_of(problem, state).low == 2
+    held = np.sort(state.replicas, axis=1)
+    balance(problem, state, 0, 400, np.ones(len(made.compiled.goals), np.int64), False)
+    assert standing_of(problem, state).low == 2
+    assert repack(problem, state, 0, False) > 0
+    assert standing_of(problem, state).low == 0
+    assert (np.sort(state.replicas, axis=1) == held).all()
+    planned = plan(made.snapshot, made.parsed, PlanOptions(max_moves=0))
+    assert left_by(planned) == []
+    assert planned.summary.replica_moves == 0
+
+
 def test_where_no_broker_is_outside_nothing_moves() -> None:
     compiled = compiled_of(cluster(10, 1_000, "d", 0))
     state = balanced(compiled)
