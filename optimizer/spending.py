@@ -27,7 +27,7 @@ from optimizer.prefixes import beginning, spent_along, undone_along
 from optimizer.problem import RF, Compiled
 from optimizer.search.bench import Bench
 from optimizer.search.ledger import budget_for
-from optimizer.search.parameters import ENDLESS
+from optimizer.search.parameters import ENDLESS, MOST_ESCAPED
 from optimizer.search.search import Found, Round, search
 from optimizer.search.state import State
 from optimizer.threads import Threads
@@ -129,7 +129,7 @@ def _ways(setting: Setting, begin: State) -> Iterator[Way]:
         if not one.limits.any():
             continue
         yield _continued(one, free, one.stage(np.inf))
-        hard = _hard_alone(one)
+        hard = _hard_alone(one) if one.compiled.replicas.size <= MOST_ESCAPED else Way([])
         if hard.rounds:
             yield _continued(one, _continued(one, hard, one.stage(0.0)), one.stage(np.inf))
         if one.compiled.replicas.size <= STAGED:

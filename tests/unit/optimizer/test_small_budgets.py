@@ -64,7 +64,7 @@ def test_a_small_budget_is_not_more_work_than_none() -> None:
     assert done.returncode == 0, done.stderr
     unlimited, *limited = json.loads(done.stdout)
     assert min(limited) > 0
-    assert max(limited) <= 4.0 * unlimited
+    assert max(limited) <= 5.0 * unlimited  # four lists of actions, of which the plan takes the best first part
 
 
 @pytest.mark.parametrize(
