@@ -4,9 +4,9 @@ Called by the planner and by `optimizer.careful` in place of `optimizer.worth`, 
 every budget has more beginnings for a larger one, so what is best among them never leaves more undone.
 
 The lists are the plan without a budget; what is free first (leadership transfers, where moves or bytes are limited), then everything, as
-searches with a budget order it: repairs, hard limits, the rest; what hard goals alone need, then the rest; and all in stages, each a search
-within a fixed share of all that could be moved, so that small budgets have lists that are made for about as much. A stage that begins
-beyond the budget is not looked for.
+searches with a budget order it: repairs, hard limits, the rest; what hard goals alone need, then the rest (not in large clusters, where it
+takes as long as a second plan); and the second list in stages, each a search within a fixed share of all that could be moved, so that
+small budgets have lists that are made for about as much. A stage that begins beyond the budget is not looked for.
 Where partitions are limited beside moves or bytes, there are the lists without that limit, too.
 """
 
@@ -130,6 +130,8 @@ def _ways(setting: Setting, begin: State) -> Iterator[Way]:
             continue
         yield _continued(one, free, one.stage(np.inf))
         hard = _hard_alone(one) if one.compiled.replicas.size <= MOST_ESCAPED else Way([])
+        if hard.stopped:
+            yield hard
         if hard.rounds:
             yield _continued(one, _continued(one, hard, one.stage(0.0)), one.stage(np.inf))
         if one.compiled.replicas.size <= STAGED:

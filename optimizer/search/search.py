@@ -277,7 +277,7 @@ def one_round(
                 appraise(edges, target)
                 swap_out(edges, target, options.seed)
         appraise(problem, target)
-        if wish is firm and broken_limits(problem, target).sum() >= broken.sum():  # in vain
+        if wish is firm and broken_limits(problem, target).sum() >= broken.sum():  # this target ends no broken limit: it is dropped
             follow(problem, target, standing, differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing))
             break
         # Reduce.

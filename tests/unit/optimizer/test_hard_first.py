@@ -63,3 +63,20 @@ def test_hard_goals_alone_score_as_before() -> None:
     by_topic = alone.problem.goal[alone.problem.topic_goal[:, TOPIC_ROW]]
     assert (by_topic[:, KIND] == TOPIC).all()
     assert by_topic[:, COLUMN].tolist() == [0]
+
+
+def test_a_request_to_stop_is_never_lost() -> None:
+    """It was where it came while hard goals alone were looked at, and no list came after that one."""
+    snapshot = cluster(12, 2_400, "b", 1)
+    for last in range(1, 200):
+        told: list[int] = []
+
+        def watch(low: int, told: list[int] = told, last: int = last) -> bool:
+            told.append(low)
+            return len(told) < last
+
+        made = plan(snapshot, goals_of(*HARD_GOALS, *SOFT_GOALS), PlanOptions(max_moves=20), watch)
+        assert made.stopped == (len(told) >= last)
+        if not made.stopped:
+            break
+    assert not made.stopped
