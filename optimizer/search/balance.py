@@ -13,15 +13,13 @@ import numpy as np
 
 from kernels.compiled import both, by_reference, inner, kernel, whole
 from optimizer.problem import STATE, Problem
-from optimizer.search.batch import THRIFTY, Batch, Room, new_batch, new_room
+from optimizer.search.batch import Batch, Room, new_batch, new_room
 from optimizer.search.candidates import watched_goals
 from optimizer.search.leadership import find_all, survey, transfer_leaders
 from optimizer.search.order import ascending
 from optimizer.search.parameters import (
     FEW_LOW,
-    HALF_EMPTY,
     LEAST_FALL,
-    LITTLE_STRAIN,
     LOOK_BACK,
     MANY_LOW,
     MOST_MOVED,
@@ -30,7 +28,6 @@ from optimizer.search.parameters import (
     PATIENCE,
     RANKED,
     SWAP_KEPT,
-    THRIFTY_FALL,
     WIDEST,
     WORTH_SHARING,
 )
@@ -142,8 +139,6 @@ def advance(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Wa
             if batch.used[0] > 0:
                 task, at[STAGE] = whole(FIND), TRANSFER
             else:
-                if at[TURN] == 0:
-                    batch.way[THRIFTY] = 1 if may_be_thrifty(problem, state, walk) else 0
                 at[LEFT], at[STAGE] = 0, CLOSE
                 if at[MOVES] == 1:
                     at[LEFT], at[STAGE] = at[COUNT], CHOOSE
@@ -189,9 +184,8 @@ def begin_round(problem: Problem, state: State, walk: Walk, batch: Batch) -> boo
         for b in range(brokers):
             if is_low(problem, state, b):
                 now_low += 1.0
-                now_badness += badness(problem, state, b)
-        least = THRIFTY_FALL if batch.way[THRIFTY] == 1 else LEAST_FALL
-        if now_low >= walk.past[PAST_LOW] and now_badness >= (1.0 - least) * walk.past[PAST_BADNESS]:
+                now_badness += badness(problem, state, b, True)
+        if now_low >= walk.past[PAST_LOW] and now_badness >= (1.0 - LEAST_FALL) * walk.past[PAST_BADNESS]:
             return False
         walk.past[PAST_LOW], walk.past[PAST_BADNESS] = now_low, now_badness
     keys = np.zeros(brokers)
@@ -204,7 +198,7 @@ def begin_round(problem: Problem, state: State, walk: Walk, batch: Batch) -> boo
                 walk.rest[b] -= 1
                 continue
             walk.left[count] = b
-            keys[count] = -badness(problem, state, b)
+            keys[count] = -badness(problem, state, b, True)
             count += 1
     order = ascending(keys[:count])
     for i in range(count):
@@ -238,20 +232,6 @@ def seek(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
 
 
 @inner
-def may_be_thrifty(problem: Problem, state: State, walk: Walk) -> bool:
-    """Where little is out of band but for leadership, time is spent on fewer bytes."""
-    strain, eligible = 0.0, 0
-    for b in range(len(problem.broker)):
-        strain += np.sqrt(badness(problem, state, b))
-        eligible += 1 if problem.broker[b, STATE] == 0 else 0
-    thrifty = strain < LITTLE_STRAIN * eligible
-    for i in range(walk.at[COUNT] if len(problem.topic_goal) > 0 else 0):  # topics may have filled new brokers half
-        if state.hosts[walk.low[i]] < HALF_EMPTY * walk.past[TYPICAL]:
-            thrifty = False
-    return thrifty
-
-
-@inner
 def choose(problem: Problem, state: State, walk: Walk, stars: int) -> None:
     """For the next brokers that are left partners have to be found; of those, who came into band is left no more."""
     at = walk.at
@@ -279,7 +259,7 @@ def claim(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
         v, found = walk.left[i], 0
         waits = i >= at[AHEAD] or walk.claimed[v] == at[BATCH]
         if not waits:
-            worst = np.sqrt(badness(problem, state, v))
+            worst = np.sqrt(badness(problem, state, v, False))
             wide = 2 if worst < 0.2 else (4 if worst < 0.5 else WIDEST)
             for k in range(walk.ranks[i]):
                 u = walk.ranked[i, k]
@@ -295,9 +275,7 @@ def claim(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
         for k in range(found):
             walk.claimed[batch.partner[stars, k]] = at[BATCH]
         most = min(max(int(0.032 * walk.past[TYPICAL]), 2), MOST_MOVED)
-        if batch.way[THRIFTY] == 1:
-            most = 1
-        elif worst < 0.1:
+        if worst < 0.1:
             most = max(1, most // 4)
         batch.centre[stars], batch.partners[stars], batch.most[stars] = v, found, most
         batch.patient[stars] = 1 if walk.failed[v] == 0 and len(problem.topic_goal) == 0 else 0  # topics leave little choice

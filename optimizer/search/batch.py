@@ -23,15 +23,12 @@ from optimizer.search.parameters import (
 )
 from optimizer.search.state import State
 
-THRIFTY = 0  # entry of `Batch.way`
-
 
 @by_reference
 class Batch(NamedTuple):
     """S stars, B brokers, G goals."""
 
     used: np.ndarray  # int64 [1], how many there are
-    way: np.ndarray  # int64 [1], THRIFTY: 1 where the factor for the cost of a move is squared
     goal: np.ndarray  # int64 [G + 1], rows of the goals on loads that count; last: how many
     stale: np.ndarray  # uint8 [B], 1 where the scores of a broker are not up to date
     patient: np.ndarray  # int64 [S], 1 where the centre waits with small replicas for partners that may take large ones
@@ -75,7 +72,7 @@ def new_batch(problem: Problem, eligible: int, typical: float) -> Batch:
     stars = 1 if topics else max(int(min((eligible / BROKERS_A_STAR) ** 2, typical / REPLICAS_A_STAR, MOST_STARS)), 1)
     moves = 2 * WIDEST * MOST_MOVED
     return Batch(
-        np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(goals + 1, np.int64), np.zeros(brokers, np.uint8),
+        np.zeros(1, np.int64), np.zeros(goals + 1, np.int64), np.zeros(brokers, np.uint8),
         np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.zeros((stars, WIDEST), np.int64),
         np.zeros(stars, np.int64), np.zeros(stars, np.int64), np.empty((stars, moves), np.int64), np.empty((stars, moves), np.int64),
         np.empty((stars, moves), np.int64),

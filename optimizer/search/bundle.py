@@ -73,7 +73,7 @@ def bundle(
                             good = acceptable(verdict, by_potential, LEAST_STEP)
                             key = verdict.gain + (verdict.score - 0.5 if not by_potential else 0.0)
                             if not verdict.allowed:
-                                key -= 1e6
+                                key -= 1e6 * (1 + verdict.breaks)
                             if (good and not best_accepted) or (good == best_accepted and key > best_key):
                                 best, best_key, best_accepted = other, key, good
             if best < 0:

@@ -58,11 +58,11 @@ def watched_goals(problem: Problem, state: State) -> np.ndarray:
 
 
 @inner
-def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, due: bool, factors: np.ndarray) -> int:
+def gather(problem: Problem, state: State, shelf: Shelf, b: int, due: bool, factors: np.ndarray) -> int:
     """Vectors of the replicas on broker `b` are on the shelf after it; returns how many it holds.
 
     `factors` float64 [n] get the factor on the gain of moving each off `b`: less for what costs more (where moves are `due`, for what has
-    more bytes; the more so if `thrifty`), most for those that have moved anyway, 0 for those that may not.
+    more bytes), most for those that have moved anyway, 0 for those that may not.
     """
     fetch(problem, state, shelf, b)
     n, mark, thrift, added = state.hosts[b], state.mark[b], shelf.vector[b, -1], COST_ADDED
@@ -72,7 +72,6 @@ def gather(problem: Problem, state: State, shelf: Shelf, b: int, thrifty: bool, 
         if due and factor > 0.0 and mean > bare:
             size = (((1.0 + added) / factor - added) * mean - bare) / (mean - bare)  # over the mean, from what it costs
             factor = (1.0 + DUE_ADDED) / (DUE_ADDED + size)
-        factor = factor * factor if thrifty else factor
         factors[i] = ANYWAY if mark[i] & STRAY and factor > 0.0 else factor
     return int(n)
 

@@ -47,6 +47,7 @@ class Verdict(NamedTuple):
     """`gain` is by how much the potential falls; `repairs` bits; `touches_low` when a touched broker scores below 1."""
 
     allowed: bool  # nothing hard gets worse
+    breaks: int  # hard goals on loads and topics that get worse, each counted on each broker
     better: bool  # combined rule above 0.5
     score: float
     repairs: int
@@ -143,8 +144,8 @@ def evaluate(problem: Problem, state: State, n: int) -> Verdict:
         for k in range(len(problem.topic_goal)):
             for t in range(touched):
                 state.units[k, state.touched[t]] = state.units_before[t, k]
-    allowed, raised = weigh_scores(problem, state, touched)
-    come = coming_home(problem, state, n)
+    breaks, raised = weigh_scores(problem, state, touched)
+    come, allowed = coming_home(problem, state, n), breaks == 0
     if come > 0:
         repairs |= 1 << REPAIRS_SETS
         gain += HARD_WEIGHT * UNIT_WEIGHT * come
@@ -158,7 +159,7 @@ def evaluate(problem: Problem, state: State, n: int) -> Verdict:
     elif problem.setting[RACK_GOAL] == SOFT_RACK:
         gain += UNIT_WEIGHT * rack_gain
     better, score = combine(problem, state.action)
-    return Verdict(allowed and come >= 0, better, score, repairs, gain, touches_low(problem, state, touched), touched)
+    return Verdict(allowed and come >= 0, breaks, better, score, repairs, gain, touches_low(problem, state, touched), touched)
 
 
 @inner
@@ -208,9 +209,9 @@ def touches_low(problem: Problem, state: State, touched: int) -> bool:
 
 
 @inner
-def weigh_scores(problem: Problem, state: State, touched: int) -> tuple[bool, bool]:
-    """Action scores by goal into `state.action`; whether no hard goal but racks gets worse on any broker, and whether one gets better."""
-    allowed, raised = True, False
+def weigh_scores(problem: Problem, state: State, touched: int) -> tuple[int, bool]:
+    """Action scores by goal into `state.action`; how many hard goals but racks get worse on brokers, and whether one gets better."""
+    breaks, raised = whole(0), False
     for g in range(len(problem.goal)):
         kind = problem.goal[g, KIND]
         low_before, low_after = 2.0, 2.0
@@ -225,11 +226,11 @@ def weigh_scores(problem: Problem, state: State, touched: int) -> tuple[bool, bo
                 if kind == LIMIT:  # the excess as a share of the limit, falling as a score does
                     before, after = 1.0 - 1.0 / before, 1.0 - 1.0 / after
                 if after < before - 1e-12:
-                    allowed = False
+                    breaks += 1
                 elif after > before + TOLERANCE:
                     raised = True
         state.action[g] = 0.5 if low_before > 1.5 else (low_after - low_before + 1.0) / 2.0
-    return allowed, raised
+    return breaks, raised
 
 
 @inner

@@ -45,10 +45,8 @@ LEADERSHIPS = 16  # transfers a broker makes in a round
 MOST_SWAPPED, FEW_LOW = 48, 32  # partners that a broker out of band tries to swap with, where there are no more such brokers
 PATIENCE = 4  # rounds without success after which a broker is given up
 LOOK_BACK = 16  # rounds, within which it has to get better ...
-LEAST_FALL, THRIFTY_FALL = 0.01, 0.05  # ... by so much (where it is `may_be_thrifty`: ...), or somebody has to come into band
-LITTLE_STRAIN = 0.1  # mean over brokers of how far they are out of band, in the units of the potential
+LEAST_FALL = 0.01  # ... by so much, or a broker has to come into band
 MANY_LOW = 0.75  # of the brokers are out of band: all will be asked for their replicas
-HALF_EMPTY = 0.8  # of the replicas of a typical broker: one with fewer needs many moves
 WORTH_SHARING, NEVER = 30_000, 1 << 62  # replicas, or pairs of brokers, to look at: some tenths of a millisecond
 
 # --- Leadership transfers

@@ -104,7 +104,7 @@ def find_step(
 ) -> bool:
     """Leave in change 0 an acceptable move or transfer of leadership that helps broker `v`; whether there is one."""
     slots = state.replicas.shape[1]
-    least = max(LEAST_STEP, POLISH_SHARE * badness(problem, state, v))
+    least = max(LEAST_STEP, POLISH_SHARE * badness(problem, state, v, True))
     found = list_transfers(problem, state, v, looks)
     for k in range(partners):
         found = list_moves(problem, state, watched, v, looks.partner[k], found, looks)
@@ -143,7 +143,7 @@ def list_transfers(problem: Problem, state: State, v: int, looks: Looks) -> int:
 def list_moves(problem: Problem, state: State, watched: np.ndarray, source: int, target: int, found: int, looks: Looks) -> int:
     """Note moves from broker `source` to `target` beside the `found` steps; returns how many there are."""
     slots, keys = state.replicas.shape[1], looks.gains
-    n = gather(problem, state, looks.shelf, source, False, False, looks.factors)
+    n = gather(problem, state, looks.shelf, source, False, looks.factors)
     scan(problem, state, watched, source, target, n, looks.shelf.vector[source], keys)
     most = 0.0  # that topics can gain by a move
     for k in range(len(problem.topic_goal)):

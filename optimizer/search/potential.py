@@ -241,8 +241,8 @@ def thrift_of(problem: Problem, p: Any) -> Any:
 
 
 @inner
-def badness(problem: Problem, state: State, b: int) -> float:
-    """Hinge part of the potential of a broker: 0 in band."""
+def badness(problem: Problem, state: State, b: int, weighted: bool) -> float:
+    """How far a broker is out of band, squared and summed over goals, each by its weight or, unless `weighted`, by 1."""
     cost = 0.0
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] <= LIMIT:
@@ -250,7 +250,7 @@ def badness(problem: Problem, state: State, b: int) -> float:
             over, under = load - problem.table[b, g, HIGH], problem.table[b, g, LOW] - load
             beyond = over if over > 0.0 else (under if under > 0.0 else 0.0)
             beyond *= problem.table[b, g, SCALE]
-            cost += problem.force[g, STRENGTH] * beyond * beyond
+            cost += (problem.force[g, STRENGTH] if weighted else 1.0) * beyond * beyond
     return cost
 
 

@@ -247,8 +247,8 @@ def one_round(
         schedule()
     exceeding = _placed_anyhow(problem, target, leaving, options.seed)
     broken = broken_limits(problem, target)
-    wish = problem if options.budgeted or len(leaving) else banded(problem, standing)
-    wish = wish if options.budgeted else exceeding or mending(wish, broken * tightest(problem))
+    wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem))
+    wish = wish if options.budgeted or len(leaving) else banded(wish, standing)
     if options.budgeted and broken.any():  # then hard limits
         limits = limits_alone(problem, budget)
         appraise(limits, target)

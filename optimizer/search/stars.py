@@ -17,7 +17,7 @@ from optimizer.problem import (
     LEADING,
     Problem,
 )
-from optimizer.search.batch import THRIFTY, Batch, Room
+from optimizer.search.batch import Batch, Room
 from optimizer.search.candidates import best_key, gather, keep_best, lacks_replicas, scan, take, topic_burden
 from optimizer.search.commit import put, write_row
 from optimizer.search.feasible import may_host
@@ -119,7 +119,7 @@ def candidates(problem: Problem, state: State, shelf: Shelf, source: int, target
     """The replicas of `source` that gain most on `target` for what they cost, side by side in `room`; returns how many."""
     block, keys, watched = shelf.vector[source], room.gains, batch.goal[: batch.goal[-1]]
     due = lacks_replicas(problem, state, watched, target)
-    n = gather(problem, state, shelf, source, batch.way[THRIFTY] == 1, due, room.factors)
+    n = gather(problem, state, shelf, source, due, room.factors)
     scan(problem, state, watched, source, target, n, block, keys)
     for i in range(n):
         keys[i] = keys[i] * room.factors[i] if keys[i] > LEAST_GAIN else 0.0

@@ -82,7 +82,7 @@ def swap_with(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray,
 def shortlist(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, side: Side, other: int, room: Room) -> None:
     """The replicas of a broker that do best (or least harm) on broker `other` become its side."""
     b, gains = side.at[0], room.gains
-    n = gather(problem, state, shelf, b, False, False, side.factor)
+    n = gather(problem, state, shelf, b, False, side.factor)
     scan(problem, state, watched, b, other, n, shelf.vector[b], gains)
     for i in range(n):
         if side.factor[i] == 0.0:
@@ -172,7 +172,7 @@ def swap_out(problem: Problem, state: State, seed: int) -> int:
         out, total = 0, 0.0
         for b in range(brokers):
             if is_low(problem, state, b):
-                low[out], keys[out] = b, -badness(problem, state, b)
+                low[out], keys[out] = b, -badness(problem, state, b, True)
                 total -= keys[out]
                 out += 1
         if out == 0 or len(eligible) < 2 or (out >= fewest and total > (1.0 - SWAP_FALL) * past):
@@ -198,14 +198,14 @@ def swap_one(
 
     `looks` int64 [2] counts the pairs of replicas seen, and draws.
     """
-    v, bad = mine.at[0], badness(problem, state, mine.at[0])
+    v, bad = mine.at[0], badness(problem, state, mine.at[0], True)
     best, partner, giving, getting = max(LEAST_STEP, SWAP_SHARE * bad), whole(-1), whole(-1), whole(-1)
     for _ in range(SWAP_PARTNERS):
         u, first = eligible[draw(looks[1:], len(eligible))], draw(looks[1:], whole(1 << 40))
-        n = gather(problem, state, shelf, v, False, False, mine.factor)
+        n = gather(problem, state, shelf, v, False, mine.factor)
         if u == v or n == 0:
             continue
-        theirs.at[0], theirs.at[1] = u, gather(problem, state, shelf, u, False, False, theirs.factor)
+        theirs.at[0], theirs.at[1] = u, gather(problem, state, shelf, u, False, theirs.factor)
         mine.at[1] = min(n, SWAP_SAMPLE)
         for k in range(mine.at[1]):
             mine.place[k] = (first + k * n // mine.at[1]) % n

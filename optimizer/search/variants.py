@@ -1,4 +1,4 @@
-"""The problem as a stage sees it, where that is not the problem of the plan: hard limits as wishes or above all, soft limits as bands, hard
+"""The problem as a stage sees it, where that is not the problem of the plan: hard limits as wishes or above all, limits as bands, hard
 goals alone, no middle.
 
 Called by `search`. Only columns differ, so every operator works on any of them; scores are not shared, so states are appraised anew.
@@ -88,8 +88,8 @@ def mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.boo
 
 
 def banded(problem: Problem, state: State) -> Problem:
-    """The problem in which soft limits count as the band of the same height: a broker should have at most its limit, and not much less than
-    its part of the load either.
+    """The problem in which soft limits and wishes count as the band of the same height: a broker should have at most its limit, and not
+    much less than its part of the load either.
 
     A replica then goes from a broker above its limit to one that has little, which helps in several goals at once. Only the tightest goal
     on a load changes, and only if what has to leave the brokers above it in `state` is enough for what others lack below the band: new

@@ -13,7 +13,7 @@ from optimizer.planner import plan
 from tests.clusters.goals import goals_text
 from tests.clusters.level import heated, level_cluster
 
-MOST_MOVES = 300  # 419 where every broker goes on with the thriftiest moves, however far out it is
+MOST_MOVES = 150
 
 
 @pytest.mark.parametrize("seed", [1, 5])

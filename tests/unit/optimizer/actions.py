@@ -68,6 +68,7 @@ class Judged:
     after: dict[str, dict[int, float]]
     repairs: set[str]
     allowed: bool
+    breaks: int
     better: bool
     gain: float
     touches_low: bool
@@ -167,6 +168,7 @@ class Trial:
             after={self.names[g]: {self.ids[b]: state.fresh[t, g] for t, b in rows} for g, rows in judged.items()},
             repairs=repairs,
             allowed=bool(verdict.allowed),
+            breaks=int(verdict.breaks),
             better=bool(verdict.better),
             gain=float(verdict.gain),
             touches_low=bool(verdict.touches_low),
@@ -197,6 +199,7 @@ class Trial:
         after = {g["name"]: {b: judge.score(g, b) for b in judged[g["name"]]} for g in judge.goals}
         scores = {g["name"]: judge.action_score(g, before[g["name"]], after[g["name"]]) for g in judge.goals}
         rises: list[float] = []
+        breaks = 0
         for goal in judge.goals:
             name = goal["name"]
             falls: list[float]
@@ -207,6 +210,7 @@ class Trial:
             else:
                 falls = [before[name][b] - after[name][b] for b in judged[name]]
             if goal["hard"]:
+                breaks += sum(fall > TOLERANCE for fall in falls) if goal["kind"] != "rack_aware" else 0
                 rises += [fall for fall in falls if fall > TOLERANCE]
                 worth = sum(falls) if goal["kind"] == "rack_aware" else min(falls, default=0.0)
                 repairs |= {name} if worth < -TOLERANCE else set()
@@ -216,7 +220,7 @@ class Trial:
         score, groups = judge.combined(scores)
         return Judged(
             score=score, goals=scores, before=before, after=after, repairs=repairs, allowed=not rises,
-            better=combined_rule(groups), gain=gain,
+            breaks=breaks, better=combined_rule(groups), gain=gain,
             touches_low=any(s < 1.0 for of_goal in before.values() for s in of_goal.values()),
         )  # fmt: skip
 

@@ -81,7 +81,7 @@ def assert_agreed(trial: Trial, *changes: Change) -> None:
     for name, brokers in right.before.items():
         assert found.before[name] == pytest.approx(brokers, abs=1e-9)
         assert found.after[name] == pytest.approx(right.after[name], abs=1e-9)
-    assert (found.repairs, found.allowed, found.better) == (right.repairs, right.allowed, right.better)
+    assert (found.repairs, found.allowed, found.breaks, found.better) == (right.repairs, right.allowed, right.breaks, right.better)
     assert found.touches_low == right.touches_low
     assert found.gain == pytest.approx(right.gain, rel=1e-9, abs=1e-9)
 

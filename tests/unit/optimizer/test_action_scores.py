@@ -457,7 +457,7 @@ def test_a_broker_that_is_not_active_is_never_outside() -> None:
 
 
 def verdict(**more: Any) -> Verdict:
-    usual = {"allowed": True, "better": False, "score": 0.5, "repairs": 0, "gain": 1.0, "touches_low": False, "touched": 2}
+    usual = {"allowed": True, "breaks": 0, "better": False, "score": 0.5, "repairs": 0, "gain": 1.0, "touches_low": False, "touched": 2}
     return Verdict(**{**usual, **more})
 
 

@@ -84,7 +84,7 @@ def test_no_transfer_gains_more_than_it_promises(variant: str) -> None:
 @kernel
 def factors_of(problem: Problem, state: State, roles: np.ndarray, watched: np.ndarray, source: int, target: int, room: Room) -> int:
     due = lacks_replicas(problem, state, watched, target)
-    return gather(problem, state, new_shelf(problem, state, roles), source, False, due, room.factors)
+    return gather(problem, state, new_shelf(problem, state, roles), source, due, room.factors)
 
 
 def preferred(disk_of_second: float, replicas_of_second: int) -> float:

@@ -52,7 +52,7 @@ def test_no_single_action_is_left(seed: int, by_potential: bool) -> None:
                 for v in set(state.touched[: verdict.touched].tolist()) & set(low):
                     helps = ((state.action > 0.5) & (state.score[v, :-1] < 1.0)).any()
                     good = verdict.allowed and (verdict.touches_low if by_potential else verdict.better)
-                    enough = verdict.gain > max(LEAST_STEP, POLISH_SHARE * badness(problem, state, v))
+                    enough = verdict.gain > max(LEAST_STEP, POLISH_SHARE * badness(problem, state, v, True))
                     assert not (helps and good and enough), (p, slot, b, lead)
 
 

@@ -40,7 +40,7 @@ def missed(
     withdraw(problem, state, batch, zero)
     worst = -1.0
     for m in range(batch.moves[0]):
-        n = gather(problem, state, shelf, source, False, due, room.factors)
+        n = gather(problem, state, shelf, source, due, room.factors)
         scan(problem, state, watched, source, target, n, shelf.vector[source], room.gains)
         best, chosen = 0.0, 0.0
         for i in range(n):

@@ -118,6 +118,14 @@ def test_a_soft_limit_counts_as_the_band_of_the_same_height() -> None:
     assert build_state(seen, made.state.replicas, made.state.lead).score[0, 0] < 1.0  # it is out of both
 
 
+def test_a_hard_limit_that_is_a_wish_counts_as_that_band_too() -> None:
+    made = loaded(60.0, 30.0, 35.0, 35.0, goals=[{**SOFT, "hard": True}])
+    wish = mending(made.compiled.problem, np.array([1]))
+    seen, soft = banded(wish, made.state), loaded(60.0, 30.0, 35.0, 35.0)
+    assert seen.goal[0].tolist() == banded(soft.compiled.problem, soft.state).goal[0].tolist()
+    assert np.array_equal(seen.table, banded(soft.compiled.problem, soft.state).table)
+
+
 def test_each_set_of_brokers_has_a_mean_of_its_own() -> None:
     made = loaded(30.0, 50.0, 15.0, 25.0)
     broker = made.compiled.problem.broker.copy()
