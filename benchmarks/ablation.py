@@ -47,6 +47,7 @@ OPERATORS: dict[str, tuple[str, str, Any]] = {
     "restarts": ("search", "MOST_RESTARTED", 0),
     "within reach": ("irreducible", "within_reach", as_given),
     "mending": ("search", "mending", as_given),
+    "limits as bands": ("search", "banded", as_given),
     "replace": ("reduce", "replace", nothing),
     "sideways": ("reduce", "sideways", nothing),
     "send_home": ("reduce", "send_home", nothing),
