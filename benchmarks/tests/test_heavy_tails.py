@@ -39,7 +39,7 @@ def test_hard_limits_that_brokers_are_beyond_cost_no_more_moves(seed: int) -> No
 
 @pytest.mark.parametrize("form", ["soft limits", "hard limits"])
 def test_limits_with_many_brokers_above_them_need_about_the_moves_of_bands(form: str) -> None:
-    """39 of 100 brokers are above the limit. Without `swap_out` 32 of them stay above a soft one; a hard one takes 567 moves."""
+    """39 of 100 brokers are above the limit."""
     found = planned((instance(100, 30_000, 61, machines(None)), form, "score", None))
     assert found.over == 0
     assert found.moves < 2 * found.least_moves
