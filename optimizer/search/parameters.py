@@ -73,7 +73,7 @@ LACKING = 0.5  # of what a broker lacks most of a load: it lacks replicas, if th
 PATIENT = 0.9  # of what the best move that may not be would gain for its bytes: what gains less waits
 
 # --- Swaps
-# `python -m benchmarks.ablation --without swap_out`, with few replicas a broker: `benchmarks.planner --sizes 100x5k --bands 0.05`.
+# `python -m benchmarks.ablation --without swap_out`, with few replicas a broker: `benchmarks.planner --per-broker 50 --bands 0.05`.
 SWAP_KEPT = 32  # replicas of each of two brokers, those that do best alone on the other
 SWAP_SAMPLE = 64  # replicas of the broker out of band, set against all of a partner
 SWAP_PARTNERS = 24  # at random, for one swap
