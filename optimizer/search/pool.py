@@ -16,6 +16,7 @@ from optimizer.problem import (
     COUNTS_LEADERS,
     FOLLOWING,
     HARD_RACK,
+    HARD_WEIGHT,
     HIGH,
     LEADING,
     LOW,
@@ -33,7 +34,7 @@ from optimizer.search.feasible import in_set
 from optimizer.search.state import State
 from optimizer.search.topic_counts import topic_band, topic_holds
 
-TOP, BOTTOM, WEIGHT = 0, 1, 2  # columns of `Pool.band`
+TOP, BOTTOM, WEIGHT, COUNT = 0, 1, 2, 3  # columns of `Pool.band`
 
 
 class Prices(NamedTuple):
@@ -57,7 +58,7 @@ class Pool(NamedTuple):
     vector: np.ndarray  # float64 [n, G]
     price: np.ndarray  # float64 [n, K], of a replica on a broker where the plan did not find it, over that of a typical one
     berth: np.ndarray  # int64 [n], the broker where it has no price, -1 none
-    band: np.ndarray  # float64 [K, G, 3]: its ends, and what a load of 1 beyond them weighs
+    band: np.ndarray  # float64 [K, G, 4]: its ends, what a load of 1 beyond them weighs, and as how many brokers one counts then
     load: np.ndarray  # float64 [K, G]
     topic: np.ndarray  # int64 [n], -1 where topics have no goal
     leads: np.ndarray  # uint8 [n]
@@ -134,12 +135,13 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
 def bands_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
     """Bands and loads of the brokers `group` in `goals`, as `Pool` has them."""
     members = len(group)
-    band, load = np.zeros((members, len(goals), 3)), np.zeros((members, len(goals)))
+    band, load = np.zeros((members, len(goals), 4)), np.zeros((members, len(goals)))
     for k in range(members):
         for g in range(len(goals)):
             table = problem.table[group[k], goals[g]]
             band[k, g, TOP], band[k, g, BOTTOM] = max(table[HIGH], table[MEAN] + table[BOUND]), min(table[LOW], table[MEAN] - table[BOUND])
             band[k, g, WEIGHT] = table[SCALE] * problem.force[goals[g], STRENGTH] / weight
+            band[k, g, COUNT] = members if problem.force[goals[g], STRENGTH] >= HARD_WEIGHT else 1
             load[k, g] = state.load[group[k], problem.goal[goals[g], COLUMN]]
     return band, load
 
@@ -204,17 +206,18 @@ def price_of(problem: Problem, state: State, p: int, b: int, typical: float) -> 
 
 @inner
 def excess(pool: Pool, k: int) -> tuple[int, float]:
-    """1 where broker `k` of the pool is outside a band or has misplaced replicas of a topic, else 0; and by how much in all."""
+    """1 where broker `k` of the pool is outside a band or has misplaced replicas of a topic, as many as there are brokers where the band is
+    of a hard goal, else 0; and by how much in all."""
     total, out = 0.0, 0
     for g in range(pool.load.shape[1]):
         band, load = pool.band[k, g], pool.load[k, g]
         if band[WEIGHT] > 0.0 and (load > band[TOP] or load < band[BOTTOM]):
             total += band[WEIGHT] * max(load - band[TOP], band[BOTTOM] - load)
-            out = 1
+            out = max(out, int(band[COUNT]))
     for j in range(len(pool.units)):
         if pool.units[j, k] > 0.0:
             total += pool.unit[j] * pool.units[j, k]
-            out = 1
+            out = max(out, 1)
     return out, float(total)
 
 

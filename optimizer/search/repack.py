@@ -2,9 +2,9 @@
 
 `balance` stops where no single step and no swap lowers the potential. What is missing then is one replica for several, or several for
 several, by way of placements that are worse. For a handful of brokers that can be tried hundreds of thousands of times. One energy counts
-the brokers outside their bands, how far they are outside, and what the moves cost; the best placement is kept. Called by `search` on a
-target: for each of the last brokers outside their bands together with a few others, and for a cluster of up to six brokers as a whole,
-where it finds the cheapest placement, too.
+the brokers outside their bands (one outside a hard goal as all), how far they are outside, and what the moves cost; the best placement is
+kept. Called by `search` on a target: for each of the last brokers outside their bands together with a few others, and for a cluster of up
+to six brokers as a whole, where it finds the cheapest placement, too.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,21 @@ def test_where_no_broker_is_outside_nothing_moves() -> None:
     replicas = state.replicas.copy()
     assert repack(compiled.problem, state, 0) == 0
     assert np.array_equal(state.replicas, replicas)
+
+
+@pytest.mark.parametrize("seed", [92, 93, 227, 259, 293])
+def test_a_hard_limit_goes_before_target_ranges_that_all_brokers_miss(seed: int) -> None:
+    """Few large partitions: a placement within the hard limit exists, and ranges of 2% are out of reach. A broker beyond the limit counts
+    as many that are out of range; where it counted as one, it counted nothing beside brokers that are all out of range anyway."""
+    r = np.random.default_rng(seed)
+    brokers, count = int(r.integers(3, 5)), int(r.integers(5, 9))
+    disk, network, at = (r.integers(low, high, count).tolist() for low, high in ((1, 30), (1, 30), (0, brokers)))
+    limit = float(np.ceil(sum(disk) / brokers * 1.06))
+    least = min(np.bincount(where, disk, brokers).max() for where in product(range(brokers), repeat=count))
+    assert least <= limit < np.bincount(at, disk, brokers).max()
+    made = Trial(
+        [{"id": b, "capacity": {"disk": limit}} for b in range(brokers)],
+        [partition([b], disk=float(x), network_in=float(y)) for b, x, y in zip(at, disk, network, strict=True)],
+        {"kind": "capacity", "resource": "disk", "limit": 1.0, "name": "disk"}, usage(bound=0.02), usage("replicas", bound=0.02),
+    )  # fmt: skip
+    assert [g.name for g in plan(made.snapshot, made.parsed).goals if g.hard and g.after is not None and g.after.violations] == []
