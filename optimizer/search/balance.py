@@ -274,7 +274,7 @@ def claim(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
         walk.claimed[v] = at[BATCH]
         for k in range(found):
             walk.claimed[batch.partner[stars, k]] = at[BATCH]
-        most = min(max(int(0.032 * walk.past[TYPICAL]), 2), MOST_MOVED)
+        most = min(max(int(0.032 * walk.past[TYPICAL]), 1), MOST_MOVED)
         if worst < 0.1:
             most = max(1, most // 4)
         batch.centre[stars], batch.partners[stars], batch.most[stars] = v, found, most
