@@ -209,12 +209,12 @@ def test_log_directories_are_compared(trimtab: CommandLine, tmp_path: Path) -> N
 
 def test_two_plans_differ_in_words(trimtab: CommandLine, saved: Path, skewed: Path, tmp_path: Path) -> None:
     less = tmp_path / "less.json"
-    fewer = ("--max-moves", "1", "--max-bytes", "500GB", "--exclude-topic", "users")
+    fewer = ("--max-moves", "2", "--max-bytes", "500GB", "--exclude-topic", "users")
     assert trimtab("plan", "--snapshot", skewed, *COUNTS, *fewer, "--out", less).code == 0
     ended = trimtab("diff", less, saved)
     assert ended.code == 0
     for told in (
-        "max_moves: 1 → none", "max_bytes: 500 GB → none", "exclude_topics: users → none", "replica moves: 1 → ", "only in the second",
+        "max_moves: 2 → none", "max_bytes: 500 GB → none", "exclude_topics: users → none", "replica moves: 2 → ", "only in the second",
         "1 partition in both, with the same result",
         "within it",
     ):  # fmt: skip

@@ -72,7 +72,8 @@ def test_a_cut_plan_is_the_first_actions_of_the_whole_one(uneven: Snapshot, rule
 
 
 def test_plan_after_plan_keeps_the_limits_and_gets_as_level_as_one_plan_does(uneven: Snapshot) -> None:
-    rule = goals("{batch: {moves_per_broker: 6, topic_share: 0.25, sources_per_target: 2}}")
+    """Without `noise`: with it, the last broker may stay outside by less than that, since the steps there are no longer worth a plan."""
+    rule = goals("{noise: 0, batch: {moves_per_broker: 6, topic_share: 0.25, sources_per_target: 2}}")
     standing, rounds = uneven, 0
     while (made := plan(standing, rule)).actions:
         within(made, standing, 6, 0.25, 2)
