@@ -1,6 +1,7 @@
 """Are limits as good as bands? Clusters with the loads of real machines, and what plans for either need.
 
     python -m benchmarks.heavy_tails [--trace bitbrains_rnd_vm_5min_2013-08.parquet] [--sizes 100x30k,300x150k] [--seeds 0] [--move-cost 0]
+        [--without mending]
 
 The trace (GWA-T-12 Bitbrains "Rnd", TU Delft Grid Workloads Archive: Shen, van Beek, Iosup, CCGrid 2015) is not part of the repository;
 without it, loads are drawn from lognormals (sigma 2), each resource by itself. A partition loads its broker as one of the machines does
@@ -25,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from benchmarks.ablation import OPERATORS, without
 from benchmarks.apart import apart
 from benchmarks.cruise_control import rack_excess
 from benchmarks.ledger import mean
@@ -67,6 +69,9 @@ class Outcome:
     least_share: float
 
 
+Question = tuple[Snapshot, str, Acceptance, int | None]  # the cluster, one of `FORMS`, the acceptance, what a move costs
+
+
 def machines(trace: Path | None) -> FloatArray:
     """Mean loads of machines, float64 [n, 4], in the order of `COLUMNS`; machines that do nothing are left out."""
     if trace is None:
@@ -106,7 +111,7 @@ def _clipped(loads: Loads, leading: dict[str, npt.NDArray[np.float64]], brokers:
     return replace(loads, leading=cut, following={x: values * FOLLOWS[x] for x, values in cut.items()})
 
 
-def planned(question: tuple[Snapshot, str, Acceptance, int | None], limited: bool = True) -> Outcome:
+def planned(question: Question, limited: bool = True) -> Outcome:
     """What the plan for a form is; with hard limits of 1.5 times the mean where `limited`."""
     snapshot, form, acceptance, move_cost = question
     hard = [{"kind": "capacity", "name": f"{x}-hard", "resource": x, "limit": HARD / HEADROOM} for x in COLUMNS if limited]
@@ -121,6 +126,12 @@ def planned(question: tuple[Snapshot, str, Acceptance, int | None], limited: boo
     )  # fmt: skip
 
 
+def planned_without(question: tuple[Question, str | None]) -> Outcome:
+    """As `planned`, by a search without the operator that is named second, if any."""
+    with without(question[1]):
+        return planned(question[0])
+
+
 def _above(snapshot: Snapshot, level: float) -> npt.NDArray[np.bool_]:
     """bool [B, 4]: brokers above so many times their means."""
     return np.stack([snapshot.broker_load(x) > level / HEADROOM * snapshot.capacity[x] * (1 + 1e-9) for x in COLUMNS], axis=1)
@@ -133,6 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=lambda text: [int(x) for x in text.split(",")], default=[0], metavar="N,M")
     parser.add_argument("--acceptance", type=listed(("score", "potential")), default=["score"], metavar="A,B")
     parser.add_argument("--move-cost", type=int, metavar="BYTES", help="what a move costs beside its bytes; very many: moves alone count")
+    parser.add_argument("--without", choices=list(OPERATORS), help="an operator of the search that is left out")
     parser.add_argument("--json", type=Path, metavar="FILE")
     chosen = parser.parse_args(arguments)
     machine, rows = machines(chosen.trace), []
@@ -141,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for size, seed in product(chosen.sizes, chosen.seeds):
         snapshot = instance(*SIZES[size], seed, machine)
         asked = [(snapshot, form, acceptance, chosen.move_cost) for form, acceptance in product(FORMS, chosen.acceptance)]
-        outcomes = [cast("Outcome", apart(MODULE, "planned", question)) for question in asked]
+        outcomes = [cast("Outcome", apart(MODULE, "planned_without", (question, chosen.without))) for question in asked]
         limits = [x for x in outcomes if not x.form.startswith("bands")]
         moves, share = max(x.least_moves for x in limits), max(x.least_share for x in limits)
         over, broken = int(_above(snapshot, LIMIT).any(axis=1).sum()), int(_above(snapshot, HARD).sum())

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.heavy_tails import FORMS, LIMIT, SMALL, _above, instance, machines, planned
+from benchmarks.heavy_tails import (
+    FORMS,
+    LIMIT,
+    SMALL,
+    Question,
+    _above,
+    instance,
+    machines,
+    planned,
+    planned_without,
+)
 
 
 def test_brokers_drifted_and_some_are_half_as_large() -> None:
@@ -43,3 +53,9 @@ def test_limits_with_many_brokers_above_them_need_about_the_moves_of_bands(form:
     found = planned((instance(100, 30_000, 61, machines(None)), form, "score", None))
     assert found.over == 0
     assert found.moves < 2 * found.least_moves
+
+
+def test_what_an_operator_earns_is_measured_without_it() -> None:
+    """A hard limit that no target may break on the way needs more moves."""
+    question: Question = (instance(100, 30_000, 201, machines(None)), "hard limits", "score", None)
+    assert planned_without((question, None)).moves == planned(question).moves < planned_without((question, "mending")).moves

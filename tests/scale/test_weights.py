@@ -1,4 +1,4 @@
-"""Weights say what matters more: a factor on all of them changes nothing."""
+"""Weights say what matters more: a factor on all of them changes nothing, where no step gains next to nothing."""
 
 from __future__ import annotations
 

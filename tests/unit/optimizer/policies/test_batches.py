@@ -71,16 +71,18 @@ def test_a_cut_plan_is_the_first_actions_of_the_whole_one(uneven: Snapshot, rule
     assert "would change in" in told or "the policy's batch ends the plan before it" in told or "would be within every goal" in told
 
 
-def test_plan_after_plan_keeps_the_limits_and_gets_as_level_as_one_plan_does(uneven: Snapshot) -> None:
-    """Without `noise`: with it, the last broker may stay outside by less than that, since the steps there are no longer worth a plan."""
-    rule = goals("{noise: 0, batch: {moves_per_broker: 6, topic_share: 0.25, sources_per_target: 2}}")
+@pytest.mark.parametrize("noise", ["noise: 0, ", ""])
+def test_plan_after_plan_keeps_the_limits_and_gets_as_level_as_one_plan_does(uneven: Snapshot, noise: str) -> None:
+    """With `noise`, the last broker may stay outside by less than that, since the steps there are no longer worth a plan."""
+    rule = goals(f"{{{noise}batch: {{moves_per_broker: 6, topic_share: 0.25, sources_per_target: 2}}}}")
     standing, rounds = uneven, 0
     while (made := plan(standing, rule)).actions:
         within(made, standing, 6, 0.25, 2)
         standing, rounds = after(standing, made), rounds + 1
         assert rounds < 60
     assert rounds > 1
-    assert not any(b.violates for b in made.brokers)
+    outside = [b for b in made.brokers if b.violates]
+    assert not outside or (not noise and all("by more than loads differ" in (b.why or "") for b in outside))
 
 
 def test_a_policys_own_plan_is_cut_too_and_what_fits_is_not_mentioned(uneven: Snapshot) -> None:
