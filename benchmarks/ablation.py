@@ -1,6 +1,6 @@
 """What each operator of the search earns: plans without it against plans with all of them.
 
-``python -m benchmarks.ablation [--rows 20x400,100x50k/b] [--seeds 31844] [--without repack,replace+sideways]``
+``python -m benchmarks.ablation [--rows 20x400,100x50k/b] [--seeds 31844] [--without repack,sideways+send_home]``
 
 Rows and held-out seeds are those of `benchmarks.ledger`. Few of the rows have upper limits alone: before an operator is deleted, run
 `benchmarks.heavy_tails`, too. Ratios are geometric means of *without over with*: above 1.000 the operator earns the rest. Brokers outside
@@ -48,7 +48,6 @@ OPERATORS: dict[str, tuple[str, str, Any]] = {
     "within reach": ("irreducible", "within_reach", as_given),
     "mending": ("search", "mending", as_given),
     "limits as bands": ("search", "banded", as_given),
-    "replace": ("reduce", "replace", nothing),
     "sideways": ("reduce", "sideways", nothing),
     "send_home": ("reduce", "send_home", nothing),
     "polish": ("search", "polish", nothing),

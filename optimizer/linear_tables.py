@@ -43,8 +43,9 @@ def linear_tables(
     table[:, :, LOW] = -np.inf
     absolute = np.zeros(len(goals), np.int64)
     min_load, strength, spread = np.zeros(len(goals)), np.zeros(len(goals)), np.zeros(len(goals))
+    unit = float(np.mean([goal.weight for goal in goals if not goal.hard] or [1.0])) or 1.0  # a factor on all weights changes nothing
     for g, goal in enumerate(goals):
-        strength[g] = HARD_WEIGHT if goal.hard else goal.weight
+        strength[g] = HARD_WEIGHT if goal.hard else goal.weight / unit
         if isinstance(goal, UsageDistribution):
             c = columns.index(goal.resource)
             level = broker_means(snapshot, goal.resource, shares.by_column[c], eligible)
@@ -74,16 +75,18 @@ def linear_tables(
     for g, goal in enumerate(goals):
         if goal.hard and isinstance(goal, Limit):
             tighter = np.all(table[eligible, :, HIGH] <= table[eligible, g, CEILING, None], axis=0)
-            strength[g] = max(_soft_weights(goals, goal.resource, tighter), default=HARD_WEIGHT)
+            strength[g] = max((strength[o] for o in _tighter(goals, goal.resource, tighter)), default=HARD_WEIGHT)
     return Linear(table, absolute, min_load, strength, spread)
 
 
-def _soft_weights(goals: list[Goal], resource: str, tighter: np.ndarray) -> list[float]:
-    """Weights of the soft goals on a resource that are `tighter` (bool [G]) than a hard limit on it: no broker beyond the limit meets them.
+def _tighter(goals: list[Goal], resource: str, tighter: np.ndarray) -> list[int]:
+    """The soft goals on a resource that are `tighter` (bool [G]) than a hard limit on it: no broker beyond the limit meets them.
+
     Beside these, a limit of full weight would alone decide which replicas leave such a broker, and its other loads would have to be
-    levelled by further moves."""
+    levelled by further moves.
+    """
     return [
-        goal.weight for at, goal in enumerate(goals)
+        at for at, goal in enumerate(goals)
         if tighter[at] and isinstance(goal, UsageDistribution | Limit) and not goal.hard and goal.resource == resource
     ]  # fmt: skip
 

@@ -51,8 +51,8 @@ def beyond_limit(compiled: Compiled, end: State, row: int, g: int) -> str:
     column, ceiling = problem.goal[g, COLUMN], float(problem.table[row, g, CEILING])
     others = (problem.broker[:, STATE] == BrokerState.ACTIVE) & (np.arange(len(problem.broker)) != row)
     spare = float(np.maximum(problem.table[others, g, CEILING] - end.load[others, column], 0.0).sum())
-    room = f"room of {amount(spare, resource)}" if np.isfinite(spare) else "room (some have no limit)"
+    room = f"room for {amount(spare, resource)}" if np.isfinite(spare) else "room (some have no limit)"
     return (
-        f"{amount(float(end.load[row, column]) - ceiling, resource)} above its limit of {amount(ceiling, resource)}; the other brokers' "
-        f"{room} could not be used without breaking another hard goal or splitting a replica"
+        f"{amount(float(end.load[row, column]) - ceiling, resource)} above its limit of {amount(ceiling, resource)}; the other brokers "
+        f"have {room}, but no acceptable way to use it was found"
     )

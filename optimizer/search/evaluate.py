@@ -280,11 +280,9 @@ def combine(problem: Problem, scores: np.ndarray) -> tuple[bool, float]:
 
 @inner
 def acceptable(verdict: Verdict, by_potential: bool, least_gain: float) -> bool:
-    """The rule for publishing an action: contract acceptance, and a potential that falls."""
+    """The contract's rule for an action. By potential, it falls by more than `least_gain`."""
     if not verdict.allowed:
         return False
     if verdict.repairs != 0:
         return True
-    if verdict.gain <= least_gain:
-        return False
-    return verdict.touches_low if by_potential else verdict.better
+    return verdict.touches_low and verdict.gain > least_gain if by_potential else verdict.better

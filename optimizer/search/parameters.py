@@ -20,7 +20,7 @@ MANY_CHANGES = 50_000  # of one round: a state is freed before its record is mad
 POLISH_ROOM = 20_000  # changes in a log, beside one for each replica
 
 # --- What may be published
-LEAST_STEP = 1e-6  # the potential falls by at least this with every published action
+LEAST_STEP = 1e-6  # by at least so much a step of `polish` lowers the potential, and by potential every action
 ENDLESS = 2**62  # moves, where no budget limits them
 CHOICE_OF_MOVES = 2.0  # moves to choose from, for each that the budget is enough for
 
@@ -105,18 +105,15 @@ OUT_PRICE, BEYOND_PRICE = 1.0, 1.0  # prices of a broker outside its bands, and 
 LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 
 # --- Reduce
-# `python -m benchmarks.ablation --without replace,sideways,send_home`; of `sideways` also `benchmarks.heavy_tails`.
+# `python -m benchmarks.ablation --without sideways,send_home`; of `sideways` also `benchmarks.heavy_tails`.
 LAST_BROKERS = 0.1  # of the brokers; where more are out of band, replicas only go home
 HOME_SHARE = 0.01  # of the changes, that a pass takes home, for another pass
-STAND_INS = 8  # of stand-ins that fit by loads
-REPLACE_PAIRS = 66  # of replicas that left one broker: the cheapest twelve with each other
-REPLACE_LOOKS, REPLACE_LOOKS_EACH = 4_000_000, 400  # candidates looked at in all, or so many for each replica, if that is more
-REFUSED_LOOKS = 800  # candidates in the time that it takes to try one without success
-SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 25_000  # random steps in the first pass: for each replica that moves, and at most
-SIDEWAYS_FEW, SIDEWAYS_SMALL = 10_000, 20_000  # steps at most of a small problem, in its one pass, and its replicas at most
-SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.001, 6  # of the cost of a round's moves, that a pass saves, for another, twice as long; passes at most
+SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 10_000  # random steps in the first pass: for each replica that moves, and at most
+SIDEWAYS_FEW, SIDEWAYS_SMALL = 20_000, 20_000  # steps at most of a small problem, in its one pass, and its replicas at most
+SIDEWAYS_SHARE, SIDEWAYS_PASSES = 0.005, 6  # of the cost of a round's moves, that a pass saves, for another, twice as long; passes at most
+STAND_INS = 32  # replicas in a row on a broker, that a step looks at for one that may go in place of others
+NEAR = 4  # replicas that left the same broker, the next in the list, among which a step chooses the second that goes home
 SIDEWAYS_HEAT = 0.02  # moves of mean cost, that a step may cost more with a chance of 1/e
-LESS_COST = 1.0 - 1e-9  # of the cost of what a stand-in is for, that it may have
 
 # --- Schedule
 FEW_TRANSFERS = 0.05  # of the leaderships that are left: with fewer in a turn, where a budget allows nothing else, there is no other
@@ -151,7 +148,6 @@ LARGE_CLUSTER, MOST_LOW = 200_000, 0.5  # replicas; of the brokers: where so man
 # Chosen by the time they take; no plan depends on them.
 FEW_LISTS = 4  # lists of at most one broker in so many are mended one by one; beyond, all are made again
 TOGETHER = 32  # entries that are compared, and asked of memory, before one is fetched
-COMPARED = 128  # stand-ins that are compared with a window at a time
 PAGE = 1024  # entries: rows begin where pages of memory do, so that those that are not full touch fewer
 LIST_STEP = 512  # entries: lengths of replica lists are multiples of it, so that they seldom change
 TRAIL = 16_384  # commits that a state remembers, so that it can be brought back by them

@@ -116,7 +116,7 @@ def find_step(
         else:
             propose(state, whole(0), p, s, looks.target[i], state.lead[p])
         verdict = evaluate(problem, state, whole(1))
-        if helps(state, v) and acceptable(verdict, by_potential, least) and has_room(state, whole(1)):
+        if verdict.gain > least and helps(state, v) and acceptable(verdict, by_potential, least) and has_room(state, whole(1)):
             if within_budget(problem, state, budget, whole(1)):
                 return True
     return False

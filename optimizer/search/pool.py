@@ -134,16 +134,14 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
 @inner
 def bands_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
     """Bands and loads of the brokers `group` in `goals`, as `Pool` has them."""
-    members, least = len(group), np.inf
-    for g in goals:
-        least = min(least, problem.force[g, STRENGTH])
+    members = len(group)
     band, load = np.zeros((members, len(goals), 4)), np.zeros((members, len(goals)))
     for k in range(members):
         for g in range(len(goals)):
             table = problem.table[group[k], goals[g]]
             band[k, g, TOP], band[k, g, BOTTOM] = max(table[HIGH], table[MEAN] + table[BOUND]), min(table[LOW], table[MEAN] - table[BOUND])
             band[k, g, WEIGHT] = table[SCALE] * problem.force[goals[g], STRENGTH] / weight
-            band[k, g, COUNT] = members if problem.force[goals[g], STRENGTH] >= HARD_WEIGHT * least else 1
+            band[k, g, COUNT] = members if problem.force[goals[g], STRENGTH] >= HARD_WEIGHT else 1
             load[k, g] = state.load[group[k], problem.goal[goals[g], COLUMN]]
     return band, load
 

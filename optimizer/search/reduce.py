@@ -1,7 +1,7 @@
 """Reduce: the same balance for fewer moves and bytes.
 
-Called by `search` once a target, before its changes are put in order. What moved without need goes home; then cheaper replicas, or one for
-two, go in place of others (`replace`); then other placements are tried that are as good (`sideways`).
+Called by `search` once a target, before its changes are put in order. What moved without need goes home; then other placements are tried
+that are as good (`sideways`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from optimizer.search.commit import commit, write_row
 from optimizer.search.feasible import keeps_scores, may_host, misplaces, scores_hold
 from optimizer.search.parameters import HOME_SHARE, LAST_BROKERS, SOON
 from optimizer.search.potential import NOTHING
-from optimizer.search.replace import replace
 from optimizer.search.sideways import cost_of_moves, sideways
 from optimizer.search.standing import count_low
 from optimizer.search.state import Rows, State
 
 
 def reduce(problem: Problem, target: State, standing: State, home: Rows, home_lead: Rows, seed: int) -> None:
-    """Take back what `target` moved without need, then let cheaper replicas, or one for two, go in place of others.
+    """Take back what `target` moved without need, then look for placements as good that cost less.
 
     `home` int64 [P, R] and `home_lead` int64 [P] are where the round began; what `standing` has is in order already. No broker scores lower
     in any goal for any of it.
@@ -33,7 +32,6 @@ def reduce(problem: Problem, target: State, standing: State, home: Rows, home_le
     send_home(problem, target, home, home_lead, order)
     if count_low(problem, target) > LAST_BROKERS * len(problem.broker):
         return  # where many brokers are out, they may still need the room that is left in bands
-    replace(problem, target, home, order)
     paid = cost_of_moves(problem, target, home)
     sideways(problem, target, home, _elsewhere(problem, target, standing), paid, seed)
     send_home(problem, target, home, home_lead, _elsewhere(problem, target, standing))

@@ -1,8 +1,8 @@
 """Reduce: random local search among placements that are as good and cost no more.
 
 Many placements meet a target. Steps that cost nothing, or a little, lead from one to another, as another broker for a replica that moves
-anyway; now and then one saves a move, or bytes. No broker scores lower in any goal for it, and all moves together never cost more than at
-first. Called by `reduce`.
+anyway. Others save bytes or a move: a replica goes home, or two of one broker do, and a cheaper one of that broker goes instead, its
+*stand-in*. No broker scores lower in any goal for it, and all moves together never cost more than at first. Called by `reduce`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels.compiled import inner, kernel, whole
+from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import (
     COLUMN,
     FOLLOWING,
@@ -33,9 +33,11 @@ from optimizer.search.feasible import (
     misplaces,
     role_of,
     scores_hold,
+    window,
 )
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import (
+    NEAR,
     SIDEWAYS_EACH,
     SIDEWAYS_FEW,
     SIDEWAYS_HEAT,
@@ -43,26 +45,32 @@ from optimizer.search.parameters import (
     SIDEWAYS_SHARE,
     SIDEWAYS_SMALL,
     SIDEWAYS_STEPS,
+    SOON,
+    STAND_INS,
 )
-from optimizer.search.potential import NOTHING
-from optimizer.search.state import COST, State
+from optimizer.search.state import COST, LED, State
 
-HOME, ELSEWHERE, STAND_IN, TRADE, LEADER = 0, 1, 2, 3, 4  # kinds of steps
-DRAWN = (HOME, ELSEWHERE, ELSEWHERE, STAND_IN, STAND_IN, STAND_IN, STAND_IN, TRADE, TRADE, LEADER)  # most saves a stand-in
+HOME, ELSEWHERE, STAND_IN, TRADE, LEADER, FOR_TWO = 0, 1, 2, 3, 4, 5  # kinds of steps
+DRAWN = (HOME, ELSEWHERE, ELSEWHERE, STAND_IN, STAND_IN, STAND_IN, STAND_IN, TRADE, TRADE, LEADER, FOR_TWO, FOR_TWO, FOR_TWO, FOR_TWO)
 
 
 class Walk(NamedTuple):
-    """What steps choose from. Some entries may have come home since."""
+    """What steps choose from, and the step in question: up to n = 3 replicas and brokers."""
 
-    away: np.ndarray  # int64 [n], partition * R + slot of replicas that stand elsewhere than at first
-    left: np.ndarray  # int64 [1], how many of them count
+    away: np.ndarray  # int64 [m], partition * R + slot of replicas that stand elsewhere than at first, those of one broker together
+    left: np.ndarray  # int64 [1], how many of them count; some may have come home since
     home: np.ndarray  # int64 [P, R], where replicas were
     linear: np.ndarray  # int64 [W], goals on loads
     active: np.ndarray  # int64 [b], brokers
     random: np.ndarray  # int64 [1]
-    brokers: np.ndarray  # int64 [2], that a step touches
-    before: np.ndarray  # float64 [2, G], their scores
     purse: np.ndarray  # float64 [2]: what all steps have saved so far, and the temperature; both in units of cost
+    entry: np.ndarray  # int64 [n], replicas that the step moves
+    source: np.ndarray  # int64 [n], brokers that they leave
+    target: np.ndarray  # int64 [n], brokers where they go
+    brokers: np.ndarray  # int64 [n], all of these
+    before: np.ndarray  # float64 [n, G], their scores
+    low: np.ndarray  # float64 [W], loads that a stand-in has at least
+    high: np.ndarray  # float64 [W], and at most
 
 
 @kernel
@@ -75,22 +83,28 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
 
     Notes
     -----
-    Steps are O(G): `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves `SIDEWAYS_SHARE` of
+    A step is O(G), with up to `STAND_INS` looks at stand-ins. First each replica that costs more than the mean is asked for one. Then steps
+    are random: `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves `SIDEWAYS_SHARE` of
     `paid`; none where all that stand elsewhere had to leave their brokers, so that nothing can be saved.
-    A problem of up to `SIDEWAYS_SMALL` replicas has one short pass: it may be planned interpreted, where a step takes far longer.
+    A problem of up to `SIDEWAYS_SMALL` replicas has one pass: it may be planned interpreted, where a step takes far longer.
     """
     walk = Walk(
         np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), home, linear_goals(problem), active_brokers(problem),
-        np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros((2, len(problem.goal))), np.zeros(2),
+        np.zeros(1, np.int64), np.zeros(2), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64),
+        np.zeros((3, len(problem.goal))), np.zeros(len(problem.goal)), np.zeros(len(problem.goal)),
     )  # fmt: skip
     walk.random[0] = scramble(seed + 104_729) >> 8
     free, total = list_away(problem, state, walk, moved)
     if free == 0:
         return 0.0
-    walk.purse[1] = SIDEWAYS_HEAT * total / walk.left[0]
+    mean = total / walk.left[0]
+    walk.purse[1] = SIDEWAYS_HEAT * mean
     few = state.replicas.size <= SIDEWAYS_SMALL
     first = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_FEW if few else SIDEWAYS_STEPS))
     steps = first
+    for at in range(walk.left[0] - 1, -1, -1):
+        if problem.cost[walk.away[at] // home.shape[1]] > mean:
+            walk.purse[0] += step(problem, state, walk, at, whole(STAND_IN), False)
     for _ in range(1 if few else SIDEWAYS_PASSES):
         before = walk.purse[0]
         take_steps(problem, state, walk, steps, False)
@@ -119,18 +133,17 @@ def take_steps(problem: Problem, state: State, walk: Walk, steps: int, firm: boo
     for _ in range(steps):
         if walk.left[0] == 0:
             break
-        walk.purse[0] += step(problem, state, walk, firm)
+        pick = draw(walk.random, walk.left[0] * len(DRAWN))
+        walk.purse[0] += step(problem, state, walk, pick // len(DRAWN), DRAWN[pick % len(DRAWN)], firm)
 
 
 @inner
-def is_too_dear(walk: Walk, saved: float) -> bool:
-    """Whether a step may not be for what it costs. One that costs more may be now and then (Metropolis), where what all before it saved
-    pays for it."""
-    if saved >= 0.0:
-        return False
-    if walk.purse[0] + saved < 0.0 or walk.purse[1] == 0.0:
-        return True
-    return draw(walk.random, whole(1 << 30)) >= math.exp(saved / walk.purse[1]) * (1 << 30)
+def least_saved(walk: Walk) -> float:
+    """What a step has to save, drawn for it. It may cost a little now and then (Metropolis), where what all before it saved pays for it."""
+    if walk.purse[1] == 0.0:
+        return 0.0
+    chance = (1.0 + draw(walk.random, whole(1 << 30))) / (1 << 30)
+    return float(max(walk.purse[1] * math.log(chance), -walk.purse[0]))
 
 
 @inner
@@ -145,72 +158,192 @@ def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> 
                 free += 1 if problem.broker[walk.home[p, s], STATE] == 0 else 0
                 n += 1
     walk.left[0] = n
+    homes = np.zeros(n, np.int64)
+    for i in range(n):
+        homes[i] = walk.home[walk.away[i] // walk.home.shape[1], walk.away[i] % walk.home.shape[1]]
+    walk.away[:n] = walk.away[:n][np.argsort(homes, kind="mergesort")]
     return free, total
 
 
 @inner
-def step(problem: Problem, state: State, walk: Walk, firm: bool) -> float:
-    """One random step, if it may be; where `firm`, the potential may not rise by it. Returns what it saves."""
-    slots, pick = state.replicas.shape[1], draw(walk.random, walk.left[0] * len(DRAWN))
-    at, kind = pick // len(DRAWN), DRAWN[pick % len(DRAWN)]
-    one, other = walk.away[at], whole(-1)
-    p, s = one // slots, one % slots
-    here, target = state.replicas[p, s], walk.home[p, s]
-    if here == target:  # it came home by another's step
+def step(problem: Problem, state: State, walk: Walk, at: int, kind: int, firm: bool) -> float:
+    """A step of that `kind` with entry `at` of those away, if it may be; where `firm`, the potential may not rise by it. Returns what it
+    saves."""
+    slots, one = state.replicas.shape[1], walk.away[at]
+    here, home = state.replicas[one // slots, one % slots], walk.home[one // slots, one % slots]
+    if here == home:  # it came home by another's step
         drop(walk, at)
         return 0.0
-    if kind == ELSEWHERE:
-        target = walk.active[draw(walk.random, len(walk.active))]
-    elif kind == STAND_IN:
-        n = state.hosts[target]
-        other = whole(state.hosted[target, draw(walk.random, n)]) if n > 0 else other
-    elif kind == TRADE:
-        other = walk.away[draw(walk.random, walk.left[0])]
-        target = state.replicas[other // slots, other % slots]
-    elif kind == LEADER:
+    if kind == LEADER:
         pass_on(problem, state, walk, one, firm)
         return 0.0
-    if target == here or problem.broker[target, STATE] != 0:
+    least = least_saved(walk)
+    n = choose(problem, state, walk, at, kind, least)
+    saved = saved_by(problem, walk, n)
+    if n == 0 or saved < least or not may_be(problem, state, walk, n):
         return 0.0
-    saved = price(problem, walk, one, here) - price(problem, walk, one, target)
-    if other >= 0:
-        saved += price(problem, walk, other, target) - price(problem, walk, other, here)
-    if is_too_dear(walk, saved) or not may_take(problem, state, one, target):
+    if not fits(problem, state, walk, n) or not done(problem, state, walk, n, firm):
         return 0.0
-    if other >= 0:
-        fixed = other // slots == p or problem.partition[other // slots, MOVABLE] == 0
-        if fixed or not may_take(problem, state, other, here):
-            return 0.0
-    if not no_worse(problem, state, target, one, other) or not no_worse(problem, state, here, other, one):
-        return 0.0
-    if not done(problem, state, walk, one, other, here, target, firm):
-        return 0.0
-    if kind == STAND_IN and other >= 0 and walk.home[other // slots, other % slots] != here:
+    other = walk.entry[n - 1]
+    if (kind == STAND_IN or kind == FOR_TWO) and walk.home[other // slots, other % slots] != here:
         walk.away[at] = other
-    elif target == walk.home[p, s]:
+    elif walk.target[0] == home:
         drop(walk, at)
     return saved
 
 
-# wide: two replicas, two brokers, and the rule
 @inner
-def done(problem: Problem, state: State, walk: Walk, one: int, other: int, here: int, target: int, firm: bool) -> bool:
-    """Replica `one` goes from broker `here` to `target`, and `other` (-1: none) from there to here, unless one scores lower then, or,
-    where `firm`, the potential rises."""
-    walk.brokers[0], walk.brokers[1] = here, target
-    for i in range(2):
+def choose(problem: Problem, state: State, walk: Walk, at: int, kind: int, least: float) -> int:
+    """The changes of a step of that `kind` with entry `at` of those away, into `walk`; returns how many, 0 if there is no such step."""
+    slots = state.replicas.shape[1]
+    one = walk.away[at]
+    here, home = state.replicas[one // slots, one % slots], walk.home[one // slots, one % slots]
+    add(state, walk, whole(0), one, home)
+    if kind == HOME:
+        return whole(1)
+    if kind == ELSEWHERE:
+        walk.target[0] = walk.active[draw(walk.random, len(walk.active))]
+        return whole(1)
+    if kind == TRADE:
+        other = walk.away[draw(walk.random, walk.left[0])]
+        walk.target[0] = state.replicas[other // slots, other % slots]
+        add(state, walk, whole(1), other, here)
+        return whole(2)
+    n = whole(1)
+    if kind == FOR_TWO:
+        two = walk.away[(at + 1 + draw(walk.random, whole(NEAR))) % walk.left[0]]
+        if two == one or walk.home[two // slots, two % slots] != home:
+            return whole(0)
+        add(state, walk, whole(1), two, home)
+        n = whole(2)
+    other = stand_in(problem, state, walk, n, least)
+    if other < 0:
+        return whole(0)
+    add(state, walk, n, other, here)
+    return n + 1
+
+
+@inner
+def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -> int:
+    """What may go from their home in place of the `n` replicas that go home, to where the first of them stood: of some in a row, the one
+    that saves most, `least` at least, and keeps both brokers within their windows; -1 if none does."""
+    slots, home, here = state.replicas.shape[1], walk.target[0], walk.source[0]
+    paid = saved_by(problem, walk, n)
+    if paid < least or state.hosts[home] == 0:
+        return whole(-1)
+    for k in range(len(walk.linear)):
+        c, back, gone = problem.goal[walk.linear[k], COLUMN], 0.0, 0.0
+        for i in range(n):
+            amount = problem.vector[walk.entry[i] // slots, role_of(state, walk.entry[i]), c]
+            back += amount
+            gone += amount if walk.source[i] == here else 0.0
+        low, high = window(problem, state, home, walk.linear[k])
+        bottom, top = window(problem, state, here, walk.linear[k])
+        load, other = state.load[home, c] + back, state.load[here, c] - gone
+        walk.low[k], walk.high[k] = max(load - high, bottom - other), min(load - low, top - other)
+        if walk.low[k] > walk.high[k]:
+            return whole(-1)
+    start, found, most = draw(walk.random, state.hosts[home]), whole(-1), least
+    for i in range(min(STAND_INS, state.hosts[home])):
+        soon = (start + i + SOON) % state.hosts[home]
+        q = state.hosted[home, soon] // slots
+        ahead(walk.home, q)
+        ahead(problem.cost, q)
+        ahead(problem.vector[q], LEADING if state.mark[home, soon] & LED else FOLLOWING)
+        at = (start + i) % state.hosts[home]
+        entry = whole(state.hosted[home, at])
+        saved = paid + price(problem, walk, entry, home) - price(problem, walk, entry, here)
+        if saved >= most and lies_within(problem, walk, entry // slots, LEADING if state.mark[home, at] & LED else FOLLOWING):
+            found, most = entry, saved
+    return found
+
+
+@inner
+def lies_within(problem: Problem, walk: Walk, p: int, role: int) -> bool:
+    """Whether the loads of a replica of `p` in `role` lie between `walk.low` and `walk.high`."""
+    for k in range(len(walk.linear)):
+        amount = problem.vector[p, role, problem.goal[walk.linear[k], COLUMN]]
+        if amount < walk.low[k] or amount > walk.high[k]:
+            return False
+    return True
+
+
+@inner
+def saved_by(problem: Problem, walk: Walk, n: int) -> float:
+    """What the `n` changes of a step save."""
+    saved = 0.0
+    for i in range(n):
+        saved += price(problem, walk, walk.entry[i], walk.source[i]) - price(problem, walk, walk.entry[i], walk.target[i])
+    return saved
+
+
+@inner
+def add(state: State, walk: Walk, i: int, entry: int, target: int) -> None:
+    """Replica `entry` goes to broker `target`, as change `i` of the step."""
+    slots = state.replicas.shape[1]
+    walk.entry[i], walk.source[i], walk.target[i] = entry, state.replicas[entry // slots, entry % slots], target
+
+
+@inner
+def may_be(problem: Problem, state: State, walk: Walk, n: int) -> bool:
+    """Whether each of the `n` changes of a step is allowed by itself. They are of different partitions, and of different topics where goals
+    on topics count what comes to a broker."""
+    slots, topics = state.replicas.shape[1], len(problem.topic_goal)
+    for i in range(n):
+        p, target = walk.entry[i] // slots, walk.target[i]
+        if target == walk.source[i] or problem.broker[target, STATE] != 0 or problem.partition[p, MOVABLE] == 0:
+            return False
+        for j in range(i):
+            q = walk.entry[j] // slots
+            if q == p or (topics > 0 and walk.target[j] == target and problem.topic[q] == problem.topic[p]):
+                return False
+    for i in range(n):
+        if not may_take(problem, state, walk.entry[i], walk.target[i]):
+            return False
+    return True
+
+
+@inner
+def count_brokers(walk: Walk, n: int) -> int:
+    """How many brokers a step of `n` changes touches."""
+    return whole(3 if n == 3 and walk.source[1] != walk.source[0] else 2)
+
+
+@inner
+def fits(problem: Problem, state: State, walk: Walk, n: int) -> bool:
+    """Whether no broker scores lower in goals on loads after the `n` changes of a step; notes which brokers they touch."""
+    slots = state.replicas.shape[1]
+    walk.brokers[0], walk.brokers[1], walk.brokers[2] = walk.source[0], walk.target[0], walk.source[1]
+    for b in walk.brokers[: count_brokers(walk, n)]:
+        for g in walk.linear:
+            c, more = problem.goal[g, COLUMN], 0.0
+            for i in range(n):
+                if walk.source[i] == b or walk.target[i] == b:
+                    amount = problem.vector[walk.entry[i] // slots, role_of(state, walk.entry[i]), c]
+                    more += amount if walk.target[i] == b else -amount
+            low, high = window(problem, state, b, g)
+            load = state.load[b, c] + more
+            if more != 0.0 and (load > high or load < low):
+                return False
+    return True
+
+
+@inner
+def done(problem: Problem, state: State, walk: Walk, n: int, firm: bool) -> bool:
+    """Make the `n` changes of a step, unless a broker scores lower then, or, where `firm`, the potential rises."""
+    brokers, potential, after = count_brokers(walk, n), 0.0, 0.0
+    for i in range(brokers):
         for g in range(walk.before.shape[1]):
             walk.before[i, g] = state.score[walk.brokers[i], g]
-    potential = state.score[here, COST] + state.score[target, COST]
-    send(problem, state, one, target)
-    if other >= 0:
-        send(problem, state, other, here)
-    rises = state.score[here, COST] + state.score[target, COST] > potential
-    if scores_hold(state, walk.brokers, whole(2), walk.before) and not (firm and rises):
+        potential += state.score[walk.brokers[i], COST]
+    for i in range(n - 1, -1, -1):
+        send(problem, state, walk.entry[i], walk.target[i])
+    for i in range(brokers):
+        after += state.score[walk.brokers[i], COST]
+    if scores_hold(state, walk.brokers, brokers, walk.before) and not (firm and after > potential):
         return True
-    if other >= 0:
-        send(problem, state, other, target)
-    send(problem, state, one, here)
+    for i in range(n):
+        send(problem, state, walk.entry[i], walk.source[i])
     return False
 
 
@@ -235,7 +368,7 @@ def price(problem: Problem, walk: Walk, entry: int, b: int) -> float:
 def may_take(problem: Problem, state: State, entry: int, b: int) -> bool:
     """Whether replica `entry` may go to broker `b` by racks, lists and goals on topics."""
     p, s = entry // state.replicas.shape[1], entry % state.replicas.shape[1]
-    if not may_swap(problem, state, p, s, b) or state.hosts[b] >= state.hosted.shape[1]:
+    if not may_swap(problem, state, p, s, b) or state.hosts[b] + 1 >= state.hosted.shape[1]:
         return False
     if problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[b, RACK_OF] != problem.broker[state.replicas[p, s], RACK_OF]:
         return False  # other brokers share in what a change of racks does
@@ -243,16 +376,6 @@ def may_take(problem: Problem, state: State, entry: int, b: int) -> bool:
         return True
     write_row(state, p, s, b)
     return not misplaces(problem, state, p, s, state.lead[p])
-
-
-@inner
-def no_worse(problem: Problem, state: State, b: int, came: int, gone: int) -> bool:
-    """Whether broker `b` scores no lower in goals on loads when replica `came` comes to it and `gone` leaves it (-1: none)."""
-    slots = state.replicas.shape[1]
-    p, q = came // slots, gone // slots
-    now = role_of(state, came) if came >= 0 else whole(NOTHING)
-    was = role_of(state, gone) if gone >= 0 else whole(NOTHING)
-    return keeps_scores(problem, state, b, p, now, q, was)
 
 
 @inner

@@ -128,11 +128,15 @@ def test_where_all_had_to_leave_nothing_is_tried(seed: int) -> None:
 
 
 def two_for_one(large_disk: float = 0.0, frozen: Sequence[str] = (), excluded: Sequence[str] = ()) -> Trial:
-    """Broker 1 holds 20, 20, 40 and 70, broker 2 holds 50, within 19 of 100: both of 20 went to 2, where the 40 does as well."""
+    """Broker 1 holds 20, 20, 40 and 70, broker 2 holds 50, within 19 of 100: both of 20 went to 2, where the 40 does as well.
+
+    Where the 40 is large on disk, bytes alone count.
+    """
     loads = ((1, 20.0, "t"), (1, 20.0, "t"), (1, 40.0, "large"), (1, 70.0, "rest"), (2, 50.0, "rest"))
     disk = {"t": large_disk / 5.0, "large": large_disk, "rest": large_disk}
     rows = [partition([b], topic=t, network_in=x, disk=disk[t]) for b, x, t in loads]
-    return Trial([1, 2], rows, usage(bound=0.19), freeze_topics=frozen, exclude_topics=excluded)
+    move_cost = 0 if large_disk else None
+    return Trial([1, 2], rows, usage(bound=0.19), freeze_topics=frozen, exclude_topics=excluded, move_cost=move_cost)
 
 
 def where(made: Trial, found: Walked) -> dict[float, list[int]]:

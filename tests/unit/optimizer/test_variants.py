@@ -79,11 +79,11 @@ def test_a_broken_limit_becomes_a_wish_and_the_others_stay_hard() -> None:
     assert np.array_equal(wish.table[:, 1:], problem.table[:, 1:])
 
 
-@pytest.mark.parametrize(("limit", "weighs"), [(0.5, 3.0), (0.001, HARD_WEIGHT)])
+@pytest.mark.parametrize(("limit", "weighs"), [(0.5, 1.0), (0.001, HARD_WEIGHT)])
 def test_a_hard_limit_beside_a_tighter_soft_goal_weighs_as_that_one_until_a_target_leaves_it_broken(limit: float, weighs: float) -> None:
     problem = limited([{"limit": limit}, {**USED, "weight": 3.0}]).compiled.problem
-    assert problem.force[:, STRENGTH].tolist() == [weighs, 3.0]
-    assert mending(problem, np.array([4, 0])).force[:, STRENGTH].tolist() == [HARD_WEIGHT, 3.0]
+    assert problem.force[:, STRENGTH].tolist() == [weighs, 1.0]
+    assert mending(problem, np.array([4, 0])).force[:, STRENGTH].tolist() == [HARD_WEIGHT, 1.0]
 
 
 def test_a_state_is_judged_alike_by_wishes() -> None:

@@ -122,7 +122,7 @@ def test_why_a_topic_stays_misplaced(trial: Trial, left: int, reason: str) -> No
                freeze_topics=["__*"]), 1,
          "frozen topics (constraints.freeze_topics) hold 60 B on it, above its limit of 50 B; take some of them off that list"),
         (Trial([broker(1, disk=100.0), broker(2, disk=200.0)], replicas([1], [1], disk=30.0), DISK),
-         1, "10 B above its limit of 50 B; the other brokers' room of 100 B could not be used"),
+         1, "10 B above its limit of 50 B; the other brokers have room for 100 B, but no acceptable way to use it was found"),
     ],
 )  # fmt: skip
 def test_why_a_limit_is_not_kept(trial: Trial, left: int, reason: str) -> None:

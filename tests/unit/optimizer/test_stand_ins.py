@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from optimizer.search.replace import replace
+from optimizer.search.sideways import sideways
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
 RACKS: Document = {"kind": "rack_aware", "name": "racks"}
@@ -15,8 +15,8 @@ Load = tuple[float, float]  # network in and disk
 LIMIT: Document = {"kind": "capacity", "resource": "cpu", "limit": 1.0, "name": "cpu", "hard": True}
 
 
-def replaced(made: Trial, *moves: tuple[int, int, int]) -> tuple[int, list[list[int]]]:
-    """How often a stand-in was found after these moves (partition, slot, broker row), and where replicas are then. Scores hold."""
+def replaced(made: Trial, *moves: tuple[int, int, int]) -> tuple[bool, list[list[int]]]:
+    """Whether random steps save something after these moves (partition, slot, broker row), and where replicas are then. Scores hold."""
     home = made.state.replicas.copy()
     lists = home.copy()
     for p, slot, broker in moves:
@@ -24,10 +24,9 @@ def replaced(made: Trial, *moves: tuple[int, int, int]) -> tuple[int, list[list[
     state = made.moved_to(lists)
     before = state.score.copy()
     rows = np.flatnonzero((lists != home).any(axis=1))
-    cost = made.compiled.problem.cost
-    found = replace(made.compiled.problem, state, home, rows[np.argsort(-cost[rows], kind="stable")])
+    saved = sideways(made.compiled.problem, state, home, rows, float(made.compiled.problem.cost[rows].sum()), 0)
     assert (state.score[:, :-1] >= before[:, :-1]).all()
-    return int(found), state.replicas.tolist()
+    return saved > 0.0, state.replicas.tolist()
 
 
 def held_after(held: Mapping[int, Sequence[float]], *moves: tuple[int, int, int]) -> tuple[int, dict[int, list[float]]]:
