@@ -42,6 +42,7 @@ from optimizer.search.parameters import (
     SIDEWAYS_FEW,
     SIDEWAYS_HEAT,
     SIDEWAYS_PASSES,
+    SIDEWAYS_RATE,
     SIDEWAYS_SHARE,
     SIDEWAYS_SMALL,
     SIDEWAYS_STEPS,
@@ -84,8 +85,8 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     Notes
     -----
     A step is O(G), with up to `STAND_INS` looks at stand-ins. First each replica that costs more than the mean is asked for one. Then steps
-    are random: `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves `SIDEWAYS_SHARE` of
-    `paid`; none where all that stand elsewhere had to leave their brokers, so that nothing can be saved.
+    are random: `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves enough
+    (`SIDEWAYS_SHARE`, `SIDEWAYS_RATE`); none where all that stand elsewhere had to leave their brokers, so that nothing can be saved.
     A problem of up to `SIDEWAYS_SMALL` replicas has one pass: it may be planned interpreted, where a step takes far longer.
     """
     walk = Walk(
@@ -108,7 +109,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     for _ in range(1 if few else SIDEWAYS_PASSES):
         before = walk.purse[0]
         take_steps(problem, state, walk, steps, False)
-        if walk.purse[0] - before < SIDEWAYS_SHARE * paid:
+        if walk.purse[0] - before < paid * min(SIDEWAYS_SHARE, SIDEWAYS_RATE * steps / state.replicas.size):
             break
         steps *= 2
     walk.purse[1] = 0.0
