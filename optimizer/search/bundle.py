@@ -23,8 +23,8 @@ def bundle(
     problem: Problem, state: State, budget: Budget, log: Log, left: np.ndarray, to: np.ndarray, to_lead: np.ndarray, by_potential: bool,
     seen: np.ndarray, seeds: int,
 ) -> int:  # fmt: skip
-    """Make exchanges of changes that are acceptable only together, each with one of the first `seeds`; used ones become -1 in `left`.
-    Returns how many actions."""
+    """Make exchanges of changes that are acceptable only together, each with one of the first `seeds`; used ones become -1 in `left`. Where
+    all are seeds, a change that is acceptable alone, although the potential rises, is one, too. Returns how many actions."""
     slots = state.replicas.shape[1]
     brokers, count = len(problem.broker), len(left)
     leaving, left_from = by_broker(state, left, count, to, to_lead, brokers, True)
@@ -41,8 +41,8 @@ def bundle(
         members[0] = first
         load_change(state, zero, left[first], to, to_lead)
         size = one
-        accepted = False
-        while size < MAX_CHANGES:
+        accepted = seeds == count and acceptable(evaluate(problem, state, one), by_potential, LEAST_STEP)
+        while size < MAX_CHANGES and not accepted:
             best, best_key = -1, -np.inf
             best_accepted = False
             looks = 0
@@ -81,9 +81,7 @@ def bundle(
             members[size] = best
             load_change(state, size, left[best], to, to_lead)
             size += 1
-            if best_accepted:
-                accepted = True
-                break
+            accepted = best_accepted
         if not accepted:
             continue
         if not has_room(state, size):

@@ -109,7 +109,7 @@ LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 LAST_BROKERS = 0.1  # of the brokers; where more are out of band, replicas only go home
 HOME_SHARE = 0.01  # of the changes, that a pass takes home, for another pass
 SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 10_000  # random steps in the first pass: for each replica that moves, and at most
-SIDEWAYS_FEW, SIDEWAYS_SMALL = 20_000, 20_000  # steps at most of a small problem, in its one pass, and its replicas at most
+SIDEWAYS_SMALL = 20_000  # replicas at most, for a single pass: such a plan may run interpreted
 # A pass of n steps has to save this share of the cost of the moves, or n / replicas times this rate if that is less, for another pass.
 SIDEWAYS_SHARE, SIDEWAYS_RATE, SIDEWAYS_PASSES = 0.005, 0.02, 6
 STAND_INS = 32  # replicas in a row on a broker, that a step looks at for one that may go in place of others

@@ -153,7 +153,8 @@ def judge_one(problem: Problem, state: State, by_potential: bool, judged: Judged
     """Judge change 0 of `state.change` by itself as the pending change `n`; returns how many brokers it touches."""
     verdict = evaluate(problem, state, whole(1))
     judged.gain[n], judged.repairs[n] = verdict.gain, verdict.repairs
-    judged.good[n] = 1 if acceptable(verdict, by_potential, LEAST_STEP) else 0
+    falls = verdict.repairs != 0 or verdict.gain > LEAST_STEP
+    judged.good[n] = 1 if falls and acceptable(verdict, by_potential, LEAST_STEP) else 0
     return whole(verdict.touched)
 
 

@@ -18,28 +18,15 @@ from optimizer.problem import (
     FOLLOWING,
     LEADING,
     MOVABLE,
-    RACK_GOAL,
-    RACK_OF,
-    SOFT_RACK,
     STATE,
     Problem,
 )
-from optimizer.search.commit import send, transfer, write_row
-from optimizer.search.feasible import (
-    active_brokers,
-    keeps_scores,
-    linear_goals,
-    may_swap,
-    misplaces,
-    role_of,
-    scores_hold,
-    window,
-)
+from optimizer.search.commit import transfer, write_row
+from optimizer.search.feasible import active_brokers, keeps_scores, misplaces, role_of, window
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import (
     NEAR,
     SIDEWAYS_EACH,
-    SIDEWAYS_FEW,
     SIDEWAYS_HEAT,
     SIDEWAYS_PASSES,
     SIDEWAYS_RATE,
@@ -50,28 +37,23 @@ from optimizer.search.parameters import (
     STAND_INS,
 )
 from optimizer.search.state import COST, LED, State
+from optimizer.search.steps import Step, add, done, fits, may_be, new_step, price, saved_by
 
 HOME, ELSEWHERE, STAND_IN, TRADE, LEADER, FOR_TWO = 0, 1, 2, 3, 4, 5  # kinds of steps
 DRAWN = (HOME, ELSEWHERE, ELSEWHERE, STAND_IN, STAND_IN, STAND_IN, STAND_IN, TRADE, TRADE, LEADER, FOR_TWO, FOR_TWO, FOR_TWO, FOR_TWO)
 
 
 class Walk(NamedTuple):
-    """What steps choose from, and the step in question: up to n = 3 replicas and brokers."""
+    """What steps choose from, and the step in question."""
 
     away: np.ndarray  # int64 [m], partition * R + slot of replicas that stand elsewhere than at first, those of one broker together
     left: np.ndarray  # int64 [1], how many of them count; some may have come home since
-    home: np.ndarray  # int64 [P, R], where replicas were
-    linear: np.ndarray  # int64 [W], goals on loads
     active: np.ndarray  # int64 [b], brokers
     random: np.ndarray  # int64 [1]
     purse: np.ndarray  # float64 [2]: what all steps have saved so far, and the temperature; both in units of cost
-    entry: np.ndarray  # int64 [n], replicas that the step moves
-    source: np.ndarray  # int64 [n], brokers that they leave
-    target: np.ndarray  # int64 [n], brokers where they go
-    brokers: np.ndarray  # int64 [n], all of these
-    before: np.ndarray  # float64 [n, G], their scores
     low: np.ndarray  # float64 [W], loads that a stand-in has at least
     high: np.ndarray  # float64 [W], and at most
+    step: Step
 
 
 @kernel
@@ -90,9 +72,8 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     A problem of up to `SIDEWAYS_SMALL` replicas has one pass: it may be planned interpreted, where a step takes far longer.
     """
     walk = Walk(
-        np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), home, linear_goals(problem), active_brokers(problem),
-        np.zeros(1, np.int64), np.zeros(2), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64),
-        np.zeros((3, len(problem.goal))), np.zeros(len(problem.goal)), np.zeros(len(problem.goal)),
+        np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), active_brokers(problem), np.zeros(1, np.int64), np.zeros(2),
+        np.zeros(len(problem.goal)), np.zeros(len(problem.goal)), new_step(problem, home),
     )  # fmt: skip
     walk.random[0] = scramble(seed + 104_729) >> 8
     free, total = list_away(problem, state, walk, moved)
@@ -100,13 +81,12 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
         return 0.0
     mean = total / walk.left[0]
     walk.purse[1] = SIDEWAYS_HEAT * mean
-    few = state.replicas.size <= SIDEWAYS_SMALL
-    first = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_FEW if few else SIDEWAYS_STEPS))
+    first = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS))
     steps = first
     for at in range(walk.left[0] - 1, -1, -1):
         if problem.cost[walk.away[at] // home.shape[1]] > mean:
             walk.purse[0] += step(problem, state, walk, at, whole(STAND_IN), False)
-    for _ in range(1 if few else SIDEWAYS_PASSES):
+    for _ in range(1 if state.replicas.size <= SIDEWAYS_SMALL else SIDEWAYS_PASSES):
         before = walk.purse[0]
         take_steps(problem, state, walk, steps, False)
         if walk.purse[0] - before < paid * min(SIDEWAYS_SHARE, SIDEWAYS_RATE * steps / state.replicas.size):
@@ -153,15 +133,15 @@ def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> 
     n, free, total = 0, whole(0), 0.0
     for p in moved:
         for s in range(state.replicas.shape[1]):
-            if walk.home[p, s] >= 0 and state.replicas[p, s] != walk.home[p, s]:
+            if walk.step.home[p, s] >= 0 and state.replicas[p, s] != walk.step.home[p, s]:
                 walk.away[n] = p * state.replicas.shape[1] + s
-                total += price(problem, walk, walk.away[n], state.replicas[p, s])
-                free += 1 if problem.broker[walk.home[p, s], STATE] == 0 else 0
+                total += price(problem, walk.step, walk.away[n], state.replicas[p, s])
+                free += 1 if problem.broker[walk.step.home[p, s], STATE] == 0 else 0
                 n += 1
     walk.left[0] = n
     homes = np.zeros(n, np.int64)
     for i in range(n):
-        homes[i] = walk.home[walk.away[i] // walk.home.shape[1], walk.away[i] % walk.home.shape[1]]
+        homes[i] = walk.step.home[walk.away[i] // walk.step.home.shape[1], walk.away[i] % walk.step.home.shape[1]]
     walk.away[:n] = walk.away[:n][np.argsort(homes, kind="mergesort")]
     return free, total
 
@@ -171,7 +151,7 @@ def step(problem: Problem, state: State, walk: Walk, at: int, kind: int, firm: b
     """A step of that `kind` with entry `at` of those away, if it may be; where `firm`, the potential may not rise by it. Returns what it
     saves."""
     slots, one = state.replicas.shape[1], walk.away[at]
-    here, home = state.replicas[one // slots, one % slots], walk.home[one // slots, one % slots]
+    here, home = state.replicas[one // slots, one % slots], walk.step.home[one // slots, one % slots]
     if here == home:  # it came home by another's step
         drop(walk, at)
         return 0.0
@@ -180,15 +160,15 @@ def step(problem: Problem, state: State, walk: Walk, at: int, kind: int, firm: b
         return 0.0
     least = least_saved(walk)
     n = choose(problem, state, walk, at, kind, least)
-    saved = saved_by(problem, walk, n)
-    if n == 0 or saved < least or not may_be(problem, state, walk, n):
+    saved = saved_by(problem, walk.step, n)
+    if n == 0 or saved < least or not may_be(problem, state, walk.step, n):
         return 0.0
-    if not fits(problem, state, walk, n) or not done(problem, state, walk, n, firm):
+    if not fits(problem, state, walk.step, n) or not done(problem, state, walk.step, n, firm):
         return 0.0
-    other = walk.entry[n - 1]
-    if (kind == STAND_IN or kind == FOR_TWO) and walk.home[other // slots, other % slots] != here:
+    other = walk.step.entry[n - 1]
+    if (kind == STAND_IN or kind == FOR_TWO) and walk.step.home[other // slots, other % slots] != here:
         walk.away[at] = other
-    elif walk.target[0] == home:
+    elif walk.step.target[0] == home:
         drop(walk, at)
     return saved
 
@@ -198,29 +178,29 @@ def choose(problem: Problem, state: State, walk: Walk, at: int, kind: int, least
     """The changes of a step of that `kind` with entry `at` of those away, into `walk`; returns how many, 0 if there is no such step."""
     slots = state.replicas.shape[1]
     one = walk.away[at]
-    here, home = state.replicas[one // slots, one % slots], walk.home[one // slots, one % slots]
-    add(state, walk, whole(0), one, home)
+    here, home = state.replicas[one // slots, one % slots], walk.step.home[one // slots, one % slots]
+    add(state, walk.step, whole(0), one, home)
     if kind == HOME:
         return whole(1)
     if kind == ELSEWHERE:
-        walk.target[0] = walk.active[draw(walk.random, len(walk.active))]
+        walk.step.target[0] = walk.active[draw(walk.random, len(walk.active))]
         return whole(1)
     if kind == TRADE:
         other = walk.away[draw(walk.random, walk.left[0])]
-        walk.target[0] = state.replicas[other // slots, other % slots]
-        add(state, walk, whole(1), other, here)
+        walk.step.target[0] = state.replicas[other // slots, other % slots]
+        add(state, walk.step, whole(1), other, here)
         return whole(2)
     n = whole(1)
     if kind == FOR_TWO:
         two = walk.away[(at + 1 + draw(walk.random, whole(NEAR))) % walk.left[0]]
-        if two == one or walk.home[two // slots, two % slots] != home:
+        if two == one or walk.step.home[two // slots, two % slots] != home:
             return whole(0)
-        add(state, walk, whole(1), two, home)
+        add(state, walk.step, whole(1), two, home)
         n = whole(2)
     other = stand_in(problem, state, walk, n, least)
     if other < 0:
         return whole(0)
-    add(state, walk, n, other, here)
+    add(state, walk.step, n, other, here)
     return n + 1
 
 
@@ -228,33 +208,36 @@ def choose(problem: Problem, state: State, walk: Walk, at: int, kind: int, least
 def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -> int:
     """What may go from their home in place of the `n` replicas that go home, to where the first of them stood: of some in a row, the one
     that saves most, `least` at least, and keeps both brokers within their windows; -1 if none does."""
-    slots, home, here = state.replicas.shape[1], walk.target[0], walk.source[0]
-    paid = saved_by(problem, walk, n)
+    slots, home, here = state.replicas.shape[1], walk.step.target[0], walk.step.source[0]
+    paid = saved_by(problem, walk.step, n)
     if paid < least or state.hosts[home] == 0:
         return whole(-1)
-    for k in range(len(walk.linear)):
-        c, back, gone = problem.goal[walk.linear[k], COLUMN], 0.0, 0.0
+    for k in range(len(walk.step.linear)):
+        c, back, gone = problem.goal[walk.step.linear[k], COLUMN], 0.0, 0.0
         for i in range(n):
-            amount = problem.vector[walk.entry[i] // slots, role_of(state, walk.entry[i]), c]
+            amount = problem.vector[walk.step.entry[i] // slots, role_of(state, walk.step.entry[i]), c]
             back += amount
-            gone += amount if walk.source[i] == here else 0.0
-        low, high = window(problem, state, home, walk.linear[k])
-        bottom, top = window(problem, state, here, walk.linear[k])
+            gone += amount if walk.step.source[i] == here else 0.0
+        low, high = window(problem, state, home, walk.step.linear[k])
+        bottom, top = window(problem, state, here, walk.step.linear[k])
         load, other = state.load[home, c] + back, state.load[here, c] - gone
         walk.low[k], walk.high[k] = max(load - high, bottom - other), min(load - low, top - other)
         if walk.low[k] > walk.high[k]:
             return whole(-1)
-    start, found, most = draw(walk.random, state.hosts[home]), whole(-1), least
-    for i in range(min(STAND_INS, state.hosts[home])):
-        soon = (start + i + SOON) % state.hosts[home]
-        q = state.hosted[home, soon] // slots
-        ahead(walk.home, q)
+    hosted, mark, count = state.hosted[home], state.mark[home], state.hosts[home]
+    at, found, most = draw(walk.random, count), whole(-1), least
+    for _ in range(min(STAND_INS, count)):
+        soon = (at + SOON) % count
+        q = hosted[soon] // slots
+        ahead(walk.step.home, q)
         ahead(problem.cost, q)
-        ahead(problem.vector[q], LEADING if state.mark[home, soon] & LED else FOLLOWING)
-        at = (start + i) % state.hosts[home]
-        entry = whole(state.hosted[home, at])
-        saved = paid + price(problem, walk, entry, home) - price(problem, walk, entry, here)
-        if saved >= most and lies_within(problem, walk, entry // slots, LEADING if state.mark[home, at] & LED else FOLLOWING):
+        ahead(problem.vector[q], LEADING if mark[soon] & LED else FOLLOWING)
+        entry, role = whole(hosted[at]), whole(LEADING if mark[at] & LED else FOLLOWING)
+        p, at = entry // slots, whole((at + 1) % count)
+        if paid - problem.cost[p] < most and walk.step.home[p, entry % slots] == home:  # its move is not paid for yet, and costs too much
+            continue
+        saved = paid + price(problem, walk.step, entry, home) - price(problem, walk.step, entry, here)
+        if saved >= most and lies_within(problem, walk, p, role):
             found, most = entry, saved
     return found
 
@@ -262,90 +245,11 @@ def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -
 @inner
 def lies_within(problem: Problem, walk: Walk, p: int, role: int) -> bool:
     """Whether the loads of a replica of `p` in `role` lie between `walk.low` and `walk.high`."""
-    for k in range(len(walk.linear)):
-        amount = problem.vector[p, role, problem.goal[walk.linear[k], COLUMN]]
+    for k in range(len(walk.step.linear)):
+        amount = problem.vector[p, role, problem.goal[walk.step.linear[k], COLUMN]]
         if amount < walk.low[k] or amount > walk.high[k]:
             return False
     return True
-
-
-@inner
-def saved_by(problem: Problem, walk: Walk, n: int) -> float:
-    """What the `n` changes of a step save."""
-    saved = 0.0
-    for i in range(n):
-        saved += price(problem, walk, walk.entry[i], walk.source[i]) - price(problem, walk, walk.entry[i], walk.target[i])
-    return saved
-
-
-@inner
-def add(state: State, walk: Walk, i: int, entry: int, target: int) -> None:
-    """Replica `entry` goes to broker `target`, as change `i` of the step."""
-    slots = state.replicas.shape[1]
-    walk.entry[i], walk.source[i], walk.target[i] = entry, state.replicas[entry // slots, entry % slots], target
-
-
-@inner
-def may_be(problem: Problem, state: State, walk: Walk, n: int) -> bool:
-    """Whether each of the `n` changes of a step is allowed by itself. They are of different partitions, and of different topics where goals
-    on topics count what comes to a broker."""
-    slots, topics = state.replicas.shape[1], len(problem.topic_goal)
-    for i in range(n):
-        p, target = walk.entry[i] // slots, walk.target[i]
-        if target == walk.source[i] or problem.broker[target, STATE] != 0 or problem.partition[p, MOVABLE] == 0:
-            return False
-        for j in range(i):
-            q = walk.entry[j] // slots
-            if q == p or (topics > 0 and walk.target[j] == target and problem.topic[q] == problem.topic[p]):
-                return False
-    for i in range(n):
-        if not may_take(problem, state, walk.entry[i], walk.target[i]):
-            return False
-    return True
-
-
-@inner
-def count_brokers(walk: Walk, n: int) -> int:
-    """How many brokers a step of `n` changes touches."""
-    return whole(3 if n == 3 and walk.source[1] != walk.source[0] else 2)
-
-
-@inner
-def fits(problem: Problem, state: State, walk: Walk, n: int) -> bool:
-    """Whether no broker scores lower in goals on loads after the `n` changes of a step; notes which brokers they touch."""
-    slots = state.replicas.shape[1]
-    walk.brokers[0], walk.brokers[1], walk.brokers[2] = walk.source[0], walk.target[0], walk.source[1]
-    for b in walk.brokers[: count_brokers(walk, n)]:
-        for g in walk.linear:
-            c, more = problem.goal[g, COLUMN], 0.0
-            for i in range(n):
-                if walk.source[i] == b or walk.target[i] == b:
-                    amount = problem.vector[walk.entry[i] // slots, role_of(state, walk.entry[i]), c]
-                    more += amount if walk.target[i] == b else -amount
-            low, high = window(problem, state, b, g)
-            load = state.load[b, c] + more
-            if more != 0.0 and (load > high or load < low):
-                return False
-    return True
-
-
-@inner
-def done(problem: Problem, state: State, walk: Walk, n: int, firm: bool) -> bool:
-    """Make the `n` changes of a step, unless a broker scores lower then, or, where `firm`, the potential rises."""
-    brokers, potential, after = count_brokers(walk, n), 0.0, 0.0
-    for i in range(brokers):
-        for g in range(walk.before.shape[1]):
-            walk.before[i, g] = state.score[walk.brokers[i], g]
-        potential += state.score[walk.brokers[i], COST]
-    for i in range(n - 1, -1, -1):
-        send(problem, state, walk.entry[i], walk.target[i])
-    for i in range(brokers):
-        after += state.score[walk.brokers[i], COST]
-    if scores_hold(state, walk.brokers, brokers, walk.before) and not (firm and after > potential):
-        return True
-    for i in range(n):
-        send(problem, state, walk.entry[i], walk.source[i])
-    return False
 
 
 @inner
@@ -356,33 +260,9 @@ def drop(walk: Walk, at: int) -> None:
 
 
 @inner
-def price(problem: Problem, walk: Walk, entry: int, b: int) -> float:
-    """What it costs that replica `entry` stands on broker `b`."""
-    p, slots = entry // walk.home.shape[1], walk.home.shape[1]
-    for o in range(slots):
-        if walk.home[p, o] == b:
-            return 0.0
-    return float(problem.cost[p])
-
-
-@inner
-def may_take(problem: Problem, state: State, entry: int, b: int) -> bool:
-    """Whether replica `entry` may go to broker `b` by racks, lists and goals on topics."""
-    p, s = entry // state.replicas.shape[1], entry % state.replicas.shape[1]
-    if not may_swap(problem, state, p, s, b) or state.hosts[b] + 1 >= state.hosted.shape[1]:
-        return False
-    if problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[b, RACK_OF] != problem.broker[state.replicas[p, s], RACK_OF]:
-        return False  # other brokers share in what a change of racks does
-    if len(problem.topic_goal) == 0:
-        return True
-    write_row(state, p, s, b)
-    return not misplaces(problem, state, p, s, state.lead[p])
-
-
-@inner
 def weighs(problem: Problem, walk: Walk, p: int) -> bool:
     """Whether a leader of partition `p` counts more than a follower in a goal on loads."""
-    for g in walk.linear:
+    for g in walk.step.linear:
         c = problem.goal[g, COLUMN]
         if problem.vector[p, LEADING, c] != problem.vector[p, FOLLOWING, c]:
             return True

@@ -150,3 +150,20 @@ def test_the_next_change_of_a_bundle_leaves_the_fewest_hard_goals_worse() -> Non
     left, changes = np.sum([rings(seed) for seed in range(60)], axis=0)
     assert changes == 720
     assert left < 110  # of these, where the next is the one by which the potential falls most: 136
+
+
+# --- what the contract accepts, and the potential does not ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("by_potential", "left"), [(False, 0), (True, 1)])
+def test_a_broker_comes_into_range_though_others_leave_the_middle_of_theirs(by_potential: bool, left: int) -> None:
+    """Broker 1 takes in 110.5, just above its range. What brings it down to 109.5 carries 8 of its disk to broker 3, which has 101."""
+    loads = ((1, 1.0, 8.0), (1, 109.5, 92.0), (2, 99.0, 99.0), (3, 90.5, 101.0))
+    made = Trial([1, 2, 3], [partition([b], network_in=x, disk=y) for b, x, y in loads], usage(bound=0.1), usage("disk", bound=0.1))
+    problem, state, log = made.compiled.problem, made.moved_to(made.state.replicas), empty_log(1, 2)
+    to, rows = state.replicas.copy(), np.array([0])
+    to[0, 0] = made.ids.index(3)
+    before = state.score[:, -1].sum()
+    assert sequence(problem, state, budget_for(made.compiled, PlanOptions()), log, rows, to, state.lead, by_potential) == left
+    assert (state.score[:, :-1] == 1.0).all() == (not by_potential)
+    assert (state.score[:, -1].sum() > before) == (not by_potential)

@@ -38,9 +38,9 @@ print(json.dumps(evaluations()))
 
 
 def evaluations() -> list[int]:
-    """Actions that are judged for plans of two clusters with each of the `BUDGETS`: calls, which can be counted where kernels are
+    """Actions that are judged for plans of three clusters with each of the `BUDGETS`: calls, which can be counted where kernels are
     interpreted. Of one cluster the number depends on chance."""
-    snapshots, goals = [cluster(8, 120, "b", seed) for seed in range(2)], parse_goals(goals_text("even", 0.1), "test")
+    snapshots, goals = [cluster(10, 400, "b", seed) for seed in range(3)], parse_goals(goals_text("even", 0.1), "test")
     found = []
     for options in BUDGETS:
         calls: Counter[str] = Counter()
@@ -49,7 +49,7 @@ def evaluations() -> list[int]:
             if event == "call":
                 calls[frame.f_code.co_name] += 1
 
-        with patch.object(reduce, "sideways", lambda *_: 0.0):  # it judges no action, and its steps take minutes with a profile
+        with patch.object(reduce, "sideways", lambda *_: 0.0):  # it judges no action, and its many steps would be most of the time
             sys.setprofile(count)
             for snapshot in snapshots:
                 plan(snapshot, goals, options)

@@ -1,0 +1,140 @@
+"""A step of the random search: which replicas it moves, whether it may be, what it saves.
+
+Called by `sideways`, which chooses the steps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.compiled import inner, whole
+from optimizer.problem import COLUMN, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, STATE, Problem
+from optimizer.search.commit import send, write_row
+from optimizer.search.feasible import linear_goals, may_swap, misplaces, role_of, scores_hold, window
+from optimizer.search.state import COST, State
+
+
+class Step(NamedTuple):
+    """Up to n = 3 changes, and the brokers that they touch; and what is the same for all steps."""
+
+    home: np.ndarray  # int64 [P, R], where replicas were
+    linear: np.ndarray  # int64 [W], goals on loads
+    entry: np.ndarray  # int64 [n], partition * R + slot of replicas that move
+    source: np.ndarray  # int64 [n], brokers that they leave
+    target: np.ndarray  # int64 [n], brokers where they go
+    brokers: np.ndarray  # int64 [n], all of these
+    before: np.ndarray  # float64 [n, G], their scores
+
+
+@inner
+def new_step(problem: Problem, home: np.ndarray) -> Step:
+    """No changes yet."""
+    return Step(
+        home, linear_goals(problem), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64),
+        np.zeros((3, len(problem.goal))),
+    )  # fmt: skip
+
+
+@inner
+def add(state: State, step: Step, i: int, entry: int, target: int) -> None:
+    """Replica `entry` goes to broker `target`, as change `i` of the step."""
+    slots = state.replicas.shape[1]
+    step.entry[i], step.source[i], step.target[i] = entry, state.replicas[entry // slots, entry % slots], target
+
+
+@inner
+def saved_by(problem: Problem, step: Step, n: int) -> float:
+    """What the `n` changes of a step save."""
+    saved = 0.0
+    for i in range(n):
+        saved += price(problem, step, step.entry[i], step.source[i]) - price(problem, step, step.entry[i], step.target[i])
+    return saved
+
+
+@inner
+def price(problem: Problem, step: Step, entry: int, b: int) -> float:
+    """What it costs that replica `entry` stands on broker `b`."""
+    p, slots = entry // step.home.shape[1], step.home.shape[1]
+    for o in range(slots):
+        if step.home[p, o] == b:
+            return 0.0
+    return float(problem.cost[p])
+
+
+@inner
+def may_be(problem: Problem, state: State, step: Step, n: int) -> bool:
+    """Whether each of the `n` changes of a step is allowed by itself. They are of different partitions, and of different topics where goals
+    on topics count what comes to a broker."""
+    slots, topics = state.replicas.shape[1], len(problem.topic_goal)
+    for i in range(n):
+        p, target = step.entry[i] // slots, step.target[i]
+        if target == step.source[i] or problem.broker[target, STATE] != 0 or problem.partition[p, MOVABLE] == 0:
+            return False
+        for j in range(i):
+            q = step.entry[j] // slots
+            if q == p or (topics > 0 and step.target[j] == target and problem.topic[q] == problem.topic[p]):
+                return False
+    for i in range(n):
+        if not may_take(problem, state, step.entry[i], step.target[i]):
+            return False
+    return True
+
+
+@inner
+def may_take(problem: Problem, state: State, entry: int, b: int) -> bool:
+    """Whether replica `entry` may go to broker `b` by racks, lists and goals on topics."""
+    p, s = entry // state.replicas.shape[1], entry % state.replicas.shape[1]
+    if not may_swap(problem, state, p, s, b) or state.hosts[b] + 1 >= state.hosted.shape[1]:
+        return False
+    if problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[b, RACK_OF] != problem.broker[state.replicas[p, s], RACK_OF]:
+        return False  # other brokers share in what a change of racks does
+    if len(problem.topic_goal) == 0:
+        return True
+    write_row(state, p, s, b)
+    return not misplaces(problem, state, p, s, state.lead[p])
+
+
+@inner
+def count_brokers(step: Step, n: int) -> int:
+    """How many brokers a step of `n` changes touches."""
+    return whole(3 if n == 3 and step.source[1] != step.source[0] else 2)
+
+
+@inner
+def fits(problem: Problem, state: State, step: Step, n: int) -> bool:
+    """Whether no broker scores lower in goals on loads after the `n` changes of a step; notes which brokers they touch."""
+    slots = state.replicas.shape[1]
+    step.brokers[0], step.brokers[1], step.brokers[2] = step.source[0], step.target[0], step.source[1]
+    for b in step.brokers[: count_brokers(step, n)]:
+        for g in step.linear:
+            c, more = problem.goal[g, COLUMN], 0.0
+            for i in range(n):
+                if step.source[i] == b or step.target[i] == b:
+                    amount = problem.vector[step.entry[i] // slots, role_of(state, step.entry[i]), c]
+                    more += amount if step.target[i] == b else -amount
+            low, high = window(problem, state, b, g)
+            load = state.load[b, c] + more
+            if more != 0.0 and (load > high or load < low):
+                return False
+    return True
+
+
+@inner
+def done(problem: Problem, state: State, step: Step, n: int, firm: bool) -> bool:
+    """Make the `n` changes of a step, unless a broker scores lower then, or, where `firm`, the potential rises."""
+    brokers, potential, after = count_brokers(step, n), 0.0, 0.0
+    for i in range(brokers):
+        for g in range(step.before.shape[1]):
+            step.before[i, g] = state.score[step.brokers[i], g]
+        potential += state.score[step.brokers[i], COST]
+    for i in range(n - 1, -1, -1):
+        send(problem, state, step.entry[i], step.target[i])
+    for i in range(brokers):
+        after += state.score[step.brokers[i], COST]
+    if scores_hold(state, step.brokers, brokers, step.before) and not (firm and after > potential):
+        return True
+    for i in range(n):
+        send(problem, state, step.entry[i], step.source[i])
+    return False
