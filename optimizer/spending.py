@@ -27,7 +27,7 @@ from optimizer.prefixes import beginning, spent_along, undone_along
 from optimizer.problem import RF, Compiled
 from optimizer.search.bench import Bench
 from optimizer.search.ledger import budget_for
-from optimizer.search.parameters import ENDLESS, MOST_ESCAPED
+from optimizer.search.parameters import ENDLESS, MOST_ESCAPED, UNIT_SHARE
 from optimizer.search.search import Found, Round, search
 from optimizer.search.state import State
 from optimizer.threads import Threads
@@ -36,7 +36,6 @@ from optimizer.worth import straightened, without_small, worthwhile_search
 PART = 0.5  # of the lower bounds; with a smaller budget, the plan without one is not looked for
 STAGED = 2_000  # replicas; in larger clusters stages take several times as long as the plan without a budget
 SHARES = tuple(2.0**-k for k in range(8, 1, -1))  # of all replicas, bytes and partitions, that stages end at
-ROUNDING = 1e-12  # of a budget, as in `optimizer.search.ledger`
 
 
 @dataclass(frozen=True)
@@ -95,14 +94,14 @@ def affordable_search(
     start = Placement(compiled.replicas, compiled.lead)
     bench = Bench(compiled.problem, compiled.replicas, compiled.lead) if bench is None else bench
     setting = Setting(compiled, options, start, watch, threads or Threads(), bench)
-    begin, limits = start.state(compiled), setting.limits * (1.0 + ROUNDING)
+    begin, limits = start.state(compiled), setting.limits + UNIT_SHARE
     best: tuple[float, ...] | None = None
     rounds: list[Round] = []
     left_out, stopped = None, False
     for way in _ways(setting, begin):
         left_out, stopped = left_out or way.left_out, way.stopped
         undone, spent = undone_along(compiled, begin, way.rounds), spent_along(compiled, way.rounds)
-        affordable = int((np.maximum.accumulate(spent) <= limits).all(axis=1).sum())
+        affordable = int((np.maximum.accumulate(spent) < limits).all(axis=1).sum())
         last = int(np.lexsort((*spent[:affordable, 1::-1].T, *undone[:affordable, ::-1].T))[0])
         key = (*undone[last].tolist(), *spent[last, :2].tolist())
         if best is None or key < best:

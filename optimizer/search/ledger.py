@@ -14,7 +14,7 @@ from optimizer.options import PlanOptions
 from optimizer.problem import Compiled, Problem
 from optimizer.search.commit import commit
 from optimizer.search.evaluate import adopt
-from optimizer.search.parameters import CHOICE_OF_MOVES, ENDLESS
+from optimizer.search.parameters import CHOICE_OF_MOVES, ENDLESS, UNIT_SHARE
 from optimizer.search.state import LEAD, PARTITION, State
 
 
@@ -146,7 +146,7 @@ def asks(problem: Problem, state: State, budget: Budget, n: int) -> int:
     for d in range(3):
         if budget.limits[d] >= 0 and extra[d] > 0:
             asked = whole(1)
-            if budget.spent[d] + extra[d] > budget.limits[d] * (1 + 1e-12):
+            if budget.spent[d] + extra[d] >= budget.limits[d] + UNIT_SHARE:
                 return whole(2)
     return asked
 

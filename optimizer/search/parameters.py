@@ -22,6 +22,7 @@ POLISH_ROOM = 20_000  # changes in a log, beside one for each replica
 # --- What may be published
 LEAST_STEP = 1e-6  # by at least so much a step of `polish` lowers the potential, and by potential every action
 ENDLESS = 2**62  # moves, where no budget limits them
+UNIT_SHARE = 0.5  # of a move, byte or partition: a budget is enough for what exceeds it by less, since plans print whole numbers
 CHOICE_OF_MOVES = 2.0  # moves to choose from, for each that the budget is enough for
 
 # --- Construct and repair

@@ -237,10 +237,12 @@ class Trial:
     def potential(self) -> float:
         """The potential of the oracle's cluster as it stands: what `optimizer.problem` says its constants weigh."""
         judge, cost = self.oracle_judge, 0.0
+        soft = [goal["weight"] for goal in judge.goals if not goal["hard"]]
+        mean = sum(soft) / len(soft) if soft else 1.0
         for g, goal in enumerate(judge.goals):
-            strength = tables.HARD_WEIGHT if goal["hard"] else goal["weight"]
+            strength = tables.HARD_WEIGHT if goal["hard"] else goal["weight"] / mean
             if goal["hard"] and goal["kind"] in ("capacity", "count_limit"):
-                strength = max(self.tighter(g), default=strength)
+                strength = max((weight / mean for weight in self.tighter(g)), default=strength)
             if goal["kind"] == "rack_aware":
                 strength = strength if goal["hard"] else 1.0
                 cost += strength * tables.UNIT_WEIGHT * sum(map(judge.rack_excess, self.oracle.replicas))

@@ -468,8 +468,8 @@ def verdict(**more: Any) -> Verdict:
         (verdict(better=True), True, False),
         (verdict(touches_low=True), False, True),
         (verdict(), False, False),
-        (verdict(better=True, touches_low=True, gain=0.25), False, False),  # the potential must fall by more
-        (verdict(better=True, touches_low=True, gain=-1.0), False, False),
+        (verdict(better=True, touches_low=True, gain=0.25), True, False),  # by potential, it must fall by more
+        (verdict(better=True, touches_low=True, gain=-1.0), True, False),
         (verdict(repairs=1 << 60), True, True),
         (verdict(repairs=1, gain=-1.0), True, True),  # a repair may cost
         (verdict(allowed=False, better=True, touches_low=True), False, False),

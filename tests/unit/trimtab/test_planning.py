@@ -140,7 +140,7 @@ def test_after_ctrl_c_before_the_search_the_plan_is_empty_and_says_so() -> None:
 
 
 def test_after_ctrl_c_in_the_middle_the_plan_is_what_was_found_till_then() -> None:
-    snapshot = cluster(100, 4_000, "b", 8)  # whose first target leaves a tenth of the brokers outside
+    snapshot = cluster(100, 4_000, "b", 6)  # of which the first round leaves a broker outside
     heard: list[int] = []
 
     def second(low: int) -> None:
