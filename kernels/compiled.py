@@ -146,6 +146,17 @@ def part(function: F) -> F:
     return _marked(function, inline="always")
 
 
+def compiled_as(form: Callable[..., object]) -> Callable[[F], F]:
+    """A function that is `form` in compiled kernels, as a `part` of them."""
+
+    def mark(function: F) -> F:
+        marked: Any = function
+        marked.py_func, marked.targetoptions = form, {"inline": "always"}
+        return function
+
+    return mark
+
+
 def _marked(function: F, **options: Any) -> F:
     """The function itself, with the attributes that numba looks for in a compiled one beside it."""
     marked: Any = function

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, whole
+from kernels.lanes import lanes, number
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -95,26 +96,25 @@ def scan(
     gains: np.ndarray,
 ) -> None:  # fmt: skip
     """Gain in potential of moving each of the `n` vectors of `block` from `source` to `target`."""
-    for i in range(n):
+    for i in lanes(n):
         gains[i] = 0.0
     for g in watched:
         c = problem.goal[g, COLUMN]
-        # Interpreted, Python's own floats are three times as fast as those of arrays.
-        w, e = float(problem.force[g, STRENGTH]), float(problem.force[g, SPREAD])
+        w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
         ls, hs, os, ms, ss = (
-            float(state.load[source, c]), float(problem.table[source, g, HIGH]), float(problem.table[source, g, LOW]),
-            float(problem.table[source, g, MEAN]), float(problem.table[source, g, SCALE]),
+            state.load[source, c], problem.table[source, g, HIGH], problem.table[source, g, LOW], problem.table[source, g, MEAN],
+            problem.table[source, g, SCALE],
         )  # fmt: skip
         lt, ht, ot, mt, st = (
-            float(state.load[target, c]), float(problem.table[target, g, HIGH]), float(problem.table[target, g, LOW]),
-            float(problem.table[target, g, MEAN]), float(problem.table[target, g, SCALE]),
+            state.load[target, c], problem.table[target, g, HIGH], problem.table[target, g, LOW], problem.table[target, g, MEAN],
+            problem.table[target, g, SCALE],
         )  # fmt: skip
         if ss == 0.0 and st == 0.0:
             continue
-        now = float(linear_cost(problem, source, g, ls) + linear_cost(problem, target, g, lt))
+        now = linear_cost(problem, source, g, ls) + linear_cost(problem, target, g, lt)
         column = block[c]
-        for i in range(n):
-            x = float(column[i])
+        for i in lanes(n):
+            x = np.float64(column[i])
             gains[i] += now - cost_at(ls - x, hs, os, ms, ss, w, e) - cost_at(lt + x, ht, ot, mt, st, w, e)
 
 
@@ -125,8 +125,8 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
     `spare` float64 [n] is room.
     """
     count = 0
-    for i in range(n):
-        count += 1 if keys[i] > floor else 0
+    for i in lanes(n):
+        count += number(keys[i] > floor)
     if count <= most:
         found = 0
         for i in range(n):
@@ -161,8 +161,8 @@ def cut_of(keys: np.ndarray, n: int, floor: float, most: int, spare: np.ndarray)
     for _ in range(HALVINGS):
         middle = 0.5 * low + 0.5 * high
         count = 0
-        for i in range(n):
-            count += 1 if keys[i] > middle else 0
+        for i in lanes(n):
+            count += number(keys[i] > middle)
         if count >= most:
             low = middle
         else:
@@ -191,7 +191,7 @@ def best_key(gains: np.ndarray, factors: np.ndarray, entries: np.ndarray, found:
 def take(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
     """The first `found` columns of `block` that `kept` names, into `small`, and their factors into its last row."""
     last = block.shape[0] - 1
-    for i in range(found):
+    for i in lanes(found):
         for c in range(last):
             small[c, i] = block[c, kept[i]]
         small[last, i] = factors[kept[i]]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import by_reference, inner, part
+from kernels.lanes import either, lanes, larger
 from optimizer.problem import (
     COLUMN,
     DISTRIBUTION,
@@ -75,7 +76,7 @@ def rank_crowd(
     problem: Problem, crowd: Crowd, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray, worth: np.ndarray
 ) -> int:
     """As `rank_partners`, of a crowd that was observed where the state stands; `worth` float64 [B] is room."""
-    for u in range(len(worth)):
+    for u in lanes(len(worth)):
         worth[u] = 0.0
     for g in watched:
         w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
@@ -83,7 +84,7 @@ def rank_crowd(
         load, mean, high, low, scale = crowd.load[g], crowd.mean[g], crowd.high[g], crowd.low[g], crowd.scale[g]
         lv, mv, hv, ov, sv = load[v], mean[v], high[v], low[v], scale[v]
         now = cost_at(lv, hv, ov, mv, sv, w, e)
-        for u in range(len(worth)):
+        for u in lanes(len(worth)):
             lu, mu, hu, ou, su = load[u], mean[u], high[u], low[u], scale[u]
             worth[u] += half_way(shared, now, w, e, lv, mv, hv, ov, sv, lu, mu, hu, ou, su)
     return best_of(problem, v, most, noise, partners, worth)
@@ -96,8 +97,8 @@ def half_way(
 ) -> float:  # fmt: skip  # wide: plain numbers, so that a processor weighs many brokers at a time
     """By how much the potential of brokers `v` and `u` in a goal falls when they meet half-way, by the load, mean, high and low hinge and
     scale of each. `now` is what `v` costs."""
-    mine, both = hv + max(ov, 0.0), hv + max(ov, 0.0) + hu + max(ou, 0.0)  # twice the middles of their ranges
-    share = mine / both if shared and both > 0.0 else 0.5
+    mine, both = hv + larger(ov, 0.0), hv + larger(ov, 0.0) + hu + larger(ou, 0.0)  # twice the middles of their ranges
+    share = either(shared & (both > 0.0), mine / both, 0.5)
     mid = (lv + lu) * share
     return now + cost_at(lu, hu, ou, mu, su, w, e) - cost_at(mid, hv, ov, mv, sv, w, e) - cost_at(lv + lu - mid, hu, ou, mu, su, w, e)
 

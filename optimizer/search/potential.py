@@ -11,6 +11,7 @@ import numpy as np
 
 from goals.score import distribution_score, limit_score, units_score
 from kernels.compiled import inner, part, whole
+from kernels.lanes import larger
 from optimizer.problem import (
     ABSOLUTE,
     BOUND,
@@ -127,8 +128,7 @@ def cost_at(load: float, high: float, low: float, mean: float, scale: float, str
 
     Numbers in, so that a loop over replicas or brokers weighs many at a time.
     """
-    over, under = load - high, low - load
-    beyond = (over if over > 0.0 else (under if under > 0.0 else 0.0)) * scale
+    beyond = larger(larger(load - high, low - load), 0.0) * scale
     off, square = (load - mean) * scale, beyond * beyond
     return strength * square * (1.0 + STEEP * square) + spread * off * off
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
+from kernels.lanes import lanes
 from optimizer.problem import COLUMN, HIGH, LOW, MEAN, SCALE, SPREAD, STRENGTH, Problem
 from optimizer.search.batch import Room
 from optimizer.search.candidates import gather, keep_best, scan, take, topic_burden, watched_goals
@@ -123,7 +124,7 @@ def best_swap(
 def swap_gains(problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, theirs: Side) -> None:
     """Gain in potential when loads `x` float64 [C] go from `v` to `u` and those of each of `theirs` from `u` to `v`, into `theirs.gain`."""
     n, gains = theirs.at[1], theirs.gain
-    for j in range(n):
+    for j in lanes(n):
         gains[j] = 0.0
     for g in watched:
         c = problem.goal[g, COLUMN]
@@ -140,7 +141,7 @@ def swap_gains(problem: Problem, state: State, watched: np.ndarray, v: int, u: i
             continue
         now = linear_cost(problem, v, g, lv) + linear_cost(problem, u, g, lu)
         given, column = x[c], theirs.vector[c]
-        for j in range(n):
+        for j in lanes(n):
             d = given - column[j]
             gains[j] += now - cost_at(lv - d, hv, ov, mv, sv, w, e) - cost_at(lu + d, hu, ou, mu, su, w, e)
 
