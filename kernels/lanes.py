@@ -29,7 +29,7 @@ def larger(x: Any, y: Any) -> Any:
 @compiled_as(lambda which, x, y: x if which else y)
 def either(which: Any, x: Any, y: Any) -> Any:
     """`x` where `which` holds, else `y`; both are computed."""
-    return np.where(which, x, y)
+    return np.where(which, x, y) if isinstance(which, np.ndarray) else (x if which else y)
 
 
 @compiled_as(lambda which: 1 if which else 0)

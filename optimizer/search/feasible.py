@@ -227,18 +227,24 @@ def linear_goals(problem: Problem) -> np.ndarray:
 @inner
 def window(problem: Problem, state: State, b: int, g: int) -> tuple[float, float]:
     """Least and most load with which broker `b` is no worse off in goal `g` than it is."""
-    if problem.broker[b, STATE] != 0:
-        return -np.inf, np.inf
-    load, mean = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g, MEAN]
-    if problem.goal[g, KIND] == LIMIT:
-        return -np.inf, max(problem.table[b, g, CEILING], load)
-    if mean <= 0.0:
+    load = state.load[b, problem.goal[g, COLUMN]]
+    low, high = full_score(problem, b, g)
+    return min(low, load), max(high, load)
+
+
+@inner
+def full_score(problem: Problem, b: int, g: int) -> tuple[float, float]:
+    """Least and most load with which broker `b` has the full score in goal `g` on loads."""
+    mean = problem.table[b, g, MEAN]
+    if problem.broker[b, STATE] == 0 and problem.goal[g, KIND] == LIMIT:
+        return -np.inf, float(problem.table[b, g, CEILING])
+    if problem.broker[b, STATE] != 0 or mean <= 0.0:
         return -np.inf, np.inf
     bound = problem.table[b, g, BOUND] * (1.0 + 1e-9)
     low, high = mean - bound, mean + bound
     if mean < problem.force[g, MIN_LOAD]:
         low, high = -np.inf, max(high, problem.force[g, MIN_LOAD])
-    return min(low, load), max(high, load)
+    return low, high
 
 
 @inner

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
+from kernels.lanes import either, lanes
 from optimizer.problem import (
     COLUMN,
     FOLLOWING,
@@ -22,7 +23,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.commit import transfer, write_row
-from optimizer.search.feasible import active_brokers, keeps_scores, misplaces, role_of, window
+from optimizer.search.feasible import active_brokers, keeps_scores, misplaces, role_of
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import (
     NEAR,
@@ -33,7 +34,6 @@ from optimizer.search.parameters import (
     SIDEWAYS_SHARE,
     SIDEWAYS_SMALL,
     SIDEWAYS_STEPS,
-    SOON,
     STAND_INS,
 )
 from optimizer.search.state import COST, LED, State
@@ -53,6 +53,9 @@ class Walk(NamedTuple):
     purse: np.ndarray  # float64 [2]: what all steps have saved so far, and the temperature; both in units of cost
     low: np.ndarray  # float64 [W], loads that a stand-in has at least
     high: np.ndarray  # float64 [W], and at most
+    entry: np.ndarray  # int64 [n], replicas that may be one
+    role: np.ndarray  # int64 [n], their roles
+    saved: np.ndarray  # float64 [n], what each saves
     step: Step
 
 
@@ -73,7 +76,8 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     """
     walk = Walk(
         np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), active_brokers(problem), np.zeros(1, np.int64), np.zeros(2),
-        np.zeros(len(problem.goal)), np.zeros(len(problem.goal)), new_step(problem, home),
+        np.zeros(len(problem.goal)), np.zeros(len(problem.goal)), np.zeros(STAND_INS, np.int64), np.zeros(STAND_INS, np.int64),
+        np.zeros(STAND_INS), new_step(problem, home),
     )  # fmt: skip
     walk.random[0] = scramble(seed + 104_729) >> 8
     free, total = list_away(problem, state, walk, moved)
@@ -208,48 +212,47 @@ def choose(problem: Problem, state: State, walk: Walk, at: int, kind: int, least
 def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -> int:
     """What may go from their home in place of the `n` replicas that go home, to where the first of them stood: of some in a row, the one
     that saves most, `least` at least, and keeps both brokers within their windows; -1 if none does."""
+    slots, home, here, saved, found = state.replicas.shape[1], walk.step.target[0], walk.step.source[0], walk.saved, whole(-1)
+    paid, hosts = saved_by(problem, walk.step, n), state.hosts[home]
+    if paid < least or not find_window(problem, state, walk, n):
+        return found
+    at, looked = draw(walk.random, hosts), whole(min(STAND_INS, hosts))
+    for i in lanes(looked):
+        place = (at + i) % hosts
+        entry, role = whole(state.hosted[home, place]), either(state.mark[home, place] & LED, whole(LEADING), whole(FOLLOWING))
+        walk.entry[i], walk.role[i] = entry, role
+        ahead(walk.step.home, entry // slots)
+        ahead(problem.cost, entry // slots)
+        ahead(problem.vector[entry // slots], role)
+    for i in lanes(looked):
+        saved[i] = paid + price(problem, walk.step, walk.entry[i], home) - price(problem, walk.step, walk.entry[i], here)
+    for k in range(len(walk.step.linear)):
+        c = problem.goal[walk.step.linear[k], COLUMN]
+        for i in lanes(looked):
+            amount = problem.vector[walk.entry[i] // slots, walk.role[i], c]
+            saved[i] = either((amount >= walk.low[k]) & (amount <= walk.high[k]), saved[i], -np.inf)
+    for i in range(looked):
+        if saved[i] >= least:
+            found, least = whole(walk.entry[i]), saved[i]
+    return found
+
+
+@inner
+def find_window(problem: Problem, state: State, walk: Walk, n: int) -> bool:
+    """Least and most loads of what stands in for the `n` replicas, into `walk`; whether there may be such a replica."""
     slots, home, here = state.replicas.shape[1], walk.step.target[0], walk.step.source[0]
-    paid = saved_by(problem, walk.step, n)
-    if paid < least or state.hosts[home] == 0:
-        return whole(-1)
     for k in range(len(walk.step.linear)):
         c, back, gone = problem.goal[walk.step.linear[k], COLUMN], 0.0, 0.0
         for i in range(n):
             amount = problem.vector[walk.step.entry[i] // slots, role_of(state, walk.step.entry[i]), c]
             back += amount
             gone += amount if walk.step.source[i] == here else 0.0
-        low, high = window(problem, state, home, walk.step.linear[k])
-        bottom, top = window(problem, state, here, walk.step.linear[k])
-        load, other = state.load[home, c] + back, state.load[here, c] - gone
-        walk.low[k], walk.high[k] = max(load - high, bottom - other), min(load - low, top - other)
+        old, other, ends, bounds = state.load[home, c], state.load[here, c], walk.step.ends[home, k], walk.step.ends[here, k]
+        walk.low[k] = max(old + back - max(ends[1], old), min(bounds[0], other) - (other - gone))
+        walk.high[k] = min(old + back - min(ends[0], old), max(bounds[1], other) - (other - gone))
         if walk.low[k] > walk.high[k]:
-            return whole(-1)
-    hosted, mark, count = state.hosted[home], state.mark[home], state.hosts[home]
-    at, found, most = draw(walk.random, count), whole(-1), least
-    for _ in range(min(STAND_INS, count)):
-        soon = (at + SOON) % count
-        q = hosted[soon] // slots
-        ahead(walk.step.home, q)
-        ahead(problem.cost, q)
-        ahead(problem.vector[q], LEADING if mark[soon] & LED else FOLLOWING)
-        entry, role = whole(hosted[at]), whole(LEADING if mark[at] & LED else FOLLOWING)
-        p, at = entry // slots, whole((at + 1) % count)
-        if paid - problem.cost[p] < most and walk.step.home[p, entry % slots] == home:  # its move is not paid for yet, and costs too much
-            continue
-        saved = paid + price(problem, walk.step, entry, home) - price(problem, walk.step, entry, here)
-        if saved >= most and lies_within(problem, walk, p, role):
-            found, most = entry, saved
-    return found
-
-
-@inner
-def lies_within(problem: Problem, walk: Walk, p: int, role: int) -> bool:
-    """Whether the loads of a replica of `p` in `role` lie between `walk.low` and `walk.high`."""
-    for k in range(len(walk.step.linear)):
-        amount = problem.vector[p, role, problem.goal[walk.step.linear[k], COLUMN]]
-        if amount < walk.low[k] or amount > walk.high[k]:
             return False
-    return True
+    return bool(state.hosts[home] > 0)
 
 
 @inner

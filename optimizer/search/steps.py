@@ -5,14 +5,15 @@ Called by `sideways`, which chooses the steps.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernels.compiled import inner, whole
+from kernels.lanes import either
 from optimizer.problem import COLUMN, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, STATE, Problem
 from optimizer.search.commit import send, write_row
-from optimizer.search.feasible import linear_goals, may_swap, misplaces, role_of, scores_hold, window
+from optimizer.search.feasible import full_score, linear_goals, may_swap, misplaces, role_of, scores_hold
 from optimizer.search.state import COST, State
 
 
@@ -21,6 +22,7 @@ class Step(NamedTuple):
 
     home: np.ndarray  # int64 [P, R], where replicas were
     linear: np.ndarray  # int64 [W], goals on loads
+    ends: np.ndarray  # float64 [B, W, 2], the least and the most load with the full score in each (`full_score`)
     entry: np.ndarray  # int64 [n], partition * R + slot of replicas that move
     source: np.ndarray  # int64 [n], brokers that they leave
     target: np.ndarray  # int64 [n], brokers where they go
@@ -31,8 +33,13 @@ class Step(NamedTuple):
 @inner
 def new_step(problem: Problem, home: np.ndarray) -> Step:
     """No changes yet."""
+    linear = linear_goals(problem)
+    ends = np.zeros((len(problem.broker), len(linear), 2))
+    for b in range(len(problem.broker)):
+        for k in range(len(linear)):
+            ends[b, k, 0], ends[b, k, 1] = full_score(problem, b, linear[k])
     return Step(
-        home, linear_goals(problem), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64),
+        home, linear, ends, np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64),
         np.zeros((3, len(problem.goal))),
     )  # fmt: skip
 
@@ -54,13 +61,12 @@ def saved_by(problem: Problem, step: Step, n: int) -> float:
 
 
 @inner
-def price(problem: Problem, step: Step, entry: int, b: int) -> float:
-    """What it costs that replica `entry` stands on broker `b`."""
-    p, slots = entry // step.home.shape[1], step.home.shape[1]
-    for o in range(slots):
-        if step.home[p, o] == b:
-            return 0.0
-    return float(problem.cost[p])
+def price(problem: Problem, step: Step, entry: Any, b: int) -> Any:
+    """What it costs that replica `entry` stands on broker `b`; also of many (`lanes`)."""
+    p, stood = entry // step.home.shape[1], entry < 0
+    for o in range(step.home.shape[1]):
+        stood = stood | (step.home[p, o] == b)
+    return either(stood, 0.0, problem.cost[p])
 
 
 @inner
@@ -108,15 +114,14 @@ def fits(problem: Problem, state: State, step: Step, n: int) -> bool:
     slots = state.replicas.shape[1]
     step.brokers[0], step.brokers[1], step.brokers[2] = step.source[0], step.target[0], step.source[1]
     for b in step.brokers[: count_brokers(step, n)]:
-        for g in step.linear:
-            c, more = problem.goal[g, COLUMN], 0.0
+        for k in range(len(step.linear)):
+            c, more = problem.goal[step.linear[k], COLUMN], 0.0
             for i in range(n):
                 if step.source[i] == b or step.target[i] == b:
                     amount = problem.vector[step.entry[i] // slots, role_of(state, step.entry[i]), c]
                     more += amount if step.target[i] == b else -amount
-            low, high = window(problem, state, b, g)
             load = state.load[b, c] + more
-            if more != 0.0 and (load > high or load < low):
+            if load > max(step.ends[b, k, 1], state.load[b, c]) or load < min(step.ends[b, k, 0], state.load[b, c]):
                 return False
     return True
 
