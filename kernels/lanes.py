@@ -11,28 +11,42 @@ from typing import Any
 
 import numpy as np
 
-from kernels.compiled import compiled_as
+from kernels.compiled import interpreted_as, part
 
 
-@compiled_as(lambda n: range(n))
+@interpreted_as(lambda n: (np.arange(n),) if n > 0 else ())
+@part
 def lanes(n: int) -> Any:
     """What to loop over instead of `range(n)`."""
-    return (np.arange(n),) if n > 0 else ()
+    return range(n)
 
 
-@compiled_as(lambda x, y: x if x > y else y)
+@interpreted_as(lambda x, y: (x if x > y else y) if isinstance(x, float) else np.maximum(x, y))
+@part
 def larger(x: Any, y: Any) -> Any:
     """The larger of two numbers."""
-    return (x if x > y else y) if isinstance(x, float) else np.maximum(x, y)
+    return x if x > y else y
 
 
-@compiled_as(lambda which, x, y: x if which else y)
+@interpreted_as(lambda which, x, y: np.where(which, x, y) if isinstance(which, np.ndarray) else (x if which else y))
+@part
 def either(which: Any, x: Any, y: Any) -> Any:
     """`x` where `which` holds, else `y`; both are computed."""
-    return np.where(which, x, y) if isinstance(which, np.ndarray) else (x if which else y)
+    return x if which else y
 
 
-@compiled_as(lambda which: 1 if which else 0)
+@interpreted_as(lambda which: int(np.count_nonzero(which)))
+@part
 def number(which: Any) -> int:
     """In how many turns `which` holds, to be added up over them."""
-    return int(np.count_nonzero(which))
+    return 1 if which else 0
+
+
+@interpreted_as(lambda values, n: int(np.argmax(values[:n])))
+@part
+def first_largest(values: np.ndarray, n: int) -> int:
+    """Index of the largest of the first `n` values, the first of equal ones; `n` is at least 1."""
+    best = 0
+    for i in range(1, n):
+        best = i if values[i] > values[best] else best
+    return best

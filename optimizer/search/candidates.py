@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, whole
-from kernels.lanes import lanes, number
+from kernels.lanes import either, first_largest, lanes, number
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -68,12 +68,13 @@ def gather(problem: Problem, state: State, shelf: Shelf, b: int, due: bool, fact
     fetch(problem, state, shelf, b)
     n, mark, thrift, added = state.hosts[b], state.mark[b], shelf.vector[b, -1], COST_ADDED
     mean, bare = problem.typical[0], problem.typical[1]
-    for i in range(n):
-        factor = float(thrift[i])
-        if due and factor > 0.0 and mean > bare:
+    for i in lanes(n):
+        factor = np.float64(thrift[i])
+        movable = factor > 0.0
+        if due and mean > bare:
             size = (((1.0 + added) / factor - added) * mean - bare) / (mean - bare)  # over the mean, from what it costs
-            factor = (1.0 + DUE_ADDED) / (DUE_ADDED + size)
-        factors[i] = ANYWAY if mark[i] & STRAY and factor > 0.0 else factor
+            factor = either(movable, (1.0 + DUE_ADDED) / (DUE_ADDED + size), factor)
+        factors[i] = either(movable & (mark[i] & STRAY > 0), ANYWAY, factor)
     return int(n)
 
 
@@ -175,16 +176,15 @@ def cut_of(keys: np.ndarray, n: int, floor: float, most: int, spare: np.ndarray)
 
 
 @inner
-def best_key(gains: np.ndarray, factors: np.ndarray, entries: np.ndarray, found: int, least: float) -> int:
-    """Index of the largest gain times its factor among the first `found` gains above `least`, lower entry first; -1 if none."""
-    best, top = whole(-1), 0.0
-    for i in range(found):
-        gain = float(gains[i])
-        if gain > least:
-            key = gain * float(factors[i])
-            if key > top or (key == top and best >= 0 and entries[i] < entries[best]):
-                best, top = whole(i), key
-    return best
+def best_key(gains: np.ndarray, factors: np.ndarray, found: int, least: float, keys: np.ndarray) -> int:
+    """Index of the largest gain times its factor among the first `found` gains above `least`, the first of equal ones; -1 if none.
+
+    `keys` float64 [found or more] is room.
+    """
+    for i in lanes(found):
+        keys[i] = either(gains[i] > least, gains[i] * factors[i], 0.0)
+    best = first_largest(keys, found) if found > 0 else whole(-1)
+    return best if best >= 0 and keys[best] > 0.0 else whole(-1)
 
 
 @inner

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.compiled import inner, whole
+from kernels.compiled import inner, interpreted_as, whole
 
 
+@interpreted_as(lambda keys: np.argsort(keys, kind="stable"))
 @inner
 def ascending(keys: np.ndarray) -> np.ndarray:
     """int64 [n]: indices that sort `keys` (float64 [n]) ascending, equal keys in index order. Merge sort, O(n log n)."""
@@ -33,6 +34,7 @@ def ascending(keys: np.ndarray) -> np.ndarray:
     return order
 
 
+@interpreted_as(lambda values, n, nth: np.partition(values[:n], n - nth)[n - nth])
 @inner
 def nth_largest(values: np.ndarray, n: int, nth: int) -> float:
     """The `nth` largest (from 1) of the first `n` of `values` float64, which are reordered. Expected O(n)."""

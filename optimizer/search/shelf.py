@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import ahead, both, inner, kernel, whole
+from kernels.lanes import either, lanes, number
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
 from optimizer.search.parameters import PAGE, TOGETHER
 from optimizer.search.potential import thrift_of
@@ -95,9 +96,9 @@ def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
     for start in range(0, n, TOGETHER):
         stop = min(start + TOGETHER, n)
         others = max(stop - max(start, known), 0)
-        for i in range(start, min(stop, known)):
-            role = LEADING if state.mark[b, i] & LED else FOLLOWING
-            others += 1 if shelf.replica[b, i] != state.hosted[b, i] * 2 + role else 0
+        for i in lanes(min(stop, known) - start):
+            role = either(state.mark[b, start + i] & LED, LEADING, FOLLOWING)
+            others += number(shelf.replica[b, start + i] != state.hosted[b, start + i] * 2 + role)
         if others == 0:
             continue
         for i in range(start, stop):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import ahead, inner, whole
+from kernels.lanes import either, lanes
 from optimizer.problem import (
     COUNTS_LEADERS,
     FOLLOWING,
@@ -87,7 +88,7 @@ def pour(problem: Problem, state: State, shelf: Shelf, source: int, target: int,
     factor, moved, least = small.shape[0] - 1, 0, 0.0
     scan(problem, state, watched, source, target, found, small, keys)
     while moved < batch.most[star] and found > 0:
-        best = best_key(keys, small[factor], entries, found, LEAST_GAIN)
+        best = best_key(keys, small[factor], found, LEAST_GAIN, room.spare)
         if best < 0 or keys[best] * small[factor, best] < least:
             return
         p, s = entries[best] // slots, entries[best] % slots
@@ -110,7 +111,7 @@ def pour(problem: Problem, state: State, shelf: Shelf, source: int, target: int,
         replace(best, found, room)
         if legal and moved < batch.most[star]:
             scan(problem, state, watched, source, target, found, small, keys)
-            for i in range(found if topics else 0):
+            for i in lanes(found if topics else whole(0)):
                 keys[i] -= burdens[i]
 
 
@@ -121,14 +122,14 @@ def candidates(problem: Problem, state: State, shelf: Shelf, source: int, target
     due = lacks_replicas(problem, state, watched, target)
     n = gather(problem, state, shelf, source, due, room.factors)
     scan(problem, state, watched, source, target, n, block, keys)
-    for i in range(n):
-        keys[i] = keys[i] * room.factors[i] if keys[i] > LEAST_GAIN else 0.0
+    for i in lanes(n):
+        keys[i] = either(keys[i] > LEAST_GAIN, keys[i] * room.factors[i], 0.0)
     for m in range(batch.moves[star] if source == batch.centre[star] else 0):
         if batch.target[star, m] != source:  # it is on its way
             keys[batch.place[star, m]] = 0.0
     found = keep_best(keys, n, 0.0, whole(KEPT), room.kept, room.spare)
     take(block, room.factors, room.kept, found, room.small)
-    for i in range(found):
+    for i in lanes(found):
         room.entries[i] = state.hosted[source, room.kept[i]]
         if len(room.burdens) > 0:
             room.burdens[i] = 0.0  # as far as they are known

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
-from kernels.lanes import lanes
+from kernels.lanes import either, lanes
 from optimizer.problem import COLUMN, HIGH, LOW, MEAN, SCALE, SPREAD, STRENGTH, Problem
 from optimizer.search.batch import Room
 from optimizer.search.candidates import gather, keep_best, scan, take, topic_burden, watched_goals
@@ -85,9 +85,8 @@ def shortlist(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray,
     b, gains = side.at[0], room.gains
     n = gather(problem, state, shelf, b, False, side.factor)
     scan(problem, state, watched, b, other, n, shelf.vector[b], gains)
-    for i in range(n):
-        if side.factor[i] == 0.0:
-            gains[i] = -np.inf
+    for i in lanes(n):
+        gains[i] = either(side.factor[i] == 0.0, -np.inf, gains[i])
     side.at[1] = keep_best(gains, n, -np.inf, len(side.place), side.place, room.spare)
     note(problem, state, shelf, side, other)
 
