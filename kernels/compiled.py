@@ -148,7 +148,11 @@ def part(function: F) -> F:
 
 def interpreted_as(form: Callable[..., object]) -> Callable[[F], F]:
     """Interpreted, `form` stands for an `inner` function or a `part`: the same result in fewer steps of Python."""
-    return lambda function: cast("F", update_wrapper(form, function))
+
+    def mark(function: F) -> F:
+        return cast("F", update_wrapper(form, function))
+
+    return mark
 
 
 def _marked(function: F, **options: Any) -> F:

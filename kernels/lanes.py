@@ -28,6 +28,13 @@ def larger(x: Any, y: Any) -> Any:
     return x if x > y else y
 
 
+@interpreted_as(lambda x, y: (x if x < y else y) if isinstance(x, float) else np.minimum(x, y))
+@part
+def smaller(x: Any, y: Any) -> Any:
+    """The smaller of two numbers."""
+    return x if x < y else y
+
+
 @interpreted_as(lambda which, x, y: np.where(which, x, y) if isinstance(which, np.ndarray) else (x if which else y))
 @part
 def either(which: Any, x: Any, y: Any) -> Any:

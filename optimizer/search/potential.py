@@ -130,7 +130,7 @@ def cost_at(load: float, high: float, low: float, mean: float, scale: float, str
     """
     beyond = larger(larger(load - high, low - load), 0.0) * scale
     off, square = (load - mean) * scale, beyond * beyond
-    return strength * square * (1.0 + STEEP * square) + spread * off * off
+    return strength * square * (1.0 + STEEP * square) + spread * off * off  # type: ignore[no-any-return]
 
 
 @part

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
-from kernels.lanes import either, lanes
+from kernels.lanes import either, lanes, larger, number, smaller
 from optimizer.problem import (
     COLUMN,
     FOLLOWING,
@@ -74,10 +74,11 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     (`SIDEWAYS_SHARE`, `SIDEWAYS_RATE`); none where all that stand elsewhere had to leave their brokers, so that nothing can be saved.
     A problem of up to `SIDEWAYS_SMALL` replicas has one pass: it may be planned interpreted, where a step takes far longer.
     """
+    changes = new_step(problem, home)
+    loads = len(changes.linear)
     walk = Walk(
         np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), active_brokers(problem), np.zeros(1, np.int64), np.zeros(2),
-        np.zeros(len(problem.goal)), np.zeros(len(problem.goal)), np.zeros(STAND_INS, np.int64), np.zeros(STAND_INS, np.int64),
-        np.zeros(STAND_INS), new_step(problem, home),
+        np.zeros(loads), np.zeros(loads), np.zeros(STAND_INS, np.int64), np.zeros(STAND_INS, np.int64), np.zeros(STAND_INS), changes,
     )  # fmt: skip
     walk.random[0] = scramble(seed + 104_729) >> 8
     free, total = list_away(problem, state, walk, moved)
@@ -240,19 +241,20 @@ def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -
 @inner
 def find_window(problem: Problem, state: State, walk: Walk, n: int) -> bool:
     """Least and most loads of what stands in for the `n` replicas, into `walk`; whether there may be such a replica."""
-    slots, home, here = state.replicas.shape[1], walk.step.target[0], walk.step.source[0]
-    for k in range(len(walk.step.linear)):
-        c, back, gone = problem.goal[walk.step.linear[k], COLUMN], 0.0, 0.0
+    slots, home, here, wrong = state.replicas.shape[1], walk.step.target[0], walk.step.source[0], 0
+    for k in lanes(len(walk.low)):
+        c = problem.goal[walk.step.linear[k], COLUMN]
+        old, other = state.load[home, c], state.load[here, c]
+        new, left = old, other  # without any of what the step moves
         for i in range(n):
             amount = problem.vector[walk.step.entry[i] // slots, role_of(state, walk.step.entry[i]), c]
-            back += amount
-            gone += amount if walk.step.source[i] == here else 0.0
-        old, other, ends, bounds = state.load[home, c], state.load[here, c], walk.step.ends[home, k], walk.step.ends[here, k]
-        walk.low[k] = max(old + back - max(ends[1], old), min(bounds[0], other) - (other - gone))
-        walk.high[k] = min(old + back - min(ends[0], old), max(bounds[1], other) - (other - gone))
-        if walk.low[k] > walk.high[k]:
-            return False
-    return bool(state.hosts[home] > 0)
+            new = new + amount
+            left = left - (amount if walk.step.source[i] == here else 0.0)
+        ends, bounds = walk.step.ends[home], walk.step.ends[here]
+        walk.low[k] = larger(new - larger(ends[k, 1], old), smaller(bounds[k, 0], other) - left)
+        walk.high[k] = smaller(new - smaller(ends[k, 0], old), larger(bounds[k, 1], other) - left)
+        wrong += number(walk.low[k] > walk.high[k])
+    return bool(wrong == 0 and state.hosts[home] > 0)
 
 
 @inner
