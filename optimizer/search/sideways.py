@@ -224,9 +224,14 @@ def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -
         walk.entry[i], walk.role[i] = entry, role
         ahead(walk.step.home, entry // slots)
         ahead(problem.cost, entry // slots)
+        ahead(state.replicas, entry // slots)
         ahead(problem.vector[entry // slots], role)
     for i in lanes(looked):
-        saved[i] = paid + price(problem, walk.step, walk.entry[i], home) - price(problem, walk.step, walk.entry[i], here)
+        p, twice = walk.entry[i] // slots, walk.entry[i] < 0
+        for o in range(slots):
+            twice = twice | (state.replicas[p, o] == here)
+        value = paid + price(problem, walk.step, walk.entry[i], home) - price(problem, walk.step, walk.entry[i], here)
+        saved[i] = either(twice, -np.inf, value)
     for k in range(len(walk.step.linear)):
         c = problem.goal[walk.step.linear[k], COLUMN]
         for i in lanes(looked):
