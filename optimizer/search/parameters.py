@@ -109,10 +109,11 @@ LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 # `python -m benchmarks.ablation --without sideways,send_home`; of `sideways` also `benchmarks.heavy_tails`.
 LAST_BROKERS = 0.1  # of the brokers; where more are out of band, replicas only go home
 HOME_SHARE = 0.01  # of the changes, that a pass takes home, for another pass
-SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 10_000  # random steps in the first pass: for each replica that moves, and at most
-SIDEWAYS_SMALL = 20_000  # replicas at most, for a single pass: such a plan may run interpreted
+SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 2_500  # random steps in the first pass: for each replica that moves, and at most
+SIDEWAYS_MOST = 640_000  # in all passes
+SIDEWAYS_SMALL, SIDEWAYS_FEW = 20_000, 10_000  # up to so many replicas there are fewer in all: such a plan may run interpreted
 # A pass of n steps has to save this share of the cost of the moves, or n / replicas times this rate if that is less, for another pass.
-SIDEWAYS_SHARE, SIDEWAYS_RATE, SIDEWAYS_PASSES = 0.005, 0.02, 6
+SIDEWAYS_SHARE, SIDEWAYS_RATE = 0.005, 0.02
 STAND_INS = 32  # replicas in a row on a broker, that a step looks at for one that may go in place of others
 NEAR = 4  # replicas that left the same broker, the next in the list, among which a step chooses the second that goes home
 SIDEWAYS_HEAT = 0.02  # moves of mean cost, that a step may cost more with a chance of 1/e

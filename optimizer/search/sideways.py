@@ -28,8 +28,9 @@ from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import (
     NEAR,
     SIDEWAYS_EACH,
+    SIDEWAYS_FEW,
     SIDEWAYS_HEAT,
-    SIDEWAYS_PASSES,
+    SIDEWAYS_MOST,
     SIDEWAYS_RATE,
     SIDEWAYS_SHARE,
     SIDEWAYS_SMALL,
@@ -72,7 +73,8 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     A step is O(G), with up to `STAND_INS` looks at stand-ins. First each replica that costs more than the mean is asked for one. Then steps
     are random: `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves enough
     (`SIDEWAYS_SHARE`, `SIDEWAYS_RATE`); none where all that stand elsewhere had to leave their brokers, so that nothing can be saved.
-    A problem of up to `SIDEWAYS_SMALL` replicas has one pass: it may be planned interpreted, where a step takes far longer.
+    There are at most `SIDEWAYS_MOST` steps, and `SIDEWAYS_FEW` in a problem of up to `SIDEWAYS_SMALL` replicas: it may be planned
+    interpreted, where a step takes far longer.
     """
     changes = new_step(problem, home)
     loads = len(changes.linear)
@@ -87,16 +89,16 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     mean = total / walk.left[0]
     walk.purse[1] = SIDEWAYS_HEAT * mean
     first = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS))
-    steps = first
     for at in range(walk.left[0] - 1, -1, -1):
         if problem.cost[walk.away[at] // home.shape[1]] > mean:
             walk.purse[0] += step(problem, state, walk, at, whole(STAND_IN), False)
-    for _ in range(1 if state.replicas.size <= SIDEWAYS_SMALL else SIDEWAYS_PASSES):
-        before = walk.purse[0]
+    steps, left = first, whole(SIDEWAYS_FEW if state.replicas.size <= SIDEWAYS_SMALL else SIDEWAYS_MOST)
+    while left > 0:
+        before, steps = walk.purse[0], min(steps, left)
         take_steps(problem, state, walk, steps, False)
         if walk.purse[0] - before < paid * min(SIDEWAYS_SHARE, SIDEWAYS_RATE * steps / state.replicas.size):
             break
-        steps *= 2
+        left, steps = left - steps, 2 * steps
     walk.purse[1] = 0.0
     take_steps(problem, state, walk, first // 4, True)
     return float(walk.purse[0])
