@@ -142,7 +142,7 @@ def inner(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """As `inner`, for a function with one caller: it becomes part of the caller, which spares compiling it twice."""
+    """As `inner`, for a function that is short or has one caller: it becomes part of the caller, which spares compiling it twice."""
     return _marked(function, inline="always")
 
 

@@ -229,7 +229,7 @@ def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -
         ahead(state.replicas, entry // slots)
         ahead(problem.vector[entry // slots], role)
     for i in lanes(looked):
-        p, twice = walk.entry[i] // slots, walk.entry[i] < 0
+        p, twice = walk.entry[i] // slots, walk.entry[i] < 0  # none of them, so far
         for o in range(slots):
             twice = twice | (state.replicas[p, o] == here)
         value = paid + price(problem, walk.step, walk.entry[i], home) - price(problem, walk.step, walk.entry[i], here)
@@ -251,15 +251,15 @@ def find_window(problem: Problem, state: State, walk: Walk, n: int) -> bool:
     slots, home, here, wrong = state.replicas.shape[1], walk.step.target[0], walk.step.source[0], 0
     for k in lanes(len(walk.low)):
         c = problem.goal[walk.step.linear[k], COLUMN]
-        old, other = state.load[home, c], state.load[here, c]
-        new, left = old, other  # without any of what the step moves
+        mine, yours = state.load[home, c], state.load[here, c]
+        more, less = mine, yours  # once the replicas are home, before anything stands in for them
         for i in range(n):
             amount = problem.vector[walk.step.entry[i] // slots, role_of(state, walk.step.entry[i]), c]
-            new = new + amount
-            left = left - (amount if walk.step.source[i] == here else 0.0)
-        ends, bounds = walk.step.ends[home], walk.step.ends[here]
-        walk.low[k] = larger(new - larger(ends[k, 1], old), smaller(bounds[k, 0], other) - left)
-        walk.high[k] = smaller(new - smaller(ends[k, 0], old), larger(bounds[k, 1], other) - left)
+            more = more + amount
+            less = less - (amount if walk.step.source[i] == here else 0.0)
+        ends, others = walk.step.ends[home], walk.step.ends[here]
+        walk.low[k] = larger(more - larger(ends[k, 1], mine), smaller(others[k, 0], yours) - less)
+        walk.high[k] = smaller(more - smaller(ends[k, 0], mine), larger(others[k, 1], yours) - less)
         wrong += number(walk.low[k] > walk.high[k])
     return bool(wrong == 0 and state.hosts[home] > 0)
 

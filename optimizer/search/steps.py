@@ -63,7 +63,7 @@ def saved_by(problem: Problem, step: Step, n: int) -> float:
 @inner
 def price(problem: Problem, step: Step, entry: Any, b: int) -> Any:
     """What it costs that replica `entry` stands on broker `b`; also of many (`lanes`)."""
-    p, stood = entry // step.home.shape[1], entry < 0
+    p, stood = entry // step.home.shape[1], entry < 0  # none, so far
     for o in range(step.home.shape[1]):
         stood = stood | (step.home[p, o] == b)
     return either(stood, 0.0, problem.cost[p])

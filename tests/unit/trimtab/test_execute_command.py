@@ -30,8 +30,10 @@ def test_a_file_that_is_no_plan_is_refused(trimtab: CommandLine, tmp_path: Path)
 
 def test_a_plan_that_was_edited_is_refused_unless_asked_for(trimtab: CommandLine, plan: Path) -> None:
     document = json.loads(plan.read_text())
-    last = document["proposals"].pop()
-    document["actions"] = [a for a in document["actions"] if all(c["partition"] != last["partition"] for c in a["changes"])]
+    touched = [{(c["topic"], c["partition"]) for c in action["changes"]} for action in document["actions"]]
+    alone = next(each for each in touched if len(each) == 1 and all(each == other or not each & other for other in touched))
+    document["actions"] = [action for action, each in zip(document["actions"], touched, strict=True) if each != alone]
+    document["proposals"] = [each for each in document["proposals"] if {(each["topic"], each["partition"])} != alone]
     plan.write_text(json.dumps(document))
     ended = trimtab("execute", "--plan", plan, *NOWHERE)
     assert (ended.code, ended.out) == (2, "")
