@@ -82,6 +82,18 @@ def test_the_one_that_fits_is_found_among_any_number(at: int) -> None:
     assert [p for p, row in enumerate(after[:300]) if row[0] == 1] == [1 + at]
 
 
+def test_one_whose_other_replica_is_there_does_not_hide_the_next() -> None:
+    """It would copy nothing, and so look best; but it cannot go."""
+    rows = [
+        partition([1], network_in=20.0, disk=900.0), partition([1, 2], network_in=20.0, disk=100.0, follower={}),
+        partition([1], network_in=20.0, disk=200.0), partition([1], network_in=20.0, disk=900.0),
+        partition([2], network_in=40.0, disk=100.0),
+    ]  # fmt: skip
+    found, after = replaced(Trial([1, 2], rows, usage(bound=0.05)), (0, 0, 1))
+    assert found
+    assert [row[0] for row in after] == [0, 0, 1, 0, 1]
+
+
 def test_every_large_replica_finds_another_stand_in() -> None:
     held = [(20.0, 900.0), (20.0, 800.0), (20.0, 100.0), (20.0, 50.0), (20.0, 50.0)]
     assert sized(held, usage(bound=0.15), moved=2, others=((15.0, 100.0), (70.0, 50.0))) == [0, 0, 0, 1, 1]
