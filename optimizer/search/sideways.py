@@ -229,11 +229,12 @@ def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -
         ahead(state.replicas, entry // slots)
         ahead(problem.vector[entry // slots], role)
     for i in lanes(looked):
-        p, twice = walk.entry[i] // slots, walk.entry[i] < 0  # none of them, so far
+        p = walk.entry[i] // slots
+        stays = problem.partition[p, MOVABLE] == 0  # or another replica of the partition is there
         for o in range(slots):
-            twice = twice | (state.replicas[p, o] == here)
+            stays = stays | (state.replicas[p, o] == here)
         value = paid + price(problem, walk.step, walk.entry[i], home) - price(problem, walk.step, walk.entry[i], here)
-        saved[i] = either(twice, -np.inf, value)
+        saved[i] = either(stays, -np.inf, value)
     for k in range(len(walk.step.linear)):
         c = problem.goal[walk.step.linear[k], COLUMN]
         for i in lanes(looked):

@@ -94,6 +94,17 @@ def test_one_whose_other_replica_is_there_does_not_hide_the_next() -> None:
     assert [row[0] for row in after] == [0, 0, 1, 0, 1]
 
 
+def test_one_that_may_not_move_does_not_hide_the_next() -> None:
+    rows = [
+        partition([1], topic="kept", network_in=20.0, disk=100.0), partition([1], network_in=20.0, disk=900.0),
+        partition([1], network_in=20.0, disk=200.0), partition([1], network_in=20.0, disk=900.0),
+        partition([2], network_in=40.0, disk=100.0),
+    ]  # fmt: skip
+    found, after = replaced(Trial([1, 2], rows, usage(bound=0.05), exclude_topics=["kept"]), (1, 0, 1))
+    assert found
+    assert [row[0] for row in after] == [0, 0, 1, 0, 1]
+
+
 def test_every_large_replica_finds_another_stand_in() -> None:
     held = [(20.0, 900.0), (20.0, 800.0), (20.0, 100.0), (20.0, 50.0), (20.0, 50.0)]
     assert sized(held, usage(bound=0.15), moved=2, others=((15.0, 100.0), (70.0, 50.0))) == [0, 0, 0, 1, 1]
