@@ -128,7 +128,7 @@ def net_round(
         appraise(problem, state)
     align_slots(problem, target, start.replicas, differing(target.replicas, target.lead, start.replicas, start.lead))
     pending = differing(target.replicas, target.lead, start.replicas, start.lead)
-    log = empty_log(start.replicas.shape[1], len(pending) + 1)
+    log = empty_log(start.replicas.shape[1], 2 * len(pending))  # of each partition the leader first, then a replica
     by_potential = options.acceptance == "potential"
     turns = cheapest_broker_first(problem, standing, pending, target.replicas, target.lead) if cheapest_first else [pending]
     left = carry_out(problem, standing, budget_for(compiled, options), log, turns, target.replicas, target.lead, by_potential)

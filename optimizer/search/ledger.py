@@ -188,6 +188,12 @@ def load_action(state: State, log: Log, a: int) -> int:
 
 
 @inner
+def is_full(log: Log, n: int) -> bool:
+    """Whether the log has no room for an action of `n` changes (a bound on storage, far above what a round publishes)."""
+    return bool(log.used[1] + n >= len(log.partition))
+
+
+@inner
 def has_room(state: State, n: int) -> bool:
     """Whether every target of an action of `n` changes has room in its replica list (a bound on storage, far above any load)."""
     for i in range(n):

@@ -14,7 +14,7 @@ from optimizer.problem import MOVABLE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.candidates import gather, keep_best, scan, topic_burden, watched_goals
 from optimizer.search.evaluate import acceptable, evaluate, propose
 from optimizer.search.feasible import active_brokers, may_host
-from optimizer.search.ledger import Budget, Log, has_room, publish, within_budget
+from optimizer.search.ledger import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.order import ascending, scramble
 from optimizer.search.parameters import (
     FREE_FACTOR,
@@ -30,7 +30,7 @@ from optimizer.search.partners import Crowd, rank_partners
 from optimizer.search.potential import badness, scores_low
 from optimizer.search.relief import relieve
 from optimizer.search.shelf import Shelf, new_shelf
-from optimizer.search.state import COST, MAX_CHANGES, State
+from optimizer.search.state import COST, State
 from optimizer.search.topics import lead_gain
 
 
@@ -66,7 +66,7 @@ def polish(problem: Problem, state: State, crowd: Crowd, budget: Budget, log: Lo
             for _ in range(POLISH_STEPS):
                 if not scores_low(problem, state, v):
                     break
-                if log.used[1] + MAX_CHANGES >= len(log.partition):
+                if is_full(log, whole(1)):
                     return published + done
                 found = partners_of(problem, state, watched, v, eligible, seed + turn, looks)
                 if not find_step(problem, state, budget, watched, v, found, by_potential, looks):

@@ -18,7 +18,7 @@ from optimizer.search.evaluate import (
     propose,
 )
 from optimizer.search.feasible import active_brokers, may_swap, must_leave
-from optimizer.search.ledger import Budget, Log, has_room, publish, within_budget
+from optimizer.search.ledger import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.parameters import LEAST_RANK, LEAST_STEP, URGENT, USEFUL
 from optimizer.search.repair import crowds, rack_mates
 from optimizer.search.state import State
@@ -33,7 +33,7 @@ def relieve(problem: Problem, state: State, budget: Budget, log: Log, by_potenti
         return 0
     slots, targets, best, done = state.replicas.shape[1], active_brokers(problem), np.zeros(3, np.int64), 0
     for p in range(len(state.lead)):
-        if problem.partition[p, MENDABLE] == 0 or log.used[1] + 1 >= len(log.partition) or not is_broken(problem, state, p):
+        if problem.partition[p, MENDABLE] == 0 or is_full(log, whole(1)) or not is_broken(problem, state, p):
             continue
         most = 0.0
         for s in range(slots):

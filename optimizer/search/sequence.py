@@ -24,7 +24,7 @@ from optimizer.search.bundle import (
 )
 from optimizer.search.commit import commit
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
-from optimizer.search.ledger import Budget, Log, asks, has_room, is_limited, publish
+from optimizer.search.ledger import Budget, Log, asks, has_room, is_full, is_limited, publish
 from optimizer.search.order import ascending
 from optimizer.search.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LATE_SHARE, LEAST_STEP, SOON
 from optimizer.search.potential import thrift_of
@@ -209,7 +209,7 @@ def in_turn(
             waits = False
             if asked > 0 and done > 0:  # what asks for nothing takes nothing from the others
                 waits = key_of(problem, judged.gain[n], judged.repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
-            if not waits and judged.good[n] == 1 and has_room(state, one):
+            if not waits and judged.good[n] == 1 and has_room(state, one) and not is_full(log, one):
                 note_change(problem, state, p, to, to_lead, seen, log.used[0] + 1)
                 publish(problem, state, budget, log, one, touched)
                 done += 1

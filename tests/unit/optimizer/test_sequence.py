@@ -167,3 +167,15 @@ def test_a_broker_comes_into_range_though_others_leave_the_middle_of_theirs(by_p
     assert sequence(problem, state, budget_for(made.compiled, PlanOptions()), log, rows, to, state.lead, by_potential) == left
     assert (state.score[:, :-1] == 1.0).all() == (not by_potential)
     assert (state.score[:, -1].sum() > before) == (not by_potential)
+
+
+@pytest.mark.parametrize("room", range(5))
+def test_a_full_log_takes_no_more_actions(room: int) -> None:
+    """More were written behind its end: a partition may change twice, its leader before its replica."""
+    made = cluster()
+    problem, (to, rows) = made.compiled.problem, target(made)
+    state, log, budget = made.moved_to(made.state.replicas), empty_log(1, room), budget_for(made.compiled, PlanOptions())
+    left = sequence(problem, state, budget, log, rows, to, state.lead, False)
+    assert log.used[1] <= room
+    assert left == len(rows) - log.used[1]
+    assert (state.replicas[rows] != to[rows]).any(axis=1).sum() == left
