@@ -15,19 +15,7 @@ from optimizer.columns import Columns, Rules, cost_of_moves, make_columns
 from optimizer.linear_tables import linear_tables
 from optimizer.options import PlanOptions
 from optimizer.plan import Skipped
-from optimizer.problem import (
-    ANYWHERE,
-    DISTRIBUTION,
-    HARD_RACK,
-    LIMIT,
-    MOVABLE,
-    NO_RACK_GOAL,
-    RACK,
-    SOFT_RACK,
-    TOPIC,
-    Compiled,
-    Problem,
-)
+from optimizer.problem import ANYWHERE, DISTRIBUTION, HARD_RACK, LIMIT, MOVABLE, NO_RACK_GOAL, RACK, SOFT_RACK, TOPIC, Compiled, Problem
 from optimizer.shares import Ground, shares_of
 from optimizer.topic_tables import counted_topics, topic_tables, with_topics
 from optimizer.whatif import matching_topics, movable_topics

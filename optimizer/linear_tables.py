@@ -8,19 +8,7 @@ import numpy as np
 
 from cluster_model.snapshot import FloatArray, Snapshot
 from goals.model import Goal, Limit, UsageDistribution
-from optimizer.problem import (
-    BOUND,
-    CEILING,
-    CENTERING,
-    HARD_WEIGHT,
-    HIGH,
-    HINGE,
-    LEAST_MEASURE,
-    LOW,
-    MEAN,
-    SCALE,
-    VAR,
-)
+from optimizer.problem import BOUND, CEILING, CENTERING, HARD_WEIGHT, HIGH, HINGE, LEAST_MEASURE, LOW, MEAN, SCALE, VAR
 from optimizer.shares import Shares, broker_means
 
 

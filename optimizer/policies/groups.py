@@ -18,15 +18,7 @@ import numpy as np
 from cluster_model.snapshot import FloatArray, Snapshot
 from goals.policy import Split
 from optimizer.policies.bundles import FULL, bundle_at, equal_boundaries, namespace_of, topic_hash
-from optimizer.policies.splits import (
-    Flow,
-    at_positions,
-    by_flow,
-    by_topic_count,
-    halves,
-    reason_to_split,
-    split,
-)
+from optimizer.policies.splits import Flow, at_positions, by_flow, by_topic_count, halves, reason_to_split, split
 
 GROUPS = 4  # of a namespace that was not split
 NONE = "(all)"  # the namespace of topics whose names have none

@@ -16,17 +16,7 @@ from optimizer.report.json_form import value_text
 from optimizer.report.labels import goal_labels, plainly
 from optimizer.report.markup import Child, Markup, el, join, trusted
 from optimizer.report.standing import worst_first
-from optimizer.report.survey import (
-    TYPES,
-    Flow,
-    Survey,
-    flows,
-    improved_goals,
-    partition_name,
-    route,
-    touched_brokers,
-    type_words,
-)
+from optimizer.report.survey import TYPES, Flow, Survey, flows, improved_goals, partition_name, route, touched_brokers, type_words
 from optimizer.report.units import count, exact, percent, resource_label, share_in_band, turn
 
 SIGNS = {

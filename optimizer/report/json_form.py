@@ -15,17 +15,7 @@ import numpy as np
 
 from kernels.compiled import is_compiled
 from optimizer.actions import ActionLog, TableScores
-from optimizer.plan import (
-    Action,
-    Band,
-    BrokerOutcome,
-    Change,
-    GoalOutcome,
-    GoalScore,
-    GoalState,
-    Plan,
-    ScoreRows,
-)
+from optimizer.plan import Action, Band, BrokerOutcome, Change, GoalOutcome, GoalScore, GoalState, Plan, ScoreRows
 from optimizer.report.score_text import ScoreTexts, write
 
 OPTION_ORDER = (

@@ -16,18 +16,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from cluster_model.errors import InputError, Problem
 from cluster_model.kinds import MAKES, PLAN, other_kind
-from optimizer.plan import (
-    Action,
-    Band,
-    Batches,
-    BrokerOutcome,
-    Change,
-    GoalOutcome,
-    LowerBounds,
-    Plan,
-    Skipped,
-    Summary,
-)
+from optimizer.plan import Action, Band, Batches, BrokerOutcome, Change, GoalOutcome, LowerBounds, Plan, Skipped, Summary
 
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 GZIP = b"\x1f\x8b"

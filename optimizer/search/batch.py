@@ -12,15 +12,7 @@ import numpy as np
 
 from kernels.compiled import by_reference
 from optimizer.problem import Problem
-from optimizer.search.parameters import (
-    BROKERS_A_STAR,
-    KEPT,
-    LEADERSHIPS,
-    MOST_MOVED,
-    MOST_STARS,
-    REPLICAS_A_STAR,
-    WIDEST,
-)
+from optimizer.search.parameters import BROKERS_A_STAR, KEPT, LEADERSHIPS, MOST_MOVED, MOST_STARS, REPLICAS_A_STAR, WIDEST
 from optimizer.search.state import State
 
 

@@ -139,19 +139,6 @@ def list_offers(problem: Problem, state: State, desk: Desk, v: int, most: int, a
 
 
 @inner
-def list_in_turn(problem: Problem, state: State, desk: Desk, v: int, most: int, start: int) -> int:
-    """As `list_offers`, `most` offers of one replica after the other to one broker each, drawn from `start` on."""
-    slots, found, entry = state.replicas.shape[1], whole(0), desk.head[v]
-    for i in range(most):
-        target = desk.eligible[scramble(start + i) % len(desk.eligible)]
-        if desk.held[target] < desk.high[target] and problem.partition[desk.first[0] + entry // slots, MOVABLE] == 1:
-            desk.offer[found, 0], desk.offer[found, 1] = entry, target
-            found += 1
-        entry = desk.following[entry] if desk.following[entry] >= 0 else desk.head[v]
-    return found
-
-
-@inner
 def list_requests(problem: Problem, state: State, desk: Desk, u: int, most: int, start: int, leaders: bool) -> int:
     """As `list_offers`, what broker `u` may take from brokers that hold more than they need: of `most` drawn from `start` on, or of all
     where they are few."""

@@ -89,8 +89,6 @@ SWAP_LOOKS_EACH = 1_000  # pairs of replicas, for each replica there is
 OFFERED = 4  # replicas of a broker looked at for one that it gives
 TOPIC_TARGETS = 10  # brokers looked at for one replica
 DONORS, MOST_DONORS = 24, 400  # replicas looked at for one that a broker takes
-TRADES, RETURNS = 48, 64  # replicas looked at for a swap, and for what comes back
-TRADE_ENOUGH, TRADE_LOOKED = 0.5, 4  # of the worth of a misplaced replica, after so many replicas
 LEAST_TOPIC_GAIN = 1e-9  # in potential
 MOST_OFFERED, MOST_OFFERS = 16, 400  # replicas of a broker that are offered to all others; offers to one broker
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from goals.score import distribution_score, limit_score, units_score
 from kernels.compiled import inner, part, whole
-from kernels.lanes import larger
+from kernels.lanes import either, larger
 from optimizer.problem import (
     ABSOLUTE,
     BOUND,
@@ -238,6 +238,15 @@ def felt_goals(problem: Problem) -> np.ndarray:
 def thrift_of(problem: Problem, p: Any) -> Any:
     """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 for a typical cost, less for a higher one."""
     return (1.0 + COST_ADDED) / (COST_ADDED + problem.cost[p] / problem.typical[0])
+
+
+@inner
+def price(problem: Problem, home: np.ndarray, entry: Any, b: int) -> Any:
+    """What it costs that replica `entry` stands on broker `b`, where `home` int64 [P, R] was at first; also of many (`lanes`)."""
+    p, stood = entry // home.shape[1], entry < 0  # none, so far
+    for o in range(home.shape[1]):
+        stood = stood | (home[p, o] == b)
+    return either(stood, 0.0, problem.cost[p])
 
 
 @inner

@@ -34,7 +34,6 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search.commit import commit
 from optimizer.search.feasible import active_brokers
 from optimizer.search.order import ascending, draw, scramble
 from optimizer.search.parameters import (
@@ -53,8 +52,8 @@ from optimizer.search.parameters import (
     WHOLE_VAIN,
 )
 from optimizer.search.partners import Crowd, crowd_of, rank_partners
-from optimizer.search.pool import Pool, Prices, excess, go_to, keeps_racks, meets_mate, paid_for, pool_of, put
-from optimizer.search.potential import is_out
+from optimizer.search.pool import Pool, Prices, count_out, excess, fits, go_to_best, keep, paid_for, pool_of, send, settle
+from optimizer.search.potential import is_out, price
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, LED, Rows, State
 
@@ -155,17 +154,16 @@ def pack_last(
             turn = whole(attempt if moves else len(MEMBERS) - 1)  # where nothing is copied, many brokers cost no more than few
             group = choose(problem, state, crowd, goals, v, turn, eligible, random)
             pool = pool_of(problem, state, goals, group.copy(), prices)
-            out = count_out(pool)
+            out, spent = count_out(problem, state, pool), paid_for(problem, state, pool)
             steps = whole(min(ANNEAL_EACH * len(pool.free), ANNEAL_STEPS))
-            left, paid, side = anneal(pool, out, paid_for(pool), FIND if moves else LEAD, steps, random)
-            if left < out:
-                go_to(pool, side)
-                if moves:
-                    left, _, side = anneal(pool, left, paid, RETURN, steps, random)
-                carry_out(problem, state, pool, side)
-                came += out - left
-            else:
+            left, paid = anneal(problem, state, pool, out, spent, FIND if moves else LEAD, steps, random)
+            if left == out:
                 spare -= 1
+            elif moves:
+                go_to_best(problem, state, pool)
+                left, _ = anneal(problem, state, pool, left, paid, RETURN, steps, random)
+            settle(problem, state, pool)
+            came += out - left
     return int(came)
 
 
@@ -178,25 +176,24 @@ def pack_whole(problem: Problem, state: State, eligible: np.ndarray, goals: np.n
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 7919) >> 8
     pool = pool_of(problem, state, goals, eligible, prices)
-    out, spent = count_out(pool), paid_for(pool)
-    here, potential = pool.side.copy(), total_cost(state, eligible)
-    best, fewest, least, vain = here.copy(), out, spent, 0
+    out, spent = count_out(problem, state, pool), paid_for(problem, state, pool)
+    first, potential = pool.best.copy(), total_cost(state, eligible)
+    fewest, least, vain = out, spent, 0
     steps = whole(min(WHOLE_EACH * len(pool.free), WHOLE_STEPS))
     for attempt in range(WHOLE_TRIES):
         if vain == WHOLE_VAIN:
             break
         if attempt % 2 == 0:
-            go_to(pool, best)
-        left, paid, side = anneal(pool, fewest, least, PACK, steps, random)
-        vain += 1
-        if left < fewest or paid < least:
-            fewest, least, vain = left, paid, 0
-            best[:] = side
-    if fewest == out and (not perfect or least >= spent - LEAST_PRICE):
-        return whole(0)
-    carry_out(problem, state, pool, best)
-    if fewest > 0 and total_cost(state, eligible) > potential:
-        carry_out(problem, state, pool, here)
+            go_to_best(problem, state, pool)
+        left, paid = anneal(problem, state, pool, fewest, least, PACK, steps, random)
+        vain = 0 if left < fewest or paid < least else vain + 1
+        fewest, least = left, paid
+    better = fewest < out or (perfect and least < spent - LEAST_PRICE)
+    if better:
+        settle(problem, state, pool)
+    if not better or (fewest > 0 and total_cost(state, eligible) > potential):
+        pool.best[:] = first
+        settle(problem, state, pool)
         return whole(0)
     return int(max(out - fewest, 1))
 
@@ -208,24 +205,6 @@ def total_cost(state: State, brokers: np.ndarray) -> float:
     for b in brokers:
         total += state.score[b, COST]
     return float(total)
-
-
-@inner
-def carry_out(problem: Problem, state: State, pool: Pool, side: np.ndarray) -> None:
-    """Put the replicas of the pool on the brokers that `side` int64 [n] names."""
-    slots, row = state.replicas.shape[1], state.row
-    for i in pool.free:
-        p, changes = pool.entry[i] // slots, False
-        for o in range(slots):
-            row[o] = state.replicas[p, o]
-        for at in range(-1, slots):  # it and its mates, in one change
-            m = i if at < 0 else pool.mate[i, at]
-            if m >= 0:
-                s = pool.entry[m] % slots
-                changes = changes or row[s] != pool.group[side[m]]
-                row[s] = pool.group[side[m]]
-        if changes:
-            commit(problem, state, p, row, state.lead[p])
 
 
 @inner
@@ -255,76 +234,96 @@ def choose(
 
 
 @inner
-def propose(pool: Pool, homeward: bool, leaders: bool, random: np.ndarray) -> tuple[int, int, int, int]:
-    """A replica (-1: none this time), one for which it changes places (-1: none), and the brokers it goes from and to."""
-    i, j = pool.free[draw(random, len(pool.free))], whole(-1)
-    a, b = pool.side[i], pool.berth[i] if homeward else draw(random, len(pool.group))
-    if homeward and (b < 0 or pool.price[i, a] == 0.0):
-        return whole(-1), j, a, b
-    mates = 0
-    for m in pool.mate[i]:
-        mates += m >= 0
-    kind = whole(2) if leaders else draw(random, whole(3 if mates > 0 else 2))
-    if leaders and mates == 0:
-        return whole(-1), j, a, b
-    if kind > 0:
-        j = pool.free[draw(random, len(pool.free))] if kind == 1 else pool.mate[i, draw(random, mates)]
-        if j < 0 or (homeward and pool.side[j] != b):
-            return whole(-1), j, a, b
-        b = pool.side[j]
-    if a == b or meets_mate(pool, i, b, j) or not keeps_racks(pool, i, b, j):
-        return whole(-1), j, a, b
-    if j >= 0 and (meets_mate(pool, j, a, i) or not keeps_racks(pool, j, a, i)):
-        return whole(-1), j, a, b
-    return i, j, a, b
+def propose(
+    problem: Problem, state: State, pool: Pool, homeward: bool, leaders: bool, random: np.ndarray
+) -> tuple[int, int, int]:  # fmt: skip
+    """A replica (-1: none this time) and the broker it goes to, with one for which it changes places (-1: none); or, in the same form, one
+    that gets the leadership of its partition, and the one that had it."""
+    slots = state.replicas.shape[1]
+    i, j = whole(pool.free[draw(random, len(pool.free))]), whole(-1)
+    p, s, kind = i // slots, i % slots, whole(2) if leaders else draw(random, whole(3))
+    here, b = state.replicas[p, s], pool.group[draw(random, len(pool.group))]
+    if homeward:
+        b = home_of(state, pool, i)
+        if b < 0 or price(problem, state.home, i, here) == 0.0:
+            return whole(-1), j, b
+    o = draw(random, slots)
+    if kind == 2 and not homeward and o != s and state.replicas[p, o] >= 0 and pool.seat[state.replicas[p, o]] >= 0:
+        lead = state.lead[p]
+        if lead != s and lead != o:
+            return whole(-1), j, b
+        i = p * slots + (o if lead == s else s)
+        return i, p * slots + lead, state.replicas[p, i % slots]
+    if leaders:
+        return whole(-1), j, b
+    if kind == 1:
+        j = whole(pool.free[draw(random, len(pool.free))])
+        there = state.replicas[j // slots, j % slots]
+        if (homeward and there != b) or j // slots == p:
+            return whole(-1), j, b
+        b = there
+    if b == here or not fits(problem, state, i, b) or (j >= 0 and not fits(problem, state, j, here)):
+        return whole(-1), j, b
+    return i, j, b
 
 
 @inner
-def count_out(pool: Pool) -> int:
-    """Brokers of the pool outside their bands."""
-    out = 0
-    for k in range(len(pool.group)):
-        out += excess(pool, k)[0]
-    return int(out)
+def home_of(state: State, pool: Pool, entry: int) -> int:
+    """A broker of the pool where replica `entry` costs nothing, its own before those of others of the partition; -1 if there is none."""
+    slots, found = state.home.shape[1], whole(-1)
+    for o in range(slots):
+        b = whole(state.home[entry // slots, o])
+        if b >= 0 and pool.seat[b] >= 0 and (found < 0 or o == entry % slots):
+            found = b
+    return found
 
 
 @inner
-def anneal(pool: Pool, fewest: int, least: float, course: Course, steps: int, random: np.ndarray) -> tuple[int, float, np.ndarray]:
+def anneal(
+    problem: Problem, state: State, pool: Pool, fewest: int, least: float, course: Course, steps: int, random: np.ndarray
+) -> tuple[int, float]:  # fmt: skip
     """Let replicas change places by chance, at first nearly free, in the end only for the better, in so many `steps`.
 
-    Moves count with `fare` of their price; one step in `homeward` sends a replica to where the plan found it, the others anywhere.
-    How many brokers are out in the best placement, what its moves cost, and each replica's side there (int64 [n]): `fewest`, `least` and
-    where the pool stands unless it is better. In a better one no more is beyond bands in all than where it stands at first.
+    Moves count with `fare` of their price; one step in `homeward` sends a replica to where the round found it, the others anywhere.
+    How many brokers are out in the best placement, and what its moves cost: `fewest` and `least`, and the pool's best as it was, unless
+    there is a better one. In that, no more is beyond bands in all than where the pool stands at first.
     """
     members = len(pool.group)
     out, beyond = np.zeros(members, np.int64), np.zeros(members)
-    outside, over, paid = whole(0), 0.0, paid_for(pool)
+    outside, over, paid = whole(0), 0.0, paid_for(problem, state, pool)
     for k in range(members):
-        out[k], beyond[k] = excess(pool, k)
+        out[k], beyond[k] = excess(problem, state, pool, whole(k))
         outside += out[k]
         over += beyond[k]
-    most, dear = over * (1.0 + LEAST_PRICE), BEYOND_PRICE * len(pool.side) / members
-    best, heat, rate = pool.side.copy(), course.hot, math.log(course.cold / course.hot)
+    most, dear = over * (1.0 + LEAST_PRICE), BEYOND_PRICE * len(pool.free) / members
+    slots, heat, rate = state.replicas.shape[1], course.hot, math.log(course.cold / course.hot)
     for step in range(steps):
         if step % 64 == 0:
             heat = course.hot * math.exp(rate * step / steps)
-        i, j, a, b = propose(pool, step % course.homeward == 0, course.leaders, random)
+        i, j, to = propose(problem, state, pool, step % course.homeward == 0, course.leaders, random)
         if i < 0:
             continue
-        toll = pool.price[i, b] - pool.price[i, a]
-        if j >= 0:
-            toll += pool.price[j, a] - pool.price[j, b]
-        put(pool, i, j, a, b)
-        out_a, beyond_a = excess(pool, a)
-        out_b, beyond_b = excess(pool, b)
+        leads, toll = j // slots == i // slots, 0.0
+        here = state.replicas[j // slots, j % slots] if leads else state.replicas[i // slots, i % slots]
+        if not leads:
+            toll = price(problem, state.home, i, to) - price(problem, state.home, i, here)
+            toll += price(problem, state.home, j, here) - price(problem, state.home, j, to) if j >= 0 else 0.0
+            toll /= pool.prices.move
+        send(problem, state, i, j, to)
+        a, b = pool.seat[here], pool.seat[to]
+        out_a, beyond_a = excess(problem, state, pool, a)
+        out_b, beyond_b = excess(problem, state, pool, b)
         came, further = out_a + out_b - out[a] - out[b], beyond_a + beyond_b - beyond[a] - beyond[b]
         delta = course.fare * toll + OUT_PRICE * came + dear * further
         if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
-            put(pool, i, j, b, a)
+            if leads:
+                send(problem, state, j, i, to)
+            else:
+                send(problem, state, i, j, here)
             continue
         paid, outside, over = paid + toll, outside + came, over + further
         out[a], out[b], beyond[a], beyond[b] = out_a, out_b, beyond_a, beyond_b
         if (outside < fewest or (outside == fewest and paid < least - LEAST_PRICE)) and over <= most:
             fewest, least = outside, paid
-            best[:] = pool.side
-    return fewest, least, best
+            keep(state, pool)
+    return fewest, least

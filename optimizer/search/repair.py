@@ -34,23 +34,8 @@ from optimizer.problem import (
 from optimizer.search.commit import relocate, transfer
 from optimizer.search.feasible import active_brokers, may_host, must_leave
 from optimizer.search.order import scramble
-from optimizer.search.parameters import (
-    LEAST_SLACK,
-    MANY_TARGETS,
-    MANY_TO_MOVE,
-    MOST_MENDERS,
-    SAMPLED_TARGETS,
-    SLACK,
-)
-from optimizer.search.potential import (
-    NOTHING,
-    cost_of_gaining,
-    felt_goals,
-    linear_cost,
-    scores_low,
-    slope_at,
-    topic_cost,
-)
+from optimizer.search.parameters import LEAST_SLACK, MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS, SLACK
+from optimizer.search.potential import NOTHING, cost_of_gaining, felt_goals, linear_cost, scores_low, slope_at, topic_cost
 from optimizer.search.state import RACKS, Rows, State
 
 

@@ -14,15 +14,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from optimizer.options import PlanOptions, Watch
-from optimizer.problem import (
-    COLUMN,
-    KIND,
-    LIMIT,
-    SAME_RACK,
-    STATE,
-    Compiled,
-    Problem,
-)
+from optimizer.problem import COLUMN, KIND, LIMIT, SAME_RACK, STATE, Compiled, Problem
 from optimizer.search.balance import balance
 from optimizer.search.bench import Bench, differing
 from optimizer.search.bring import align_slots, follow
@@ -51,16 +43,7 @@ from optimizer.search.standing import Standing, count_low, is_progress, same_rac
 from optimizer.search.state import COST, Rows, State
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
-from optimizer.search.variants import (
-    banded,
-    broken_limits,
-    firmly,
-    hard_limits,
-    limits_alone,
-    mending,
-    tightest,
-    without_middle,
-)
+from optimizer.search.variants import banded, broken_limits, firmly, hard_limits, limits_alone, mending, tightest, without_middle
 from optimizer.threads import Threads
 
 if TYPE_CHECKING:

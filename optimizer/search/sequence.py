@@ -13,15 +13,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import HARD, STATE, Problem
-from optimizer.search.bundle import (
-    ask_for,
-    ask_for_counts,
-    bundle,
-    last_change,
-    load_change,
-    moved_slots,
-    note_change,
-)
+from optimizer.search.bundle import ask_for, ask_for_counts, bundle, last_change, load_change, moved_slots, note_change
 from optimizer.search.commit import commit
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.ledger import Budget, Log, asks, has_room, is_full, is_limited, publish

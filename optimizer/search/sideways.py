@@ -14,14 +14,7 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
 from kernels.lanes import either, lanes, larger, number, smaller
-from optimizer.problem import (
-    COLUMN,
-    FOLLOWING,
-    LEADING,
-    MOVABLE,
-    STATE,
-    Problem,
-)
+from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, STATE, Problem
 from optimizer.search.commit import transfer, write_row
 from optimizer.search.feasible import active_brokers, keeps_scores, misplaces, role_of
 from optimizer.search.order import draw, scramble
@@ -37,8 +30,9 @@ from optimizer.search.parameters import (
     SIDEWAYS_STEPS,
     STAND_INS,
 )
+from optimizer.search.potential import price
 from optimizer.search.state import COST, LED, State
-from optimizer.search.steps import Step, add, done, fits, may_be, new_step, price, saved_by
+from optimizer.search.steps import Step, add, done, fits, may_be, new_step, saved_by
 
 HOME, ELSEWHERE, STAND_IN, TRADE, LEADER, FOR_TWO = 0, 1, 2, 3, 4, 5  # kinds of steps
 DRAWN = (HOME, ELSEWHERE, ELSEWHERE, STAND_IN, STAND_IN, STAND_IN, STAND_IN, TRADE, TRADE, LEADER, FOR_TWO, FOR_TWO, FOR_TWO, FOR_TWO)
@@ -142,7 +136,7 @@ def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> 
         for s in range(state.replicas.shape[1]):
             if walk.step.home[p, s] >= 0 and state.replicas[p, s] != walk.step.home[p, s]:
                 walk.away[n] = p * state.replicas.shape[1] + s
-                total += price(problem, walk.step, walk.away[n], state.replicas[p, s])
+                total += price(problem, walk.step.home, walk.away[n], state.replicas[p, s])
                 free += 1 if problem.broker[walk.step.home[p, s], STATE] == 0 else 0
                 n += 1
     walk.left[0] = n
@@ -233,7 +227,7 @@ def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -
         stays = problem.partition[p, MOVABLE] == 0  # or another replica of the partition is there
         for o in range(slots):
             stays = stays | (state.replicas[p, o] == here)
-        value = paid + price(problem, walk.step, walk.entry[i], home) - price(problem, walk.step, walk.entry[i], here)
+        value = paid + price(problem, walk.step.home, walk.entry[i], home) - price(problem, walk.step.home, walk.entry[i], here)
         saved[i] = either(stays, -np.inf, value)
     for k in range(len(walk.step.linear)):
         c = problem.goal[walk.step.linear[k], COLUMN]

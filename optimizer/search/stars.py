@@ -12,12 +12,7 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, whole
 from kernels.lanes import either, lanes
-from optimizer.problem import (
-    COUNTS_LEADERS,
-    FOLLOWING,
-    LEADING,
-    Problem,
-)
+from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, Problem
 from optimizer.search.batch import Batch, Room
 from optimizer.search.candidates import best_key, gather, keep_best, lacks_replicas, scan, take, topic_burden
 from optimizer.search.commit import put, write_row

@@ -5,15 +5,15 @@ Called by `sideways`, which chooses the steps.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kernels.compiled import inner, whole
-from kernels.lanes import either
 from optimizer.problem import COLUMN, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, STATE, Problem
 from optimizer.search.commit import send, write_row
 from optimizer.search.feasible import full_score, linear_goals, may_swap, misplaces, role_of, scores_hold
+from optimizer.search.potential import price
 from optimizer.search.state import COST, State
 
 
@@ -56,17 +56,8 @@ def saved_by(problem: Problem, step: Step, n: int) -> float:
     """What the `n` changes of a step save."""
     saved = 0.0
     for i in range(n):
-        saved += price(problem, step, step.entry[i], step.source[i]) - price(problem, step, step.entry[i], step.target[i])
+        saved += price(problem, step.home, step.entry[i], step.source[i]) - price(problem, step.home, step.entry[i], step.target[i])
     return saved
-
-
-@inner
-def price(problem: Problem, step: Step, entry: Any, b: int) -> Any:
-    """What it costs that replica `entry` stands on broker `b`; also of many (`lanes`)."""
-    p, stood = entry // step.home.shape[1], entry < 0  # none, so far
-    for o in range(step.home.shape[1]):
-        stood = stood | (step.home[p, o] == b)
-    return either(stood, 0.0, problem.cost[p])
 
 
 @inner

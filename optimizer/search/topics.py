@@ -1,9 +1,8 @@
 """Spreading topics: the replicas (or leaders) of every topic over brokers, as topic goals ask.
 
 Each topic is a small transport problem: brokers that hold too many of it give, brokers that hold too few take. Among the many
-choices that serve the topic alike, the one is made that is best for the potential, and so for loads; where no plain move keeps every
-broker in band, one of another topic comes back. Called by `search`, before and after `balance`; like it, it works on a target and
-publishes nothing.
+choices that serve the topic alike, the one is made that is best for the potential, and so for loads. Called by `search`, before and after
+`balance`; like it, it works on a target and publishes nothing.
 """
 
 from __future__ import annotations
@@ -11,23 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
-from optimizer.problem import (
-    COUNTS_LEADERS,
-    FOLLOWING,
-    LEADING,
-    MOVABLE,
-    STATE,
-    STRENGTH,
-    TOPIC_ROW,
-    Problem,
-)
-from optimizer.search.candidates import topic_burden
-from optimizer.search.commit import relocate
+from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, MOVABLE, STATE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.desk import (
     Desk,
     clear,
     lay_out_topic,
-    list_in_turn,
     list_offers,
     list_requests,
     list_room,
@@ -36,19 +23,9 @@ from optimizer.search.desk import (
     new_desk,
     note_bands,
 )
-from optimizer.search.feasible import fits_as_leader, keeps_scores, may_host, may_swap
+from optimizer.search.feasible import fits_as_leader, keeps_scores, may_host
 from optimizer.search.order import scramble
-from optimizer.search.parameters import (
-    DONORS,
-    LEAST_TOPIC_GAIN,
-    MOST_DONORS,
-    OFFERED,
-    RETURNS,
-    TOPIC_TARGETS,
-    TRADE_ENOUGH,
-    TRADE_LOOKED,
-    TRADES,
-)
+from optimizer.search.parameters import DONORS, LEAST_TOPIC_GAIN, MOST_DONORS, OFFERED, TOPIC_TARGETS
 from optimizer.search.potential import NOTHING, cost_of_gaining, rise_by_loads
 from optimizer.search.state import State
 from optimizer.search.topic_counts import largest_share, topic_rise, wanted_by_all
@@ -126,8 +103,6 @@ def settle(problem: Problem, state: State, desk: Desk, k: int, over: int, under:
                 made = give(problem, state, desk, k, b, short, seed, strict)
             elif not made:
                 made = take(problem, state, desk, k, b, seed, strict)
-            if not made and strict:
-                made = trade(problem, state, desk, k, b, gives, seed)
             if not made:
                 break
             done += 1
@@ -242,64 +217,3 @@ def hand_over(problem: Problem, state: State, desk: Desk, b: int, gives: bool, s
     if best_p >= 0:
         make_leader(problem, state, desk, best_p, best_o)
     return best_p >= 0
-
-
-@inner
-def best_return(
-    problem: Problem, state: State, p: int, s: int, target: int, start: int, floor: float
-) -> tuple[int, float]:
-    """What `target` could best give back for slot `s` of `p`: the entry of its list, -1 if none, and the gain on loads and topics of it."""
-    slots = state.replicas.shape[1]
-    source = state.replicas[p, s]
-    role = whole(LEADING if state.lead[p] == s else FOLLOWING)
-    t = whole(problem.topic[p])
-    n = state.hosts[target]
-    best, best_gain = whole(-1), floor
-    for i in range(min(n, RETURNS)):
-        entry = whole(state.hosted[target, (start + i) % n])
-        q, r = entry // slots, entry % slots
-        if problem.partition[q, MOVABLE] == 0 or problem.topic[q] == t:
-            continue
-        other = whole(LEADING if state.lead[q] == r else FOLLOWING)
-        gain = -rise_by_loads(problem, state, target, p, role, q, other) - rise_by_loads(problem, state, source, q, other, p, role)
-        if gain <= best_gain or not may_swap(problem, state, q, r, source):
-            continue
-        gain -= topic_burden(problem, state, q, True, other == LEADING, target, source)
-        if gain > best_gain and keeps_scores(problem, state, target, p, role, q, other):
-            if keeps_scores(problem, state, source, q, other, p, role):
-                best, best_gain = entry, gain
-    return best, best_gain
-
-
-@inner
-def trade(problem: Problem, state: State, desk: Desk, k: int, b: int, gives: bool, seed: int) -> bool:
-    """Swap one of the topic off `b` (`gives`) or onto it, for a replica of another topic, so that loads stay in their bands."""
-    slots, worth = state.replicas.shape[1], problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
-    start, looked = scramble(seed * 1000231 + b * 1009 + desk.held[b]), 0
-    if gives:
-        offers = list_in_turn(problem, state, desk, b, whole(TRADES), start)
-    else:
-        offers = list_requests(problem, state, desk, b, whole(TRADES), start, problem.topic_goal[k, COUNTS_LEADERS] == 1)
-    best, back, most = whole(-1), whole(-1), LEAST_TOPIC_GAIN
-    for i in range(offers):
-        entry, target = desk.offer[i, 0], desk.offer[i, 1]
-        p, s = desk.first[0] + entry // slots, entry % slots
-        source, leads = state.replicas[p, s], state.lead[p] == s
-        if source == target or not may_swap(problem, state, p, s, target):
-            continue
-        mine = -topic_burden(problem, state, p, True, leads, source, target)
-        if mine <= 0.0:
-            continue
-        looked += 1
-        at, gain = best_return(problem, state, p, s, target, start + i * RETURNS, most - mine)
-        if at >= 0:
-            best, back, most = whole(i), at, gain + mine
-            if most > TRADE_ENOUGH * worth and looked >= TRADE_LOOKED:
-                break
-    if best < 0:
-        return False
-    entry = desk.offer[best, 0]
-    source = state.replicas[desk.first[0] + entry // slots, entry % slots]
-    make_move(problem, state, desk, entry, desk.offer[best, 1])
-    relocate(problem, state, back // slots, back % slots, source, state.lead[back // slots])
-    return True

@@ -18,19 +18,7 @@ from optimizer.planner import plan
 from tests.oracle.clusters import case_of
 from tests.oracle.leftovers import undone
 from tests.oracle.runs import deviations, is_budgeted, plan_document
-from tests.unit.optimizer.scenarios import (
-    DISK,
-    FULL,
-    IN,
-    LEADERS,
-    OUT,
-    RACK,
-    REPLICAS,
-    cluster,
-    loads,
-    placed,
-    planned,
-)
+from tests.unit.optimizer.scenarios import DISK, FULL, IN, LEADERS, OUT, RACK, REPLICAS, cluster, loads, placed, planned
 
 Document = dict[str, Any]
 TOPICS: Document = {"kind": "topic_distribution", "resource": "replicas"}

@@ -18,12 +18,7 @@ from goals.policy_directories import Directories
 from optimizer.directory_plan import DirectoryPlan, plan_directories
 from optimizer.options import RemovedDirectory
 from optimizer.planner import plan
-from optimizer.report.directories import (
-    directories_json,
-    directories_reassignment,
-    render_directories,
-    sentence,
-)
+from optimizer.report.directories import directories_json, directories_reassignment, render_directories, sentence
 
 Document = dict[str, Any]
 

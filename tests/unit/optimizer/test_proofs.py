@@ -10,17 +10,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from optimizer.plan import Plan
-from tests.unit.optimizer.scenarios import (
-    DISK,
-    FULL,
-    IN,
-    LEADERS,
-    RACK,
-    REPLICAS,
-    cluster,
-    planned,
-    told,
-)
+from tests.unit.optimizer.scenarios import DISK, FULL, IN, LEADERS, RACK, REPLICAS, cluster, planned, told
 
 Document = dict[str, Any]
 

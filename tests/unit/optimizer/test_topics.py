@@ -16,7 +16,6 @@ import pytest
 
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
-from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
@@ -86,29 +85,18 @@ class Level:
     goals: str
 
 
-def level() -> Level:
-    """Broker 1 holds all of topic a, broker 2 all of topic b: only swaps spread them without a load that leaves its band."""
-    partitions = [partition([1], topic="a", network_in=100.0) for _ in range(4)]
-    partitions += [partition([2], topic="b", network_in=100.0) for _ in range(4)]
-    trial = Trial([1, 2], partitions, usage("network_in", bound=0.05), REPLICAS)
+def level(brokers: int, each: int) -> Level:
+    """Each broker holds all of a topic of its own, and has the same load: a move alone takes two of them out of their band."""
+    partitions = [partition([b], topic=f"t{b:02d}", network_in=100.0) for b in range(1, brokers + 1) for _ in range(each)]
+    trial = Trial(range(1, brokers + 1), partitions, usage("network_in", bound=0.05), REPLICAS)
     return Level(trial.snapshot, json.dumps(trial.goals))
 
 
-def test_where_every_move_would_break_a_load_topics_are_swapped() -> None:
-    case = level()
-    goals = parse_goals(case.goals, "goals.yaml")
-    compiled = compile_problem(case.snapshot, goals, PlanOptions())
-    state = build_state(compiled.problem, compiled.replicas, compiled.lead)
-    assert spread_topics(compiled.problem, state, 0, True, all_marked(compiled.problem)) > 0
-    assert not state.units[0].any()
-    assert (state.score == 1.0)[:, :-1].all()
-
-
-def test_a_level_cluster_is_spread_by_a_plan_too() -> None:
-    case = level()
+@pytest.mark.parametrize(("brokers", "each"), [(2, 4), (3, 9), (8, 4), (12, 8), (20, 16)])
+def test_topics_of_a_level_cluster_are_spread_and_it_stays_level(brokers: int, each: int) -> None:
+    case = level(brokers, each)
     found = plan(case.snapshot, parse_goals(case.goals, "goals.yaml"), PlanOptions())
     assert out(found) == {}
-    assert {a.type for a in found.actions} == {"swap"}
 
 
 def test_small_topics_within_the_gap_are_left_alone() -> None:

@@ -9,21 +9,7 @@ import pytest
 
 from goals.document import parse_goals
 from optimizer.planner import plan
-from optimizer.problem import (
-    BOUND,
-    CEILING,
-    DISTRIBUTION,
-    HARD,
-    HARD_WEIGHT,
-    HIGH,
-    HINGE,
-    KIND,
-    LIMIT,
-    LOW,
-    MEAN,
-    SET_OF,
-    STRENGTH,
-)
+from optimizer.problem import BOUND, CEILING, DISTRIBUTION, HARD, HARD_WEIGHT, HIGH, HINGE, KIND, LIMIT, LOW, MEAN, SET_OF, STRENGTH
 from optimizer.search.commit import build_state
 from optimizer.search.variants import banded, mending, tightest
 from tests.unit.optimizer.actions import Document, Trial, partition, usage

@@ -11,14 +11,7 @@ from typing import Any
 
 from cluster_model.build import build_snapshot
 from cluster_model.errors import ExternalError
-from cluster_model.metadata.events import (
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerRemoved,
-    PartitionChanged,
-    TopicCreated,
-    TopicDeleted,
-)
+from cluster_model.metadata.events import BrokerFenced, BrokerRegistered, BrokerRemoved, PartitionChanged, TopicCreated, TopicDeleted
 from cluster_model.model import ClusterModel
 from cluster_model.observed import LEADER
 from cluster_model.snapshot import BrokerState, Snapshot
