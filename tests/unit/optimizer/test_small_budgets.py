@@ -6,10 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -18,8 +17,9 @@ from cluster_model.build import build_snapshot
 from goals.document import parse_goals
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
-from optimizer.search import reduce
+from optimizer.search import bundle, polish, reduce, relief, search, sequence
 from optimizer.search.balance import balance
+from optimizer.search.evaluate import evaluate
 from optimizer.search.ledger import budget_for, has_partitions, plenty
 from optimizer.search.parameters import ENDLESS
 from optimizer.search.state import COST
@@ -29,7 +29,7 @@ from tests.unit.optimizer.actions import Document, Trial, partition, usage
 from tests.unit.optimizer.scenarios import cluster as cluster_of
 
 ROOT = Path(__file__).parents[3]
-BUDGETS = (PlanOptions(), PlanOptions(max_moves=3), PlanOptions(max_bytes=10**10), PlanOptions(max_partitions=3))
+BUDGETS = (PlanOptions(), PlanOptions(max_moves=3), PlanOptions(max_bytes=10**10))
 PROGRAM = """
 import json
 from tests.unit.optimizer.test_small_budgets import evaluations
@@ -38,23 +38,20 @@ print(json.dumps(evaluations()))
 
 
 def evaluations() -> list[int]:
-    """Actions that are judged for plans of three clusters with each of the `BUDGETS`: calls, which can be counted where kernels are
+    """Actions that are judged for plans of two clusters with each of the `BUDGETS`: calls, which can be counted where kernels are
     interpreted. Of one cluster the number depends on chance."""
-    snapshots, goals = [cluster(10, 400, "b", seed) for seed in range(3)], parse_goals(goals_text("even", 0.1), "test")
+    snapshots, goals = [cluster(10, 400, "b", seed) for seed in range(2)], parse_goals(goals_text("even", 0.1), "test")
     found = []
     for options in BUDGETS:
-        calls: Counter[str] = Counter()
-
-        def count(frame: FrameType, event: str, _: object, calls: Counter[str] = calls) -> None:
-            if event == "call":
-                calls[frame.f_code.co_name] += 1
-
-        with patch.object(reduce, "sideways", lambda *_: 0.0):  # it judges no action, and its many steps would be most of the time
-            sys.setprofile(count)
+        judge = Mock(wraps=evaluate)
+        with ExitStack() as stack:
+            for module, operator in ((reduce, "sideways"), (search, "repack"), (search, "swap_out")):  # their many steps judge no action
+                stack.enter_context(patch.object(module, operator, lambda *_: 0))
+            for module in (bundle, polish, relief, sequence):
+                stack.enter_context(patch.object(module, "evaluate", judge))
             for snapshot in snapshots:
                 plan(snapshot, goals, options)
-            sys.setprofile(None)
-        found.append(calls["evaluate"])
+        found.append(judge.call_count)
     return found
 
 

@@ -110,7 +110,7 @@ def test_two_files_of_two_kinds_cannot_be_compared(trimtab: CommandLine, files: 
 )  # fmt: skip
 def test_a_file_that_is_nested_too_deep_is_the_files_fault(trimtab: CommandLine, tmp_path: Path, command: tuple[str, ...]) -> None:
     deep = tmp_path / "deep.json"
-    deep.write_text("[" * 100_000 if command[0] == "execute" else "a: " + "[" * 5000)
+    deep.write_text("[" * 100_000 if command[0] == "execute" else "a: " + "[" * 700)
     ended = trimtab(*command, deep)
     assert ended.code == 2
     assert "nested too deep to be" in ended.err
