@@ -17,13 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from cluster_model import refusals
-from cluster_model.columns import (
-    Doubtful,
-    LongArray,
-    PartitionColumns,
-    assemble,
-    broker_columns,
-)
+from cluster_model.columns import Doubtful, LongArray, PartitionColumns, assemble, broker_columns
 from cluster_model.directories import directory_documents
 from cluster_model.errors import InputError, Problem
 from cluster_model.kinds import SNAPSHOT, other_kind

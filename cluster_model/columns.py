@@ -17,15 +17,7 @@ import numpy.typing as npt
 from cluster_model.directories import Directories, DirectoryArray, directories_in
 from cluster_model.refusals import MAX_ID, is_topic_name
 from cluster_model.resources import LARGEST_AMOUNT, LEAST_AMOUNT
-from cluster_model.snapshot import (
-    STATES_BY_LABEL,
-    BoolArray,
-    BrokerState,
-    FloatArray,
-    IntArray,
-    Snapshot,
-    Storage,
-)
+from cluster_model.snapshot import STATES_BY_LABEL, BoolArray, BrokerState, FloatArray, IntArray, Snapshot, Storage
 
 LongArray = npt.NDArray[np.int64]
 

@@ -20,13 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cluster_model import refusals
-from cluster_model.build import (
-    broker_documents,
-    build_snapshot,
-    collector_paused,
-    head_document,
-    partition_documents,
-)
+from cluster_model.build import broker_documents, build_snapshot, collector_paused, head_document, partition_documents
 from cluster_model.content import content_of
 from cluster_model.errors import InputError, Problem
 from cluster_model.json_source import BrokenJsonError, parse_json

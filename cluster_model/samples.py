@@ -13,26 +13,9 @@ import numpy as np
 from cluster_model.brokers import BrokerLoads
 from cluster_model.deliveries import Deliveries
 from cluster_model.loads import Key
-from cluster_model.metadata.events import (
-    BrokerRegistered,
-    BrokerRemoved,
-    Event,
-    PartitionChanged,
-    TopicCreated,
-    TopicDeleted,
-)
+from cluster_model.metadata.events import BrokerRegistered, BrokerRemoved, Event, PartitionChanged, TopicCreated, TopicDeleted
 from cluster_model.metadata.image import MetadataImage
-from cluster_model.observed import (
-    BROKER,
-    CAPACITY,
-    FOLLOWER,
-    GAUGES,
-    LEADER,
-    REPLICA,
-    REPLICA_METRICS,
-    IngestCounts,
-    ObservedBatch,
-)
+from cluster_model.observed import BROKER, CAPACITY, FOLLOWER, GAUGES, LEADER, REPLICA, REPLICA_METRICS, IngestCounts, ObservedBatch
 from cluster_model.snapshot import BoolArray, IntArray
 from cluster_model.waiting import Piece, WaitingSamples
 from cluster_model.windows import NEVER, Column, Gauges, Horizon, Rates

@@ -26,16 +26,7 @@ from goals.broker_sets import set_problems
 from goals.calibration import Calibration, load_calibration
 from goals.calibration.filling import Fill, calibrated, filled_in
 from goals.file_text import file_text
-from goals.model import (
-    BrokerSet,
-    Calibrated,
-    Capacity,
-    Constraints,
-    Goal,
-    GoalSet,
-    TopicDistribution,
-    UsageDistribution,
-)
+from goals.model import BrokerSet, Calibrated, Capacity, Constraints, Goal, GoalSet, TopicDistribution, UsageDistribution
 from goals.policy_presets import POLICY_PRESETS
 from goals.problems import to_problems
 from goals.registry import PRESETS, preset_text

@@ -24,15 +24,7 @@ from pydantic import (
 
 from cluster_model.quantities import parse_rate, parse_size
 from cluster_model.resources import RESOURCES
-from goals.model import (
-    Capacity,
-    CountLimit,
-    Goal,
-    RackAware,
-    TopicDistribution,
-    TopicMinimum,
-    UsageDistribution,
-)
+from goals.model import Capacity, CountLimit, Goal, RackAware, TopicDistribution, TopicMinimum, UsageDistribution
 from goals.policy import PolicyDocument
 from goals.wording import meant_or_known, shown
 

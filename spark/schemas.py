@@ -6,17 +6,7 @@ in the resource's unit.
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
-    ArrayType,
-    DateType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, DateType, DoubleType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from spark.dataset import Dataset
 

@@ -29,14 +29,7 @@ from goals.document import load_goals, parse_goals
 from goals.model import Capacity, TopicDistribution, UsageDistribution
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
-from tests.clusters.cruise_control import (
-    GOALS_FILE,
-    SIZES,
-    Distribution,
-    cruise_control_cluster,
-    doubles,
-    first_ints,
-)
+from tests.clusters.cruise_control import GOALS_FILE, SIZES, Distribution, cruise_control_cluster, doubles, first_ints
 
 # What `java.util.Random` gives: seed, nextInt(100), nextInt(64), nextInt(1600), nextInt(1500000000), nextDouble(), each the first.
 JAVA = [

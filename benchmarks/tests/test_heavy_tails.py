@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.heavy_tails import (
-    FORMS,
-    LIMIT,
-    SMALL,
-    Question,
-    _above,
-    instance,
-    machines,
-    planned,
-    planned_without,
-)
+from benchmarks.heavy_tails import FORMS, LIMIT, SMALL, Question, _above, instance, machines, planned, planned_without
 
 
 def test_brokers_drifted_and_some_are_half_as_large() -> None:

@@ -10,13 +10,7 @@ from collections.abc import Iterator
 from cluster_model.errors import ExternalError
 from cluster_model.metadata.description import AdminInterface, ClusterDescription
 from cluster_model.metadata.difference import difference
-from cluster_model.metadata.events import (
-    BrokerRegistered,
-    ControllerChanged,
-    Event,
-    PartitionChanged,
-    TopicCreated,
-)
+from cluster_model.metadata.events import BrokerRegistered, ControllerChanged, Event, PartitionChanged, TopicCreated
 from cluster_model.metadata.follower import Update
 from cluster_model.metadata.image import MetadataImage
 

@@ -12,16 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_model.metadata.batches import (
-    HEADER,
-    LENGTH_FROM,
-    MAGIC,
-    WINDOW_BYTES,
-    Batch,
-    TornError,
-    read_batch,
-    read_batches,
-)
+from cluster_model.metadata.batches import HEADER, LENGTH_FROM, MAGIC, WINDOW_BYTES, Batch, TornError, read_batch, read_batches
 from cluster_model.metadata.directory import Listing, Segment, list_files
 from cluster_model.metadata.wire import MalformedError
 

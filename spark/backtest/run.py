@@ -19,17 +19,7 @@ from spark.backtest.configuration import Configuration
 from spark.backtest.difference import Difference, Each
 from spark.backtest.outcome import Outcome
 from spark.backtest.packing import sizes
-from spark.backtest.pareto import (
-    HOURS,
-    ROOM,
-    SURE,
-    Rule,
-    choose,
-    cost_difference,
-    hours_difference,
-    leading,
-    ranks,
-)
+from spark.backtest.pareto import HOURS, ROOM, SURE, Rule, choose, cost_difference, hours_difference, leading, ranks
 from spark.backtest.search import FINAL, Evaluate, Method, Space, Trained, estimates, finalists, search
 from spark.backtest.tasks import Job, replayed
 from spark.backtest.terms import allowed, terms

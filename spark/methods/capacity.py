@@ -16,17 +16,7 @@ import numpy.typing as npt
 
 from cluster_model.resources import MEASURED
 from optimizer.report.units import amount
-from spark.methods.rise import (
-    BLOCKS,
-    LEAST_IN_BIN,
-    Bins,
-    FloatArray,
-    curve_of,
-    knee_error,
-    left,
-    queue,
-    straight,
-)
+from spark.methods.rise import BLOCKS, LEAST_IN_BIN, Bins, FloatArray, curve_of, knee_error, left, queue, straight
 
 Confidence = Literal["high", "medium", "low"]
 Kind = Literal["reported", "bend", "most"]

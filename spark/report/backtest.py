@@ -13,14 +13,7 @@ from optimizer.report.units import count, percent, size
 from spark.report.drawings import seconds, series_drawing
 from spark.report.evidence import BacktestEvidence, averaged
 from spark.report.page import Section, facts, figure, figures, legend, listed, page
-from spark.report.pareto import (
-    chosen_of,
-    default_of,
-    described,
-    pareto_drawing,
-    pareto_legend,
-    tried_table,
-)
+from spark.report.pareto import chosen_of, default_of, described, pareto_drawing, pareto_legend, tried_table
 
 STYLES = ("", "second", "ahead")
 PLUS_MINUS = (

@@ -8,14 +8,7 @@ from __future__ import annotations
 from goals.calibration import Calibration, CpuCost
 from optimizer.report.markup import Child, Markup
 from optimizer.report.units import amount, percent, prefixed, resource_label
-from spark.report.drawings import (
-    diagonal,
-    histogram_drawing,
-    matrix_drawing,
-    scatter_drawing,
-    seconds,
-    series_drawing,
-)
+from spark.report.drawings import diagonal, histogram_drawing, matrix_drawing, scatter_drawing, seconds, series_drawing
 from spark.report.evidence import CalibrationEvidence, CapacityEvidence, ForecastEvidence, TopicEvidence
 from spark.report.page import Cell, Column, facts, figure, figures, legend, listed, table
 

@@ -22,14 +22,7 @@ from cluster_model.metadata.image import MetadataImage
 from cluster_model.metadata.records import decode_control, decode_record
 from cluster_model.metadata.schemas import CONTROL_RECORDS
 from cluster_model.metadata.wire import MalformedError
-from tests.unit.cluster_model.metadata_log import (
-    Entry,
-    batch_of,
-    data_batch,
-    fields_of,
-    leader_change,
-    value_of,
-)
+from tests.unit.cluster_model.metadata_log import Entry, batch_of, data_batch, fields_of, leader_change, value_of
 
 TOPIC_ID = bytes(range(16))
 WHERE = "fuzz"

@@ -15,17 +15,7 @@ from kafka.admin import KafkaAdminClient
 
 from tests.kafka import chaos
 from tests.kafka.cluster import FIRST_CONTROLLER, KafkaCluster
-from tests.kafka.executions import (
-    Executing,
-    Move,
-    Verified,
-    leaders,
-    looking,
-    placed,
-    plan_file,
-    throttles,
-    until,
-)
+from tests.kafka.executions import Executing, Move, Verified, leaders, looking, placed, plan_file, throttles, until
 from tests.kafka.services import Embedded, Reporters
 from tests.kafka.traffic import Traffic, create_topic, fill
 from tests.kafka.watched import PATIENCE, Watched

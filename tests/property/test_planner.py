@@ -15,16 +15,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.clusters import Case, case_of, cases
 from tests.oracle.leftovers import undone
-from tests.oracle.runs import (
-    BUDGETS,
-    after,
-    deviations,
-    is_budgeted,
-    plan_document,
-    plan_text,
-    rack_excesses,
-    same_bands,
-)
+from tests.oracle.runs import BUDGETS, after, deviations, is_budgeted, plan_document, plan_text, rack_excesses, same_bands
 
 Document = dict[str, Any]
 

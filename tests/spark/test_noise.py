@@ -8,19 +8,7 @@ import pytest
 
 from spark.methods.bins import Histogram, bin_of, middle
 from spark.methods.bound import band
-from spark.methods.noise import (
-    ALARM,
-    DAYS,
-    LEAST_WINDOWS,
-    NOISE,
-    SETTLED,
-    SPREAD,
-    TO_SIGMA,
-    counted,
-    day,
-    in_a_row,
-    unsigned,
-)
+from spark.methods.noise import ALARM, DAYS, LEAST_WINDOWS, NOISE, SETTLED, SPREAD, TO_SIGMA, counted, day, in_a_row, unsigned
 
 WINDOWS = 288
 

@@ -27,30 +27,13 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetSpec
 from kafka.protocol.metadata import MetadataRequest
 
 from cluster_model.errors import ExternalError
-from cluster_model.metadata.description import (
-    ClusterDescription,
-    DescribedBroker,
-    DescribedPartition,
-    DescribedTopic,
-    QuorumReport,
-)
+from cluster_model.metadata.description import ClusterDescription, DescribedBroker, DescribedPartition, DescribedTopic, QuorumReport
 from cluster_model.metadata.wire import uuid_text
 from metrics_reporter.permissions import missing
 from trimtab.capture.asking import Asker
 from trimtab.capture.client import ClientSettings
 from trimtab.capture.connection import connect, named
-from trimtab.capture.reading import (
-    BrokerReading,
-    Commits,
-    LogDir,
-    LogEnds,
-    LogSizes,
-    Reading,
-    TopicPartition,
-    Topology,
-    led,
-    topology_of,
-)
+from trimtab.capture.reading import BrokerReading, Commits, LogDir, LogEnds, LogSizes, Reading, TopicPartition, Topology, led, topology_of
 
 T = TypeVar("T")
 BROKERS_AT_ONCE = 8

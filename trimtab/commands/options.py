@@ -15,13 +15,7 @@ from cluster_model.errors import Problem
 from cluster_model.quantities import parse_duration
 from optimizer.options import PlanOptions
 from trimtab.capturing import DEFAULT_INTERVAL, captured
-from trimtab.commands.values import (
-    Factor,
-    parse_factor,
-    parsed_by,
-    there,
-    there_or_folder,
-)
+from trimtab.commands.values import Factor, parse_factor, parsed_by, there, there_or_folder
 from trimtab.output import unwritable
 from trimtab.story import Story, log
 

@@ -22,15 +22,7 @@ from trimtab.commands.execution_options import JournalFolder, Throttle
 from trimtab.commands.planning_options import Planning
 from trimtab.commands.records import expanded
 from trimtab.output import emit, unwritable, unwritable_folders, write_file, write_folders
-from trimtab.plan_output import (
-    FormatOption,
-    Output,
-    Outs,
-    output_problems,
-    outputs,
-    write_outputs,
-    write_text,
-)
+from trimtab.plan_output import FormatOption, Output, Outs, output_problems, outputs, write_outputs, write_text
 from trimtab.signals import ending_at_once
 from trimtab.story import Story, log
 

@@ -14,15 +14,7 @@ from cluster_model.errors import ConfigurationError, Problem
 from cluster_model.quantities import parse_size
 from optimizer.options import Acceptance, AddedBroker, PlanOptions
 from trimtab.commands.options import BUDGETS, DEFAULTS, IMAGINED, LARGEST
-from trimtab.commands.values import (
-    BrokerIds,
-    ScaledLoad,
-    all_ids,
-    parse_added_broker,
-    parse_broker_ids,
-    parse_scale,
-    parsed_by,
-)
+from trimtab.commands.values import BrokerIds, ScaledLoad, all_ids, parse_added_broker, parse_broker_ids, parse_scale, parsed_by
 
 if TYPE_CHECKING:
     from cluster_model.partition_loads import PartitionLoads

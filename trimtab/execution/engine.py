@@ -16,15 +16,7 @@ from cluster_model.errors import ExternalError
 from cluster_model.quantities import format_size
 from metrics_reporter.reporter import Clock
 from trimtab.execution.checks import admit, listed, unfinished
-from trimtab.execution.documents import (
-    Header,
-    Settings,
-    State,
-    header_of,
-    rate_of,
-    task_key,
-    throttles_of,
-)
+from trimtab.execution.documents import Header, Settings, State, header_of, rate_of, task_key, throttles_of
 from trimtab.execution.ledger import TASK, THROTTLE, WISH, Ledger
 from trimtab.execution.order import Order
 from trimtab.execution.pacing import AUTO, Meter, first, taken_in, then

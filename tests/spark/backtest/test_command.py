@@ -6,13 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from goals.calibration import (
-    Calibration,
-    HistorySpan,
-    ResourceCalibration,
-    calibration_text,
-    load_calibration,
-)
+from goals.calibration import Calibration, HistorySpan, ResourceCalibration, calibration_text, load_calibration
 from tests.histories.synthetic import Truth, write
 
 

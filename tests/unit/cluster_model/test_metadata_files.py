@@ -13,13 +13,7 @@ import pytest
 
 from cluster_model.errors import InputError
 from cluster_model.metadata import schemas as s
-from cluster_model.metadata.events import (
-    BrokerRegistered,
-    BrokerRemoved,
-    PartitionChanged,
-    TopicCreated,
-    TopicDeleted,
-)
+from cluster_model.metadata.events import BrokerRegistered, BrokerRemoved, PartitionChanged, TopicCreated, TopicDeleted
 from cluster_model.metadata.follower import KRaftFollower
 from cluster_model.metadata.tail import LogTail
 from cluster_model.metadata.wire import uuid_text

@@ -22,15 +22,7 @@ from cluster_model.metadata.events import Event, PartitionChanged, TopicCreated,
 from cluster_model.metadata.fold import RecordFold
 from cluster_model.metadata.image import MetadataImage
 from tests.unit.cluster_model.metadata_log import Entry, batch_of, data_batch, leader_change, value_of
-from tests.unit.cluster_model.metadata_oracle import (
-    ACTIONS,
-    UNKNOWN,
-    Oracle,
-    Partition,
-    partition_fields,
-    said_by,
-    without_epochs,
-)
+from tests.unit.cluster_model.metadata_oracle import ACTIONS, UNKNOWN, Oracle, Partition, partition_fields, said_by, without_epochs
 
 NOW = 1_767_225_600_000
 ROOT = Path(__file__).parents[3]

@@ -10,14 +10,7 @@ import pytest
 
 from cluster_model.errors import ExternalError
 from cluster_model.metadata import schemas as s
-from cluster_model.metadata.events import (
-    BrokerFenced,
-    BrokerUnfenced,
-    ControllerChanged,
-    Event,
-    PartitionChanged,
-    TopicCreated,
-)
+from cluster_model.metadata.events import BrokerFenced, BrokerUnfenced, ControllerChanged, Event, PartitionChanged, TopicCreated
 from cluster_model.metadata.follower import KRaftFollower
 from cluster_model.metadata.wire import uuid_text
 from tests.unit.cluster_model.metadata_log import Entry, LogWriter

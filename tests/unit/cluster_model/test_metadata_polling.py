@@ -7,13 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from cluster_model.errors import ExternalError
-from cluster_model.metadata.description import (
-    ClusterDescription,
-    DescribedBroker,
-    DescribedPartition,
-    DescribedTopic,
-    QuorumReport,
-)
+from cluster_model.metadata.description import ClusterDescription, DescribedBroker, DescribedPartition, DescribedTopic, QuorumReport
 from cluster_model.metadata.events import (
     BrokerFenced,
     BrokerRegistered,

@@ -15,14 +15,7 @@ from cluster_model.metadata.batches import TornError, decoded, read_batch
 from cluster_model.metadata.records import Record, decode_fields, decode_record
 from cluster_model.metadata.schemas import RECORDS, TOPIC, Field, Schema
 from cluster_model.metadata.wire import MalformedError, Reader, uuid_text
-from tests.unit.cluster_model.metadata_log import (
-    Entry,
-    data_batch,
-    fields_of,
-    leader_change,
-    uvarint,
-    value_of,
-)
+from tests.unit.cluster_model.metadata_log import Entry, data_batch, fields_of, leader_change, uvarint, value_of
 
 ids = st.binary(min_size=16, max_size=16)
 scalars: dict[str, st.SearchStrategy[Any]] = {

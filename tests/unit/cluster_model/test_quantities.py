@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_model.quantities import (
-    DURATION_UNITS,
-    SIZE_UNITS,
-    format_size,
-    parse_duration,
-    parse_rate,
-    parse_size,
-    parse_throttle,
-)
+from cluster_model.quantities import DURATION_UNITS, SIZE_UNITS, format_size, parse_duration, parse_rate, parse_size, parse_throttle
 
 
 @pytest.mark.parametrize(

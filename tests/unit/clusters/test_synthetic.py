@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from cluster_model.snapshot import BrokerState, Snapshot
-from tests.clusters.synthetic import (
-    DRAINING,
-    FIXED_GLOB,
-    FIXED_TOPICS,
-    SCENARIOS,
-    VARIANTS,
-    Scenario,
-    cluster,
-)
+from tests.clusters.synthetic import DRAINING, FIXED_GLOB, FIXED_TOPICS, SCENARIOS, VARIANTS, Scenario, cluster
 
 BROKERS, REPLICAS = 40, 8_000
 

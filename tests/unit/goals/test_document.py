@@ -9,15 +9,7 @@ from ruamel.yaml import YAML
 
 from cluster_model.errors import ConfigurationError
 from goals.document import load_goals, parse_goals
-from goals.model import (
-    Capacity,
-    Constraints,
-    CountLimit,
-    Goal,
-    RackAware,
-    TopicDistribution,
-    UsageDistribution,
-)
+from goals.model import Capacity, Constraints, CountLimit, Goal, RackAware, TopicDistribution, UsageDistribution
 from goals.registry import KINDS
 from goals.schema import json_schema
 from tests.unit.goals.documents import CONTRACT, one, refused

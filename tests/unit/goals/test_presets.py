@@ -8,12 +8,7 @@ import pytest
 
 from cluster_model.errors import ConfigurationError
 from goals.document import load_goals, parse_goals
-from goals.model import (
-    Capacity,
-    Constraints,
-    GoalSet,
-    UsageDistribution,
-)
+from goals.model import Capacity, Constraints, GoalSet, UsageDistribution
 from goals.policy import Batch, PolicyDocument, SlowBrokers
 from goals.policy_detectors import AnyOf, Std
 from goals.policy_filters import Filters

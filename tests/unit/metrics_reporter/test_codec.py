@@ -17,15 +17,7 @@ from hypothesis import strategies as st
 
 from metrics_reporter.codec import BLOCK, CHECKSUM, HEADER, DecodeError, encode
 from metrics_reporter.columns import BatchColumns, decode
-from metrics_reporter.sample import (
-    BROKER_SCOPES,
-    METRIC_IDS,
-    METRIC_NAMES,
-    BatchHeader,
-    Sample,
-    SampleBatch,
-    Scope,
-)
+from metrics_reporter.sample import BROKER_SCOPES, METRIC_IDS, METRIC_NAMES, BatchHeader, Sample, SampleBatch, Scope
 
 ROOT = Path(__file__).parents[3]
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trimtab.capture.rates import Rate, Rates, measure
-from trimtab.capture.reading import (
-    BrokerReading,
-    Commits,
-    LogEnds,
-    LogSizes,
-    PartitionEntry,
-    Reading,
-    Topology,
-)  # fmt: skip
+from trimtab.capture.reading import BrokerReading, Commits, LogEnds, LogSizes, PartitionEntry, Reading, Topology  # fmt: skip
 
 KEY = ("orders", 0)
 

@@ -7,15 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.trimtab.command_line import (
-    REPOSITORY,
-    CommandLine,
-    finished,
-    partition,
-    plan_of,
-    process,
-    snapshot_file,
-)
+from tests.unit.trimtab.command_line import REPOSITORY, CommandLine, finished, partition, plan_of, process, snapshot_file
 
 COUNTS = ("--preset", "counts")
 

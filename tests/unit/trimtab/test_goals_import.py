@@ -11,15 +11,7 @@ from cluster_model.errors import InputError
 from goals.cruise_control import globs_of
 from goals.cruise_control_sets import broker_set_file
 from goals.document import load_goals
-from goals.model import (
-    BrokerSet,
-    Capacity,
-    CountLimit,
-    RackAware,
-    TopicDistribution,
-    TopicMinimum,
-    UsageDistribution,
-)
+from goals.model import BrokerSet, Capacity, CountLimit, RackAware, TopicDistribution, TopicMinimum, UsageDistribution
 from optimizer.detectors import policy_of
 from tests.unit.trimtab.command_line import CommandLine
 from trimtab.capture.capacity import read_capacities

@@ -9,14 +9,7 @@ import pytest
 
 from cluster_model.errors import ExternalError, InputError
 from trimtab.commands.directories import to_the_end
-from trimtab.execution.directories import (
-    ATTEMPTS,
-    SILENT_TURNS,
-    DirectoryMoves,
-    Replica,
-    SeenDirectories,
-    read_moves,
-)
+from trimtab.execution.directories import ATTEMPTS, SILENT_TURNS, DirectoryMoves, Replica, SeenDirectories, read_moves
 from trimtab.execution.port import Answers, Refusal
 from trimtab.execution.state import Partition
 

@@ -7,14 +7,7 @@ import threading
 import pytest
 
 from cluster_model.metadata.follower import Update
-from tests.unit.trimtab.service.beside import (
-    OTHER,
-    Service,
-    SimulatedFollower,
-    World,
-    said,
-    simulated_executor,
-)
+from tests.unit.trimtab.service.beside import OTHER, Service, SimulatedFollower, World, said, simulated_executor
 from trimtab.execution.ledger import MemoryDocuments
 from trimtab.http.glance import glance
 from trimtab.service.views import Refused
