@@ -81,7 +81,8 @@ def test_what_is_kept_of_brokers_is_what_their_replicas_say() -> None:
 def test_a_step_back_leaves_loads_and_counts_of_topics_as_they_were(change: str) -> None:
     """Annealing steps are made on the state itself, and most are taken back."""
     topics: Document = {"kind": "topic_distribution", "resource": "leaders", "name": "topics", "bound": 0.2}
-    rows = [partition([1 + n % 4, 1 + (n + 1) % 4], topic=f"t{n % 3}", network_in=0.1 + n, follower={"network_in": 0.3 * n}) for n in range(24)]
+    lists = [[1 + n % 4, 1 + (n + 1) % 4] for n in range(24)]
+    rows = [partition(at, topic=f"t{n % 3}", network_in=0.1 + n, follower={"network_in": 0.3 * n}) for n, at in enumerate(lists)]
     made = Trial([1, 2, 3, 4], rows, usage(bound=0.1), topics)
     problem, state = made.compiled.problem, made.state
     pool = pool_of(problem, state, np.array([0]), np.arange(4), Prices(1.0, 1.0))
