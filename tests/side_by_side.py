@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import IO
 
 KAFKA, BROWSER, SPARK, UNIT, COMMANDS = "tests/kafka", "tests/browser", "tests/spark", "tests/unit", "tests/unit/trimtab"
-LONG = tuple(f"{KAFKA}/test_{name}.py" for name in ("execution", "days", "history"))  # half of the time of those with Kafka
+LONG = tuple(f"{KAFKA}/test_{name}.py" for name in ("execution", "history"))  # half of the time of those with Kafka
 HALF_OF_UNIT = tuple(f"{UNIT}/{room}" for room in ("trimtab", "cluster_model", "metrics_reporter"))
 NOTHING_RUN = 5  # pytest's exit code where nothing was chosen
 LOOK = 0.2  # seconds between looks at what has ended
