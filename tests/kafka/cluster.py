@@ -28,7 +28,6 @@ from typing import IO
 from tests.kafka import jars
 from tests.kafka.islands import Islands
 from tests.kafka.proxy import Proxy
-from tests.side_by_side import PORTS
 
 READY = "Kafka Server started"
 FIRST_CONTROLLER = 100
@@ -454,12 +453,10 @@ def _new_cluster_id() -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports without a listener, outside the range that outgoing connections take their ports from; of a part of them, where
-    `tests.side_by_side` gives each of its runs one."""
+    """Loopback ports without a listener, outside the range that outgoing connections take their ports from."""
     held: list[socket.socket] = []
-    first, end = (int(port) for port in os.environ.get(PORTS, "15000-32000").split("-"))
     try:
-        candidates = iter(random.sample(range(first, end), 400))
+        candidates = iter(random.sample(range(15000, 32000), 400))
         while len(held) < count:
             probe = socket.socket()
             try:

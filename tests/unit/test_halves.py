@@ -1,4 +1,4 @@
-"""Nothing that fails in any of the runs side by side is lost, nor what it says."""
+"""Nothing that fails in either half of the tests is lost, nor what it says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.side_by_side import main
+from tests.halves import main
 
 GOOD, BAD = "def test_it() -> None:\n    pass\n", "def test_it() -> None:\n    raise AssertionError('what went wrong')\n"
 
@@ -27,11 +27,11 @@ def ended(folder: Path, waiting: str, computing: str, spark: str, *more: str) ->
     for name, text in (("test_waiting.py", waiting), ("test_computing.py", computing), ("test_spark.py", spark)):
         (folder / name).write_text(text)
         files.append([str(folder / name), f"--rootdir={folder}", "-q", *more])
-    return main(files[:1], files[1:])
+    return main(files[0], files[1:])
 
 
 @pytest.mark.parametrize("texts", [(GOOD, GOOD, GOOD), (BAD, GOOD, GOOD), (GOOD, BAD, GOOD), (GOOD, GOOD, BAD)])
-def test_all_runs_have_to_pass(texts: tuple[str, str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_both_halves_have_to_pass(texts: tuple[str, str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code = 1 if BAD in texts else 0
     assert ended(tmp_path, *texts) == code
     said = capfd.readouterr().out
@@ -39,21 +39,21 @@ def test_all_runs_have_to_pass(texts: tuple[str, str, str], tmp_path: Path, capf
     assert ("AssertionError: what went wrong" in said) == (code != 0)
 
 
-def test_a_run_of_which_nothing_is_chosen_is_no_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_half_of_which_nothing_is_chosen_is_no_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert ended(tmp_path, GOOD, GOOD, GOOD.replace("test_it", "test_other"), "-k", "test_other") == 0
     assert "1 deselected" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("longer", ["waiting", "computing"])
-def test_what_follows_does_not_wait_for_the_longer_run(longer: str, tmp_path: Path) -> None:
-    """Spark's tests waited for those that compute, while nothing ran beside them for ten minutes."""
+def test_what_follows_does_not_wait_for_the_longer_half(longer: str, tmp_path: Path) -> None:
+    """Spark's tests waited for those that compute, while nothing ran in the other half for ten minutes."""
     os.mkfifo(tmp_path / "done")  # opened by both sides, or neither
     texts = dict.fromkeys(("waiting", "computing"), GOOD)
     texts[longer] = f"def test_it() -> None:\n    open({str(tmp_path / 'done')!r}).close()\n"
     assert ended(tmp_path, *texts.values(), f"def test_it() -> None:\n    open({str(tmp_path / 'done')!r}, 'w').close()\n") == 0
 
 
-def test_ctrl_c_ends_all_runs_and_starts_no_other(tmp_path: Path) -> None:
+def test_ctrl_c_ends_both_halves_and_starts_no_other_run(tmp_path: Path) -> None:
     names = ("waiting", "computing", "spark")
     for name in names:
         os.mkfifo(tmp_path / name)  # opened by both sides once the test runs
@@ -62,7 +62,7 @@ def test_ctrl_c_ends_all_runs_and_starts_no_other(tmp_path: Path) -> None:
             f"    open({str(tmp_path / name)!r}, 'w').close()\n    threading.Event().wait()\n"
         )
     runs = [[str(tmp_path / f"test_{name}.py"), f"--rootdir={tmp_path}", "-q"] for name in names]
-    program = f"from tests.side_by_side import main; import sys; sys.exit(main({runs[:1]!r}, {runs[1:]!r}))"
+    program = f"from tests.halves import main; import sys; sys.exit(main({runs[0]!r}, {runs[1:]!r}))"
     with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as running:
         for name in names[:2]:
             (tmp_path / name).open().close()
