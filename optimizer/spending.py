@@ -108,8 +108,7 @@ def affordable_search(
             best, rounds = key, beginning(way.rounds, last)
         if stopped or not undone[last].any():
             break
-    straight = straightened(compiled, setting.unlimited, start, rounds)
-    rounds = rounds if straight is None else [straight]
+    rounds = straightened(compiled, setting.unlimited, start, rounds, False) or rounds
     end = start.after(rounds)
     setting.threads.settle()
     return Found(rounds, bench.at(compiled.problem, end.replicas, end.lead), stopped, left_out)

@@ -61,8 +61,7 @@ def worthwhile_search(
         turn = _next(compiled, setting, start.after(rounds))
         rounds += turn.rounds
         left_out = turn.left_out or left_out
-    straight = straightened(compiled, options, start, rounds)
-    rounds = rounds if straight is None else [straight]
+    rounds = straightened(compiled, options, start, rounds, True) or rounds
     if len(rounds) == len(found.rounds) and all(one is other for one, other in zip(rounds, found.rounds, strict=True)):
         return found
     return Found(rounds, start.after(rounds).state(compiled), turn.stopped, left_out)
@@ -132,15 +131,19 @@ def _undone(compiled: Compiled, state: State) -> tuple[int, int, int, int, float
     return standing_of(problem, state).undone, hard, int(low.any(axis=1).sum()), int(low.sum()), round(distance, 6)
 
 
-def straightened(compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round]) -> Round | None:
-    """A way to where `rounds` lead without their detours, or one that is shorter and leaves nothing undone; None where they have few,
-    or no such way is found."""
+def straightened(compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round], go_on: bool) -> list[Round] | None:
+    """A way to where `rounds` lead without their detours, or one that leaves nothing undone for no more bytes, where a search may `go_on`
+    from what finds an order; None where they have few detours, or no such way is found."""
     if not rounds or not _has_detours(rounds):
         return None
     made, left = net_round(compiled, options, start, start.after(rounds))
     if not left:
-        return made
-    return None if any(_undone(compiled, start.after([made]).state(compiled))) else made
+        return [made]
+    end = start.after([made])
+    more = search(replace(compiled, replicas=end.replicas, lead=end.lead), options).rounds if go_on else []
+    way = [made, *more]
+    dearer = Net.of(way).cost(compiled) > Net.of(rounds).cost(compiled)
+    return None if dearer or _has_detours(way) or any(_undone(compiled, start.after(way).state(compiled))) else way
 
 
 def _has_detours(rounds: list[Round]) -> bool:

@@ -85,6 +85,17 @@ def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bo
 
 
 @inner
+def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
+    """Replicas of the partition in the rack of broker `b`."""
+    count = 0
+    for s in range(state.replicas.shape[1]):
+        other = state.replicas[p, s]
+        if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
+            count += 1
+    return count
+
+
+@inner
 def loses_rack(problem: Problem, p: int, before: np.ndarray, after: np.ndarray, s: int, target: int) -> bool:
     """Whether list `after` int64 [R or more] of partition `p`, with `target` in slot `s` (-1: as it is), has fewer racks than `before`, and
     takes no replica off a dead or draining broker, or one of another set."""

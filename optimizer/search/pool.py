@@ -34,13 +34,14 @@ class Pool(NamedTuple):
     free: np.ndarray  # int64 [n], replicas that may move, as in `hosted`
     column: np.ndarray  # int64 [G], of the load of a goal
     band: np.ndarray  # float64 [K, G, 4]: its ends, what a load of 1 beyond them weighs, and as how many brokers one counts then
-    best: np.ndarray  # int64 [n, R + 1], replicas of the partition of each and its leader slot, in the best placement
+    taken: np.ndarray  # int64 [m, 3], steps taken: two replicas as for `send`, and the broker where the first was
+    at: np.ndarray  # int64 [2], how many these are, and with how many of them the placement is the best
     prices: Prices
 
 
 @inner
-def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, prices: Prices) -> Pool:
-    """The pool of brokers `group` int64 [K], which are of one set. Its best placement is the one that stands."""
+def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, prices: Prices, most: int) -> Pool:
+    """The pool of brokers `group` int64 [K], which are of one set, with room for `most` steps."""
     slots, n = state.replicas.shape[1], whole(0)
     seat, column = np.full(len(state.hosts), -1, np.int64), np.zeros(len(goals), np.int64)
     band = np.zeros((len(group), len(goals), 4))
@@ -60,39 +61,21 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
             if problem.partition[p, MOVABLE] == 1 and in_set(problem, p, b):
                 free[found] = state.hosted[b, i]
                 found += 1
-    pool = Pool(group, seat, free[:found].copy(), column, band, np.zeros((found, slots + 1), np.int64), prices)
-    keep(state, pool)
-    return pool
+    return Pool(group, seat, free[:found].copy(), column, band, np.empty((most, 3), np.int64), np.zeros(2, np.int64), prices)
 
 
 @inner
-def keep(state: State, pool: Pool) -> None:
-    """What stands is the best placement."""
-    slots = state.replicas.shape[1]
-    for i in range(len(pool.free)):
-        p = pool.free[i] // slots
-        for s in range(slots):
-            pool.best[i, s] = state.replicas[p, s]
-        pool.best[i, slots] = state.lead[p]
-
-
-@inner
-def go_to_best(problem: Problem, state: State, pool: Pool) -> None:
-    """The best placement stands."""
-    slots = state.replicas.shape[1]
-    for i in range(len(pool.free)):
-        p = pool.free[i] // slots
-        differs = state.lead[p] != pool.best[i, slots]
-        for s in range(slots):
-            differs = differs or state.replicas[p, s] != pool.best[i, s]
-        if differs:
-            put(problem, state, p, pool.best[i, :slots], whole(pool.best[i, slots]))
+def go_back(problem: Problem, state: State, pool: Pool, steps: int) -> None:
+    """Take back all but the first `steps`."""
+    while pool.at[0] > steps:
+        pool.at[0] -= 1
+        undo(problem, state, whole(pool.taken[pool.at[0], 0]), whole(pool.taken[pool.at[0], 1]), whole(pool.taken[pool.at[0], 2]))
 
 
 @inner
 def settle(problem: Problem, state: State, pool: Pool) -> None:
-    """`go_to_best`, with potentials and scores."""
-    go_to_best(problem, state, pool)
+    """Go back to the best placement, with potentials and scores."""
+    go_back(problem, state, pool, pool.at[1])
     for b in range(len(state.hosts)):
         state.score[b, COST] = assess(problem, state, b, state.score[b])
 
@@ -153,3 +136,12 @@ def send(problem: Problem, state: State, i: int, j: int, b: int) -> None:
     if j >= 0:
         write_row(state, q, j % slots, a)
         put(problem, state, q, state.row, state.lead[q])
+
+
+@inner
+def undo(problem: Problem, state: State, i: int, j: int, here: int) -> None:
+    """Take `send` of these two back, before which replica `i` was on broker `here`."""
+    if i // state.replicas.shape[1] == j // state.replicas.shape[1]:
+        send(problem, state, j, i, here)
+    else:
+        send(problem, state, i, j, here)

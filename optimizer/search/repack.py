@@ -52,7 +52,7 @@ from optimizer.search.parameters import (
     WHOLE_VAIN,
 )
 from optimizer.search.partners import Crowd, crowd_of, rank_partners
-from optimizer.search.pool import Pool, Prices, count_out, excess, fits, go_to_best, keep, paid_for, pool_of, send, settle
+from optimizer.search.pool import Pool, Prices, count_out, excess, fits, go_back, paid_for, pool_of, send, settle, undo
 from optimizer.search.potential import is_out, price
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, LED, Rows, State
@@ -153,14 +153,14 @@ def pack_last(
                 break
             turn = whole(attempt if moves else len(MEMBERS) - 1)  # where nothing is copied, many brokers cost no more than few
             group = choose(problem, state, crowd, goals, v, turn, eligible, random)
-            pool = pool_of(problem, state, goals, group.copy(), prices)
+            pool = pool_of(problem, state, goals, group.copy(), prices, whole(2 * ANNEAL_STEPS))
             out, spent = count_out(problem, state, pool), paid_for(problem, state, pool)
             steps = whole(min(ANNEAL_EACH * len(pool.free), ANNEAL_STEPS))
             left, paid = anneal(problem, state, pool, out, spent, FIND if moves else LEAD, steps, random)
             if left == out:
                 spare -= 1
             elif moves:
-                go_to_best(problem, state, pool)
+                go_back(problem, state, pool, pool.at[1])
                 left, _ = anneal(problem, state, pool, left, paid, RETURN, steps, random)
             settle(problem, state, pool)
             came += out - left
@@ -175,16 +175,15 @@ def pack_whole(problem: Problem, state: State, eligible: np.ndarray, goals: np.n
     """
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 7919) >> 8
-    pool = pool_of(problem, state, goals, eligible, prices)
+    pool = pool_of(problem, state, goals, eligible, prices, whole(WHOLE_TRIES * WHOLE_STEPS))
     out, spent = count_out(problem, state, pool), paid_for(problem, state, pool)
-    first, potential = pool.best.copy(), total_cost(state, eligible)
-    fewest, least, vain = out, spent, 0
+    fewest, least, vain, potential = out, spent, 0, total_cost(state, eligible)
     steps = whole(min(WHOLE_EACH * len(pool.free), WHOLE_STEPS))
     for attempt in range(WHOLE_TRIES):
         if vain == WHOLE_VAIN:
             break
         if attempt % 2 == 0:
-            go_to_best(problem, state, pool)
+            go_back(problem, state, pool, pool.at[1])
         left, paid = anneal(problem, state, pool, fewest, least, PACK, steps, random)
         vain = 0 if left < fewest or paid < least else vain + 1
         fewest, least = left, paid
@@ -192,7 +191,7 @@ def pack_whole(problem: Problem, state: State, eligible: np.ndarray, goals: np.n
     if better:
         settle(problem, state, pool)
     if not better or (fewest > 0 and total_cost(state, eligible) > potential):
-        pool.best[:] = first
+        pool.at[1] = 0
         settle(problem, state, pool)
         return whole(0)
     return int(max(out - fewest, 1))
@@ -241,14 +240,14 @@ def propose(
     that gets the leadership of its partition, and the one that had it."""
     slots = state.replicas.shape[1]
     i, j = whole(pool.free[draw(random, len(pool.free))]), whole(-1)
-    p, s, kind = i // slots, i % slots, whole(2) if leaders else draw(random, whole(3))
+    p, s, o = i // slots, i % slots, mate_of(state, pool, i, random)
+    kind = whole(2) if leaders else draw(random, whole(3 if o >= 0 else 2))
     here, b = state.replicas[p, s], pool.group[draw(random, len(pool.group))]
     if homeward:
         b = home_of(state, pool, i)
         if b < 0 or price(problem, state.home, i, here) == 0.0:
             return whole(-1), j, b
-    o = draw(random, slots)
-    if kind == 2 and not homeward and o != s and state.replicas[p, o] >= 0 and pool.seat[state.replicas[p, o]] >= 0:
+    if kind == 2 and not homeward and o >= 0:
         lead = state.lead[p]
         if lead != s and lead != o:
             return whole(-1), j, b
@@ -265,6 +264,19 @@ def propose(
     if b == here or not fits(problem, state, i, b) or (j >= 0 and not fits(problem, state, j, here)):
         return whole(-1), j, b
     return i, j, b
+
+
+@inner
+def mate_of(state: State, pool: Pool, entry: int, random: np.ndarray) -> int:
+    """The slot of another replica of the partition of `entry` on a broker of the pool, by chance; -1 if there is none."""
+    slots = state.replicas.shape[1]
+    first = draw(random, slots)
+    for k in range(slots):
+        o = whole((first + k) % slots)
+        b = state.replicas[entry // slots, o]
+        if o != entry % slots and b >= 0 and pool.seat[b] >= 0:
+            return o
+    return whole(-1)
 
 
 @inner
@@ -285,7 +297,7 @@ def anneal(
     """Let replicas change places by chance, at first nearly free, in the end only for the better, in so many `steps`.
 
     Moves count with `fare` of their price; one step in `homeward` sends a replica to where the round found it, the others anywhere.
-    How many brokers are out in the best placement, and what its moves cost: `fewest` and `least`, and the pool's best as it was, unless
+    How many brokers are out in the best placement, and what its moves cost: `fewest` and `least`, and the pool's best is as it was, unless
     there is a better one. In that, no more is beyond bands in all than where the pool stands at first.
     """
     members = len(pool.group)
@@ -316,14 +328,12 @@ def anneal(
         came, further = out_a + out_b - out[a] - out[b], beyond_a + beyond_b - beyond[a] - beyond[b]
         delta = course.fare * toll + OUT_PRICE * came + dear * further
         if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
-            if leads:
-                send(problem, state, j, i, to)
-            else:
-                send(problem, state, i, j, here)
+            undo(problem, state, i, j, here)
             continue
+        pool.taken[pool.at[0], 0], pool.taken[pool.at[0], 1], pool.taken[pool.at[0], 2] = i, j, here
+        pool.at[0] += 1
         paid, outside, over = paid + toll, outside + came, over + further
         out[a], out[b], beyond[a], beyond[b] = out_a, out_b, beyond_a, beyond_b
         if (outside < fewest or (outside == fewest and paid < least - LEAST_PRICE)) and over <= most:
-            fewest, least = outside, paid
-            keep(state, pool)
+            fewest, least, pool.at[1] = outside, paid, pool.at[0]
     return fewest, least

@@ -24,7 +24,6 @@ from optimizer.problem import (
     NO_RACK_GOAL,
     RACK_GOAL,
     RACK_LIMIT,
-    RACK_OF,
     SCALE,
     SPREAD,
     STATE,
@@ -32,7 +31,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.commit import relocate, transfer
-from optimizer.search.feasible import active_brokers, may_host, must_leave
+from optimizer.search.feasible import active_brokers, may_host, must_leave, rack_mates
 from optimizer.search.order import scramble
 from optimizer.search.parameters import LEAST_SLACK, MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS, SLACK
 from optimizer.search.potential import NOTHING, cost_of_gaining, felt_goals, linear_cost, scores_low, slope_at, topic_cost
@@ -312,14 +311,3 @@ def is_crowded(problem: Problem, state: State, p: int, s: int) -> bool:
     if b < 0 or problem.broker[b, STATE] == 3:
         return False
     return bool(rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT])
-
-
-@inner
-def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
-    """Replicas of the partition in the rack of broker `b`."""
-    count = 0
-    for s in range(state.replicas.shape[1]):
-        other = state.replicas[p, s]
-        if other >= 0 and problem.broker[other, RACK_OF] == problem.broker[b, RACK_OF]:
-            count += 1
-    return count

@@ -15,8 +15,7 @@ import numpy as np
 from kernels.compiled import ahead, inner, kernel, whole
 from kernels.lanes import either, lanes, larger, number, smaller
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, STATE, Problem
-from optimizer.search.commit import transfer, write_row
-from optimizer.search.feasible import active_brokers, keeps_scores, misplaces, role_of
+from optimizer.search.feasible import active_brokers, role_of
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import (
     NEAR,
@@ -31,8 +30,8 @@ from optimizer.search.parameters import (
     STAND_INS,
 )
 from optimizer.search.potential import price
-from optimizer.search.state import COST, LED, State
-from optimizer.search.steps import Step, add, done, fits, may_be, new_step, saved_by
+from optimizer.search.state import LED, State
+from optimizer.search.steps import Step, add, done, fits, hand_on, may_be, new_step, saved_by
 
 HOME, ELSEWHERE, STAND_IN, TRADE, LEADER, FOR_TWO = 0, 1, 2, 3, 4, 5  # kinds of steps
 DRAWN = (HOME, ELSEWHERE, ELSEWHERE, STAND_IN, STAND_IN, STAND_IN, STAND_IN, TRADE, TRADE, LEADER, FOR_TWO, FOR_TWO, FOR_TWO, FOR_TWO)
@@ -287,17 +286,5 @@ def pass_on(problem: Problem, state: State, walk: Walk, entry: int, firm: bool) 
     there, here = state.replicas[p, follower], state.replicas[p, lead]
     if follower == lead or there < 0 or problem.broker[there, STATE] != 0 or problem.broker[here, STATE] != 0:
         return
-    if not weighs(problem, walk, p):
-        return
-    if not keeps_scores(problem, state, there, p, whole(LEADING), p, whole(FOLLOWING)):
-        return
-    if not keeps_scores(problem, state, here, p, whole(FOLLOWING), p, whole(LEADING)):
-        return
-    if len(problem.topic_goal) > 0:
-        write_row(state, p, follower, there)
-        if misplaces(problem, state, p, whole(-1), follower):
-            return
-    potential = state.score[here, COST] + state.score[there, COST]
-    transfer(problem, state, p, follower)
-    if firm and state.score[here, COST] + state.score[there, COST] > potential:
-        transfer(problem, state, p, lead)
+    if weighs(problem, walk, p):
+        hand_on(problem, state, p, follower, firm)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, whole
-from optimizer.problem import COLUMN, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, STATE, Problem
-from optimizer.search.commit import send, write_row
-from optimizer.search.feasible import full_score, linear_goals, may_swap, misplaces, role_of, scores_hold
+from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, STATE, Problem
+from optimizer.search.commit import send, transfer, write_row
+from optimizer.search.feasible import full_score, keeps_scores, linear_goals, may_swap, misplaces, role_of, scores_hold
 from optimizer.search.potential import price
 from optimizer.search.state import COST, State
 
@@ -134,3 +134,24 @@ def done(problem: Problem, state: State, step: Step, n: int, firm: bool) -> bool
     for i in range(n):
         send(problem, state, step.entry[i], step.source[i])
     return False
+
+
+@inner
+def hand_on(problem: Problem, state: State, p: int, follower: int, firm: bool) -> bool:
+    """Let slot `follower` lead partition `p`, unless a broker scores lower then, or, where `firm`, the potential rises. Whether it does."""
+    lead = state.lead[p]
+    there, here = state.replicas[p, follower], state.replicas[p, lead]
+    if not keeps_scores(problem, state, there, p, whole(LEADING), p, whole(FOLLOWING)):
+        return False
+    if not keeps_scores(problem, state, here, p, whole(FOLLOWING), p, whole(LEADING)):
+        return False
+    if len(problem.topic_goal) > 0:
+        write_row(state, p, follower, there)
+        if misplaces(problem, state, p, whole(-1), follower):
+            return False
+    potential = state.score[here, COST] + state.score[there, COST]
+    transfer(problem, state, p, follower)
+    if firm and state.score[here, COST] + state.score[there, COST] > potential:
+        transfer(problem, state, p, lead)
+        return False
+    return True

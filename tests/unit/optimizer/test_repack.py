@@ -16,7 +16,7 @@ from optimizer.planner import plan
 from optimizer.problem import STATE, Compiled
 from optimizer.search.balance import balance
 from optimizer.search.commit import build_state
-from optimizer.search.pool import Prices, count_out, paid_for, pool_of, send
+from optimizer.search.pool import Prices, count_out, paid_for, pool_of, send, undo
 from optimizer.search.repack import repack
 from optimizer.search.standing import standing_of
 from optimizer.search.state import State
@@ -85,18 +85,16 @@ def test_a_step_back_leaves_loads_and_counts_of_topics_as_they_were(change: str)
     rows = [partition(at, topic=f"t{n % 3}", network_in=0.1 + n, follower={"network_in": 0.3 * n}) for n, at in enumerate(lists)]
     made = Trial([1, 2, 3, 4], rows, usage(bound=0.1), topics)
     problem, state = made.compiled.problem, made.state
-    pool = pool_of(problem, state, np.array([0]), np.arange(4), Prices(1.0, 1.0))
+    pool = pool_of(problem, state, np.array([0]), np.arange(4), Prices(1.0, 1.0), 10)
     before = [column.copy() for column in (state.replicas, state.lead, state.load, state.units, state.topic_count)]
     spent, out = paid_for(problem, state, pool), count_out(problem, state, pool)
-    i, there = 0, int(state.replicas[0, 0])
+    there = int(state.replicas[0, 0])
     others = [b for b in range(4) if b not in state.replicas[0]]
     j = next(e for e in range(2, 48) if there not in state.replicas[e // 2] and state.replicas[e // 2, e % 2] == others[0])
-    forth, back = {
-        "move": ((i, -1, others[0]), (i, -1, there)), "swap": ((i, j, others[0]), (i, j, there)), "leadership": ((1, 0, 0), (0, 1, 0)),
-    }[change]  # fmt: skip
-    send(problem, state, *forth)
+    i, j, to = {"move": (0, -1, others[0]), "swap": (0, j, others[0]), "leadership": (1, 0, 0)}[change]
+    send(problem, state, i, j, to)
     assert paid_for(problem, state, pool) == spent + {"move": 1, "swap": 2, "leadership": 0}[change] * problem.cost[0]
-    send(problem, state, *back)
+    undo(problem, state, i, j, there)
     for column, was in zip((state.replicas, state.lead, state.load, state.units, state.topic_count), before, strict=True):
         assert np.array_equal(column, was)
     assert (paid_for(problem, state, pool), count_out(problem, state, pool)) == (spent, out)
