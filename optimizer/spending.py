@@ -108,7 +108,7 @@ def affordable_search(
             best, rounds = key, beginning(way.rounds, last)
         if stopped or not undone[last].any():
             break
-    rounds = straightened(compiled, setting.unlimited, start, rounds, False) or rounds
+    rounds = straightened(compiled, setting.unlimited, start, rounds) or rounds
     end = start.after(rounds)
     setting.threads.settle()
     return Found(rounds, bench.at(compiled.problem, end.replicas, end.lead), stopped, left_out)

@@ -61,7 +61,7 @@ def worthwhile_search(
         turn = _next(compiled, setting, start.after(rounds))
         rounds += turn.rounds
         left_out = turn.left_out or left_out
-    rounds = straightened(compiled, options, start, rounds, True) or rounds
+    rounds = straightened(compiled, options, start, rounds, None if turn.stopped else setting) or rounds
     if len(rounds) == len(found.rounds) and all(one is other for one, other in zip(rounds, found.rounds, strict=True)):
         return found
     return Found(rounds, start.after(rounds).state(compiled), turn.stopped, left_out)
@@ -131,17 +131,20 @@ def _undone(compiled: Compiled, state: State) -> tuple[int, int, int, int, float
     return standing_of(problem, state).undone, hard, int(low.any(axis=1).sum()), int(low.sum()), round(distance, 6)
 
 
-def straightened(compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round], go_on: bool) -> list[Round] | None:
-    """A way to where `rounds` lead without their detours, or one that leaves nothing undone for no more bytes, where a search may `go_on`
-    from what finds an order; None where they have few detours, or no such way is found."""
+def straightened(
+    compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round], setting: Setting | None = None
+) -> list[Round] | None:
+    """A way to where `rounds` lead without their detours, or one that leaves nothing undone for no more bytes; None where they have few, or
+    no such way is found. With a `setting`, a search goes on from what finds an order."""
     if not rounds or not _has_detours(rounds):
         return None
     made, left = net_round(compiled, options, start, start.after(rounds))
     if not left:
         return [made]
-    end = start.after([made])
-    more = search(replace(compiled, replicas=end.replicas, lead=end.lead), options).rounds if go_on else []
-    way = [made, *more]
+    way, end = [made], start.after([made])
+    if setting is not None:
+        rest = replace(compiled, replicas=end.replicas, lead=end.lead)
+        way += search(rest, setting.options, setting.watch, threads=setting.threads).rounds
     dearer = Net.of(way).cost(compiled) > Net.of(rounds).cost(compiled)
     return None if dearer or _has_detours(way) or any(_undone(compiled, start.after(way).state(compiled))) else way
 

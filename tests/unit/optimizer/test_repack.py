@@ -94,6 +94,7 @@ def test_a_step_back_leaves_loads_and_counts_of_topics_as_they_were(change: str)
     i, j, to = {"move": (0, -1, others[0]), "swap": (0, j, others[0]), "leadership": (1, 0, 0)}[change]
     send(problem, state, i, j, to)
     assert paid_for(problem, state, pool) == spent + {"move": 1, "swap": 2, "leadership": 0}[change] * problem.cost[0]
+    assert any(not np.array_equal(column, was) for column, was in zip((state.replicas, state.lead), before[:2], strict=True))
     undo(problem, state, i, j, there)
     for column, was in zip((state.replicas, state.lead, state.load, state.units, state.topic_count), before, strict=True):
         assert np.array_equal(column, was)
