@@ -101,8 +101,8 @@ def affordable_search(
     for way in _ways(setting, begin):
         left_out, stopped = left_out or way.left_out, way.stopped
         undone, spent = undone_along(compiled, begin, way.rounds), spent_along(compiled, way.rounds)
-        affordable = int((np.maximum.accumulate(spent) < limits).all(axis=1).sum())
-        last = int(np.lexsort((*spent[:affordable, 1::-1].T, *undone[:affordable, ::-1].T))[0])
+        affordable = np.flatnonzero((spent < limits).all(axis=1))
+        last = int(affordable[np.lexsort((*spent[affordable, 1::-1].T, *undone[affordable, ::-1].T))[0]])
         key = (*undone[last].tolist(), *spent[last, :2].tolist())
         if best is None or key < best:
             best, rounds = key, beginning(way.rounds, last)

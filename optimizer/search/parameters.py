@@ -13,6 +13,7 @@ ROUNDS_OF_BALANCE = 400  # at most, for one target
 FEW_MOVES = 0.05  # of all replicas: one round finds more
 MOST_ROUNDS = 200  # of one search
 MOST_RESTARTED = 20_000  # replicas; beyond, there is one seed
+VAIN_RESTARTS, VAIN_REPLICAS = 6, 4_000  # in a row, at most, where hard limits stay broken, and replicas that they look at together
 MOST_ESCAPED = 200_000  # replicas; beyond, what escapes bring does not pay for the time
 SEED_STEP = 1_000_003  # between the seeds of restarts
 SEEDS = 2**40  # what a seed is multiplied with on the way must fit into int64
@@ -111,7 +112,7 @@ SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 2_500  # random steps in the first pass: fo
 SIDEWAYS_MOST = 640_000  # in all passes
 SIDEWAYS_SMALL, SIDEWAYS_FEW = 20_000, 10_000  # up to so many replicas there are fewer in all: such a plan may run interpreted
 # A pass of n steps has to save this share of the cost of the moves, or n / replicas times this rate if that is less, for another pass.
-SIDEWAYS_SHARE, SIDEWAYS_RATE = 0.002, 0.02
+SIDEWAYS_SHARE, SIDEWAYS_RATE = 0.002, 0.1
 STAND_INS = 32  # replicas in a row on a broker, that a step looks at for one that may go in place of others
 NEAR = 4  # replicas that left the same broker, the next in the list, among which a step chooses the second that goes home
 SIDEWAYS_HEAT = 0.02  # moves of mean cost, that a step may cost more with a chance of 1/e

@@ -31,6 +31,8 @@ from optimizer.search.parameters import (
     ROUNDS_OF_BALANCE,
     SEED_STEP,
     SEEDS,
+    VAIN_REPLICAS,
+    VAIN_RESTARTS,
 )
 from optimizer.search.partners import crowd_of
 from optimizer.search.polish import polish
@@ -43,7 +45,7 @@ from optimizer.search.standing import Standing, count_low, is_progress, same_rac
 from optimizer.search.state import COST, Rows, State
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
-from optimizer.search.variants import banded, broken_limits, firmly, hard_limits, limits_alone, mending, tightest, without_middle
+from optimizer.search.variants import banded, broken_limits, firmly, hard_limits, hopes, limits_alone, mending, tightest, without_middle
 from optimizer.threads import Threads
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class Chain:
     budget: Budget
     reached: Standing
     potential: float
+    hopes: bool  # `variants.hopes` of its end
 
     @property
     def worth(self) -> tuple[int, int, int, int, int, float]:
@@ -111,8 +114,8 @@ def search(
 ) -> Found:
     """Restarts of `descend` with other seeds, from the best end so far, until one is no better and none finds an action.
 
-    Where one leaves no broker out of band there is no other; large problems get one only. `bench`, where given, stands at
-    the placement of `compiled` with its loads; tasks beside may read it as long as it stands there.
+    Where one leaves no broker out of band there is no other; large problems get one only, and small ones more where hard limits stay
+    broken. `bench`, where given, stands at the placement of `compiled` with its loads; tasks beside may read it as long as it stands there.
     """
     threads = threads or Threads()
     problem = compiled.problem
@@ -122,22 +125,25 @@ def search(
     replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
     first_seed = options.seed % SEEDS
     tries = 1 if options.budgeted or compiled.replicas.size > MOST_RESTARTED else options.restarts or SEEDS
+    vain = max(min(VAIN_RESTARTS, VAIN_REPLICAS // compiled.replicas.size), 1)
     rounds: list[Round] = []
     end: State | None = bench.begin
     lookout, aim = Lookout(watch), Aim(problem)
     exhausted: tuple[int, Chain] | None = None  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None
+        in_vain = 0
         for attempt in range(tries):
             if exhausted is not None and attempt == exhausted[0]:
                 chain = exhausted[1]
             else:
                 seeded = replace(options, seed=first_seed + attempt * SEED_STEP)
                 chain = descend(compiled, aim, bench, replicas, lead, seeded, budget, lookout, threads)
-            vain = best is not None and chain.worth >= best.worth
-            if not vain:
-                best, found = chain, attempt
-            if vain or chain.is_perfect or lookout.stopped:
+            if best is None or chain.worth < best.worth:
+                best, found, in_vain = chain, attempt, 0
+            else:
+                in_vain += 1
+            if in_vain == (vain if best.hopes else 1) or chain.is_perfect or lookout.stopped:
                 break
         if best is None or not best.rounds:
             end = None if tries > 1 and rounds else end
@@ -193,7 +199,7 @@ def descend(
             end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
             problem, reached = _start(aim, bench)
     potential = float(end.score[problem.broker[:, STATE] == BrokerState.ACTIVE, COST].sum())
-    return Chain(rounds, replicas, lead, end, budget, reached, potential)
+    return Chain(rounds, replicas, lead, end, budget, reached, potential, hopes(problem, end))
 
 
 # wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner

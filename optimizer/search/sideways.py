@@ -63,10 +63,10 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
 
     Notes
     -----
-    A step is O(G), with up to `STAND_INS` looks at stand-ins. First each replica that costs more than the mean is asked for one. Then steps
-    are random: `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows, as long as one saves enough
-    (`SIDEWAYS_SHARE`, `SIDEWAYS_RATE`); none where all that stand elsewhere had to leave their brokers, so that nothing can be saved.
-    There are at most `SIDEWAYS_MOST` steps, and `SIDEWAYS_FEW` in a problem of up to `SIDEWAYS_SMALL` replicas: it may be planned
+    A step is O(G), with up to `STAND_INS` looks at stand-ins. First each replica that costs more than the mean is asked for one, in passes.
+    Then steps are random: `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows. There are passes as long as one
+    saves enough (`SIDEWAYS_SHARE`, `SIDEWAYS_RATE`); none where all that stand elsewhere had to leave their brokers, so that nothing can be
+    saved. There are at most `SIDEWAYS_MOST` steps, and `SIDEWAYS_FEW` in a problem of up to `SIDEWAYS_SMALL` replicas: it may be planned
     interpreted, where a step takes far longer.
     """
     changes = new_step(problem, home)
@@ -81,17 +81,17 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
         return 0.0
     mean = total / walk.left[0]
     walk.purse[1] = SIDEWAYS_HEAT * mean
-    first = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS))
-    for at in range(walk.left[0] - 1, -1, -1):
-        if problem.cost[walk.away[at] // home.shape[1]] > mean:
-            walk.purse[0] += step(problem, state, walk, at, whole(STAND_IN), False)
-    steps, left = first, whole(SIDEWAYS_FEW if state.replicas.size <= SIDEWAYS_SMALL else SIDEWAYS_MOST)
+    first, left = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS)), whole(SIDEWAYS_MOST)
+    if state.replicas.size <= SIDEWAYS_SMALL:
+        left = whole(SIDEWAYS_FEW)
+    asks, steps = True, first
     while left > 0:
-        before, steps = walk.purse[0], min(steps, left)
-        take_steps(problem, state, walk, steps, False)
-        if walk.purse[0] - before < paid * min(SIDEWAYS_SHARE, SIDEWAYS_RATE * steps / state.replicas.size):
+        before = walk.purse[0]
+        done = ask_all(problem, state, walk, mean) if asks else take_steps(problem, state, walk, min(steps, left), False)
+        saves = walk.purse[0] - before > paid * min(SIDEWAYS_SHARE, SIDEWAYS_RATE * done / state.replicas.size)
+        if not asks and not saves:
             break
-        left, steps = left - steps, 2 * steps
+        left, asks, steps = left - done, asks and saves, steps if asks else 2 * steps
     walk.purse[1] = 0.0
     take_steps(problem, state, walk, first // 4, True)
     return float(walk.purse[0])
@@ -109,13 +109,25 @@ def cost_of_moves(problem: Problem, state: State, home: np.ndarray) -> float:
 
 
 @inner
-def take_steps(problem: Problem, state: State, walk: Walk, steps: int, firm: bool) -> None:
-    """So many steps, as long as something stands elsewhere."""
+def ask_all(problem: Problem, state: State, walk: Walk, mean: float) -> int:
+    """Ask each replica elsewhere that costs more than `mean` for a stand-in; returns how many there are."""
+    asked, slots = whole(0), state.replicas.shape[1]
+    for at in range(walk.left[0] - 1, -1, -1):
+        if problem.cost[walk.away[at] // slots] > mean:
+            asked += 1
+            walk.purse[0] += step(problem, state, walk, at, whole(STAND_IN), False)
+    return asked
+
+
+@inner
+def take_steps(problem: Problem, state: State, walk: Walk, steps: int, firm: bool) -> int:
+    """So many random steps, as long as something stands elsewhere; returns how many."""
     for _ in range(steps):
         if walk.left[0] == 0:
             break
         pick = draw(walk.random, walk.left[0] * len(DRAWN))
         walk.purse[0] += step(problem, state, walk, pick // len(DRAWN), DRAWN[pick % len(DRAWN)], firm)
+    return steps
 
 
 @inner

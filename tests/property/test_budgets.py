@@ -91,3 +91,13 @@ def test_enough_partitions_are_no_limit(scenario: Scenario, seed: int, limited: 
     budget: dict[str, int] = {limited: step * UNIT[limited] * (10 if limited == "max_bytes" else 1)}
     enough = {**budget, "max_partitions": snapshot.partition_count}
     assert left_undone(snapshot, asked, PlanOptions(), enough) <= left_undone(snapshot, asked, PlanOptions(), budget)
+
+
+@pytest.mark.parametrize(("size", "scenario", "variant", "seed"), [((30, 1500), "b", "heavy", 1802), ((20, 400), "d", "giants", 3)])
+def test_what_a_plan_prints_is_enough_for_it(size: tuple[int, int], scenario: Scenario, variant: str, seed: int) -> None:
+    """A plan of 482 moves had 507 replicas elsewhere on its way, and was not possible with a budget of 482."""
+    snapshot, asked = cluster(*size, scenario, seed, variant), parse_goals(goals_text(variant, 0.1), "goals.yaml")
+    whole = plan(snapshot, asked, PlanOptions())
+    budget = {"max_moves": whole.summary.replica_moves, "max_bytes": whole.summary.bytes_to_move}
+    enough = {name: value for name, value in budget.items() if value is not None}
+    assert left_undone(snapshot, asked, PlanOptions(), enough) <= left_undone(snapshot, asked, PlanOptions(), {})
