@@ -1,7 +1,7 @@
 """Another way to level a cluster: what leaderships alone reach first, which copies nothing, then only what that leaves.
 
-Called by `optimizer.worth` where some brokers lead far fewer of their replicas than others do, as after a rolling restart: the plain search
-looks at one broker after the other and moves replicas of a broker that leads too little before the leaderships of the next are settled.
+Called by `optimizer.worth` where leaderships may be most of what is needed, as after a rolling restart: the plain search looks at one
+broker after the other and moves replicas of a broker that leads too little before the leaderships of the next are settled.
 """
 
 from __future__ import annotations
@@ -13,22 +13,28 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from optimizer.course import Placement
 from optimizer.options import PlanOptions, Watch
-from optimizer.problem import RF, STATE, Compiled
+from optimizer.problem import COLUMN, KIND, LIMIT, RF, STATE, Compiled
+from optimizer.search.parameters import MOST_RESTARTED
 from optimizer.search.search import Round, search
-from optimizer.search.state import LED, State
+from optimizer.search.state import COST, LED, State
 from optimizer.threads import Threads
 
 FEW = 0.25  # of the leaderships that a broker's replicas would have if every replica were as likely to lead
 ENOUGH = 4.0  # such leaderships at least; with fewer, chance alone leaves brokers without one
 
 
-def is_lopsided(compiled: Compiled, state: State) -> bool:
-    """Whether an active broker leads far fewer of its replicas than others do in `state`. O(replicas), quick."""
+def may_do(compiled: Compiled, state: State) -> bool:
+    """Whether leadership transfers may be most of what `state` needs: an active broker leads far fewer of its replicas than others do, or,
+    where replicas are few, brokers are outside only goals in which a leader counts more than a follower. O(replicas), quick."""
     problem = compiled.problem
     if not compiled.roles.any() or not len(state.lead):  # a leader costs what a follower does
         return False
-    fair = state.hosts / max(float(problem.partition[:, RF].mean()), 1.0)
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    low = np.asarray((state.score[active, :COST] < 1.0).any(axis=0))
+    led = (problem.goal[:, KIND] <= LIMIT) & (compiled.roles[problem.goal[:, COLUMN]] > 0)
+    if state.replicas.size <= MOST_RESTARTED and low.any() and not low[~led].any():
+        return True
+    fair = state.hosts / max(float(problem.partition[:, RF].mean()), 1.0)
     return any(
         int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED)) < FEW * fair[b] for b in np.flatnonzero(active & (fair >= ENOUGH))
     )

@@ -13,7 +13,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, FloatArray
 from optimizer.course import Net, Placement, net_round
 from optimizer.gain import LeftOut, distances, noise_of, noticed, parts_of
-from optimizer.leaders_first import is_lopsided, leaders_first
+from optimizer.leaders_first import leaders_first, may_do
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import HARD, STATE, Compiled
 from optimizer.search.bench import Bench
@@ -51,9 +51,9 @@ def worthwhile_search(
     """As `search`, without parts that gain less than `PlanOptions.min_gain` for what they copy, and nothing for what may be noise."""
     setting, start = Setting(options, watch, threads or Threads()), Placement(compiled.replicas, compiled.lead)
     bench = Bench(compiled.problem, compiled.replicas, compiled.lead) if bench is None else bench
-    before, lopsided = distances(compiled.problem, bench.begin), is_lopsided(compiled, bench.begin)
+    before, by_leaders = distances(compiled.problem, bench.begin), may_do(compiled, bench.begin)
     found = search(compiled, options, watch, bench, setting.threads)
-    turn = _turn(compiled, setting, start, found, before, lopsided)
+    turn = _turn(compiled, setting, start, found, before, by_leaders)
     rounds, left_out = list(turn.rounds), turn.left_out
     for _ in range(MOST_TURNS - 1):
         if turn.settled or turn.stopped or not turn.rounds:
@@ -71,17 +71,17 @@ def _next(compiled: Compiled, setting: Setting, start: Placement) -> Turn:
     """A turn that goes on from `start`."""
     rest = replace(compiled, replicas=start.replicas, lead=start.lead)
     bench = Bench(rest.problem, rest.replicas, rest.lead)
-    before, lopsided = distances(rest.problem, bench.begin), is_lopsided(rest, bench.begin)
+    before, by_leaders = distances(rest.problem, bench.begin), may_do(rest, bench.begin)
     found = search(rest, setting.options, setting.watch, bench, setting.threads)
-    return _turn(rest, setting, start, found, before, lopsided)
+    return _turn(rest, setting, start, found, before, by_leaders)
 
 
-def _turn(compiled: Compiled, setting: Setting, start: Placement, found: Found, before: FloatArray, lopsided: bool) -> Turn:
+def _turn(compiled: Compiled, setting: Setting, start: Placement, found: Found, before: FloatArray, by_leaders: bool) -> Turn:
     """What a search `found` from `start`, where `compiled` starts and brokers are at distances `before`, or a better way, without what
     gains too little."""
     if not found.rounds or found.stopped:
         return Turn(found.rounds, stopped=found.stopped)
-    other = _better(compiled, setting, start, found) if lopsided else None
+    other = _better(compiled, setting, start, found) if by_leaders else None
     if other is not None and other.stopped:
         return other
     result = found if other is None else Found(other.rounds, start.after(other.rounds).state(compiled))
