@@ -13,9 +13,9 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from optimizer.course import Placement
 from optimizer.options import PlanOptions, Watch
-from optimizer.problem import COLUMN, KIND, LIMIT, RF, STATE, Compiled
+from optimizer.problem import RF, STATE, Compiled
 from optimizer.search.parameters import MOST_RESTARTED
-from optimizer.search.search import Round, search
+from optimizer.search.search import Round, led_goals, search
 from optimizer.search.state import COST, LED, State
 from optimizer.threads import Threads
 
@@ -31,8 +31,8 @@ def may_do(compiled: Compiled, state: State) -> bool:
         return False
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     low = np.asarray((state.score[active, :COST] < 1.0).any(axis=0))
-    led = (problem.goal[:, KIND] <= LIMIT) & (compiled.roles[problem.goal[:, COLUMN]] > 0)
-    if state.replicas.size <= MOST_RESTARTED and low.any() and not low[~led].any():
+    others = led_goals(problem, compiled.roles) == 0
+    if state.replicas.size <= MOST_RESTARTED and low.any() and not low[others].any():
         return True
     fair = state.hosts / max(float(problem.partition[:, RF].mean()), 1.0)
     return any(

@@ -109,7 +109,7 @@ LEAST_PRICE = 1e-9  # of that price: what is cheaper by less is not
 LAST_BROKERS = 0.1  # of the brokers; where more are out of band, replicas only go home
 HOME_SHARE = 0.01  # of the changes, that a pass takes home, for another pass
 SIDEWAYS_EACH, SIDEWAYS_STEPS = 250, 2_500  # random steps in the first pass: for each replica that moves, and at most
-SIDEWAYS_MOST = 640_000  # in all passes
+SIDEWAYS_ALL, SIDEWAYS_MOST = 2_000, 640_000  # in all passes: for each replica that moves, and at most
 SIDEWAYS_SMALL, SIDEWAYS_FEW = 20_000, 10_000  # up to so many replicas there are fewer in all: such a plan may run interpreted
 # A pass of n steps has to save this share of the cost of the moves, or n / replicas times this rate if that is less, for another pass.
 SIDEWAYS_SHARE, SIDEWAYS_RATE = 0.002, 0.1

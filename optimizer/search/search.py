@@ -246,7 +246,7 @@ def one_round(
         reduce(limits, target, standing, replicas, lead, options.seed)
         appraise(problem, target)
         schedule(limits)
-    roles, enough, marks = _led_goals(problem, compiled.roles), plenty(problem, budget), bench.topics_out(problem)
+    roles, enough, marks = led_goals(problem, compiled.roles), plenty(problem, budget), bench.topics_out(problem)
     begun, cut, low = int(log.used[0]), False, len(problem.broker) + 1
     firm: Problem | None = None
     most = len(problem.broker) * len(problem.goal) + 1  # hard limits broken: fewer, for another target with wishes
@@ -341,6 +341,6 @@ def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) ->
     return wish if placed else None
 
 
-def _led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:
+def led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:
     """int64 [G]: goals on loads in which a leader costs another amount than a follower, which `roles` says of each column."""
     return np.array([kind <= LIMIT and roles[column] > 0 for kind, column in problem.goal[:, [KIND, COLUMN]]], dtype=np.int64)

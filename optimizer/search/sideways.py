@@ -19,6 +19,7 @@ from optimizer.search.feasible import active_brokers, role_of
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import (
     NEAR,
+    SIDEWAYS_ALL,
     SIDEWAYS_EACH,
     SIDEWAYS_FEW,
     SIDEWAYS_HEAT,
@@ -66,8 +67,8 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     A step is O(G), with up to `STAND_INS` looks at stand-ins. First each replica that costs more than the mean is asked for one, in passes.
     Then steps are random: `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows. There are passes as long as one
     saves enough (`SIDEWAYS_SHARE`, `SIDEWAYS_RATE`); none where all that stand elsewhere had to leave their brokers, so that nothing can be
-    saved. There are at most `SIDEWAYS_MOST` steps, and `SIDEWAYS_FEW` in a problem of up to `SIDEWAYS_SMALL` replicas: it may be planned
-    interpreted, where a step takes far longer.
+    saved. There are at most `SIDEWAYS_MOST` steps, `SIDEWAYS_ALL` for each replica that stands elsewhere, and `SIDEWAYS_FEW` in a problem
+    of up to `SIDEWAYS_SMALL` replicas: it may be planned interpreted, where a step takes far longer.
     """
     changes = new_step(problem, home)
     loads = len(changes.linear)
@@ -81,7 +82,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
         return 0.0
     mean = total / walk.left[0]
     walk.purse[1] = SIDEWAYS_HEAT * mean
-    first, left = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS)), whole(SIDEWAYS_MOST)
+    first, left = whole(min(SIDEWAYS_EACH * walk.left[0], SIDEWAYS_STEPS)), whole(min(SIDEWAYS_ALL * walk.left[0], SIDEWAYS_MOST))
     if state.replicas.size <= SIDEWAYS_SMALL:
         left = whole(SIDEWAYS_FEW)
     asks, steps = True, first

@@ -50,13 +50,12 @@ def broken_limits(problem: Problem, state: State) -> npt.NDArray[np.int64]:
 
 def hopes(problem: Problem, state: State) -> bool:
     """Whether a hard limit is broken for which all brokers together have room enough, and one of them for the largest replica."""
-    broken, active = broken_limits(problem, state), problem.broker[:, STATE] == BrokerState.ACTIVE
-    if not broken.any():
+    goals, active = np.flatnonzero(broken_limits(problem, state)), problem.broker[:, STATE] == BrokerState.ACTIVE
+    if not len(goals):
         return False
-    room, columns = problem.table[active][:, :, CEILING], problem.goal[:, COLUMN]
+    room, columns = problem.table[active][:, goals, CEILING], problem.goal[goals, COLUMN]
     total, largest = state.load[active].sum(axis=0)[columns], problem.vector.max(axis=(0, 1), initial=0.0)[columns]
-    met = (total <= room.sum(axis=0)) & (largest <= room.max(axis=0, initial=0.0))
-    return bool((broken * met).any())
+    return bool(((total <= room.sum(axis=0)) & (largest <= room.max(axis=0, initial=0.0))).any())
 
 
 def limits_alone(problem: Problem, budget: Budget) -> Problem:

@@ -55,3 +55,10 @@ def test_rounds_do_not_go_in_a_circle(seed: int) -> None:
     goals = parse_goals(json.dumps(case.goals), "goals.yaml")
     plan(build_snapshot(case.snapshot), goals, plan_options(case.acceptance, case.options), count)
     assert looks < MOST_ROUNDS
+
+
+def test_goals_on_topics_are_no_obstacle_where_a_hard_limit_stays_broken() -> None:
+    """Their columns are those of topics, of which there may be more than loads."""
+    case = case_of(2348)
+    goals = parse_goals(json.dumps(case.goals), "goals.yaml")
+    assert plan(build_snapshot(case.snapshot), goals, plan_options(case.acceptance, case.options)).goals
