@@ -23,7 +23,7 @@ FEW = 0.25  # of the leaderships that a broker's replicas would have if every re
 ENOUGH = 4.0  # such leaderships at least; with fewer, chance alone leaves brokers without one
 
 
-def may_do(compiled: Compiled, state: State) -> bool:
+def leaders_may_level(compiled: Compiled, state: State) -> bool:
     """Whether leadership transfers may be most of what `state` needs: an active broker leads far fewer of its replicas than others do, or,
     where replicas are few, brokers are outside only goals in which a leader counts more than a follower. O(replicas), quick."""
     problem = compiled.problem

@@ -13,7 +13,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, FloatArray
 from optimizer.course import Net, Placement, net_round
 from optimizer.gain import LeftOut, distances, noise_of, noticed, parts_of
-from optimizer.leaders_first import leaders_first, may_do
+from optimizer.leaders_first import leaders_first, leaders_may_level
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import HARD, STATE, Compiled
 from optimizer.search.bench import Bench
@@ -51,7 +51,7 @@ def worthwhile_search(
     """As `search`, without parts that gain less than `PlanOptions.min_gain` for what they copy, and nothing for what may be noise."""
     setting, start = Setting(options, watch, threads or Threads()), Placement(compiled.replicas, compiled.lead)
     bench = Bench(compiled.problem, compiled.replicas, compiled.lead) if bench is None else bench
-    before, by_leaders = distances(compiled.problem, bench.begin), may_do(compiled, bench.begin)
+    before, by_leaders = distances(compiled.problem, bench.begin), leaders_may_level(compiled, bench.begin)
     found = search(compiled, options, watch, bench, setting.threads)
     turn = _turn(compiled, setting, start, found, before, by_leaders)
     rounds, left_out = list(turn.rounds), turn.left_out
@@ -71,7 +71,7 @@ def _next(compiled: Compiled, setting: Setting, start: Placement) -> Turn:
     """A turn that goes on from `start`."""
     rest = replace(compiled, replicas=start.replicas, lead=start.lead)
     bench = Bench(rest.problem, rest.replicas, rest.lead)
-    before, by_leaders = distances(rest.problem, bench.begin), may_do(rest, bench.begin)
+    before, by_leaders = distances(rest.problem, bench.begin), leaders_may_level(rest, bench.begin)
     found = search(rest, setting.options, setting.watch, bench, setting.threads)
     return _turn(rest, setting, start, found, before, by_leaders)
 

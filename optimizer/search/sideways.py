@@ -123,9 +123,9 @@ def ask_all(problem: Problem, state: State, walk: Walk, mean: float) -> int:
 @inner
 def take_steps(problem: Problem, state: State, walk: Walk, steps: int, firm: bool) -> int:
     """So many random steps, as long as something stands elsewhere; returns how many."""
-    for _ in range(steps):
+    for taken in range(steps):
         if walk.left[0] == 0:
-            break
+            return whole(taken)
         pick = draw(walk.random, walk.left[0] * len(DRAWN))
         walk.purse[0] += step(problem, state, walk, pick // len(DRAWN), DRAWN[pick % len(DRAWN)], firm)
     return steps

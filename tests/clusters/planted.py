@@ -23,7 +23,6 @@ class Planted:
 
     snapshot: Snapshot
     goals: dict[str, Any]
-    slack: float
 
 
 def planted(seed: int, brokers: tuple[int, int] = (3, 6), replicas_a_broker: tuple[int, int] = (2, 8)) -> Planted:
@@ -61,7 +60,7 @@ def planted(seed: int, brokers: tuple[int, int] = (3, 6), replicas_a_broker: tup
     goals: list[dict[str, Any]] = [{"kind": "rack_aware"}, *({"kind": "capacity", "resource": x, "limit": 1.0} for x in limited)]
     if r.random() < 0.5:
         goals.append({"kind": "usage_distribution", "resource": "network_in", "bound": 0.2})
-    return Planted(build_snapshot(document), {"version": 1, "goals": goals}, slack)
+    return Planted(build_snapshot(document), {"version": 1, "goals": goals})
 
 
 def spread(order: npt.NDArray[np.int64], rack: npt.NDArray[np.int64], factor: int) -> list[int]:
